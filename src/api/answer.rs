@@ -44,9 +44,7 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 pub struct Request<'a> {
     pub app: &'a App,
     pub headers: &'a HeaderMap,
-    /// Which of the questions that are told apart by `question` it is.
-    pub route: &'static str,
-    /// What was asked and of whom, as far as it shapes the answer.
+    /// What was asked, where, and of whom, as far as it shapes the answer.
     pub question: &'a str,
     pub begun: Moment,
     pub ticket: Ticket,
@@ -81,7 +79,6 @@ pub async fn answer(
     }
     let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
     let question = prepared.scope.is_own().then(|| Question {
-        route: request.route,
         words: request.question.to_owned(),
         states: prepared.states.clone(),
         packing,

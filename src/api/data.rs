@@ -10,6 +10,7 @@ pub mod listings;
 pub mod locations;
 pub mod metrics_catalog;
 pub mod names;
+mod read_request;
 pub mod records;
 pub mod samples;
 pub mod selector;

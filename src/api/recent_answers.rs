@@ -27,8 +27,6 @@ const AROUND: usize = 256;
 /// All that an answer follows from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
-    /// Which of the questions that are told apart by their words it is.
-    pub route: &'static str,
     pub words: String,
     pub states: Vec<ReadState>,
     pub packing: Packing,
@@ -145,9 +143,8 @@ mod tests {
     use super::*;
     use crate::output::OutputMethod;
 
-    fn question(route: &'static str, words: &str) -> Question {
+    fn question(words: &str) -> Question {
         Question {
-            route,
             words: words.to_owned(),
             states: Vec::new(),
             packing: OutputMethod::Jstable.into(),
@@ -159,7 +156,7 @@ mod tests {
         let count = RowCount::default();
         count.add(chunks.len());
         let sent: Vec<_> = answers
-            .keeping(question("one", words), count, iter(chunks.clone()))
+            .keeping(question(words), count, iter(chunks.clone()))
             .collect()
             .await;
         assert_eq!(sent, chunks);
@@ -169,26 +166,25 @@ mod tests {
     async fn an_answer_that_came_to_its_end_is_there_for_the_same_question() {
         let answers = RecentAnswers::default();
         send(&answers, "steps", vec![Ok("[1,".into()), Ok("2]".into())]).await;
-        let found = answers.find(&question("one", "steps")).unwrap();
+        let found = answers.find(&question("steps")).unwrap();
         assert_eq!((&*found.body, found.rows), (&b"[1,2]"[..], 2));
-        assert!(answers.find(&question("other", "steps")).is_none());
-        assert!(answers.find(&question("one", "floors")).is_none());
+        assert!(answers.find(&question("floors")).is_none());
         answers.forget_all();
-        assert!(answers.find(&question("one", "steps")).is_none());
+        assert!(answers.find(&question("steps")).is_none());
     }
 
     #[tokio::test]
     async fn an_answer_that_broke_off_is_not_kept() {
         let answers = RecentAnswers::default();
         send(&answers, "steps", vec![Ok("[1,".into()), Err(())]).await;
-        assert!(answers.find(&question("one", "steps")).is_none());
+        assert!(answers.find(&question("steps")).is_none());
         let unread = answers.keeping(
-            question("one", "floors"),
+            question("floors"),
             RowCount::default(),
             iter([Ok::<_, ()>(Bytes::from("[1,")), Ok("2]".into())]),
         );
         assert_eq!(unread.take(1).count().await, 1);
-        assert!(answers.find(&question("one", "floors")).is_none());
+        assert!(answers.find(&question("floors")).is_none());
     }
 
     #[tokio::test]
@@ -196,6 +192,6 @@ mod tests {
         let answers = RecentAnswers::default();
         let half = Bytes::from(vec![b' '; ONE / 2 + 1]);
         send(&answers, "steps", vec![Ok(half.clone()), Ok(half)]).await;
-        assert!(answers.find(&question("one", "steps")).is_none());
+        assert!(answers.find(&question("steps")).is_none());
     }
 }

@@ -3,15 +3,13 @@
 
 use std::fmt::Write as _;
 use std::str::FromStr;
-use std::time::Instant as Moment;
 
-use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderName};
+use axum::extract::State;
+use axum::http::HeaderName;
 use axum::response::Response;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
@@ -32,6 +30,7 @@ use crate::query::units::Holds;
 use crate::query::{Partition, Prepared};
 
 use super::names::meant;
+use super::read_request::ReadRequest;
 use super::records::{Selection, partitions_of, readable};
 use super::units::{UNIT, VALUE, Wanted, compares_values};
 
@@ -171,19 +170,16 @@ impl FromParams for ValuesQuery {
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn event_aggregate(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Path((data_type, resolution)): Path<(String, String)>,
     Checked(query): Checked<CountQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let asked = Asked {
+        request: &request,
         data_type: &data_type,
         resolution: &resolution,
-        question: question.as_deref().unwrap_or_default(),
-        headers: &headers,
     };
-    aggregate(&app, &reader, &asked, query, (AggregateMeasure::Count, None)).await
+    aggregate(&app, &asked, query, (AggregateMeasure::Count, None)).await
 }
 
 /// What the values of a metric come to in each period. Periods without samples are left out.
@@ -192,17 +188,14 @@ pub async fn event_aggregate(
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_aggregate(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Path((data_type, resolution)): Path<(String, String)>,
     Checked(query): Checked<ValuesQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let asked = Asked {
+        request: &request,
         data_type: &data_type,
         resolution: &resolution,
-        question: question.as_deref().unwrap_or_default(),
-        headers: &headers,
     };
     let ValuesQuery {
         query,
@@ -210,25 +203,23 @@ pub async fn metric_aggregate(
         units,
     } = query;
     let measured = (AggregateMeasure::Values(functions), Some(units));
-    aggregate(&app, &reader, &asked, query, measured).await
+    aggregate(&app, &asked, query, measured).await
 }
 
-/// What the request says beside its query.
+/// What is asked beside the query.
 struct Asked<'a> {
+    request: &'a ReadRequest,
     data_type: &'a str,
     resolution: &'a str,
-    question: &'a str,
-    headers: &'a HeaderMap,
 }
 
 async fn aggregate(
     app: &App,
-    reader: &Reader,
     asked: &Asked<'_>,
     query: CountQuery,
     (measure, units): (AggregateMeasure, Option<Wanted>),
 ) -> Result<Response, ApiError> {
-    let begun = Moment::now();
+    let reader = &asked.request.reader;
     let all_of = query.selection.which.group;
     let mut data_type = TypeId::new(asked.data_type);
     let permits = if let Some(group) = all_of {
@@ -267,7 +258,7 @@ async fn aggregate(
         }
         None => None,
     };
-    let ticket = app.queries.enter(reader.person()).await?;
+    let ticket = asked.request.admitted(app).await?;
     let question = Question {
         app,
         reader,
@@ -276,11 +267,11 @@ async fn aggregate(
         measure: &measure,
         periods: resolution.periods(),
     };
-    let mut text = format!("{data_type} by {} {} {told:?}", asked.resolution, asked.question);
+    let mut besides = format!("{data_type} {told:?}");
     let mut each = Vec::with_capacity(permits.len());
     for permit in &permits {
         let (prepared, chosen_sources) = question.of(permit).await?;
-        let _infallible = write!(text, " {} {chosen_sources:?}", permit.owner());
+        let _infallible = write!(besides, " {} {chosen_sources:?}", permit.owner());
         each.push(prepared);
     }
     let mut left_out = None;
@@ -312,15 +303,11 @@ async fn aggregate(
         None => prepared,
     };
     let prepared = prepared.marking(query.whole(resolution.periods(), &permits), TIME)?;
-    let request = Request {
-        app,
-        headers: asked.headers,
-        route: "aggregates",
-        question: &text,
-        begun,
-        ticket,
-    };
-    let mut response = answer(request, prepared, &query.selection.form).await?;
+    let form = &query.selection.form;
+    let mut response = asked
+        .request
+        .answer(app, ticket, prepared, form, &besides)
+        .await?;
     if let Some(left_out) = left_out {
         response.headers_mut().insert(PERIODS_LEFT_OUT, left_out.into());
     }

@@ -1,22 +1,17 @@
 //! What reads of one person's places and plans have in common: who asks whom, what for, and how the answer
 //! goes out.
 
-use std::time::Instant as Moment;
-
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 
 use crate::api::admission::Ticket;
-use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::Shared;
+use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, GrantAuthority, Refused};
-use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
@@ -24,32 +19,22 @@ use crate::query::paging::RowPlace;
 use crate::query::places::Granted;
 use crate::query::{Order, Partition, Prepared};
 
+use super::read_request::ReadRequest;
+
 /// A request for data of the person in its path.
 #[derive(Debug)]
 pub struct Asking {
-    pub reader: Reader,
+    pub request: ReadRequest,
     pub owner: PersonId,
-    pub headers: HeaderMap,
-    path: String,
-    query: String,
-    begun: Moment,
 }
 
 impl FromRequestParts<Shared> for Asking {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, ApiError> {
-        let begun = Moment::now();
-        let reader = Reader::from_request_parts(parts, state).await?;
+        let request = ReadRequest::from_request_parts(parts, state).await?;
         let Owner(owner) = Owner::from_request_parts(parts, state).await?;
-        Ok(Self {
-            reader,
-            owner,
-            headers: parts.headers.clone(),
-            path: parts.uri.path().to_owned(),
-            query: parts.uri.query().unwrap_or_default().to_owned(),
-            begun,
-        })
+        Ok(Self { request, owner })
     }
 }
 
@@ -75,7 +60,7 @@ impl Asking {
         let partition = TypeId::new(name);
         let decision = app
             .grants
-            .windows(&self.reader, self.owner, &partition, range)
+            .windows(&self.request.reader, self.owner, &partition, range)
             .await;
         let permit = match decision {
             Err(Denied::Refused(_)) => return Ok(None),
@@ -92,28 +77,26 @@ impl Asking {
 
     /// The pages of the answer.
     pub fn pages<'a>(&self, app: &'a Shared) -> Pages<'a> {
-        Pages::of_address(&app.tickets, self.owner, &self.path, &self.query)
+        Pages::of_address(
+            &app.tickets,
+            self.owner,
+            self.request.path(),
+            self.request.words(),
+        )
     }
 
     /// The answer. `besides`: what shapes it and does not stand in the address.
     pub async fn answer(
         &self,
-        app: &Shared,
+        app: &App,
         ticket: Ticket,
         prepared: Prepared,
         form: &AnswerForm,
         besides: &str,
     ) -> Result<Response, ApiError> {
-        let question = format!("{} {} {} {besides}", self.owner, self.path, self.query);
-        let request = Request {
-            app,
-            headers: &self.headers,
-            route: "of_person",
-            question: &question,
-            begun: self.begun,
-            ticket,
-        };
-        answer(request, prepared.with_units_by_name(), form).await
+        let prepared = prepared.with_units_by_name();
+        let besides = format!("{} {besides}", self.owner);
+        self.request.answer(app, ticket, prepared, form, &besides).await
     }
 }
 

@@ -51,7 +51,7 @@ pub async fn calendars(
     let always = TimeRange::new(Instant::MIN, Instant::MAX)
         .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, CALENDARS, always).await?;
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: CALENDAR_COLUMNS,
         only: one_of(&["calendar_identifier"], query.identifiers),
@@ -105,7 +105,7 @@ pub async fn calendar_events(
     let granted = asking
         .granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin))
         .await?;
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: EVENT_COLUMNS,
         only: one_of(&["calendar_id"], query.calendars),

@@ -77,7 +77,7 @@ pub async fn platform_location_updates(
     let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, PLATFORM_UPDATES, query.range).await?;
     let granted = beginning(granted, after.as_ref());
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: UPDATE_COLUMNS,
         only: None,
@@ -140,7 +140,7 @@ pub async fn platform_location_visits(
     } else {
         None
     };
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: VISIT_COLUMNS,
         only: None,
@@ -208,7 +208,7 @@ pub async fn maps_location_updates(
     let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, MAPS_UPDATES, query.range).await?;
     let granted = beginning(granted, after.as_ref());
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: MAPS_COLUMNS,
         only: of_source(&app, asking.owner, query.source).await?,
@@ -265,7 +265,7 @@ pub async fn maps_location_bounds(
     let always = TimeRange::new(Instant::MIN, Instant::MAX)
         .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
     Ok(computed(query.form.content_type(), async move {
         let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
@@ -275,7 +275,7 @@ pub async fn maps_location_bounds(
             start_date: time(bounds.first_start),
             end_date: time(bounds.last_end),
         };
-        one_as(&app, &asking.headers, query.form, &BOUNDS, &bounds).await
+        one_as(&app, &asking.request.headers, query.form, &BOUNDS, &bounds).await
     }))
 }
 
@@ -321,7 +321,7 @@ pub async fn location_updates(
             granted: beginning(granted, after.as_ref()),
         })
         .collect();
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let prepared = app.archive.location_updates(&updates, query.form.ids()).await?;
     let page = (after, query.form.limit);
     let (prepared, last) = Pages::page_of(&app, prepared, &UPDATES_KEY, page).await?;

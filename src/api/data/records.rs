@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant as Moment;
 
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::{Request, answer, computed};
+use crate::api::answer::computed;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
@@ -32,6 +31,7 @@ use crate::query::records::RecordsSpec;
 use crate::query::{Order, Partition};
 
 use super::names::meant;
+use super::read_request::ReadRequest;
 use super::units::{Wanted, told_as};
 
 /// Which records, in which order and form.
@@ -121,13 +121,11 @@ impl Which {
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn event(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Path(data_type): Path<String>,
     Checked(query): Checked<RecordsQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    records(&app, &reader, &data_type, query, question.as_deref(), &headers).await
+    records(&app, &request, &data_type, query).await
 }
 
 /// Raw samples of a metric, selected by time and `filter`.
@@ -136,24 +134,20 @@ pub async fn event(
     responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Path(data_type): Path<String>,
     Checked(query): Checked<RecordsQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    records(&app, &reader, &data_type, query, question.as_deref(), &headers).await
+    records(&app, &request, &data_type, query).await
 }
 
 async fn records(
     app: &App,
-    reader: &Reader,
+    request: &ReadRequest,
     data_type: &str,
     query: RecordsQuery,
-    question: Option<&str>,
-    headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let begun = Moment::now();
+    let reader = &request.reader;
     let Selection { which, form, order } = query.selection;
     let owner = which.person(reader)?;
     let data_type = &meant(app, reader, owner, data_type).await?;
@@ -162,7 +156,7 @@ async fn records(
         .windows(reader, owner, &TypeId::new(data_type), query.range)
         .await?;
     let named = readable(app, owner, data_type).await?;
-    let ticket = app.queries.enter(reader.person()).await?;
+    let ticket = request.admitted(app).await?;
     let (partitions, conditions) = partitions_of(app, reader, owner, &named, which.conditions).await?;
     let pages = Pages::of(
         &app.tickets,
@@ -182,16 +176,9 @@ async fn records(
         .of_records(app, reader, &named, (&spec.conditions, "filter"))
         .await?;
     let prepared = told_as(prepared, &named, told.as_ref())?;
-    let question = format!("{owner} {data_type} {} {told:?}", question.unwrap_or_default());
-    let request = Request {
-        app,
-        headers,
-        route: "records",
-        question: &question,
-        begun,
-        ticket,
-    };
-    pages.lead_on(answer(request, prepared, &form).await?, last)
+    let besides = format!("{owner} {data_type} {told:?}");
+    let answer = request.answer(app, ticket, prepared, &form, &besides).await?;
+    pages.lead_on(answer, last)
 }
 
 /// Records of any time, unless the caller bounds it.
@@ -253,23 +240,21 @@ impl FromParams for LatestQuery {
 #[deprecated = "the interface keeps it for older clients"]
 pub async fn latest_event(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Path(data_type): Path<String>,
     Checked(query): Checked<LatestQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let begun = Moment::now();
+    let reader = &request.reader;
     let AnyTimeQuery { range, which } = query.within;
-    let owner = which.person(&reader)?;
-    let data_type = meant(&app, &reader, owner, &data_type).await?;
+    let owner = which.person(reader)?;
+    let data_type = meant(&app, reader, owner, &data_type).await?;
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&data_type), range)
+        .windows(reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let ticket = app.queries.enter(reader.person()).await?;
-    let (partitions, conditions) = partitions_of(&app, &reader, owner, &named, which.conditions).await?;
+    let ticket = request.admitted(&app).await?;
+    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, which.conditions).await?;
     let spec = RecordsSpec {
         conditions,
         order: Order::Descending,
@@ -281,26 +266,13 @@ pub async fn latest_event(
     let prepared = app.archive.records(&permit, &partitions, &spec).await?;
     let told = query
         .units
-        .of_records(&app, &reader, &named, (&spec.conditions, "filter"))
+        .of_records(&app, reader, &named, (&spec.conditions, "filter"))
         .await?;
     let prepared = told_as(prepared, &named, told.as_ref())?;
-    let question = format!(
-        "{owner} {data_type} latest {} {told:?}",
-        question.unwrap_or_default()
-    );
-    answer(
-        Request {
-            app: &app,
-            headers: &headers,
-            route: "latest",
-            question: &question,
-            begun,
-            ticket,
-        },
-        prepared,
-        &query.form,
-    )
-    .await
+    let besides = format!("{owner} {data_type} {told:?}");
+    request
+        .answer(&app, ticket, prepared, &query.form, &besides)
+        .await
 }
 
 /// How many records there are, and between which moments; null where there is none.

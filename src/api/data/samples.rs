@@ -1,12 +1,8 @@
 //! Raw samples of one metric.
 
-use std::time::Instant as Moment;
-
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::extract::State;
 use axum::response::Response;
 
-use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::cursor::Pages;
@@ -14,13 +10,13 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
-use crate::auth::tokens::Reader;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::query::Order;
 use crate::query::records::RecordsSpec;
 
 use super::names::meant;
+use super::read_request::ReadRequest;
 use super::records::partitions_of;
 use super::units::{Wanted, told_as};
 
@@ -56,17 +52,15 @@ impl FromParams for SamplesQuery {
     responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_samples(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Owner(owner): Owner,
     Checked(query): Checked<SamplesQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let begun = Moment::now();
-    let metric = meant(&app, &reader, owner, &query.metric).await?;
+    let reader = &request.reader;
+    let metric = meant(&app, reader, owner, &query.metric).await?;
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&metric), query.range)
+        .windows(reader, owner, &TypeId::new(&metric), query.range)
         .await?;
     let named = app.types.find(owner, &metric).await?;
     if named.data_type.class != RecordClass::Metric {
@@ -78,8 +72,8 @@ pub async fn metric_samples(
             ),
         ));
     }
-    let ticket = app.queries.enter(reader.person()).await?;
-    let (sources, conditions) = partitions_of(&app, &reader, owner, &named, Vec::new()).await?;
+    let ticket = request.admitted(&app).await?;
+    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, Vec::new()).await?;
     let pages = Pages::of(
         &app.tickets,
         &(owner, &named.data_type.id, &conditions, query.range),
@@ -92,23 +86,15 @@ pub async fn metric_samples(
         after: pages.place(query.cursor.as_deref())?,
         columns: query.form.columns.clone(),
     };
-    let (prepared, last) = app.archive.page_of_records(&permit, &sources, &spec).await?;
+    let (prepared, last) = app.archive.page_of_records(&permit, &partitions, &spec).await?;
     let told = query
         .units
-        .of_records(&app, &reader, &named, (&spec.conditions, "filter"))
+        .of_records(&app, reader, &named, (&spec.conditions, "filter"))
         .await?;
     let prepared = told_as(prepared, &named, told.as_ref())?;
-    let question = format!(
-        "{owner} samples {metric} {} {told:?}",
-        question.unwrap_or_default()
-    );
-    let request = Request {
-        app: &app,
-        headers: &headers,
-        route: "metric_samples",
-        question: &question,
-        begun,
-        ticket,
-    };
-    pages.lead_on(answer(request, prepared, &query.form).await?, last)
+    let besides = format!("{owner} {metric} {told:?}");
+    let answer = request
+        .answer(&app, ticket, prepared, &query.form, &besides)
+        .await?;
+    pages.lead_on(answer, last)
 }

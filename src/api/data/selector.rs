@@ -1,14 +1,11 @@
 //! Records by a selector: `/data/v1/records`.
 
 use std::str::FromStr;
-use std::time::Instant as Moment;
 
 use axum::Extension;
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::extract::State;
 use axum::response::Response;
 
-use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::cursor::Pages;
@@ -16,7 +13,6 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Notes};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Choice, FromParams, Params};
-use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
@@ -26,6 +22,7 @@ use crate::query::selector::{Extent, Selector};
 use crate::query::{Order, QueryError};
 
 use super::names::meant;
+use super::read_request::ReadRequest;
 use super::records::{partitions_of, readable};
 use super::units::{Wanted, told_as};
 
@@ -105,13 +102,11 @@ impl FromParams for SelectorQuery {
     responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn selected_records(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Checked(query): Checked<SelectorQuery>,
-    RawQuery(question): RawQuery,
     Extension(notes): Extension<Notes>,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let begun = Moment::now();
+    let reader = &request.reader;
     let owner = query.owner.unwrap_or_else(|| reader.person());
     let Selector {
         name,
@@ -119,21 +114,20 @@ pub async fn selected_records(
         extent,
         ..
     } = &query.selector;
-    let asked = question.as_deref().unwrap_or_default();
-    let pages = Pages::of_address(&app.tickets, owner, "selected", asked);
+    let pages = Pages::of_address(&app.tickets, owner, "selected", request.words());
     let after = pages.place(query.form.cursor.as_deref())?;
-    let name = meant(&app, &reader, owner, name).await?;
+    let name = meant(&app, reader, owner, name).await?;
     let range = query.selector.range(app.clock.now());
     if matches!(extent, Extent::Back(_)) {
         notes.understood_range(range);
     }
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&name), range)
+        .windows(reader, owner, &TypeId::new(&name), range)
         .await?;
     let named = readable(&app, owner, &name).await?;
-    let ticket = app.queries.enter(reader.person()).await?;
-    let (sources, conditions) = partitions_of(&app, &reader, owner, &named, conditions.clone()).await?;
+    let ticket = request.admitted(&app).await?;
+    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, conditions.clone()).await?;
     let mut spec = RecordsSpec {
         conditions,
         order: Order::Ascending,
@@ -143,11 +137,11 @@ pub async fn selected_records(
         columns: query.form.columns.clone(),
     };
     let found = match extent {
-        Extent::Back(_) => app.archive.page_of_records(&permit, &sources, &spec).await,
+        Extent::Back(_) => app.archive.page_of_records(&permit, &partitions, &spec).await,
         Extent::Latest => {
             let found = app
                 .archive
-                .latest_start(&permit, &sources, &spec.conditions)
+                .latest_start(&permit, &partitions, &spec.conditions)
                 .await
                 .map_err(refused)?;
             let within = found.map_or(TimeRange::between(range.start(), range.start()), |start| {
@@ -155,30 +149,21 @@ pub async fn selected_records(
             });
             (spec.order, spec.limit) = (Order::Descending, Some(1));
             let latest = permit.within(within);
-            let prepared = app.archive.records(&latest, &sources, &spec).await;
+            let prepared = app.archive.records(&latest, &partitions, &spec).await;
             prepared.map(|prepared| (prepared, None))
         }
     };
     let (prepared, last) = found.map_err(refused)?;
     let told = query
         .units
-        .of_records(&app, &reader, &named, (&spec.conditions, "q"))
+        .of_records(&app, reader, &named, (&spec.conditions, "q"))
         .await?;
     let prepared = told_as(prepared, &named, told.as_ref())?;
-    let question = format!(
-        "{owner} selected {} {} {asked} {told:?}",
-        range.start(),
-        range.end()
-    );
-    let request = Request {
-        app: &app,
-        headers: &headers,
-        route: "selected_records",
-        question: &question,
-        begun,
-        ticket,
-    };
-    pages.lead_on(answer(request, prepared, &query.form).await?, last)
+    let besides = format!("{owner} {} {} {told:?}", range.start(), range.end());
+    let answer = request
+        .answer(&app, ticket, prepared, &query.form, &besides)
+        .await?;
+    pages.lead_on(answer, last)
 }
 
 /// A label that cannot be compared stands in the selector, not in a filter.

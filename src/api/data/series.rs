@@ -2,14 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant as Moment;
 
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::extract::State;
 use axum::response::Response;
 use uuid::Uuid;
 
-use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
@@ -17,7 +14,6 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
-use crate::auth::tokens::Reader;
 use crate::model::duration::SampleRate;
 use crate::model::faults::Fault;
 use crate::model::grid::Grid;
@@ -35,6 +31,7 @@ use crate::query::sleep::StageTable;
 use crate::query::units::Holds;
 
 use super::names::{all_meant, meant};
+use super::read_request::ReadRequest;
 use super::records::partitions_of;
 use super::units::{UNIT, Wanted, held_by};
 
@@ -158,25 +155,17 @@ pub(super) fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> 
     responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_time_series(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Owner(owner): Owner,
     Checked(query): Checked<SeriesQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let begun = Moment::now();
-    let windows = &query.windows;
-    let pages = Pages::of_address(
-        &app.tickets,
-        owner,
-        "series",
-        question.as_deref().unwrap_or_default(),
-    );
+    let (reader, windows) = (&request.reader, &query.windows);
+    let pages = Pages::of_address(&app.tickets, owner, "series", request.words());
     let after = pages.place(windows.form.cursor.as_deref())?;
-    let metric = meant(&app, &reader, owner, &query.metric).await?;
+    let metric = meant(&app, reader, owner, &query.metric).await?;
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&metric), windows.range)
+        .windows(reader, owner, &TypeId::new(&metric), windows.range)
         .await?;
     let named = app.types.find(owner, &metric).await?;
     let traits = series_traits(&named.data_type).map_err(|message| invalid(["query", "metric"], message))?;
@@ -193,23 +182,19 @@ pub async fn metric_time_series(
     refuse_too_many(&app, spec.cells())?;
     let told = windows
         .units
-        .told(&app, &reader, &named.data_type, |moves_zero| {
+        .told(&app, reader, &named.data_type, |moves_zero| {
             hindrance(&spec, moves_zero)
         })
         .await?;
-    let ticket = app.queries.enter(reader.person()).await?;
+    let ticket = request.admitted(&app).await?;
     if spec.measure.counting() == Counting::BestSource {
         spec.chosen_sources = Preferences::of(&app.catalog, owner)
             .await?
             .chosen_sources(&named.data_type.id);
     }
-    let question = format!(
-        "{owner} series {metric} {} {:?} {told:?}",
-        question.unwrap_or_default(),
-        spec.chosen_sources
-    );
+    let besides = format!("{owner} {metric} {:?} {told:?}", spec.chosen_sources);
     let columns = measured(&spec);
-    let (partitions, conditions) = partitions_of(&app, &reader, owner, &named, Vec::new()).await?;
+    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, Vec::new()).await?;
     let partition = partitions
         .first()
         .ok_or_else(|| ApiError::internal("a metric without a partition"))?;
@@ -228,15 +213,10 @@ pub async fn metric_time_series(
         prepared = prepared.told_in(told, &by_name(&columns), UNIT)?;
     }
     let prepared = prepared.marking(whole, TIME)?;
-    let request = Request {
-        app: &app,
-        headers: &headers,
-        route: "metric_time_series",
-        question: &question,
-        begun,
-        ticket,
-    };
-    pages.lead_on(answer(request, prepared, &query.windows.form).await?, last)
+    let answer = request
+        .answer(&app, ticket, prepared, &windows.form, &besides)
+        .await?;
+    pages.lead_on(answer, last)
 }
 
 /// Several metrics on one regular grid, a column for each.
@@ -245,35 +225,31 @@ pub async fn metric_time_series(
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn time_series_grouped(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Checked(query): Checked<GroupedQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let begun = Moment::now();
+    let (reader, windows) = (&request.reader, &query.windows);
     let owner = reader.asks_about(query.owner);
-    let windows = &query.windows;
-    let asked = question.as_deref().unwrap_or_default();
-    let pages = Pages::of_address(&app.tickets, owner, "series side by side", asked);
+    let pages = Pages::of_address(&app.tickets, owner, "series side by side", request.words());
     let after = pages.place(windows.form.cursor.as_deref())?;
-    let names = all_meant(&app, &reader, owner, &query.metrics).await?;
+    let names = all_meant(&app, reader, owner, &query.metrics).await?;
     let mut permits = Vec::with_capacity(names.len());
     for metric in &names {
         permits.push(
             app.grants
-                .windows(&reader, owner, &TypeId::new(metric), windows.range)
+                .windows(reader, owner, &TypeId::new(metric), windows.range)
                 .await?,
         );
     }
     let metrics = named_metrics(&app, owner, &names).await?;
     let grid = windows.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
-    let ticket = app.queries.enter(reader.person()).await?;
+    let ticket = request.admitted(&app).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut meant = Vec::with_capacity(metrics.len());
     let mut units = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {
-        let (partitions, conditions) = partitions_of(&app, &reader, owner, named, Vec::new()).await?;
+        let (partitions, conditions) = partitions_of(&app, reader, owner, named, Vec::new()).await?;
         let partition = partitions.into_iter().next();
         let partition = partition.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
         let traits =
@@ -289,7 +265,7 @@ pub async fn time_series_grouped(
         };
         let told = windows
             .units
-            .told(&app, &reader, &named.data_type, |moves_zero| {
+            .told(&app, reader, &named.data_type, |moves_zero| {
                 hindrance(&spec, moves_zero)
             })
             .await?;
@@ -297,10 +273,7 @@ pub async fn time_series_grouped(
         meant.push((partition, conditions, spec, stages(&app, traits)));
     }
     let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
-    let question = format!(
-        "{owner} series {names:?} {} {orders:?} {units:?}",
-        question.unwrap_or_default()
-    );
+    let besides = format!("{owner} {names:?} {orders:?} {units:?}");
     let asked = permits
         .iter()
         .zip(&meant)
@@ -326,15 +299,10 @@ pub async fn time_series_grouped(
         prepared = prepared.told_in(told, &by_name(columns), unit)?;
     }
     let prepared = prepared.marking(whole, TIME)?;
-    let request = Request {
-        app: &app,
-        headers: &headers,
-        route: "time_series_grouped",
-        question: &question,
-        begun,
-        ticket,
-    };
-    pages.lead_on(answer(request, prepared, &windows.form).await?, last)
+    let answer = request
+        .answer(&app, ticket, prepared, &windows.form, &besides)
+        .await?;
+    pages.lead_on(answer, last)
 }
 
 /// Why a series cannot be told in units whose zero is another one.

@@ -4,22 +4,20 @@ pub mod extended;
 mod query;
 
 use std::sync::Arc;
-use std::time::Instant as Moment;
 
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
+use crate::api::data::asking::Asking;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::listed::{ListingQuery, listed_as};
 use crate::api::problem::{ApiError, invalid};
 use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
-use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
@@ -44,20 +42,17 @@ const LOOK_AROUND: i64 = 48 * 3_600_000_000;
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_stages(
     State(app): State<Shared>,
-    reader: Reader,
-    Owner(owner): Owner,
+    asking: Asking,
     Checked(query): Checked<StagesQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::new(&app, &reader, owner, &query.cycles, "sleep_stages", question).await?;
+    let asked = Asked::new(&app, &asking, &query.cycles).await?;
     let spec = StagesSpec {
         cycles: asked.cycles(&query.cycles)?,
         merge_overlapping: query.merge_overlapping,
         merge_contiguous: query.merge_contiguous,
     };
     asked
-        .answer(Question::Stages(spec), None, &query.cycles.form, &headers)
+        .answer(Question::Stages(spec), None, &query.cycles.form)
         .await
 }
 
@@ -67,17 +62,12 @@ pub async fn sleep_stages(
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_cycles(
     State(app): State<Shared>,
-    reader: Reader,
-    Owner(owner): Owner,
+    asking: Asking,
     Checked(query): Checked<CyclesQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::new(&app, &reader, owner, &query, "sleep_cycles", question).await?;
+    let asked = Asked::new(&app, &asking, &query).await?;
     let spec = asked.cycles(&query)?;
-    asked
-        .answer(Question::Cycles(spec), None, &query.form, &headers)
-        .await
+    asked.answer(Question::Cycles(spec), None, &query.form).await
 }
 
 /// How long each stage lasted in each period.
@@ -86,13 +76,10 @@ pub async fn sleep_cycles(
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_agg(
     State(app): State<Shared>,
-    reader: Reader,
-    Owner(owner): Owner,
+    asking: Asking,
     Checked(query): Checked<AggregateQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::new(&app, &reader, owner, &query.cycles, "sleep_agg", question).await?;
+    let asked = Asked::new(&app, &asking, &query.cycles).await?;
     let spec = AggregateSpec {
         cycles: asked.cycles(&query.cycles)?,
         mode: query.mode,
@@ -107,7 +94,7 @@ pub async fn sleep_agg(
         WholeWindows::of(&grid, ends, &asked.permit.windows().within(query.cycles.range))
     });
     asked
-        .answer(Question::Aggregate(spec), whole, &query.cycles.form, &headers)
+        .answer(Question::Aggregate(spec), whole, &query.cycles.form)
         .await
 }
 
@@ -147,27 +134,18 @@ pub async fn sleep_stage_metadata(
 /// A question about somebody's sleep that may be asked.
 struct Asked<'a> {
     app: &'a App,
-    reader: PersonId,
-    owner: PersonId,
+    asking: &'a Asking,
     own: bool,
     clip: bool,
     permit: Readable,
     stages: Arc<StageTable>,
-    /// What was asked, as far as it shapes the answer.
-    text: String,
-    begun: Moment,
+    /// What shapes the answer beside the address.
+    besides: String,
 }
 
 impl<'a> Asked<'a> {
-    async fn new(
-        app: &'a App,
-        reader: &Reader,
-        owner: PersonId,
-        query: &CyclesQuery,
-        route: &str,
-        question: Option<String>,
-    ) -> Result<Self, ApiError> {
-        let begun = Moment::now();
+    async fn new(app: &'a App, asking: &'a Asking, query: &CyclesQuery) -> Result<Self, ApiError> {
+        let (reader, owner) = (&asking.request.reader, asking.owner);
         let own = reader.owns(owner);
         // Beyond what was asked for, another person's sleep is nobody's business.
         let clip = query.clip || !own || query.range.is_empty();
@@ -176,21 +154,15 @@ impl<'a> Asked<'a> {
             .grants
             .windows(reader, owner, &TypeId::new(SLEEP_STAGE), range)
             .await?;
-        let text = format!(
-            "{owner} {route} {} {own} {:?}",
-            question.unwrap_or_default(),
-            permit.windows()
-        );
+        let besides = format!("{own} {:?}", permit.windows());
         Ok(Self {
             app,
-            reader: reader.person(),
-            owner,
+            asking,
             own,
             clip,
             permit,
             stages: Arc::new(StageTable::new(app.types.registry().sleep_stages())),
-            text,
-            begun,
+            besides,
         })
     }
 
@@ -241,7 +213,7 @@ impl<'a> Asked<'a> {
 
     /// Where stages are stored.
     async fn partition(&self) -> Result<Partition, ApiError> {
-        let named = self.app.types.find(self.owner, SLEEP_STAGE).await?;
+        let named = self.app.types.find(self.asking.owner, SLEEP_STAGE).await?;
         Ok(Partition::of(named.data_type))
     }
 
@@ -250,7 +222,6 @@ impl<'a> Asked<'a> {
         question: Question,
         whole: Option<WholeWindows>,
         form: &AnswerForm,
-        headers: &HeaderMap,
     ) -> Result<Response, ApiError> {
         let app = self.app;
         let partition = self.partition().await?;
@@ -260,26 +231,20 @@ impl<'a> Asked<'a> {
             }
             _ => None,
         };
-        let ticket = app.queries.enter(self.reader).await?;
+        let ticket = self.asking.request.admitted(app).await?;
         let prepared = app
             .archive
             .sleep(&self.permit, &partition, &self.stages, question, names)
             .await?
             .marking(whole, PERIOD)?;
-        let request = Request {
-            app,
-            headers,
-            route: "sleep",
-            question: &self.text,
-            begun: self.begun,
-            ticket,
-        };
-        answer(request, prepared.with_units_by_name(), form).await
+        self.asking
+            .answer(app, ticket, prepared, form, &self.besides)
+            .await
     }
 
     /// The ids under which `data_sources` lists the sources.
     async fn source_names(&self) -> Result<SourceNames, ApiError> {
-        let known = self.app.catalog.sources_of(self.owner).await?;
+        let known = self.app.catalog.sources_of(self.asking.owner).await?;
         Ok(known.into_iter().map(|source| (source.key, source.id)).collect())
     }
 }

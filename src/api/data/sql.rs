@@ -5,25 +5,22 @@ mod holdings;
 mod names;
 
 use std::sync::Arc;
-use std::time::Instant as Moment;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::api::answer::Sending;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
+use crate::api::data::read_request::ReadRequest;
 use crate::api::docs::answers::QueryRows;
 use crate::api::extract::Checked;
 use crate::api::failures::{misasked, unprepared};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
-use crate::auth::tokens::Reader;
 use crate::output::OutputMethod;
 use crate::query::Prepared;
 use crate::query::explain::Explain;
@@ -56,33 +53,27 @@ pub struct SqlRequest {
     responses(QueryRows, (status = 413), (status = 415), (status = 422)))]
 pub async fn sql(
     State(app): State<Shared>,
-    reader: Reader,
-    headers: HeaderMap,
+    request: ReadRequest,
     _query: Checked<NoParams>,
-    Sent(request): Sent<SqlRequest>,
+    Sent(asked): Sent<SqlRequest>,
 ) -> Result<Response, ApiError> {
-    let begun = Moment::now();
-    let form = AnswerForm::of_method(request.output.unwrap_or(OutputMethod::Jstable));
+    let form = AnswerForm::of_method(asked.output.unwrap_or(OutputMethod::Jstable));
     let parameters =
-        Parameters::read(request.parameters).map_err(|message| invalid(["body", "parameters"], message))?;
+        Parameters::read(asked.parameters).map_err(|message| invalid(["body", "parameters"], message))?;
     let question = SqlQuestion {
-        text: request.query,
+        text: asked.query,
         parameters,
     };
-    let ticket = app.queries.enter(reader.person()).await?;
-    let holdings = Arc::new(Readings::new(&app, &reader));
+    let ticket = request.admitted(&app).await?;
+    let holdings = Arc::new(Readings::new(&app, &request.reader));
     let now = app.clock.now();
     let planned = app.engine.sql(holdings, question, now).await.map_err(refused)?;
     let prepared = match planned.show {
         Show::Rows => planned.prepared,
         show => explained(&app, &planned.prepared, show).await?,
     };
-    let sending = Sending {
-        app: &app,
-        begun,
-        ticket,
-    };
-    let packing = form.packing(&headers);
+    let packing = form.packing(&request.headers);
+    let sending = request.sending(&app, ticket);
     sending.answer_query(prepared, &form, packing).await
 }
 

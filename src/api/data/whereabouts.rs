@@ -73,7 +73,7 @@ pub async fn location_at_time(
         .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
     let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
     let (prepared, edition) = named(
         &app,
@@ -156,7 +156,7 @@ pub async fn location_time_series(
     }
     let updates = updates_of(&app, &asking, &sources, spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let prepared = app
         .archive
         .location_series(&updates, visits.as_ref(), &spec)
@@ -187,7 +187,7 @@ fn named(
         return (prepared, String::new());
     }
     let edition = app.geocoder.edition().to_string();
-    let reader = asking.reader.person();
+    let reader = asking.request.reader.person();
     let named = with_names(prepared, Arc::clone(&app.geocoder), reader, columns);
     (named, edition)
 }

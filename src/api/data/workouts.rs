@@ -47,7 +47,7 @@ pub async fn platform_workouts(
     let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, WORKOUTS, query.range).await?;
     let granted = beginning(granted, after.as_ref());
-    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: WORKOUT_COLUMNS,
         only: None,

@@ -1,17 +1,16 @@
 //! Sleep cycles with what other metrics did in them.
 
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::extract::State;
 use axum::response::Response;
 
-use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
+use crate::api::data::asking::Asking;
 use crate::api::data::names::all_meant;
 use crate::api::data::records::partitions_of;
 use crate::api::data::series::{each_once, named_metrics, stages};
 use crate::api::data::units::{VALUE, Wanted, held_by};
 use crate::api::docs::answers::Rows;
-use crate::api::extract::{Checked, Owner};
+use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Choice as _, Form, FromParams, Need, Params};
 use crate::auth::grants::{GrantAuthority, Readable};
@@ -99,35 +98,25 @@ fn seconds(params: &mut Params<'_>, name: &'static str) -> i64 {
     responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_cycles_extended(
     State(app): State<Shared>,
-    reader: Reader,
-    Owner(owner): Owner,
+    asking: Asking,
     Checked(query): Checked<ExtendedQuery>,
-    RawQuery(question): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::new(
-        &app,
-        &reader,
-        owner,
-        &query.cycles,
-        "sleep_cycles_extended",
-        question,
-    )
-    .await?;
+    let (reader, owner) = (&asking.request.reader, asking.owner);
+    let asked = Asked::new(&app, &asking, &query.cycles).await?;
     let spec = asked.cycles(&query.cycles)?;
     let range = window(&query, asked.clip);
-    let names = all_meant(&app, &reader, owner, &query.metrics).await?;
+    let names = all_meant(&app, reader, owner, &query.metrics).await?;
     let mut permits = Vec::with_capacity(names.len());
     for metric in &names {
         permits.push(
             app.grants
-                .windows(&reader, owner, &TypeId::new(metric), range)
+                .windows(reader, owner, &TypeId::new(metric), range)
                 .await?,
         );
     }
-    let metrics = attached(&app, &reader, owner, (&query, &names), range).await?;
+    let metrics = attached(&app, reader, owner, (&query, &names), range).await?;
     let partition = asked.partition().await?;
-    let ticket = app.queries.enter(reader.person()).await?;
+    let ticket = asking.request.admitted(&app).await?;
     let series = permits
         .iter()
         .zip(&metrics)
@@ -157,16 +146,10 @@ pub async fn sleep_cycles_extended(
     let told: Vec<_> = metrics.iter().map(|metric| &metric.told).collect();
     let seen: Vec<_> = permits.iter().map(Readable::windows).collect();
     let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();
-    let text = format!("{} {seen:?} {orders:?} {told:?}", asked.text);
-    let request = Request {
-        app: &app,
-        headers: &headers,
-        route: "sleep_cycles_extended",
-        question: &text,
-        begun: asked.begun,
-        ticket,
-    };
-    answer(request, prepared.with_units_by_name(), &query.cycles.form).await
+    let besides = format!("{} {seen:?} {orders:?} {told:?}", asked.besides);
+    asking
+        .answer(&app, ticket, prepared, &query.cycles.form, &besides)
+        .await
 }
 
 /// Where samples of the metrics may touch a cycle.
