@@ -5,7 +5,7 @@
 //! permits and stored rows; knows nothing of HTTP.
 
 mod amounts;
-mod from_cells;
+mod from_rollups;
 mod groups;
 pub mod over_people;
 mod period;
@@ -211,7 +211,7 @@ impl<Authority> Archive<Authority> {
         if let (AggregateMeasure::Values(functions), [(partition, _)], [snapshot]) =
             (&spec.measure, bound.as_slice(), snapshots.as_slice())
             && let Some(plan) =
-                self.periods_from_cells(permit, partition, snapshot, spec, functions, &grid)?
+                self.periods_from_rollups(permit, partition, snapshot, spec, functions, &grid)?
         {
             let plan = finished(plan, spec)?;
             let schema = plan.schema();

@@ -31,7 +31,7 @@ use super::engine::{Engine, late};
 use super::ground::scan::ConstantsExec;
 use super::ground::table::PartitionExec;
 use super::operator::{KnownOrderExec, is_sound};
-use super::series::partials::PartialsExec;
+use super::series::rollups::RowsOrRollupsExec;
 use super::sql::{AnswerExec, GuardExec, OuterSideExec};
 
 /// What is told of a plan beside its operators when one of them is not given what it relies on, which is a
@@ -167,8 +167,8 @@ fn below(plan: &dyn ExecutionPlan, is_own: bool) -> Option<Arc<dyn ExecutionPlan
         return Some(Arc::clone(answer.inner()));
     }
     // A plan that cannot be made says so when it is run.
-    if let Some(partials) = plan.downcast_ref::<PartialsExec>() {
-        return partials.below().ok();
+    if let Some(rollups) = plan.downcast_ref::<RowsOrRollupsExec>() {
+        return rollups.below().ok();
     }
     let partition = plan.downcast_ref::<PartitionExec>()?;
     if is_own {

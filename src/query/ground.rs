@@ -7,7 +7,6 @@
 
 pub(in crate::query) mod archive;
 pub(in crate::query) mod backwards;
-pub(in crate::query) mod cells;
 pub mod columns;
 pub(in crate::query) mod computed;
 pub mod definitions;
@@ -27,6 +26,7 @@ pub(in crate::query) mod order;
 pub mod paging;
 pub(in crate::query) mod partition;
 pub(in crate::query) mod prepared;
+pub(in crate::query) mod rollups;
 pub(in crate::query) mod scan;
 pub mod shape;
 pub(in crate::query) mod shared;

@@ -9,9 +9,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::catalog::records::KnownSource;
 use crate::people::preferences::SourceOrder;
-use crate::query::ground::cells::CELL_LONG;
 use crate::query::ground::computed::projected;
 use crate::query::ground::measure::{are_spread, counting_of_amounts};
+use crate::query::ground::rollups::ROLLUP_LONG;
 use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec,
 };
@@ -114,8 +114,8 @@ impl<Authority> Archive<Authority> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
         let rows = self.rows_of(asked, &SAMPLE, Lengths::Told)?;
         let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (col(name), name.to_owned())).into();
-        if rows.schema().index_of(CELL_LONG).is_ok() {
-            columns.push((ident(CELL_LONG), CELL_LONG.to_owned()));
+        if rows.schema().index_of(ROLLUP_LONG).is_ok() {
+            columns.push((ident(ROLLUP_LONG), ROLLUP_LONG.to_owned()));
         }
         // A field that the samples have anyway is not told twice.
         let others = groups::shown(&asked.spec.group, asked.partition);

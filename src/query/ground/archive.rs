@@ -7,13 +7,13 @@ use crate::catalog::Catalog;
 use crate::store::files::PieceFiles;
 use crate::store::snapshot::Snapshots;
 
-use super::cells::Partials;
 use super::engine::Engine;
 use super::files::Objects;
+use super::rollups::Rollups;
 
-/// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
+/// Bytes of rollups to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
 /// MB.
-const CELLS: u64 = 48 << 20;
+const ROLLUPS: u64 = 48 << 20;
 
 /// Prepares questions about records. It takes the permits of one authority only.
 pub struct Archive<Authority> {
@@ -21,7 +21,7 @@ pub struct Archive<Authority> {
     pub(in crate::query) snapshots: Snapshots,
     pub(in crate::query) catalog: Catalog,
     pub(in crate::query) objects: Arc<Objects>,
-    pub(in crate::query) partials: Partials,
+    pub(in crate::query) rollups: Rollups,
     authority: PhantomData<fn() -> Authority>,
 }
 
@@ -33,7 +33,7 @@ impl<Authority> Archive<Authority> {
             snapshots,
             catalog,
             objects: Arc::new(Objects::new(files)),
-            partials: Partials::new(CELLS),
+            rollups: Rollups::new(ROLLUPS),
             authority: PhantomData,
         }
     }
@@ -42,6 +42,6 @@ impl<Authority> Archive<Authority> {
     pub async fn forget_all(&self) {
         self.snapshots.forget_all();
         self.objects.decoded.forget_all();
-        self.partials.forget_all().await;
+        self.rollups.forget_all().await;
     }
 }

@@ -66,7 +66,7 @@ impl Step for Series {
     }
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
-        // Of cells in the place of rows only the starts are in order.
+        // Of rollups in the place of rows only the starts are in order.
         Needs::by_start(inputs)
     }
 

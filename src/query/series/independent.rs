@@ -127,8 +127,8 @@ impl Independent {
             return;
         };
         self.row += 1;
-        if let Some(cell) = rows.cell(row) {
-            self.seat(rows.standing(row)).summary.merge(cell);
+        if let Some(rollup) = rows.rollup(row) {
+            self.seat(rows.standing(row)).summary.merge(rollup);
             return;
         }
         if start < end {

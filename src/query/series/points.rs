@@ -38,7 +38,7 @@ impl Default for Summary {
 
 impl Summary {
     /// `count` points that come to these.
-    pub(super) fn of_cell(count: u64, sum: f64, min: f64, max: f64) -> Self {
+    pub(super) fn of_rollup(count: u64, sum: f64, min: f64, max: f64) -> Self {
         let mut whole = Sum::default();
         whole.add(sum);
         Self {

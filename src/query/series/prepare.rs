@@ -13,7 +13,7 @@ use crate::model::registry::TypeId;
 use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
 use crate::query::ground::measure::{Counting, Measure};
-use crate::query::series::partials::CellsAsked;
+use crate::query::series::rollups::RollupsAsked;
 use crate::query::shared::Lengths;
 use crate::query::sleep::StageTable;
 use crate::query::{Archive, Partition, Prepared, QueryError, ReadState, Scope};
@@ -65,8 +65,8 @@ impl<Authority> Archive<Authority> {
         snapshot: &Arc<Snapshot>,
         ranking: &Arc<Ranking>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let rows = match self.cells_of(&asked, snapshot, ranking)? {
-            Some(cells) => cells,
+        let rows = match self.rollups_of(&asked, snapshot, ranking)? {
+            Some(rollups) => rollups,
             None => self.series_rows(&asked, snapshot)?,
         };
         let windows = asked.permit.windows().clone();
@@ -170,8 +170,8 @@ impl<Authority> Archive<Authority> {
 }
 
 impl<Authority> Archive<Authority> {
-    /// Cells in the place of rows, where they give the same series.
-    fn cells_of(
+    /// Rollups in the place of rows, where they give the same series.
+    fn rollups_of(
         &self,
         asked: &AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
@@ -180,12 +180,12 @@ impl<Authority> Archive<Authority> {
         if asked.stages.is_some() || !asked.conditions.is_empty() {
             return Ok(None);
         }
-        let Some((step, kind)) = asked.spec.cells_that_serve(|| ranking.order()) else {
+        let Some((step, kind)) = asked.spec.rollups_that_serve(|| ranking.order()) else {
             return Ok(None);
         };
         let ranking = Arc::clone(ranking);
-        let cells = CellsAsked { step, kind, ranking };
-        Ok(self.with_cells(asked.permit, asked.partition, snapshot, cells)?)
+        let rollups = RollupsAsked { step, kind, ranking };
+        Ok(self.with_rollups(asked.permit, asked.partition, snapshot, rollups)?)
     }
 }
 

@@ -13,7 +13,7 @@ use datafusion::common::{Result, internal_datafusion_err};
 use crate::model::registry::dictionary_text;
 use crate::model::sources::SourceClass;
 
-use crate::query::ground::cells::{CELL_COUNT, CELL_LONG, CELL_MAX, CELL_MIN, CELL_SUM};
+use crate::query::ground::rollups::{ROLLUP_COUNT, ROLLUP_LONG, ROLLUP_MAX, ROLLUP_MIN, ROLLUP_SUM};
 
 use super::points::Summary;
 use super::ranking::{Ranking, Standing};
@@ -26,8 +26,8 @@ pub(super) struct Rows {
     pub(super) values: ScalarBuffer<f64>,
     ids: Option<FixedSizeBinaryArray>,
     standings: Standings,
-    /// For rows that are cells: what the rows come to that they stand for.
-    cells: Option<Vec<Summary>>,
+    /// For rows that are rollups: what the rows come to that they stand for.
+    rollups: Option<Vec<Summary>>,
     /// Whether a row is part of an amount over a very long time.
     long: Option<BooleanArray>,
 }
@@ -50,8 +50,8 @@ impl Rows {
     }
 
     /// What a row comes to that stands for several.
-    pub(super) fn cell(&self, row: usize) -> Option<&Summary> {
-        self.cells.as_ref()?.get(row)
+    pub(super) fn rollup(&self, row: usize) -> Option<&Summary> {
+        self.rollups.as_ref()?.get(row)
     }
 
     pub(super) fn is_part_of_long(&self, row: usize) -> bool {
@@ -129,9 +129,9 @@ impl RowReader {
             values: values.values().clone(),
             ids: ids.and_then(|ids| ids.as_fixed_size_binary_opt()).cloned(),
             standings: self.standings(batch)?,
-            cells: cells(batch)?,
+            rollups: rollups(batch)?,
             long: batch
-                .column_by_name(CELL_LONG)
+                .column_by_name(ROLLUP_LONG)
                 .and_then(|long| long.as_boolean_opt())
                 .cloned(),
         })
@@ -194,10 +194,10 @@ impl RowReader {
 }
 
 /// Looks at all of them, which is faster than stopping at the first that differs: they mostly are equal.
-/// The rows that are cells. A batch has only such, or none.
-fn cells(batch: &RecordBatch) -> Result<Option<Vec<Summary>>> {
+/// The rows that are rollups. A batch has only such, or none.
+fn rollups(batch: &RecordBatch) -> Result<Option<Vec<Summary>>> {
     let Some(counts) = batch
-        .column_by_name(CELL_COUNT)
+        .column_by_name(ROLLUP_COUNT)
         .and_then(|counts| counts.as_primitive_opt::<Int64Type>())
     else {
         return Ok(None);
@@ -210,14 +210,14 @@ fn cells(batch: &RecordBatch) -> Result<Option<Vec<Summary>>> {
             .as_primitive_opt::<Float64Type>()
             .ok_or_else(|| internal_datafusion_err!("{name} holds no numbers"))
     };
-    let (sums, mins, maxs) = (numbers(CELL_SUM)?, numbers(CELL_MIN)?, numbers(CELL_MAX)?);
+    let (sums, mins, maxs) = (numbers(ROLLUP_SUM)?, numbers(ROLLUP_MIN)?, numbers(ROLLUP_MAX)?);
     let rows = counts
         .values()
         .iter()
         .zip(sums.values())
         .zip(mins.values().iter().zip(maxs.values()));
     Ok(Some(
-        rows.map(|((count, sum), (min, max))| Summary::of_cell(count.cast_unsigned(), *sum, *min, *max))
+        rows.map(|((count, sum), (min, max))| Summary::of_rollup(count.cast_unsigned(), *sum, *min, *max))
             .collect(),
     ))
 }

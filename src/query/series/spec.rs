@@ -10,8 +10,8 @@ use crate::model::grid::Grid;
 use crate::model::zone::Zone;
 
 use crate::people::preferences::SourceOrder;
-use crate::query::ground::cells::{Kind, Step};
 use crate::query::ground::measure::{Base, Counting, Measure};
+use crate::query::ground::rollups::{Kind, Step};
 
 use super::calculation::{Calculation, Form};
 
@@ -73,8 +73,11 @@ impl SeriesSpec {
             .any(|calculation| calculation.needs_values())
     }
 
-    /// The cells that can stand for rows in this series, as far as the question goes.
-    pub(super) fn cells_that_serve(&self, order: impl FnOnce() -> Arc<SourceOrder>) -> Option<(Step, Kind)> {
+    /// The rollups that can stand for rows in this series, as far as the question goes.
+    pub(super) fn rollups_that_serve(
+        &self,
+        order: impl FnOnce() -> Arc<SourceOrder>,
+    ) -> Option<(Step, Kind)> {
         let step = Step::COARSE_FIRST
             .into_iter()
             .find(|step| self.grid.begins_at_multiples_of(step.micros()))?;

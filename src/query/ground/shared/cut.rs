@@ -25,12 +25,12 @@ use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
-use crate::query::ground::cells::CELL_LONG;
 use crate::query::ground::key::{KEY_COLUMNS, KEY_ORDER};
 use crate::query::ground::measure::LONG;
 use crate::query::ground::operator::{
     Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only,
 };
+use crate::query::ground::rollups::ROLLUP_LONG;
 
 use super::extent::{Extent, Extents};
 use super::{Lengths, VALUE};
@@ -219,7 +219,7 @@ impl Rule {
             }
         }
         if self.lengths == Lengths::Told {
-            fields.push(Field::new(CELL_LONG, DataType::Boolean, true));
+            fields.push(Field::new(ROLLUP_LONG, DataType::Boolean, true));
         }
         Arc::new(Schema::new_with_metadata(fields, rows.metadata().clone()))
     }

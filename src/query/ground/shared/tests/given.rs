@@ -287,7 +287,7 @@ pub(super) fn pieces(name: &'static str) -> impl Strategy<Value = Vec<Vec<Given>
     })
 }
 
-/// Some moment near the rows, often where cells begin.
+/// Some moment near the rows, often where rollups begin.
 pub(super) fn moment() -> impl Strategy<Value = i64> {
     prop_oneof![
         (0_i64..220).prop_map(|quarters| BEGIN + quarters * 15 * MINUTE),

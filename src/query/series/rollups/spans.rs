@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use chrono::{DateTime, Datelike as _, NaiveDate};
 
-/// The time in which a piece may have rows, in whole cells.
+/// The time in which a piece may have rows, in whole rollups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) time: Range<i64>,
-    /// Cells of this piece may be used where it is alone.
+    /// Rollups of this piece may be used where it is alone.
     pub(super) fit: bool,
 }
 
@@ -20,10 +20,10 @@ pub(super) struct Span {
     pub(super) alone: Option<usize>,
 }
 
-/// Cuts the time of `window` that any extent covers. Ends of the window that fall inside a cell are read as
-/// rows, and so is what lies before `cells_from`.
-pub(super) fn spans(extents: &[Extent], window: Range<i64>, cells_from: i64, step: i64) -> Vec<Span> {
-    let whole = up(cells_from.max(window.start), step)..down(window.end, step);
+/// Cuts the time of `window` that any extent covers. Ends of the window that fall inside a rollup are read as
+/// rows, and so is what lies before `rollups_from`.
+pub(super) fn spans(extents: &[Extent], window: Range<i64>, rollups_from: i64, step: i64) -> Vec<Span> {
+    let whole = up(rollups_from.max(window.start), step)..down(window.end, step);
     let mut edges: Vec<i64> = extents
         .iter()
         .flat_map(|extent| [extent.time.start, extent.time.end])
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(
             found,
             expected.map(|(time, alone)| Span { time, alone }),
-            "the part of a cell at the start, the time that two share, and the unfit piece are read"
+            "the part of a rollup at the start, the time that two share, and the unfit piece are read"
         );
     }
 
@@ -152,8 +152,8 @@ mod tests {
                 let covering: Vec<usize> = (0..extents.len()).filter(|at| extents[*at].time.contains(&moment)).collect();
                 let answering: Vec<&Span> = found.iter().filter(|span| span.time.contains(&moment)).collect();
                 prop_assert_eq!(answering.len(), usize::from(!covering.is_empty() && window.contains(&moment)));
-                let cell = down(moment, 10)..down(moment, 10) + 10;
-                let whole = window.start <= cell.start && cell.end <= window.end;
+                let rollup = down(moment, 10)..down(moment, 10) + 10;
+                let whole = window.start <= rollup.start && rollup.end <= window.end;
                 let alone = covering.len() == 1 && extents[covering[0]].fit && whole;
                 if let Some(span) = answering.first() {
                     prop_assert_eq!(span.alone.is_some(), alone);

@@ -1,6 +1,6 @@
-//! Cells in memory: what immutable pieces come to in a minute or a quarter of an hour, kept as long as there
-//! is room, and the names of the columns in which they stand beside rows. Who makes them and where they serve
-//! is decided where series are.
+//! Rollups in memory: what immutable pieces come to in a minute or a quarter of an hour, kept as long as
+//! there is room, and the names of the columns in which they stand beside rows. Who makes them and where
+//! they serve is decided where series are.
 
 use std::fmt;
 use std::hash::Hash;
@@ -14,16 +14,16 @@ use crate::people::preferences::SourceOrder;
 
 use super::measure::Counting;
 
-/// How many rows a cell stands for; null in a row that is one. Fields that a person names have printable
+/// How many rows a rollup stands for; null in a row that is one. Fields that a person names have printable
 /// names, so none is called like these.
-pub(in crate::query) const CELL_COUNT: &str = "\u{1}cell count";
-pub(in crate::query) const CELL_SUM: &str = "\u{1}cell sum";
-pub(in crate::query) const CELL_MIN: &str = "\u{1}cell min";
-pub(in crate::query) const CELL_MAX: &str = "\u{1}cell max";
+pub(in crate::query) const ROLLUP_COUNT: &str = "\u{1}rollup count";
+pub(in crate::query) const ROLLUP_SUM: &str = "\u{1}rollup sum";
+pub(in crate::query) const ROLLUP_MIN: &str = "\u{1}rollup min";
+pub(in crate::query) const ROLLUP_MAX: &str = "\u{1}rollup max";
 /// Whether the row is part of an amount over a very long time.
-pub(in crate::query) const CELL_LONG: &str = "\u{1}cell long";
+pub(in crate::query) const ROLLUP_LONG: &str = "\u{1}rollup long";
 
-/// How long a cell is. The edges of every zone's periods fall on quarters of an hour since 1970, and most
+/// How long a rollup is. The edges of every zone's periods fall on quarters of an hour since 1970, and most
 /// windows on minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::query) enum Step {
@@ -42,19 +42,19 @@ impl Step {
     }
 }
 
-/// What the cells of a piece say.
+/// What the rollups of a piece say.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::query) enum Kind {
-    /// Count, sum, least and greatest of the points in a cell, for each source or for all together.
+    /// Count, sum, least and greatest of the points in a rollup, for each source or for all together.
     Points(Counting),
-    /// The same of all samples that start in a cell, however long they last.
+    /// The same of all samples that start in a rollup, however long they last.
     Starts,
-    /// What falls to a cell of the amounts that count there, with the order of sources by which that was
+    /// What falls to a rollup of the amounts that count there, with the order of sources by which that was
     /// decided, where one source is chosen.
     Amounts(Counting, Option<Arc<SourceOrder>>),
 }
 
-/// What cells are kept by.
+/// What rollups are kept by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::query) struct Key {
     pub(in crate::query) piece: PieceId,
@@ -64,33 +64,33 @@ pub(in crate::query) struct Key {
     pub(in crate::query) kind: Kind,
 }
 
-/// The cells of one piece and month.
+/// The rollups of one piece and month.
 #[derive(Clone, Debug)]
 pub(in crate::query) enum Held {
-    Cells(Arc<RecordBatch>),
-    /// Some row lasts from one cell into the next.
+    Rollups(Arc<RecordBatch>),
+    /// Some row lasts from one rollup into the next.
     Unfit,
 }
 
-/// Cells in memory. Cheap to clone; all clones share what is held. Lives as long as the process.
+/// Rollups in memory. Cheap to clone; all clones share what is held. Lives as long as the process.
 #[derive(Clone)]
-pub(in crate::query) struct Partials {
+pub(in crate::query) struct Rollups {
     pub(in crate::query) held: Cache<Key, Held>,
 }
 
-impl Partials {
-    /// `memory`: how many bytes of cells to keep. None at all: every answer is computed from rows.
+impl Rollups {
+    /// `memory`: how many bytes of rollups to keep. None at all: every answer is computed from rows.
     pub(in crate::query) fn new(memory: u64) -> Self {
         let weigh = |key: &Key, held: &Held| {
             let order = match &key.kind {
                 Kind::Amounts(_, Some(order)) => order.memory(),
                 _ => 0,
             };
-            let cells = match held {
-                Held::Cells(cells) => cells.get_array_memory_size(),
+            let rollups = match held {
+                Held::Rollups(rollups) => rollups.get_array_memory_size(),
                 Held::Unfit => 64,
             };
-            u32::try_from(order.saturating_add(cells)).unwrap_or(u32::MAX)
+            u32::try_from(order.saturating_add(rollups)).unwrap_or(u32::MAX)
         };
         Self {
             held: Cache::builder().max_capacity(memory).weigher(weigh).build(),
@@ -104,8 +104,8 @@ impl Partials {
     }
 }
 
-impl fmt::Debug for Partials {
+impl fmt::Debug for Rollups {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Partials({} held)", self.held.entry_count())
+        write!(formatter, "Rollups({} held)", self.held.entry_count())
     }
 }

@@ -13,8 +13,8 @@ use crate::model::grid::Grid;
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::MetricKind;
 use crate::model::time::TimeRange;
-use crate::query::ground::cells::{Kind, Step};
-use crate::query::series::partials::CellsAsked;
+use crate::query::ground::rollups::{Kind, Step};
+use crate::query::series::rollups::RollupsAsked;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 use crate::query::{Archive, Partition, QueryError};
 use crate::store::snapshot::Snapshot;
@@ -24,7 +24,7 @@ use super::{AggregateSpec, Function, TIME, VALUE};
 impl<Authority> Archive<Authority> {
     /// The periods of `grid` with what the values of samples come to that start in them. `None` where rows
     /// have to be looked at one by one: in groups, by conditions, or where no piece is alone long enough.
-    pub(super) fn periods_from_cells(
+    pub(super) fn periods_from_rollups(
         &self,
         permit: &ReadPermit<Authority>,
         partition: &Partition,
@@ -50,7 +50,7 @@ impl<Authority> Archive<Authority> {
             .metric
             .as_ref()
             .is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
-        // Of an amount that was cut only a part is seen, and cells hold whole ones.
+        // Of an amount that was cut only a part is seen, and rollups hold whole ones.
         if is_amount && (functions.contains(&Function::Sum) || !permit.is_own()) {
             return Ok(None);
         }
@@ -58,12 +58,12 @@ impl<Authority> Archive<Authority> {
         let Some(step) = Step::COARSE_FIRST.into_iter().find(fits) else {
             return Ok(None);
         };
-        let cells = CellsAsked {
+        let rollups = RollupsAsked {
             step,
             kind: Kind::Starts,
             ranking: Arc::default(),
         };
-        let Some(rows) = self.with_cells(permit, partition, snapshot, cells)? else {
+        let Some(rows) = self.with_rollups(permit, partition, snapshot, rollups)? else {
             return Ok(None);
         };
         let series = SeriesSpec {

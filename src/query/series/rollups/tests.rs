@@ -1,5 +1,5 @@
-//! With cells and without: the same answers, whatever pieces there are, late data, replacements and deletions
-//! among them.
+//! With rollups and without: the same answers, whatever pieces there are, late data, replacements and
+//! deletions among them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::people::preferences::SourceOrder;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::filter::{Condition, parse_all};
-use crate::query::series::partials::PartialsExec;
+use crate::query::series::rollups::RowsOrRollupsExec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 use crate::query::{Archive, Order, Partition};
 use crate::store::arrange::{sort_rows, with_columns};
@@ -177,7 +177,7 @@ impl Bench {
         concat_batches(&schema, &batches).unwrap()
     }
 
-    /// The series from cells where they serve, and from rows alone; and whether cells served.
+    /// The series from rollups where they serve, and from rows alone; and whether rollups served.
     async fn both(&self, spec: &SeriesSpec, windows: &Windows) -> (RecordBatch, RecordBatch, bool) {
         let permit = ReadPermit::given(&Anybody, self.person, self.partition.id.clone(), windows.clone());
         let asked = || AskedSeries {
@@ -202,20 +202,20 @@ impl Bench {
             windows.clone(),
             Arc::new(Ranking::new(order)),
         );
-        let from_cells = self.run(Arc::clone(&with.plan)).await;
+        let from_rollups = self.run(Arc::clone(&with.plan)).await;
         let from_rows = self.run(Arc::new(without)).await;
-        (from_cells, from_rows, was_made_from_cells(&with.plan))
+        (from_rollups, from_rows, was_made_from_rollups(&with.plan))
     }
 }
 
-/// Whether cells took the place of rows when a plan ran.
-fn was_made_from_cells(plan: &Arc<dyn ExecutionPlan>) -> bool {
+/// Whether rollups took the place of rows when a plan ran.
+fn was_made_from_rollups(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let below = plan
-        .downcast_ref::<PartialsExec>()
-        .map(|partials| partials.below().unwrap());
+        .downcast_ref::<RowsOrRollupsExec>()
+        .map(|rollups| rollups.below().unwrap());
     let text = below.map(|below| displayable(below.as_ref()).one_line().to_string());
-    text.is_some_and(|text| !text.contains("of cells=0"))
-        || plan.children().into_iter().any(was_made_from_cells)
+    text.is_some_and(|text| !text.contains("of rollups=0"))
+        || plan.children().into_iter().any(was_made_from_rollups)
 }
 
 fn batch(samples: &[&Sample]) -> RecordBatch {
@@ -300,7 +300,7 @@ fn assert_same(with: &RecordBatch, without: &RecordBatch) {
             );
             let (one, other) = (one.value(row), other.value(row));
             let close = (one - other).abs() <= 1e-9 * one.abs().max(other.abs()).max(1.0);
-            assert!(close, "row {row}: {one} from cells, {other} from rows");
+            assert!(close, "row {row}: {one} from rollups, {other} from rows");
         }
     }
 }
@@ -395,7 +395,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn levels_are_the_same_with_and_without_cells(
+    fn levels_are_the_same_with_and_without_rollups(
         puts in prop::collection::vec(put(false), 1..5),
         asked in prop::collection::vec(windows(), 1..4), kind in 0_u8..5
     ) {
@@ -403,7 +403,7 @@ proptest! {
     }
 
     #[test]
-    fn amounts_are_the_same_with_and_without_cells(
+    fn amounts_are_the_same_with_and_without_rollups(
         puts in prop::collection::vec(put(true), 1..5),
         asked in prop::collection::vec(windows(), 1..4), kind in 0_u8..5
     ) {
@@ -412,7 +412,7 @@ proptest! {
     }
 }
 
-/// By the starts of samples, in days of a zone: from cells, and from rows, which a condition that all meet
+/// By the starts of samples, in days of a zone: from rollups, and from rows, which a condition that all meet
 /// forces to be read.
 fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> bool {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -452,9 +452,9 @@ fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, func
             .aggregate(&permit, partitions, &spec(all_meet))
             .await
             .unwrap();
-        let from_cells = bench.run(Arc::clone(&with.plan)).await;
-        assert_same(&from_cells, &bench.run(without.plan).await);
-        was_made_from_cells(&with.plan)
+        let from_rollups = bench.run(Arc::clone(&with.plan)).await;
+        assert_same(&from_rollups, &bench.run(without.plan).await);
+        was_made_from_rollups(&with.plan)
     })
 }
 
@@ -462,7 +462,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn periods_are_the_same_with_and_without_cells(
+    fn periods_are_the_same_with_and_without_rollups(
         puts in prop::collection::vec(put(false), 1..5), windows in windows(),
         zone in prop::sample::select(vec!["UTC", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"])
     ) {
@@ -472,7 +472,7 @@ proptest! {
 }
 
 #[test]
-fn periods_are_made_from_cells_where_one_piece_is_alone() {
+fn periods_are_made_from_rollups_where_one_piece_is_alone() {
     let all =
         Windows::new([
             TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
@@ -510,7 +510,7 @@ fn device(first: i64, count: i64, every: i64, length: i64, series: u128, as_obje
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cells_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() {
+async fn rollups_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() {
     for (name, length) in [("HeartRate", 0), ("StepCount", 3 * MINUTE)] {
         let metric = metric(name);
         let bench = Bench::new(&metric).await;
@@ -521,23 +521,23 @@ async fn cells_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() {
         )
         .unwrap()]);
         bench.put(&device(0, 3000, MINUTE, length, 1, true)).await;
-        let (with, without, has_cells) = bench.both(&spec, &all).await;
-        assert!(has_cells, "{name}");
+        let (with, without, has_rollups) = bench.both(&spec, &all).await;
+        assert!(has_rollups, "{name}");
         assert_same(&with, &without);
 
         // Late data of a better source (worn before phone) in the middle, in the tail.
         bench
             .put(&device(DAY, 50, 2 * MINUTE + 3, length, 2, false))
             .await;
-        let (after, without, has_cells) = bench.both(&spec, &all).await;
-        assert!(has_cells, "{name}");
+        let (after, without, has_rollups) = bench.both(&spec, &all).await;
+        assert!(has_rollups, "{name}");
         assert_same(&after, &without);
         assert_ne!(after, with, "{name}: late data makes a difference");
 
         // A row replaced: the piece has a dead row, and rows are read instead.
         bench.put(&device(0, 1, MINUTE, length, 1, false)).await;
-        let (_, _, has_cells) = bench.both(&spec, &all).await;
-        assert!(!has_cells, "{name}");
+        let (_, _, has_rollups) = bench.both(&spec, &all).await;
+        assert!(!has_rollups, "{name}");
     }
 }
 
@@ -557,15 +557,15 @@ async fn a_month_is_the_same_whatever_part_of_it_was_asked_for_first() {
         bench.put(&device(0, 3000, MINUTE, length, 1, true)).await;
         let spec = spec(&metric, grid(2), &[]);
         for windows in [between(6 * hour, 30 * hour), between(0, 3 * DAY)] {
-            let (with, without, has_cells) = bench.both(&spec, &windows).await;
-            assert!(has_cells, "{name}");
+            let (with, without, has_rollups) = bench.both(&spec, &windows).await;
+            assert!(has_rollups, "{name}");
             assert_same(&with, &without);
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn levels_that_last_from_cell_to_cell_are_read_as_rows() {
+async fn levels_that_last_from_rollup_to_rollup_are_read_as_rows() {
     let metric = metric("HeartRate");
     let bench = Bench::new(&metric).await;
     bench.put(&device(0, 3000, MINUTE, 20 * MINUTE, 0, true)).await;
@@ -573,7 +573,7 @@ async fn levels_that_last_from_cell_to_cell_are_read_as_rows() {
         Windows::new([
             TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
         ]);
-    let (with, without, has_cells) = bench.both(&spec(&metric, grid(0), &["count"]), &all).await;
-    assert!(!has_cells);
+    let (with, without, has_rollups) = bench.both(&spec(&metric, grid(0), &["count"]), &all).await;
+    assert!(!has_rollups);
     assert_same(&with, &without);
 }

@@ -1,6 +1,7 @@
-//! Rows and cells in their place as a leaf of a plan, which decides between them when it runs.
+//! Rows and rollups in their place as a leaf of a plan, which decides between them when it runs.
 //!
-//! So a question that is answered from elsewhere, or whose answer is known to be the same, has made no cells.
+//! So a question that is answered from elsewhere, or whose answer is known to be the same, has made no
+//! rollups.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -16,12 +17,12 @@ use crate::query::ground::operator::{Input, Operator, Plan, Step, Task, ascendin
 use crate::query::{Archive, Partition};
 use crate::store::snapshot::Snapshot;
 
-use super::asked::{Asked, CellsAsked, Stretch};
-use super::patchwork::{Patch, PatchworkExec};
+use super::asked::{Asked, RollupsAsked, Stretch};
+use super::mixed_input::{MixedInputExec, Patch};
 
-/// Rows as far as they have to be read, and cells for the rest.
+/// Rows as far as they have to be read, and rollups for the rest.
 #[derive(Clone, Debug)]
-pub(in crate::query) struct RowsOrCells {
+pub(in crate::query) struct RowsOrRollups {
     asked: Asked,
     stretches: Arc<[Stretch]>,
     /// The plan by which it was done, for whoever wants to know what that took.
@@ -29,32 +30,32 @@ pub(in crate::query) struct RowsOrCells {
 }
 
 /// The operator.
-pub(in crate::query) type PartialsExec = Operator<RowsOrCells>;
+pub(in crate::query) type RowsOrRollupsExec = Operator<RowsOrRollups>;
 
 impl<Authority> Archive<Authority> {
-    /// The rows as far as they have to be read, and cells for the rest; which is decided when they are asked
-    /// for. `None` when there is nothing that cells could stand for.
-    pub(in crate::query) fn with_cells(
+    /// The rows as far as they have to be read, and rollups for the rest; which is decided when they are
+    /// asked for. `None` when there is nothing that rollups could stand for.
+    pub(in crate::query) fn with_rollups(
         &self,
         permit: &ReadPermit<Authority>,
         partition: &Partition,
         snapshot: &Arc<Snapshot>,
-        cells: CellsAsked,
+        rollups: RollupsAsked,
     ) -> Result<Option<Plan>> {
-        let Some(asked) = Asked::of(self, permit, partition, snapshot, cells)? else {
+        let Some(asked) = Asked::of(self, permit, partition, snapshot, rollups)? else {
             return Ok(None);
         };
         let stretches = asked.stretches();
         if !stretches.iter().any(|stretch| asked.may_serve(stretch)) {
             return Ok(None);
         }
-        Ok(Some(Arc::new(PartialsExec::of(asked, stretches))))
+        Ok(Some(Arc::new(RowsOrRollupsExec::of(asked, stretches))))
     }
 }
 
-impl PartialsExec {
+impl RowsOrRollupsExec {
     fn of(asked: Asked, stretches: Vec<Stretch>) -> Self {
-        let rows = RowsOrCells {
+        let rows = RowsOrRollups {
             asked,
             stretches: stretches.into(),
             taken: Arc::default(),
@@ -62,8 +63,8 @@ impl PartialsExec {
         Self::over(rows, Vec::new())
     }
 
-    /// The plan by which it was done; before that, the one by which it would be if cells serve wherever they
-    /// may.
+    /// The plan by which it was done; before that, the one by which it would be if rollups serve wherever
+    /// they may.
     pub(in crate::query) fn below(&self) -> Result<Plan> {
         let step = self.step();
         if let Some(taken) = step.taken.get() {
@@ -72,7 +73,7 @@ impl PartialsExec {
         let mut patches = Patches::of(&step.asked);
         for stretch in step.stretches.iter() {
             match stretch {
-                Stretch::Cells(_) => patches.cells(RecordBatch::new_empty(step.asked.schema()))?,
+                Stretch::Rollups(_) => patches.rollups(RecordBatch::new_empty(step.asked.schema()))?,
                 Stretch::Rows(time) => patches.rows(time)?,
                 Stretch::ReachingInto(window) => patches.reaching_into(window)?,
             }
@@ -81,13 +82,13 @@ impl PartialsExec {
     }
 }
 
-impl RowsOrCells {
+impl RowsOrRollups {
     async fn plan(&self) -> Result<Plan> {
         let mut patches = Patches::of(&self.asked);
         for stretch in self.stretches.iter() {
             match stretch {
-                Stretch::Cells(wanted) => match self.asked.cells(wanted).await? {
-                    Some(cells) => patches.cells(cells)?,
+                Stretch::Rollups(wanted) => match self.asked.rollups(wanted).await? {
+                    Some(rollups) => patches.rollups(rollups)?,
                     None => patches.rows(&wanted.time)?,
                 },
                 Stretch::Rows(time) => patches.rows(time)?,
@@ -98,15 +99,15 @@ impl RowsOrCells {
     }
 }
 
-impl Step for RowsOrCells {
-    const NAME: &'static str = "PartialsExec";
+impl Step for RowsOrRollups {
+    const NAME: &'static str = "RowsOrRollupsExec";
     // What it runs does.
     const GIVES_WAY: bool = true;
 
     fn detail(&self) -> String {
-        let may_be = |stretch: &&Stretch| matches!(stretch, Stretch::Cells(_));
-        let cells = self.stretches.iter().filter(may_be).count();
-        format!("stretches={}, perhaps of cells={cells}", self.stretches.len())
+        let may_be = |stretch: &&Stretch| matches!(stretch, Stretch::Rollups(_));
+        let rollups = self.stretches.iter().filter(may_be).count();
+        format!("stretches={}, perhaps of rollups={rollups}", self.stretches.len())
     }
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
@@ -154,9 +155,9 @@ impl<'a> Patches<'a> {
         Ok(())
     }
 
-    fn cells(&mut self, cells: RecordBatch) -> Result<()> {
+    fn rollups(&mut self, rollups: RecordBatch) -> Result<()> {
         self.read()?;
-        self.found.push(Patch::Cells(cells));
+        self.found.push(Patch::Rollups(rollups));
         Ok(())
     }
 
@@ -175,6 +176,6 @@ impl<'a> Patches<'a> {
 
     fn finished(mut self) -> Result<Plan> {
         self.read()?;
-        Ok(Arc::new(PatchworkExec::new(self.found, self.asked.schema())))
+        Ok(Arc::new(MixedInputExec::new(self.found, self.asked.schema())))
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of the rows that a series is made from, and where cells may stand for them.
+//! What is asked of the rows that a series is made from, and where rollups may stand for them.
 //!
 //! Which stretches of time a piece answers for alone is known from the snapshot, so nothing is read here.
 //! Knows snapshots, permits and tables.
@@ -11,40 +11,40 @@ use datafusion::common::Result;
 
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::time::{Instant, TimeRange};
-use crate::query::ground::cells::{Key, Kind, Partials, Step};
 use crate::query::ground::engine::Engine;
 use crate::query::ground::measure::Counting;
 use crate::query::ground::operator::Plan;
+use crate::query::ground::rollups::{Key, Kind, Rollups, Step};
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
 use crate::query::shared::{Lengths, MOST_SCANNED};
 use crate::query::{Archive, Partition};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
-use super::cells;
+use super::as_rows;
 use super::cut::Cut;
-use super::patchwork::Patch;
+use super::mixed_input::Patch;
 use super::spans::{Extent, Span, by_month, down, month_of, spans, up};
 
-/// Cells are made for rows at least so many times as many.
-const ROWS_A_CELL: i64 = 3;
+/// Rollups are made for rows at least so many times as many.
+const ROWS_A_ROLLUP: i64 = 3;
 /// And for a question that asks for at least this part of what a piece has in a month; smaller ones read
 /// rows, which is less.
 const WORTH_A_QUARTER: i64 = 4;
 
-/// What cells are to say, and how long they are.
+/// What rollups are to say, and how long they are.
 #[derive(Clone, Debug)]
-pub(in crate::query) struct CellsAsked {
+pub(in crate::query) struct RollupsAsked {
     pub(in crate::query) step: Step,
     pub(in crate::query) kind: Kind,
     pub(in crate::query) ranking: Arc<Ranking>,
 }
 
-/// Rows that a series is made from, and cells that may stand for them.
+/// Rows that a series is made from, and rollups that may stand for them.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) engine: Arc<Engine>,
-    pub(super) partials: Partials,
+    pub(super) kept: Rollups,
     snapshot: Arc<Snapshot>,
     /// The rows as the reader sees them.
     seen: PartitionTable,
@@ -52,7 +52,7 @@ pub(super) struct Asked {
     recorded: PartitionTable,
     windows: Windows,
     is_own: bool,
-    pub(super) cells: CellsAsked,
+    pub(super) meant: RollupsAsked,
 }
 
 /// A stretch of time in the order in which it is answered for.
@@ -62,11 +62,11 @@ pub(super) enum Stretch {
     ReachingInto(Range<i64>),
     /// Where rows are read.
     Rows(Range<i64>),
-    /// Where the cells of a piece may stand for its rows.
-    Cells(Wanted),
+    /// Where the rollups of a piece may stand for its rows.
+    Rollups(Wanted),
 }
 
-/// Cells of one piece and month.
+/// Rollups of one piece and month.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) key: Key,
@@ -84,48 +84,46 @@ impl Wanted {
 }
 
 impl Asked {
-    /// What the snapshot and the permit say. `None` where there are more windows than cells are worth.
+    /// What the snapshot and the permit say. `None` where there are more windows than rollups are worth.
     pub(super) fn of<Authority>(
         archive: &Archive<Authority>,
         permit: &ReadPermit<Authority>,
         partition: &Partition,
         snapshot: &Arc<Snapshot>,
-        cells: CellsAsked,
+        rollups: RollupsAsked,
     ) -> Result<Option<Self>> {
         if permit.windows().as_slice().len() > MOST_SCANNED {
             return Ok(None);
         }
         Ok(Some(Self {
             engine: Arc::clone(&archive.engine),
-            partials: archive.partials.clone(),
+            kept: archive.rollups.clone(),
             snapshot: Arc::clone(snapshot),
             seen: archive.table(permit, partition, snapshot, Lengths::Forgotten)?,
             recorded: archive.table_uncut(permit, partition, snapshot)?,
             windows: permit.windows().clone(),
             is_own: permit.is_own(),
-            cells,
+            meant: rollups,
         }))
     }
 
-    /// Whether cells are there, or worth making.
+    /// Whether rollups are there, or worth making.
     pub(super) fn may_serve(&self, stretch: &Stretch) -> bool {
         match stretch {
-            Stretch::Cells(wanted) => {
-                wanted.is_worth_making() || self.partials.held.contains_key(&wanted.key)
-            }
+            Stretch::Rollups(wanted) => wanted.is_worth_making() || self.kept.held.contains_key(&wanted.key),
             Stretch::ReachingInto(_) | Stretch::Rows(_) => false,
         }
     }
 
-    /// The columns of rows, and of cells in their place.
+    /// The columns of rows, and of rollups in their place.
     pub(super) fn schema(&self) -> SchemaRef {
-        let Self { cells, .. } = self;
-        cells::schema(cells.kind.counting(), matches!(cells.kind, Kind::Amounts(..)))
+        let Self { meant, .. } = self;
+        as_rows::schema(meant.kind.counting(), matches!(meant.kind, Kind::Amounts(..)))
     }
 
-    /// What answers for which time, in the order of time. Nothing where no piece has cells.
+    /// What answers for which time, in the order of time. Nothing where no piece has rollups.
     pub(super) fn stretches(&self) -> Vec<Stretch> {
-        let step = self.cells.step.micros();
+        let step = self.meant.step.micros();
         let pieces = &self.snapshot.pieces;
         let extents: Vec<Extent> = pieces.iter().map(|piece| extent(piece, step)).collect();
         let mut stretches = Vec::new();
@@ -134,18 +132,18 @@ impl Asked {
         }
         for window in self.windows.as_slice() {
             let time = micros(*window);
-            let mut cells_from = time.start;
-            if self.cells.kind == Kind::Starts {
+            let mut rollups_from = time.start;
+            if self.meant.kind == Kind::Starts {
                 if !self.is_own {
-                    // What reaches into the window starts with it once it is cut, and cells do not know.
-                    cells_from += 1;
+                    // What reaches into the window starts with it once it is cut, and rollups do not know.
+                    rollups_from += 1;
                 } else if pieces.iter().any(|piece| reaches_into(piece, window.start())) {
                     stretches.push(Stretch::ReachingInto(time.clone()));
                 }
             }
-            let spans = spans(&extents, time, cells_from, step);
+            let spans = spans(&extents, time, rollups_from, step);
             let stretch = |span: Span| match self.wanted(&extents, &span) {
-                Some(wanted) => Stretch::Cells(wanted),
+                Some(wanted) => Stretch::Rollups(wanted),
                 None => Stretch::Rows(span.time),
             };
             stretches.extend(spans.into_iter().flat_map(by_month).map(stretch));
@@ -153,7 +151,7 @@ impl Asked {
         stretches
     }
 
-    /// The cells that may stand for a span that lies in one month.
+    /// The rollups that may stand for a span that lies in one month.
     fn wanted(&self, extents: &[Extent], span: &Span) -> Option<Wanted> {
         let alone = span.alone?;
         let (piece, extent) = (self.snapshot.pieces.get(alone)?, extents.get(alone)?);
@@ -161,8 +159,8 @@ impl Asked {
         let key = Key {
             piece: piece.id,
             month: number,
-            step: self.cells.step,
-            kind: self.cells.kind.clone(),
+            step: self.meant.step,
+            kind: self.meant.kind.clone(),
         };
         Some(Wanted {
             key,
@@ -174,7 +172,7 @@ impl Asked {
 
     /// Rows where nothing stands for them.
     pub(super) fn rows(&self, time: Range<i64>) -> Result<Patch> {
-        let (table, cut) = match self.cells.kind {
+        let (table, cut) = match self.meant.kind {
             Kind::Points(_) => (&self.seen, Cut::Whole),
             Kind::Starts => (&self.seen, Cut::StartInside),
             // Cut to the time of their patch anyway, and ranked by how long they were before.
@@ -204,7 +202,7 @@ impl Asked {
 
     /// The columns that a series needs.
     fn read(&self, table: PartitionTable) -> Result<Plan> {
-        let columns: &[&str] = match self.cells.kind.counting() {
+        let columns: &[&str] = match self.meant.kind.counting() {
             Counting::BestSource => &["value", "source", "source_class"],
             Counting::Everything => &["value"],
         };
@@ -224,11 +222,11 @@ impl Kind {
 fn extent(piece: &SnapshotPiece, step: i64) -> Extent {
     let (first, last) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
     let end = piece.bounds.max_end.micros().max(last.saturating_add(1));
-    let cells = (last - first) / step + 1;
+    let rollups = (last - first) / step + 1;
     let is_settled = matches!(piece.content, Content::Object(_)) && piece.dead.is_empty();
     Extent {
         time: down(first, step)..up(end, step),
-        fit: is_settled && piece.rows >= cells.saturating_mul(ROWS_A_CELL),
+        fit: is_settled && piece.rows >= rollups.saturating_mul(ROWS_A_ROLLUP),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Cells from memory, and making those that are not there yet.
+//! Rollups from memory, and making those that are not there yet.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,36 +12,36 @@ use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
-use crate::query::ground::cells::{Held, Kind};
 use crate::query::ground::engine::late;
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::ground::operator::Plan;
+use crate::query::ground::rollups::{Held, Kind};
 use crate::query::series::exec::SeriesExec;
 use crate::query::series::spec::{Gaps, SeriesSpec};
 
+use super::as_rows::{Gatherer, of_amounts};
 use super::asked::{Asked, Wanted};
-use super::cells::{Gatherer, of_amounts};
 
 impl Asked {
-    /// The cells that stand for the rows of a piece; `None` when there are none to be had, or when
+    /// The rollups that stand for the rows of a piece; `None` when there are none to be had, or when
     /// reading the rows is less work.
-    pub(super) async fn cells(&self, wanted: &Wanted) -> Result<Option<RecordBatch>> {
-        let held = match self.partials.held.get(&wanted.key).await {
+    pub(super) async fn rollups(&self, wanted: &Wanted) -> Result<Option<RecordBatch>> {
+        let held = match self.kept.held.get(&wanted.key).await {
             Some(held) => held,
             None if !wanted.is_worth_making() => return Ok(None),
             None => {
                 let made = self.made(wanted);
-                let held = self.partials.held.try_get_with(wanted.key.clone(), made);
+                let held = self.kept.held.try_get_with(wanted.key.clone(), made);
                 held.await.map_err(DataFusionError::Shared)?
             }
         };
         Ok(match held {
-            Held::Cells(cells) => Some(between(&cells, &wanted.time)),
+            Held::Rollups(rollups) => Some(between(&rollups, &wanted.time)),
             Held::Unfit => None,
         })
     }
 
-    /// Brings the rows of one piece down to cells.
+    /// Brings the rows of one piece down to rollups.
     async fn made(&self, wanted: &Wanted) -> Result<Held> {
         let time = &wanted.whole;
         let bounds = (Instant::from_micros(time.start), Instant::from_micros(time.end));
@@ -49,15 +49,15 @@ impl Asked {
             return Ok(Held::Unfit);
         };
         let rows = self.piece(&wanted.piece, range)?;
-        let step = self.cells.step.micros();
-        if let Kind::Amounts(counting, _) = &self.cells.kind {
+        let step = self.meant.step.micros();
+        if let Kind::Amounts(counting, _) = &self.meant.kind {
             return self.amounts(rows, range, step, *counting).await;
         }
-        let kind = &self.cells.kind;
+        let kind = &self.meant.kind;
         let mut gatherer = Gatherer::new(step, kind.counting(), *kind == Kind::Starts, time.start);
         let fit = self.each_batch(rows, |batch| gatherer.take(&batch)).await?;
         Ok(if fit {
-            Held::Cells(Arc::new(gatherer.finish()?))
+            Held::Rollups(Arc::new(gatherer.finish()?))
         } else {
             Held::Unfit
         })
@@ -76,7 +76,7 @@ impl Asked {
             },
             chosen_sources: Vec::new(),
         };
-        let ranking = Arc::clone(&self.cells.ranking);
+        let ranking = Arc::clone(&self.meant.ranking);
         let plan = SeriesExec::new(rows, Arc::new(spec), Windows::new([range]), ranking);
         let mut sums = Vec::new();
         self.each_batch(Arc::new(plan), |batch| {
@@ -84,7 +84,7 @@ impl Asked {
             Ok(true)
         })
         .await?;
-        Ok(Held::Cells(Arc::new(of_amounts(&sums, step, counting)?)))
+        Ok(Held::Rollups(Arc::new(of_amounts(&sums, step, counting)?)))
     }
 
     /// Runs a plan until `take` has had enough; whether it took everything.
@@ -104,12 +104,12 @@ impl Asked {
     }
 }
 
-/// The cells that start in `wanted`.
-fn between(cells: &RecordBatch, wanted: &Range<i64>) -> RecordBatch {
-    let Some(starts) = cells.column(0).as_primitive_opt::<TimestampMicrosecondType>() else {
-        return cells.slice(0, 0);
+/// The rollups that start in `wanted`.
+fn between(rollups: &RecordBatch, wanted: &Range<i64>) -> RecordBatch {
+    let Some(starts) = rollups.column(0).as_primitive_opt::<TimestampMicrosecondType>() else {
+        return rollups.slice(0, 0);
     };
     let first = starts.values().partition_point(|start| *start < wanted.start);
     let last = starts.values().partition_point(|start| *start < wanted.end);
-    cells.slice(first, last - first)
+    rollups.slice(first, last - first)
 }

@@ -1,4 +1,4 @@
-//! Cells as rows: what series read in the place of the rows that they were made from.
+//! Rollups as rows: what series read in the place of the rows that they were made from.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use datafusion::common::{Result, internal_datafusion_err};
 
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::sources::SourceClass;
-use crate::query::ground::cells::{CELL_COUNT, CELL_LONG, CELL_MAX, CELL_MIN, CELL_SUM};
 use crate::query::ground::measure::Counting;
+use crate::query::ground::rollups::{ROLLUP_COUNT, ROLLUP_LONG, ROLLUP_MAX, ROLLUP_MIN, ROLLUP_SUM};
 use crate::query::series::points::Summary;
 
 use super::cut::Columns;
 
-/// The columns of rows, and of cells in their place.
+/// The columns of rows, and of rollups in their place.
 pub(super) fn schema(counting: Counting, amounts: bool) -> SchemaRef {
     let mut fields = vec![
         Field::new("start_time", timestamp(), false),
@@ -32,10 +32,12 @@ pub(super) fn schema(counting: Counting, amounts: bool) -> SchemaRef {
         fields.push(Field::new("source_class", DataType::Int8, true));
     }
     if amounts {
-        fields.push(Field::new(CELL_LONG, DataType::Boolean, true));
+        fields.push(Field::new(ROLLUP_LONG, DataType::Boolean, true));
     } else {
-        fields.push(Field::new(CELL_COUNT, DataType::Int64, true));
-        fields.extend([CELL_SUM, CELL_MIN, CELL_MAX].map(|name| Field::new(name, DataType::Float64, true)));
+        fields.push(Field::new(ROLLUP_COUNT, DataType::Int64, true));
+        fields.extend(
+            [ROLLUP_SUM, ROLLUP_MIN, ROLLUP_MAX].map(|name| Field::new(name, DataType::Float64, true)),
+        );
     }
     Arc::new(Schema::new(fields))
 }
@@ -53,7 +55,7 @@ pub(super) fn fitted(
         .map(|field| match batch.column_by_name(field.name()) {
             Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
             Some(column) => Ok(cast(column, field.data_type())?),
-            None => Ok(match long.filter(|_| field.name() == CELL_LONG) {
+            None => Ok(match long.filter(|_| field.name() == ROLLUP_LONG) {
                 Some(long) => Arc::clone(long),
                 None => new_null_array(field.data_type(), batch.num_rows()),
             }),
@@ -64,7 +66,7 @@ pub(super) fn fitted(
     )?)
 }
 
-/// Amounts per cell, as amounts that last as long as their cell.
+/// Amounts per rollup, as amounts that last as long as their rollup.
 pub(super) fn of_amounts(sums: &[RecordBatch], step: i64, counting: Counting) -> Result<RecordBatch> {
     let schema = schema(counting, true);
     let mut starts = Vec::new();
@@ -73,10 +75,10 @@ pub(super) fn of_amounts(sums: &[RecordBatch], step: i64, counting: Counting) ->
         let (times, amounts) = (batch.column(0), batch.column(1));
         let times = times
             .as_primitive_opt::<TimestampMicrosecondType>()
-            .ok_or_else(|| internal_datafusion_err!("cells without times"))?;
+            .ok_or_else(|| internal_datafusion_err!("rollups without times"))?;
         let amounts = amounts
             .as_primitive_opt::<Float64Type>()
-            .ok_or_else(|| internal_datafusion_err!("cells without amounts"))?;
+            .ok_or_else(|| internal_datafusion_err!("rollups without amounts"))?;
         starts.extend_from_slice(times.values());
         values.extend_from_slice(amounts.values());
     }
@@ -91,15 +93,15 @@ pub(super) fn of_amounts(sums: &[RecordBatch], step: i64, counting: Counting) ->
     fitted(&batch, &schema, None)
 }
 
-/// Gathers points into cells. Rows come in the order of their starts.
+/// Gathers points into rollups. Rows come in the order of their starts.
 pub(super) struct Gatherer {
     step: i64,
     counting: Counting,
-    /// Rows may last beyond their cell, because only their starts count.
+    /// Rows may last beyond their rollup, because only their starts count.
     only_starts: bool,
     /// No row that starts earlier is taken.
     from: i64,
-    cell: i64,
+    rollup: i64,
     open: Vec<Seat>,
     starts: Vec<i64>,
     counts: Vec<i64>,
@@ -124,7 +126,7 @@ impl Gatherer {
             counting,
             only_starts,
             from,
-            cell: i64::MIN,
+            rollup: i64::MIN,
             open: Vec::new(),
             starts: Vec::new(),
             counts: Vec::new(),
@@ -136,7 +138,7 @@ impl Gatherer {
         }
     }
 
-    /// Takes rows. `false`: one of them lasts beyond its cell, and there are no cells of this piece.
+    /// Takes rows. `false`: one of them lasts beyond its rollup, and there are no rollups of this piece.
     pub(super) fn take(&mut self, batch: &RecordBatch) -> Result<bool> {
         let columns = Columns::of(batch)?;
         let values = columns.numbers()?;
@@ -166,13 +168,13 @@ impl Gatherer {
             if values.is_null(row) {
                 continue;
             }
-            let cell = start - start.rem_euclid(self.step);
-            if !self.only_starts && (start < self.from || end > cell + self.step) {
+            let rollup = start - start.rem_euclid(self.step);
+            if !self.only_starts && (start < self.from || end > rollup + self.step) {
                 return Ok(false);
             }
-            if cell != self.cell {
+            if rollup != self.rollup {
                 self.close();
-                self.cell = cell;
+                self.rollup = rollup;
             }
             let (source, class) = if by_source {
                 let class = class_column
@@ -197,10 +199,10 @@ impl Gatherer {
             ("start_time", utc(self.starts.clone())),
             ("end_time", utc(self.starts)),
             ("value", Arc::new(Float64Array::from(self.sums.clone()))),
-            (CELL_COUNT, Arc::new(Int64Array::from(self.counts))),
-            (CELL_SUM, Arc::new(Float64Array::from(self.sums))),
-            (CELL_MIN, Arc::new(Float64Array::from(self.mins))),
-            (CELL_MAX, Arc::new(Float64Array::from(self.maxs))),
+            (ROLLUP_COUNT, Arc::new(Int64Array::from(self.counts))),
+            (ROLLUP_SUM, Arc::new(Float64Array::from(self.sums))),
+            (ROLLUP_MIN, Arc::new(Float64Array::from(self.mins))),
+            (ROLLUP_MAX, Arc::new(Float64Array::from(self.maxs))),
         ];
         if self.counting == Counting::BestSource {
             columns.push(("source", Arc::new(self.sources.finish())));
@@ -225,14 +227,14 @@ impl Gatherer {
         &mut self.open[at]
     }
 
-    /// Writes down the cell at hand. Seats stay for the next, because the same sources mostly go on.
+    /// Writes down the rollup at hand. Seats stay for the next, because the same sources mostly go on.
     fn close(&mut self) {
         for seat in &mut self.open {
             let summary = std::mem::take(&mut seat.summary);
             if summary.count == 0 {
                 continue;
             }
-            self.starts.push(self.cell);
+            self.starts.push(self.rollup);
             self.counts.push(summary.count as i64);
             self.sums.push(summary.sum.value());
             self.mins.push(summary.min);

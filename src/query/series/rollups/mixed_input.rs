@@ -1,4 +1,4 @@
-//! Cells and rows, one after the other in the order of time.
+//! Rollups and rows, one after the other in the order of time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,56 +12,56 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition};
 
-use super::cells::fitted;
+use super::as_rows::fitted;
 use super::cut::Cut;
 
 /// What answers for a stretch of time.
 #[derive(Clone, Debug)]
 pub(super) enum Patch {
-    Cells(RecordBatch),
+    Rollups(RecordBatch),
     Rows { plan: Plan, time: Range<i64>, cut: Cut },
 }
 
 /// Gives out the patches in turn.
 #[derive(Clone, Debug)]
-pub(super) struct Patchwork {
+pub(super) struct MixedInput {
     parts: Vec<Part>,
     schema: SchemaRef,
 }
 
 /// The operator.
-pub(super) type PatchworkExec = Operator<Patchwork>;
+pub(super) type MixedInputExec = Operator<MixedInput>;
 
 /// A patch, whose rows are the next input of the operator where it is of rows.
 #[derive(Clone, Debug)]
 enum Part {
-    Cells(RecordBatch),
+    Rollups(RecordBatch),
     Rows { time: Range<i64>, cut: Cut },
 }
 
-impl PatchworkExec {
+impl MixedInputExec {
     /// `patches` in the order of time, with what can be made to fit `schema`.
     pub(super) fn new(patches: Vec<Patch>, schema: SchemaRef) -> Self {
         let mut inputs = Vec::new();
         let part = |patch| match patch {
-            Patch::Cells(cells) => Part::Cells(cells),
+            Patch::Rollups(rollups) => Part::Rollups(rollups),
             Patch::Rows { plan, time, cut } => {
                 inputs.push(plan);
                 Part::Rows { time, cut }
             }
         };
         let parts = patches.into_iter().map(part).collect();
-        Self::over(Patchwork { parts, schema }, inputs)
+        Self::over(MixedInput { parts, schema }, inputs)
     }
 }
 
-impl Step for Patchwork {
-    const NAME: &'static str = "PatchworkExec";
+impl Step for MixedInput {
+    const NAME: &'static str = "MixedInputExec";
 
     fn detail(&self) -> String {
-        let is_cells = |part: &&Part| matches!(part, Part::Cells(_));
-        let cells = self.parts.iter().filter(is_cells).count();
-        format!("patches={}, of cells={cells}", self.parts.len())
+        let is_rollups = |part: &&Part| matches!(part, Part::Rollups(_));
+        let rollups = self.parts.iter().filter(is_rollups).count();
+        format!("patches={}, of rollups={rollups}", self.parts.len())
     }
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
@@ -80,7 +80,7 @@ impl Step for Patchwork {
         let batches = futures::stream::iter(self.parts)
             .map(move |part| -> Result<BoxStream<'static, Result<RecordBatch>>> {
                 match part {
-                    Part::Cells(cells) => Ok(futures::stream::iter([Ok(cells)]).boxed()),
+                    Part::Rollups(rollups) => Ok(futures::stream::iter([Ok(rollups)]).boxed()),
                     Part::Rows { time, cut } => {
                         let schema = Arc::clone(&schema);
                         let missing = || internal_datafusion_err!("a patch of rows without its input");
