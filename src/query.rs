@@ -12,7 +12,7 @@ pub mod available;
 pub mod explain;
 mod ground;
 pub mod insight;
-mod page;
+pub mod page;
 pub mod partial;
 pub mod places;
 pub mod records;

@@ -5,15 +5,15 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 
 use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::auth::tickets::Tickets;
 use crate::model::ids::PersonId;
-use crate::query::Prepared;
-use crate::query::paging::{RowKey, RowPlace};
+use crate::query::page::NextPage;
+use crate::query::paging::RowPlace;
 
 /// Where the next page begins. Without it there is none.
 pub const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor");
@@ -79,24 +79,23 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// `response` with the cursor of what comes after it, if anything does.
-    pub fn lead_on(&self, mut response: Response, next: Option<RowPlace>) -> Result<Response, ApiError> {
-        if let Some(place) = next {
+    /// `response` with the cursor of what comes after it, if anything does. Who has the page already has its
+    /// cursor too.
+    pub async fn lead_on(
+        &self,
+        app: &App,
+        mut response: Response,
+        next: NextPage,
+    ) -> Result<Response, ApiError> {
+        if response.status() == StatusCode::NOT_MODIFIED {
+            return Ok(response);
+        }
+        if let Some(place) = next.begins(&app.engine).await? {
             let cursor = written(&place, self.seal(&place));
             let cursor = HeaderValue::from_str(&cursor).map_err(ApiError::internal)?;
             response.headers_mut().insert(NEXT_CURSOR, cursor);
         }
         Ok(response)
-    }
-
-    /// The page of an answer that begins at a place, and the place of its last row if more follow.
-    pub async fn page_of(
-        app: &App,
-        prepared: Prepared,
-        key: &RowKey,
-        (after, limit): (Option<RowPlace>, Option<usize>),
-    ) -> Result<(Prepared, Option<RowPlace>), ApiError> {
-        Ok(Box::pin(prepared.page(&app.engine, key, after.as_ref(), limit)).await?)
     }
 
     fn seal(&self, place: &RowPlace) -> u64 {

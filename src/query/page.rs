@@ -7,35 +7,73 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use futures::StreamExt as _;
 
 use super::engine::{Engine, late};
+use super::operator::Plan;
 use super::paging::{PageEnd, RowKey, RowPlace};
 use super::{Prepared, QueryError};
 
 #[cfg(test)]
 mod tests;
 
+/// Where the next page begins, which is looked up when somebody wants to know: who has the page already does
+/// not.
+#[derive(Debug, Default)]
+pub struct NextPage(Option<Ending>);
+
+/// The places of a page and of one row more, in their order.
+#[derive(Debug)]
+struct Ending {
+    places: Plan,
+    limit: usize,
+    /// By which columns they are told, where it is not those of records.
+    key: Option<RowKey>,
+}
+
+impl NextPage {
+    /// After the first `limit` of some places of records.
+    pub(super) const fn after_records(places: Plan, limit: usize) -> Self {
+        let key = None;
+        Self(Some(Ending { places, limit, key }))
+    }
+
+    /// The place of the last row of the page, if more follow.
+    pub async fn begins(self, engine: &Engine) -> Result<Option<RowPlace>, QueryError> {
+        let Some(Ending { places, limit, key }) = self.0 else {
+            return Ok(None);
+        };
+        let mut end = PageEnd::new(limit);
+        let mut rows = Box::pin(engine.drive(engine.start(places)?, late));
+        while let Some(batch) = rows.next().await.transpose()? {
+            match &key {
+                Some(key) => end.pass_by(&batch, |batch, row| key.place_of(batch, row))?,
+                None => end.pass(&batch)?,
+            }
+        }
+        Ok(end.found())
+    }
+}
+
 impl Prepared {
-    /// The rows of the answer that come after a place, and the place of the last of `limit` of them, if more
-    /// follow. What leads up to the place is computed again, since what comes after it may depend on it.
-    pub async fn page(
+    /// The rows of the answer that come after a place, and where the page after `limit` of them begins. What
+    /// leads up to the place is computed again, since what comes after it may depend on it.
+    pub fn page(
         mut self,
-        engine: &Engine,
         key: &RowKey,
         after: Option<&RowPlace>,
         limit: Option<usize>,
-    ) -> Result<(Self, Option<RowPlace>), QueryError> {
+    ) -> Result<(Self, NextPage), QueryError> {
         if let Some(place) = after {
             self.plan = key.after(self.plan, place)?;
         }
         let Some(limit) = limit else {
-            return Ok((self, None));
+            return Ok((self, NextPage::default()));
         };
         let places = key.of(Arc::clone(&self.plan))?;
-        let plan = Arc::new(GlobalLimitExec::new(places, 0, Some(limit.saturating_add(1))));
-        let mut end = PageEnd::new(limit);
-        let mut rows = Box::pin(engine.drive(engine.start(plan)?, late));
-        while let Some(batch) = rows.next().await.transpose()? {
-            end.pass_by(&batch, |batch, row| key.place_of(batch, row))?;
-        }
-        Ok((self, end.found()))
+        let one_more = Some(limit.saturating_add(1));
+        let ending = Ending {
+            places: Arc::new(GlobalLimitExec::new(places, 0, one_more)),
+            limit,
+            key: Some(*key),
+        };
+        Ok((self, NextPage(Some(ending))))
     }
 }

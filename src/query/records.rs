@@ -29,13 +29,14 @@ use super::ground::filter::Condition;
 use super::ground::grown;
 use super::ground::key::KEY_ORDER;
 use super::ground::operator::{known_order, ordered};
-use super::ground::paging::{PageEnd, RowPlace, number_of, places_of};
+use super::ground::paging::{RowPlace, number_of, places_of};
 use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
 use super::ground::shape::{self, IdForm, Sees};
 use super::ground::shared::Lengths;
 use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
+use super::page::NextPage;
 use super::{Archive, Order, Partition, Prepared, QueryError, ReadState, Scope};
 
 /// The stored column of members that a type's schema does not declare.
@@ -84,36 +85,24 @@ impl<Authority> Archive<Authority> {
             .await
     }
 
-    /// The same, and the place of the last row, if more follow it than `spec` wants.
+    /// The same, and where the page after it begins, if more follow than `spec` wants.
     pub async fn page_of_records(
         &self,
         permit: &ReadPermit<Authority>,
         partitions: &[Partition],
         spec: &RecordsSpec,
-    ) -> Result<(Prepared, Option<RowPlace>), QueryError> {
+    ) -> Result<(Prepared, NextPage), QueryError> {
         let selected = self.select(permit, partitions, &spec.conditions).await?;
-        let last = self.end_of_page(permit, partitions, &selected, spec).await?;
+        let next = match spec.limit {
+            Some(limit) => {
+                let one_more = limit.saturating_add(1);
+                let places = self.places(permit, partitions, &selected, spec, one_more).await?;
+                places.map(|places| NextPage::after_records(places, limit))
+            }
+            None => None,
+        };
         let prepared = self.records_of(permit, partitions, selected, spec, None).await?;
-        Ok((prepared, last))
-    }
-
-    async fn end_of_page(
-        &self,
-        permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
-        selected: &[Selected<'_>],
-        spec: &RecordsSpec,
-    ) -> Result<Option<RowPlace>, QueryError> {
-        let Some(limit) = spec.limit else { return Ok(None) };
-        let one_more = limit.saturating_add(1);
-        let places = self.places(permit, partitions, selected, spec, one_more).await?;
-        let Some(plan) = places else { return Ok(None) };
-        let mut end = PageEnd::new(limit);
-        let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
-        while let Some(batch) = rows.next().await.transpose()? {
-            end.pass(&batch)?;
-        }
-        Ok(end.found())
+        Ok((prepared, next.unwrap_or_default()))
     }
 
     async fn records_of(

@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
-use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
@@ -58,12 +57,9 @@ pub async fn calendars(
         ids: query.form.ids(),
     };
     let prepared = app.archive.completed(&granted, &spec, CALENDAR_DEFAULTS).await?;
-    let page = (after, query.form.limit);
-    let (prepared, last) = Pages::page_of(&app, prepared, &CALENDAR_KEY, page).await?;
-    pages.lead_on(
-        asking.answer(&app, ticket, prepared, &query.form, "").await?,
-        last,
-    )
+    let (prepared, next) = prepared.page(&CALENDAR_KEY, after.as_ref(), query.form.limit)?;
+    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    pages.lead_on(&app, answer, next).await
 }
 
 /// Which events.
@@ -112,12 +108,9 @@ pub async fn calendar_events(
         ids: query.form.ids(),
     };
     let prepared = app.archive.calendar_events(&granted, &spec, query.range).await?;
-    let page = (after, query.form.limit);
-    let (prepared, last) = Pages::page_of(&app, prepared, &EVENT_KEY, page).await?;
-    pages.lead_on(
-        asking.answer(&app, ticket, prepared, &query.form, "").await?,
-        last,
-    )
+    let (prepared, next) = prepared.page(&EVENT_KEY, after.as_ref(), query.form.limit)?;
+    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    pages.lead_on(&app, answer, next).await
 }
 
 /// Ids are kept in the first of these. What was stored before they were may stand in another.

@@ -10,7 +10,6 @@ use uuid::Uuid;
 use crate::api::answer::computed;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
-use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingForm, one_as};
@@ -84,12 +83,9 @@ pub async fn platform_location_updates(
         ids: query.form.ids(),
     };
     let prepared = app.archive.raw(&granted, &spec).await?;
-    let page = (after, query.form.limit);
-    let (prepared, last) = Pages::page_of(&app, prepared, &UPDATE_KEY, page).await?;
-    pages.lead_on(
-        asking.answer(&app, ticket, prepared, &query.form, "").await?,
-        last,
-    )
+    let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
+    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    pages.lead_on(&app, answer, next).await
 }
 
 /// Visits of a range, told or worked out.
@@ -161,15 +157,12 @@ pub async fn platform_location_visits(
             ..stays
         };
     }
-    let page = (after, query.form.limit);
-    let (mut prepared, last) = Pages::page_of(&app, prepared, &VISITS_KEY, page).await?;
+    let (mut prepared, next) = prepared.page(&VISITS_KEY, after.as_ref(), query.form.limit)?;
     if query.ends == OpenEnds::Null {
         prepared = prepared.with_open_ends()?;
     }
-    pages.lead_on(
-        asking.answer(&app, ticket, prepared, &query.form, "").await?,
-        last,
-    )
+    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    pages.lead_on(&app, answer, next).await
 }
 
 /// A range of time of one source.
@@ -215,12 +208,9 @@ pub async fn maps_location_updates(
         ids: query.form.ids(),
     };
     let prepared = app.archive.raw(&granted, &spec).await?;
-    let page = (after, query.form.limit);
-    let (prepared, last) = Pages::page_of(&app, prepared, &UPDATE_KEY, page).await?;
-    pages.lead_on(
-        asking.answer(&app, ticket, prepared, &query.form, "").await?,
-        last,
-    )
+    let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
+    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    pages.lead_on(&app, answer, next).await
 }
 
 /// One source, or all.
@@ -323,12 +313,9 @@ pub async fn location_updates(
         .collect();
     let ticket = asking.request.admitted(&app).await?;
     let prepared = app.archive.location_updates(&updates, query.form.ids()).await?;
-    let page = (after, query.form.limit);
-    let (prepared, last) = Pages::page_of(&app, prepared, &UPDATES_KEY, page).await?;
-    pages.lead_on(
-        asking.answer(&app, ticket, prepared, &query.form, "").await?,
-        last,
-    )
+    let (prepared, next) = prepared.page(&UPDATES_KEY, after.as_ref(), query.form.limit)?;
+    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    pages.lead_on(&app, answer, next).await
 }
 
 /// `location_sources`, each once; none named means that none is preferred. `Some` unless one of them is

@@ -170,7 +170,7 @@ async fn records(
         after: pages.place(query.cursor.as_deref())?,
         columns: form.columns.clone(),
     };
-    let (prepared, last) = app.archive.page_of_records(&permit, &partitions, &spec).await?;
+    let (prepared, next) = app.archive.page_of_records(&permit, &partitions, &spec).await?;
     let told = query
         .units
         .of_records(app, reader, &named, (&spec.conditions, "filter"))
@@ -178,7 +178,7 @@ async fn records(
     let prepared = told_as(prepared, &named, told.as_ref())?;
     let besides = format!("{owner} {data_type} {told:?}");
     let answer = request.answer(app, ticket, prepared, &form, &besides).await?;
-    pages.lead_on(answer, last)
+    pages.lead_on(app, answer, next).await
 }
 
 /// Records of any time, unless the caller bounds it.

@@ -17,6 +17,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::output::OutputMethod;
+use crate::query::page::NextPage;
 use crate::query::records::RecordsSpec;
 use crate::query::selector::{Extent, Selector};
 use crate::query::{Order, QueryError};
@@ -150,10 +151,10 @@ pub async fn selected_records(
             (spec.order, spec.limit) = (Order::Descending, Some(1));
             let latest = permit.within(within);
             let prepared = app.archive.records(&latest, &partitions, &spec).await;
-            prepared.map(|prepared| (prepared, None))
+            prepared.map(|prepared| (prepared, NextPage::default()))
         }
     };
-    let (prepared, last) = found.map_err(refused)?;
+    let (prepared, next) = found.map_err(refused)?;
     let told = query
         .units
         .of_records(&app, reader, &named, (&spec.conditions, "q"))
@@ -163,7 +164,7 @@ pub async fn selected_records(
     let answer = request
         .answer(&app, ticket, prepared, &query.form, &besides)
         .await?;
-    pages.lead_on(answer, last)
+    pages.lead_on(&app, answer, next).await
 }
 
 /// A label that cannot be compared stands in the selector, not in a filter.

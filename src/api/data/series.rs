@@ -207,8 +207,7 @@ pub async fn metric_time_series(
     };
     let whole = windows.whole(&asked.spec.grid, permit.windows());
     let prepared = app.archive.series(asked).await?;
-    let page = (after, windows.form.limit);
-    let (mut prepared, last) = Pages::page_of(&app, prepared, &RowKey::start(TIME), page).await?;
+    let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
     if let Some(told) = &told {
         prepared = prepared.told_in(told, &by_name(&columns), UNIT)?;
     }
@@ -216,7 +215,7 @@ pub async fn metric_time_series(
     let answer = request
         .answer(&app, ticket, prepared, &windows.form, &besides)
         .await?;
-    pages.lead_on(answer, last)
+    pages.lead_on(&app, answer, next).await
 }
 
 /// Several metrics on one regular grid, a column for each.
@@ -293,8 +292,7 @@ pub async fn time_series_grouped(
         });
     let whole = windows.whole(&grid, &seen);
     let prepared = app.archive.series_grouped(asked.collect()).await?;
-    let page = (after, windows.form.limit);
-    let (mut prepared, last) = Pages::page_of(&app, prepared, &RowKey::start(TIME), page).await?;
+    let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
     for (told, columns, unit) in &units {
         prepared = prepared.told_in(told, &by_name(columns), unit)?;
     }
@@ -302,7 +300,7 @@ pub async fn time_series_grouped(
     let answer = request
         .answer(&app, ticket, prepared, &windows.form, &besides)
         .await?;
-    pages.lead_on(answer, last)
+    pages.lead_on(&app, answer, next).await
 }
 
 /// Why a series cannot be told in units whose zero is another one.

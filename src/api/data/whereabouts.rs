@@ -7,7 +7,6 @@ use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
-use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
@@ -161,13 +160,10 @@ pub async fn location_time_series(
         .archive
         .location_series(&updates, visits.as_ref(), &spec)
         .await?;
-    let page = (after, form.limit);
-    let (prepared, last) = Pages::page_of(&app, prepared, &RowKey::start(SLOT), page).await?;
+    let (prepared, next) = prepared.page(&RowKey::start(SLOT), after.as_ref(), form.limit)?;
     let (prepared, edition) = named(&app, &asking, prepared, names, ("lat", "long"));
-    pages.lead_on(
-        asking.answer(&app, ticket, prepared, &form, &edition).await?,
-        last,
-    )
+    let answer = asking.answer(&app, ticket, prepared, &form, &edition).await?;
+    pages.lead_on(&app, answer, next).await
 }
 
 /// `reverse_geocode`.

@@ -5,7 +5,6 @@ use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
-use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
@@ -54,10 +53,7 @@ pub async fn platform_workouts(
         ids: query.form.ids(),
     };
     let prepared = app.archive.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
-    let page = (after, query.form.limit);
-    let (prepared, last) = Pages::page_of(&app, prepared, &WORKOUT_KEY, page).await?;
-    pages.lead_on(
-        asking.answer(&app, ticket, prepared, &query.form, "").await?,
-        last,
-    )
+    let (prepared, next) = prepared.page(&WORKOUT_KEY, after.as_ref(), query.form.limit)?;
+    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    pages.lead_on(&app, answer, next).await
 }

@@ -114,9 +114,9 @@ proptest! {
         let pages = bench.runtime.block_on(async {
             let (mut pages, mut place) = (Vec::new(), None);
             loop {
-                let page = answer(&rows).page(engine, &KEY, place.as_ref(), Some(limit)).await.unwrap();
-                pages.push(numbers(engine, page.0.first(Some(limit))).await);
-                match page.1 {
+                let (page, next) = answer(&rows).page(&KEY, place.as_ref(), Some(limit)).unwrap();
+                pages.push(numbers(engine, page.first(Some(limit))).await);
+                match next.begins(engine).await.unwrap() {
                     Some(next) => place = Some(next),
                     None => return pages,
                 }
