@@ -260,7 +260,7 @@ impl<Authority> Archive<Authority> {
         }
         let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone));
         let mut columns = vec![(period.call(vec![col("start_time")]), TIME.to_owned())];
-        columns.extend(groups::shown(&spec.group, partition));
+        columns.extend(groups::values_of(&spec.group, partition));
         if spec.measures() || spec.sums() {
             let value = number_in(VALUE, partition)?;
             if spec.sums() {
@@ -294,7 +294,7 @@ impl<Authority> Archive<Authority> {
             spec,
         } = asked;
         let mut names: BTreeSet<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        for (_, value) in groups::values_of(&spec.group, partition) {
+        for (value, _) in groups::values_of(&spec.group, partition) {
             names.extend(value.column_refs().into_iter().map(|column| column.name.clone()));
         }
         let of_condition = condition.as_ref().map(Expr::column_refs).unwrap_or_default();
@@ -313,7 +313,7 @@ fn groups_of(partitions: &[Partition], spec: &AggregateSpec) -> Result<Vec<Schem
     }
     let groups = partitions.iter().map(|partition| {
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&partition.data_type.layout.storage)));
-        Ok(projected(nothing, groups::shown(&spec.group, partition))?.schema())
+        Ok(projected(nothing, groups::values_of(&spec.group, partition))?.schema())
     });
     groups.collect()
 }

@@ -83,7 +83,7 @@ impl<Authority> Archive<Authority> {
                 ranking,
                 group: groups::values_of(&spec.group, partition)
                     .into_iter()
-                    .map(|(name, _)| name)
+                    .map(|(_, name)| name)
                     .collect(),
                 amount: SUMMED.to_owned(),
                 most_groups: MAX_GROUPS,
@@ -118,7 +118,7 @@ impl<Authority> Archive<Authority> {
             columns.push((ident(ROLLUP_LONG), ROLLUP_LONG.to_owned()));
         }
         // A field that the samples have anyway is not told twice.
-        let others = groups::shown(&asked.spec.group, asked.partition);
+        let others = groups::values_of(&asked.spec.group, asked.partition);
         columns.extend(
             others
                 .into_iter()

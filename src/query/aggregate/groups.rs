@@ -61,8 +61,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The values of the group fields that a type has, in the form in which they are shown.
-pub(super) fn values_of(fields: &[String], partition: &Partition) -> Vec<(String, Expr)> {
+/// The values of the group fields that a type has, in the form in which they are shown, with their names.
+pub(super) fn values_of(fields: &[String], partition: &Partition) -> Vec<(Expr, String)> {
     let value = |name: &String| {
         let field = field_of(name, &partition.data_type)?;
         let value = match field.holds {
@@ -72,17 +72,9 @@ pub(super) fn values_of(fields: &[String], partition: &Partition) -> Vec<(String
             }
             _ => field.expression,
         };
-        Some((name.clone(), value))
+        Some((value, name.clone()))
     };
     fields.iter().filter_map(value).collect()
-}
-
-/// The same, each value before the name under which it is shown.
-pub(super) fn shown(fields: &[String], partition: &Partition) -> Vec<(Expr, String)> {
-    values_of(fields, partition)
-        .into_iter()
-        .map(|(name, value)| (value, name))
-        .collect()
 }
 
 /// The failure of a question that has too many groups.

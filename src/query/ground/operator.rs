@@ -11,8 +11,8 @@ mod tests;
 
 use std::fmt::{self, Debug};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant as Moment};
 
@@ -38,7 +38,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult,
 };
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt as _};
+use futures::{FutureExt as _, Stream, StreamExt as _, TryStreamExt as _};
 
 pub(in crate::query) use known_order::{KnownOrderExec, known_order};
 
@@ -205,6 +205,33 @@ impl Task {
     /// The columns of what comes out.
     pub(in crate::query) fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+}
+
+/// The plan by which a leaf was run that decides about it when it runs, for whoever wants to know what that
+/// took.
+#[derive(Clone, Debug, Default)]
+pub(in crate::query) struct Taken(Arc<OnceLock<Plan>>);
+
+impl Taken {
+    pub(in crate::query) fn plan(&self) -> Option<Plan> {
+        self.0.get().map(Arc::clone)
+    }
+
+    /// The rows of a plan that is decided about now.
+    pub(in crate::query) fn rows(
+        self,
+        plan: impl Future<Output = Result<Plan>> + Send + 'static,
+        task: &Task,
+    ) -> BoxStream<'static, Result<RecordBatch>> {
+        let context = Arc::clone(task.context());
+        let rows = async move {
+            let plan = plan.await?;
+            // Of several runs one is told of.
+            let _first = self.0.set(Arc::clone(&plan));
+            plan.execute(0, context)
+        };
+        rows.into_stream().try_flatten().boxed()
     }
 }
 

@@ -5,7 +5,7 @@
 //! nothing of what stands above.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -17,14 +17,13 @@ use datafusion::physical_plan::PlanProperties;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use futures::stream::BoxStream;
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 
 use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::backwards;
 use crate::query::ground::in_turn::InTurnExec;
 use crate::query::ground::key::KEY_ORDER;
 use crate::query::ground::operator::{
-    Input, Operator, Plan, Step, Task, begins_with, one_partition, ordered,
+    Input, Operator, Plan, Step, Taken, Task, begins_with, one_partition, ordered,
 };
 use crate::query::ground::order::Order;
 
@@ -40,8 +39,7 @@ pub(in crate::query) struct Rows {
     schema: SchemaRef,
     /// The condition of the table on the columns that are read.
     condition: Option<Arc<dyn PhysicalExpr>>,
-    /// The plan by which the rows were read, for whoever wants to know what that took.
-    taken: Arc<OnceLock<Plan>>,
+    taken: Taken,
 }
 
 /// The operator.
@@ -69,7 +67,7 @@ impl PartitionExec {
             order,
             schema,
             condition,
-            taken: Arc::default(),
+            taken: Taken::default(),
         };
         Ok(Self::over(rows, Vec::new()))
     }
@@ -77,8 +75,8 @@ impl PartitionExec {
     /// The plan by which the rows were read; before that, the one by which they would be if nothing of them
     /// is known already.
     pub(in crate::query) fn below(&self) -> Result<Plan> {
-        match self.step().taken.get() {
-            Some(taken) => Ok(Arc::clone(taken)),
+        match self.step().taken.plan() {
+            Some(taken) => Ok(taken),
             None => self.undecoded(),
         }
     }
@@ -103,7 +101,7 @@ pub(in crate::query) fn within(plan: &Plan, range: TimeRange) -> Result<Plan> {
         let rows = table.step().clone();
         let rows = Rows {
             table: rows.table.within(&[range]),
-            taken: Arc::default(),
+            taken: Taken::default(),
             ..rows
         };
         Ok(Transformed::yes(
@@ -145,7 +143,7 @@ impl Rows {
             let step = Self {
                 table: self.table.clone().beginning_in(Some(stretch)),
                 order: Order::Ascending,
-                taken: Arc::default(),
+                taken: Taken::default(),
                 ..self.clone()
             };
             Ok(Arc::new(PartitionExec::over(step, Vec::new())))
@@ -200,19 +198,13 @@ impl Step for Rows {
         let possible = ordered(&self.schema, &KEY_ORDER, reversed == Order::Descending)?;
         begins_with(&possible, order).then(|| Self {
             order: reversed,
-            taken: Arc::default(),
+            taken: Taken::default(),
             ..self.clone()
         })
     }
 
     fn run(self, _inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let context = Arc::clone(task.context());
-        let rows = async move {
-            let plan = self.plan().await?;
-            // Of several runs one is told of.
-            let _first = self.taken.set(Arc::clone(&plan));
-            plan.execute(0, context)
-        };
-        Ok(rows.into_stream().try_flatten().boxed())
+        let taken = self.taken.clone();
+        Ok(taken.rows(async move { self.plan().await }, task))
     }
 }

@@ -117,8 +117,8 @@ impl Asked {
 
     /// The columns of rows, and of rollups in their place.
     pub(super) fn schema(&self) -> SchemaRef {
-        let Self { meant, .. } = self;
-        as_rows::schema(meant.kind.counting(), matches!(meant.kind, Kind::Amounts(..)))
+        let kind = &self.meant.kind;
+        as_rows::schema(kind.counting(), matches!(kind, Kind::Amounts(..)))
     }
 
     /// What answers for which time, in the order of time. Nothing where no piece has rollups.

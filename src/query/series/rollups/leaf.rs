@@ -4,16 +4,15 @@
 //! rollups.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 
 use crate::model::permit::ReadPermit;
-use crate::query::ground::operator::{Input, Operator, Plan, Step, Task, ascending, one_partition};
+use crate::query::ground::operator::{Input, Operator, Plan, Step, Taken, Task, ascending, one_partition};
 use crate::query::{Archive, Partition};
 use crate::store::snapshot::Snapshot;
 
@@ -25,8 +24,7 @@ use super::mixed_input::{MixedInputExec, Patch};
 pub(in crate::query) struct RowsOrRollups {
     asked: Asked,
     stretches: Arc<[Stretch]>,
-    /// The plan by which it was done, for whoever wants to know what that took.
-    taken: Arc<OnceLock<Plan>>,
+    taken: Taken,
 }
 
 /// The operator.
@@ -58,7 +56,7 @@ impl RowsOrRollupsExec {
         let rows = RowsOrRollups {
             asked,
             stretches: stretches.into(),
-            taken: Arc::default(),
+            taken: Taken::default(),
         };
         Self::over(rows, Vec::new())
     }
@@ -67,8 +65,8 @@ impl RowsOrRollupsExec {
     /// they may.
     pub(in crate::query) fn below(&self) -> Result<Plan> {
         let step = self.step();
-        if let Some(taken) = step.taken.get() {
-            return Ok(Arc::clone(taken));
+        if let Some(taken) = step.taken.plan() {
+            return Ok(taken);
         }
         let mut patches = Patches::of(&step.asked);
         for stretch in step.stretches.iter() {
@@ -117,14 +115,8 @@ impl Step for RowsOrRollups {
     }
 
     fn run(self, _inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let context = Arc::clone(task.context());
-        let rows = async move {
-            let plan = self.plan().await?;
-            // Of several runs one is told of.
-            let _first = self.taken.set(Arc::clone(&plan));
-            plan.execute(0, context)
-        };
-        Ok(rows.into_stream().try_flatten().boxed())
+        let taken = self.taken.clone();
+        Ok(taken.rows(async move { self.plan().await }, task))
     }
 }
 
