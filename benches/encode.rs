@@ -36,6 +36,8 @@ enum Detail {
     Plain,
     /// Ids as they are stored; every sample names its source.
     Sourced,
+    /// The same, and one watch has measured all of them.
+    OfOneWatch,
 }
 
 fn word() -> DataType {
@@ -53,7 +55,7 @@ fn schema(detail: Detail) -> SchemaRef {
     let time = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let uuid = match detail {
         Detail::Plain => Field::new("uuid", DataType::Utf8, false),
-        Detail::Sourced => Field::new("uuid", DataType::FixedSizeBinary(16), false)
+        Detail::Sourced | Detail::OfOneWatch => Field::new("uuid", DataType::FixedSizeBinary(16), false)
             .with_metadata([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into()),
     };
     let extras = Field::new("extras", DataType::Utf8, true)
@@ -120,15 +122,16 @@ fn batch(detail: Detail, number: i64) -> RecordBatch {
                 .map(|row| Some(id(row).to_string()))
                 .collect::<StringArray>(),
         ),
-        Detail::Sourced => {
+        Detail::Sourced | Detail::OfOneWatch => {
             Arc::new(FixedSizeBinaryArray::try_from_iter(rows().map(|row| id(row).into_bytes())).unwrap())
         }
     };
     let source = match detail {
         Detail::Plain => new_null_array(schema.field(8).data_type(), BATCH_ROWS as usize),
-        Detail::Sourced => {
+        Detail::Sourced | Detail::OfOneWatch => {
+            let is_phone = move |row: i64| matches!(detail, Detail::Sourced) && row % 40 > 30;
             let of =
-                |texts: [&'static str; 2]| dictionary(move |row| texts[usize::from(row % 40 > 30)], rows());
+                |texts: [&'static str; 2]| dictionary(move |row| texts[usize::from(is_phone(row))], rows());
             let columns = vec![
                 of(["Watch of Ada", "Phone of Ada"]),
                 of(["10.4", "17.4.1"]),
@@ -181,7 +184,11 @@ fn spent(since: Instant) -> Duration {
 }
 
 fn methods(criterion: &mut Criterion) {
-    for (name, detail) in [("plain", Detail::Plain), ("sourced", Detail::Sourced)] {
+    for (name, detail) in [
+        ("plain", Detail::Plain),
+        ("sourced", Detail::Sourced),
+        ("of one watch", Detail::OfOneWatch),
+    ] {
         let batches: Vec<RecordBatch> = (0..BATCHES).map(|number| batch(detail, number)).collect();
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Elements((BATCHES * BATCH_ROWS) as u64));

@@ -44,7 +44,7 @@ use almanac::store::find::Finder;
 use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
 use almanac::store::piece::{Target, write_batch};
 use almanac::store::snapshot::Snapshots;
-use almanac::store::tail;
+use almanac::store::tail::{self, Packer};
 use arrow::record_batch::RecordBatch;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use futures::StreamExt;
@@ -148,6 +148,7 @@ impl Installation {
         let stores = Stores {
             snapshots: snapshots.clone(),
             finder: Finder::new(files.clone(), CACHE),
+            packer: Packer::default(),
         };
         let settings = EngineSettings {
             memory: 128 << 20,

@@ -5,6 +5,7 @@
 //! HTTP or of who is asking.
 
 pub mod accept;
+pub mod alike;
 pub mod assemble;
 pub mod body;
 pub mod bounds;
@@ -33,6 +34,8 @@ pub mod merge;
 mod misread;
 mod naming;
 mod natural;
+mod origins;
+pub mod placed;
 mod plan;
 pub mod pressure;
 pub mod queue;

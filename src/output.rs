@@ -26,6 +26,7 @@ mod portable;
 mod rows;
 mod spool;
 mod spread;
+mod steps;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ pub mod gather;
 pub mod local;
 pub mod objects;
 pub mod piece;
+pub mod rollups;
 pub mod scrub;
 pub mod sealing;
 mod signing;

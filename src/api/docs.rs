@@ -1,5 +1,7 @@
 //! The interface described: as a document, and as pages to browse. Both come from the list of routes.
 
+use std::sync::{Arc, LazyLock};
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
@@ -8,6 +10,8 @@ use utoipa::Modify;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+
+use super::problem::ApiError;
 
 pub mod answers;
 pub mod bodies;
@@ -49,16 +53,29 @@ impl Modify for BearerTokens {
     }
 }
 
-/// The routes that show `document`.
-pub fn routes<S: Clone + Send + Sync + 'static>(document: &Document) -> Result<Router<S>, serde_json::Error> {
+/// The routes that show `document`, which is made when it is first asked for: most processes never are, and
+/// making it would be about a sixth of what starting costs.
+pub fn routes<S: Clone + Send + Sync + 'static>(
+    document: impl FnOnce() -> Document + Send + 'static,
+) -> Router<S> {
+    let text = Arc::new(LazyLock::new(move || text_of(&document())));
+    let answer = move || {
+        let text = Arc::clone(&text);
+        async move {
+            // Making it takes long enough to hold up those who wait for the same thread.
+            let made = move || (**text).as_ref().map(Bytes::clone).map_err(ApiError::internal);
+            let text = tokio::task::spawn_blocking(made).await;
+            let text = text.map_err(ApiError::internal)??;
+            Ok::<_, ApiError>(([(CONTENT_TYPE, "application/json")], text))
+        }
+    };
+    Router::new()
+        .route(DOCUMENT_PATH, get(answer))
+        .merge(pages::routes())
+}
+
+fn text_of(document: &Document) -> Result<Bytes, serde_json::Error> {
     let mut document = serde_json::to_value(document)?;
     unions::name_variants(&mut document);
-    let text = Bytes::from(serde_json::to_vec(&document)?);
-    let answer = move || {
-        let text = text.clone();
-        async move { ([(CONTENT_TYPE, "application/json")], text) }
-    };
-    Ok(Router::new()
-        .route(DOCUMENT_PATH, get(answer))
-        .merge(pages::routes()))
+    Ok(Bytes::from(serde_json::to_vec(&document)?))
 }

@@ -5,7 +5,7 @@ use axum::{Extension, Router};
 use tower::ServiceBuilder;
 use tower::util::{MapRequest, option_layer};
 use utoipa::OpenApi;
-use utoipa::openapi::Server;
+use utoipa::openapi::{OpenApi as Document, Server};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -67,26 +67,21 @@ fn reads(app: Shared) -> Reads {
 }
 
 /// The whole service as one router.
-pub fn router(app: Shared) -> Result<Router, serde_json::Error> {
-    assembled(app, interface_routes())
+pub fn router(app: Shared) -> Router {
+    assembled(app, interface_routes)
 }
 
 /// The router with `interface` behind the wall.
-pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result<Router, serde_json::Error> {
-    let (interface, mut interface_document) = interface.split_for_parts();
-    docs::common::complete(&mut interface_document);
+pub(crate) fn assembled(app: Shared, interface: fn() -> OpenApiRouter<Shared>) -> Router {
     let open = if app.settings.operations_address.is_some() {
-        open_routes()
+        open_routes
     } else {
-        open_routes().merge(operations_routes())
+        || open_routes().merge(operations_routes())
     };
-    let (open, mut open_document) = open.split_for_parts();
-    docs::common::explain(&mut open_document);
-    docs::common::tell_methods_apart(&mut open_document);
-    let mut document = docs::Frame::openapi();
-    document.merge(interface_document);
-    document.merge(open_document);
-    document.servers = Some(vec![Server::new(&app.settings.public_url)]);
+    let public_url = app.settings.public_url.clone();
+    let document = move || document(interface(), open(), &public_url);
+    let (interface, _) = interface().split_for_parts();
+    let (open, _) = open().split_for_parts();
 
     // Unknown addresses stand behind the wall as well: without a token, nobody learns what exists.
     let interface = interface
@@ -100,7 +95,7 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
         .layer(from_fn_with_state(app.clone(), wall::wall))
         .layer(from_fn_with_state(app.clone(), rates::of_addresses));
     let open = open
-        .merge(docs::routes(&document)?)
+        .merge(docs::routes(document))
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(heads::heads));
 
@@ -111,7 +106,21 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
         .layer(from_fn_with_state(app.clone(), arrival::arrival));
     let routes = interface.merge(open).layer(around).with_state(app);
     // A layer of the router would come after the choice of the route.
-    Ok(Router::new().fallback_service(MapRequest::new(routes, with_whole_type_ids)))
+    Router::new().fallback_service(MapRequest::new(routes, with_whole_type_ids))
+}
+
+/// What is said of the routes.
+fn document(interface: OpenApiRouter<Shared>, open: OpenApiRouter<Shared>, public_url: &str) -> Document {
+    let (_, mut interface) = interface.split_for_parts();
+    docs::common::complete(&mut interface);
+    let (_, mut open) = open.split_for_parts();
+    docs::common::explain(&mut open);
+    docs::common::tell_methods_apart(&mut open);
+    let mut document = docs::Frame::openapi();
+    document.merge(interface);
+    document.merge(open);
+    document.servers = Some(vec![Server::new(public_url)]);
+    document
 }
 
 async fn nothing_here() -> ApiError {

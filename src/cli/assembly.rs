@@ -52,6 +52,7 @@ use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::sealing::PersonKeys;
 use crate::store::snapshot::Snapshots;
+use crate::store::tail::Packer;
 use crate::upkeep::UpkeepStores;
 
 use super::Failed;
@@ -97,6 +98,7 @@ pub(super) struct Foundations {
     pub objects: ObjectStorage,
     /// With which what is stored is encrypted, if it is.
     pub keys: Option<Arc<PersonKeys>>,
+    pub registry: Registry,
     pub verifier: Verifier,
     pub minter: Option<Minter>,
     pub tickets: Tickets,
@@ -109,12 +111,13 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         catalog,
         objects,
         keys,
+        registry,
         verifier,
         minter,
         tickets,
         readiness,
     } = foundations;
-    let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
+    let registry = Arc::new(registry);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
     let metrics = Metrics::new();
     let files = PieceFiles::new(objects.clone(), FOOTER_MEMORY);
@@ -122,6 +125,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
     let stores = Stores {
         snapshots: snapshots.clone(),
         finder: Finder::new(files.clone(), FILTER_MEMORY),
+        packer: Packer::default(),
     };
 
     let computing = compute_runtime(settings.queries.threads)?;

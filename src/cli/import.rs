@@ -15,6 +15,7 @@ use crate::people::types::Types;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::snapshot::Snapshots;
+use crate::store::tail::Packer;
 use crate::upkeep::identity;
 
 use super::arguments::ImportOrder;
@@ -53,6 +54,7 @@ async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, 
         stores: Stores {
             snapshots: Snapshots::new(catalog.clone(), MEMORY).opening(keys),
             finder: Finder::new(files, MEMORY),
+            packer: Packer::default(),
         },
         objects: objects.clone(),
         ids: Arc::clone(&ids),

@@ -22,6 +22,7 @@ use crate::auth::tickets::Tickets;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::PersonId;
+use crate::model::registry::Registry;
 use crate::people::text::Name;
 use crate::upkeep::identity;
 
@@ -88,6 +89,7 @@ async fn asked(settings: &Settings, person: PersonId, body: Value) -> Result<(),
         catalog,
         objects,
         keys,
+        registry: Registry::builtin().map_err(Failed::from_error)?,
     };
     let assembly = assemble(settings, foundations)?;
     let answered = answered(&assembly, person, body).await;
@@ -128,7 +130,7 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
             .header(CONTENT_TYPE, "application/json")
             .body(Body::from(body.to_string()))
             .map_err(Failed::from_error)?;
-        let router = routes::router(Arc::clone(app)).map_err(Failed::from_error)?;
+        let router = routes::router(Arc::clone(app));
         let response = match router.oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},

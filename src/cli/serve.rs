@@ -24,6 +24,7 @@ use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
+use crate::model::registry::Registry;
 use crate::people::files::Arrivals;
 use crate::people::files::scan::Scanning;
 use crate::people::purging::Purging;
@@ -64,6 +65,8 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
 }
 
 async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Failed> {
+    // Takes about as long as opening what is stored, and does not wait for it.
+    let registry = tokio::task::spawn_blocking(Registry::builtin);
     let stop = told_to_stop()?;
     let listener = serve::listen(settings.interface.listen)
         .await
@@ -97,6 +100,10 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         catalog,
         objects,
         keys,
+        registry: registry
+            .await
+            .map_err(Failed::from_error)?
+            .map_err(Failed::from_error)?,
     };
     let mut assembly = assemble(&settings, foundations)?;
     if demo {
@@ -126,7 +133,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         assembly.computing.handle(),
     );
     let beside = beside(&settings, &assembly, &stop_upkeep);
-    let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
+    let router = routes::router(Arc::clone(&assembly.app));
     let operations = operations(&assembly.app, &stop_upkeep).await?;
     if let Some(certificate) = certificate.clone() {
         tokio::spawn(stop_upkeep.clone().run_until_cancelled_owned(async move {

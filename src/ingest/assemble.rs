@@ -16,7 +16,7 @@ use crate::store::find::FoundRows;
 use crate::store::gather::taken_along;
 use crate::store::sealing;
 use crate::store::snapshot::Snapshot;
-use crate::store::tail;
+use crate::store::tail::Packer;
 
 use super::errors::AssembleError;
 use super::forward::bring_forward;
@@ -67,7 +67,8 @@ pub async fn small(
     let expected = seen.as_ref().map(|seen| (seen.version, seen.digest));
     let bytes: usize = asked.changes.iter().map(Change::bytes).sum();
     let layout = Arc::clone(layout);
-    let work = move || packed(piece, &layout, asked, &found, seen.as_deref());
+    let packer = stores.packer.clone();
+    let work = move || packed(&packer, piece, &layout, asked, &found, seen.as_deref());
     let packed = if bytes < HANDED_OVER {
         work()?
     } else {
@@ -137,6 +138,7 @@ struct Packed {
 }
 
 fn packed(
+    packer: &Packer,
     piece: PieceId,
     layout: &Layout,
     mut asked: Asked,
@@ -159,7 +161,7 @@ fn packed(
             }
         }
         let sorted = sort_rows(&together(&parts)?)?;
-        add.push(tail::piece(piece, &sorted, layout.version)?);
+        add.push(packer.piece(piece, &sorted, layout.version)?);
         rows.push(Some(sorted));
     }
     Ok(Packed {

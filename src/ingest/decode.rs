@@ -5,7 +5,7 @@
 //! rows may well carry the same id.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -27,6 +27,8 @@ use super::context::DecodeContext;
 use super::memo::{Memo, NOTHING};
 use super::naming::{with_named_source, with_source};
 use super::natural::{Known, natural_id};
+pub use super::origins::DecodedSource;
+use super::origins::Origins;
 use super::row::{Row, SourceMark};
 use super::{fast, general};
 use crate::model::faults::Fault;
@@ -60,13 +62,6 @@ pub struct DecodedRows {
     pub files: BTreeSet<Uuid>,
 }
 
-/// A source that records came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecodedSource {
-    pub key: String,
-    pub name: Option<String>,
-}
-
 /// What is said of a record that would cost too much.
 pub(super) fn too_much(place: Place, reason: TooMuch) -> Fault {
     Fault::new(place.loc(), "too_long", reason.to_string())
@@ -86,8 +81,7 @@ pub struct RecordDecoder {
     /// For each row, its place in `sources`.
     source_places: Vec<usize>,
     source_classes: Vec<i8>,
-    sources: Vec<DecodedSource>,
-    source_numbers: HashMap<String, usize>,
+    sources: Origins,
     memo: Memo,
     bytes: usize,
     /// A cell that its column refused. Reported when rows are taken, because no record is to blame.
@@ -113,8 +107,7 @@ impl RecordDecoder {
             undated: Vec::new(),
             starts: Vec::new(),
             ends: Vec::new(),
-            sources: Vec::new(),
-            source_numbers: HashMap::new(),
+            sources: Origins::default(),
             bytes: 0,
             broken: None,
             compiled,
@@ -158,7 +151,8 @@ impl RecordDecoder {
     fn decoded_fast<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
         // Values that are bound by more than their type are rare, and take the complete way.
         if self.context.scales.is_empty() {
-            fast::decode(&self.compiled, &self.context, &mut self.memo, json)
+            let Self { memo, sources, .. } = self;
+            fast::decode(&self.compiled, &self.context, memo, sources, json)
         } else {
             None
         }
@@ -196,14 +190,13 @@ impl RecordDecoder {
             error,
         })?;
         self.memo.forget_rows();
-        self.source_numbers.clear();
         self.bytes = 0;
         Ok(DecodedRows {
             data_type: Arc::clone(&self.compiled.data_type),
             rows,
             given: std::mem::take(&mut self.given),
             undated: std::mem::take(&mut self.undated),
-            sources: std::mem::take(&mut self.sources),
+            sources: self.sources.take(),
             files,
         })
     }
@@ -221,7 +214,7 @@ impl RecordDecoder {
 
     #[cfg(test)]
     pub(super) fn takes_the_fast_way(&mut self, json: &[u8]) -> bool {
-        fast::decode(&self.compiled, &self.context, &mut self.memo, json).is_some()
+        self.decoded_fast(json).is_some()
     }
 
     /// Decodes one record by the complete way, whatever it looks like.
@@ -249,7 +242,7 @@ impl RecordDecoder {
             }
         }
         let source = SourceMark {
-            number: self.source_number(record.source.key, record.source.name),
+            number: self.sources.number(record.source.key, record.source.name),
             class: record.source.class,
             source_id: record.source.source_id.map(Into::into),
         };
@@ -284,19 +277,6 @@ impl RecordDecoder {
             self.memo.learn_source(key, source);
         }
         Ok(())
-    }
-
-    fn source_number(&mut self, key: String, name: Option<String>) -> usize {
-        if let Some(number) = self.source_numbers.get(&key) {
-            if let Some(source) = self.sources.get_mut(*number) {
-                source.name = source.name.take().or(name);
-            }
-            return *number;
-        }
-        let number = self.sources.len();
-        self.source_numbers.insert(key.clone(), number);
-        self.sources.push(DecodedSource { key, name });
-        number
     }
 
     /// The id of a record that comes without one. What does not say when it was is new each time.
@@ -399,7 +379,7 @@ impl RecordDecoder {
             .into_iter()
             .map(|place| place as i32)
             .collect();
-        let keys = StringArray::from_iter_values(self.sources.iter().map(|source| source.key.as_str()));
+        let keys = StringArray::from_iter_values(self.sources.keys());
         columns.push(Arc::new(DictionaryArray::try_new(
             Int32Array::from(places),
             Arc::new(keys),

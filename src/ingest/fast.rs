@@ -14,6 +14,7 @@ use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::extras::Extras;
 use super::memo::{Memo, NOTHING, SourceKey};
+use super::origins::Origins;
 use super::plan::{KnownField, Role};
 use super::row::{Row, latest_start};
 use super::scalar::{ScalarRule, Token};
@@ -29,6 +30,7 @@ pub(super) fn decode<'a>(
     compiled: &CompiledType,
     context: &DecodeContext,
     memo: &mut Memo,
+    sources: &mut Origins,
     json: &'a [u8],
 ) -> Option<Row<'a>> {
     if !compiled.plan.fields_are_independent {
@@ -47,12 +49,13 @@ pub(super) fn decode<'a>(
         id: None,
         start: None,
         end: None,
+        last_instant: None,
         value: None,
         unit: None,
         extras: None,
     };
     record.fields()?;
-    record.row(context)
+    record.row(context, sources)
 }
 
 /// The same vector without its cells, for cells that borrow from another line: collecting in place keeps its
@@ -78,6 +81,7 @@ struct FastRecord<'c, 'm, 'a> {
     id: Option<RecordId>,
     start: Option<Instant>,
     end: Option<Instant>,
+    last_instant: Option<(&'a str, Instant)>,
     /// A metric's value as written, and its column.
     value: Option<(NumberToken<'a>, usize)>,
     /// Unit of a metric with a fixed one.
@@ -190,8 +194,17 @@ impl<'a> FastRecord<'_, '_, 'a> {
         (rule.allows(Token::Text) && text.len() <= limit).then_some(text)
     }
 
+    /// What begins and ends at the same moment says it twice.
     fn instant(&mut self, rule: &ScalarRule) -> Option<Instant> {
-        parse_instant(self.text(rule)?).ok()
+        let text = self.text(rule)?;
+        if let Some((last, instant)) = self.last_instant
+            && last == text
+        {
+            return Some(instant);
+        }
+        let instant = parse_instant(text).ok()?;
+        self.last_instant = Some((text, instant));
+        Some(instant)
     }
 
     fn column(&mut self, field: usize, column: usize, rule: &ScalarRule) -> Option<()> {
@@ -272,7 +285,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
         self.memo.number(column, raw)
     }
 
-    fn row(mut self, context: &DecodeContext) -> Option<Row<'a>> {
+    fn row(mut self, context: &DecodeContext, sources: &mut Origins) -> Option<Row<'a>> {
         let required = self.compiled.plan.required;
         if self.seen & required != required {
             return None;
@@ -287,7 +300,16 @@ impl<'a> FastRecord<'_, '_, 'a> {
         if end < start || (self.compiled.must_have_happened() && start > latest_start(context.now)) {
             return None;
         }
-        let source = self.memo.source(&self.source_key)?;
+        let source = match self.memo.source(&self.source_key) {
+            Some(known) => known,
+            // There is nothing to be learned from the complete way.
+            None if self.source_key == [NOTHING; 3] => {
+                let nobody = sources.of_nobody(self.compiled);
+                self.memo.learn_source(self.source_key, nobody.clone());
+                nobody
+            }
+            None => return None,
+        };
         Some(Row {
             id: self.id,
             start,

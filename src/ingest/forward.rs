@@ -36,11 +36,11 @@ pub(super) async fn bring_forward(
         let moved: Vec<RecordId> = written
             .dropped
             .iter()
-            .filter(|(id, piece)| !alive.has(**piece, **id))
-            .map(|(id, _)| *id)
+            .filter(|(id, piece)| !alive.has(*piece, *id))
+            .map(|(id, _)| id)
             .collect();
         let since = without(&now, &written.base);
-        let mut ids: Vec<RecordId> = written.given.keys().copied().collect();
+        let mut ids: Vec<RecordId> = written.given.iter().map(|(id, _)| id).collect();
         ids.extend_from_slice(&moved);
         let found = shared.stores.finder.predecessors(&since, &ids).await?;
         let pieces = found
@@ -101,14 +101,16 @@ async fn look_at_dropped(
             content.some(&as_sent.rows, &rows.0)?,
             content.some(&found.rows, &rows.1)?,
         );
+        let mut moved_on = Vec::new();
         for ((sent, other), (id, place, elsewhere)) in sent.iter().zip(others.iter()).zip(compared) {
             if sent == other {
-                written.dropped.insert(id, elsewhere.piece);
+                moved_on.push((id, elsewhere.piece));
                 left_out.push(id);
             } else {
                 missing.push(place.row);
             }
         }
+        written.dropped.put(moved_on);
     }
     if missing.is_empty() {
         return Ok(left_out);

@@ -4,12 +4,12 @@
 //! request fails they are removed, and what a crash leaves behind is collected later. Knows rows, snapshots
 //! and objects; knows nothing of JSON or of the queue.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::filter_record_batch;
+use arrow::array::{BooleanArray, RecordBatch, UInt32Array};
+use arrow::compute::{filter_record_batch, take_record_batch};
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 
 use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::{PersonId, PieceId, RecordId};
@@ -20,10 +20,12 @@ use crate::store::find::FoundRows;
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::{Target, write_batch};
 
+use super::alike::alike;
 use super::dating::KnownTimes;
 use super::errors::AssembleError;
 use super::forward;
-use super::merge::{Change, Content};
+use super::merge::Change;
+use super::placed::Placed;
 use super::stored::StoredRows;
 use super::stores::IntakeStores;
 use super::upload::{PartitionChanges, Work, WrittenRows};
@@ -157,7 +159,7 @@ impl Intake {
             data_type: self.data_type.id.clone(),
             layout: Arc::clone(&self.data_type.layout),
             pieces: Vec::new(),
-            given: HashMap::new(),
+            given: Placed::default(),
             superseded: Vec::new(),
             times: KnownTimes::default(),
             base: self
@@ -166,7 +168,7 @@ impl Intake {
                 .snapshot(self.person, &self.data_type.id)
                 .await?,
             replaced: Vec::new(),
-            dropped: HashMap::new(),
+            dropped: Placed::default(),
         })
     }
 
@@ -174,22 +176,16 @@ impl Intake {
         let batch = self.dated(written, &rows).await?;
         let ids = KeyColumns::of(&batch)?;
         let mut keep = vec![true; rows.given.len()];
-        // The last line with an id is the one that counts.
-        let mut last: HashMap<RecordId, usize> = HashMap::new();
-        for row in (0..ids.len()).filter(|row| rows.given[*row]) {
-            if let Some(before) = last.insert(ids.id(row), row) {
-                keep[before] = false;
-            }
-        }
+        let last = last_of_each(&ids, &rows.given, &mut keep);
         self.settle(written, &batch, &last, &mut keep).await?;
+        if !keep.contains(&true) {
+            return Ok(());
+        }
         let batch = if keep.iter().all(|keep| *keep) {
             batch.clone()
         } else {
             filter_record_batch(&batch, &BooleanArray::from(keep.clone()))?
         };
-        if batch.num_rows() == 0 {
-            return Ok(());
-        }
         let target = Target {
             person: self.person,
             data_type: written.data_type.clone(),
@@ -228,14 +224,11 @@ impl Intake {
         &self,
         written: &mut WrittenRows,
         batch: &RecordBatch,
-        last: &HashMap<RecordId, usize>,
+        last: &[(RecordId, usize)],
         keep: &mut [bool],
     ) -> Result<(), AssembleError> {
-        let ids: Vec<RecordId> = last
-            .keys()
-            .filter(|id| !written.given.contains_key(id))
-            .copied()
-            .collect();
+        let ids = last.iter().map(|(id, _)| *id);
+        let ids: Vec<RecordId> = ids.filter(|id| !written.given.has(*id)).collect();
         let finder = &self.shared.stores.finder;
         let found = finder.predecessors(&written.base, &ids).await?;
         if found.is_empty() {
@@ -245,22 +238,54 @@ impl Intake {
         let ids_found = found
             .iter()
             .flat_map(|part| part.ids.iter().map(|id| (*id, part.piece)));
+        // Rows that were found mostly follow each other as their ids do.
+        let mut next = 0;
+        let mut row_of = |id: RecordId| {
+            let is_next = last.get(next).is_some_and(|(other, _)| *other == id);
+            let place = if is_next {
+                next
+            } else {
+                last.binary_search_by_key(&id, |(id, _)| *id).ok()?
+            };
+            next = place + 1;
+            last.get(place).map(|(_, row)| *row)
+        };
         let places: Vec<(RecordId, PieceId, usize)> = ids_found
-            .filter_map(|(id, piece)| Some((id, piece, *last.get(&id)?)))
+            .filter_map(|(id, piece)| Some((id, piece, row_of(id)?)))
             .collect();
         let rows: Vec<usize> = places.iter().map(|(.., row)| *row).collect();
         let (layout, batch) = (Arc::clone(&written.layout), batch.clone());
         let equal = aside(move || are_equal(&layout.storage, &found, &batch, &rows)).await?;
+        let mut left_out = Vec::new();
         for ((id, piece, row), is_equal) in places.into_iter().zip(equal) {
             if is_equal {
                 keep[row] = false;
-                written.dropped.insert(id, piece);
+                left_out.push((id, piece));
             } else {
                 written.replaced.push((piece, id));
             }
         }
+        written.dropped.put(left_out);
         Ok(())
     }
+}
+
+/// The ids that callers chose, in order, each with the row that counts: that of the last line with it. The
+/// others are not kept.
+fn last_of_each(ids: &KeyColumns, given: &[bool], keep: &mut [bool]) -> Vec<(RecordId, usize)> {
+    let rows = given.iter().enumerate().filter(|(_, given)| **given);
+    let mut last: Vec<(RecordId, usize)> = rows.map(|(row, _)| (ids.id(row), row)).collect();
+    // Which costs little where they came in order.
+    last.sort_unstable();
+    last.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            keep[earlier.1] = false;
+            earlier.1 = later.1;
+        }
+        is_same
+    });
+    last
 }
 
 /// Whether each of the stored rows is the row of `batch` that has the same place in `rows`.
@@ -270,14 +295,27 @@ fn are_equal(
     batch: &RecordBatch,
     rows: &[usize],
 ) -> Result<Vec<bool>, AssembleError> {
-    let content = Content::new(schema)?;
-    let stored = content.rows(&StoredRows::new(schema, found)?.rows)?;
-    let sent = content.some(batch, rows)?;
-    Ok(stored
-        .iter()
-        .zip(sent.iter())
-        .map(|(one, other)| one == other)
-        .collect())
+    let mut equal = Vec::with_capacity(rows.len());
+    for part in found {
+        let rows = rows.get(equal.len()..equal.len() + part.ids.len());
+        let rows =
+            rows.ok_or_else(|| AssembleError::Broken("rows were found that nobody wants".to_owned()))?;
+        equal.extend(alike(schema, &part.rows, &some(batch, rows)?)?);
+    }
+    Ok(equal)
+}
+
+/// Some rows of a batch, in the order given.
+fn some(batch: &RecordBatch, rows: &[usize]) -> Result<RecordBatch, ArrowError> {
+    if let [first, ..] = rows
+        && rows.iter().copied().eq(*first..first + rows.len())
+    {
+        return Ok(batch.slice(*first, rows.len()));
+    }
+    take_record_batch(
+        batch,
+        &UInt32Array::from_iter_values(rows.iter().map(|row| *row as u32)),
+    )
 }
 
 /// Does work that takes long on a thread that answers nobody meanwhile.

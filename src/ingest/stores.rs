@@ -10,12 +10,14 @@ use crate::store::StoreError;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::{Snapshot, Snapshots};
+use crate::store::tail::Packer;
 
-/// Where stored rows are looked up.
+/// Where stored rows are looked up, and how a piece of the tail is made.
 #[derive(Clone)]
 pub struct Stores {
     pub snapshots: Snapshots,
     pub finder: Finder,
+    pub packer: Packer,
 }
 
 impl Stores {

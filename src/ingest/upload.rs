@@ -3,7 +3,6 @@
 //! Made by a request, consumed by the commit queue. Knows rows and ids; knows nothing of bodies or of the
 //! catalogue's tables.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalog::records::{Effect, NewPiece, SeenSource};
@@ -14,6 +13,7 @@ use crate::store::snapshot::Snapshot;
 use super::dating::KnownTimes;
 use super::memory::Allowance;
 use super::merge::Change;
+use super::placed::Placed;
 
 /// One accepted request.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub struct WrittenRows {
     pub layout: Arc<Layout>,
     pub pieces: Vec<NewPiece>,
     /// The ids that the caller chose, each with the piece its last version is in.
-    pub given: HashMap<RecordId, PieceId>,
+    pub given: Placed,
     /// Rows of `pieces` that a later line of the same body replaced.
     pub superseded: Vec<(PieceId, RecordId)>,
     /// The state of the partition that the rest of this was held against.
@@ -99,7 +99,7 @@ pub struct WrittenRows {
     /// Rows of `base` that are replaced.
     pub replaced: Vec<(PieceId, RecordId)>,
     /// Ids whose row was not written, because it stands in `base` just so; each with the piece it stands in.
-    pub dropped: HashMap<RecordId, PieceId>,
+    pub dropped: Placed,
 }
 
 impl WrittenRows {
@@ -123,18 +123,18 @@ impl WrittenRows {
 
     /// Takes note of pieces that hold the newest rows of these ids, each with its start.
     pub(super) fn take_in(&mut self, pieces: Vec<NewPiece>, rows: impl Iterator<Item = (RecordId, i64)>) {
-        for (id, start) in rows {
+        let placed = rows.filter_map(|(id, start)| {
             let holds = |piece: &&NewPiece| {
                 piece.bounds.min_start.micros() <= start && start <= piece.bounds.max_start.micros()
             };
-            let Some(piece) = pieces.iter().find(holds) else {
-                continue;
-            };
-            if let Some(superseded) = self.given.insert(id, piece.id) {
-                self.superseded.push((superseded, id));
-            }
-            self.dropped.remove(&id);
+            pieces.iter().find(holds).map(|piece| (id, piece.id))
+        });
+        let placed: Vec<(RecordId, PieceId)> = placed.collect();
+        if !self.dropped.is_empty() {
+            let ids: Vec<RecordId> = placed.iter().map(|(id, _)| *id).collect();
+            self.dropped.remove(&ids);
         }
+        self.superseded.extend(self.given.put(placed));
         self.pieces.extend(pieces);
     }
 }

@@ -113,6 +113,16 @@ impl Grid {
         Some(run.bin_of(micros))
     }
 
+    /// How many bins follow on bin `index` that are all as wide as it is, and how wide.
+    #[must_use]
+    pub fn alike_after(&self, index: u64) -> (u64, i64) {
+        let after = self.runs.partition_point(|run| run.first <= index);
+        let run = after.checked_sub(1).and_then(|at| self.runs.get(at));
+        // The last bin of a run may be cut short by what comes next.
+        let alike = |run: &Run| (run.count.saturating_sub(index - run.first + 2), run.width);
+        run.map_or((0, 0), alike)
+    }
+
     /// All bins in order, with their bounds.
     pub fn bins(&self) -> impl Iterator<Item = (Instant, Instant)> + '_ {
         self.bins_from(0).map(|bin| (bin.start, bin.end))

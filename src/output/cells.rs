@@ -8,6 +8,7 @@ mod dictionary;
 mod field;
 mod json;
 mod structure;
+mod uniform;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array,
@@ -22,6 +23,7 @@ use arrow::datatypes::{
 
 use self::dictionary::Dictionary;
 use self::structure::Structure;
+use self::uniform::all_equal;
 use super::encoder::EncodeError;
 use super::times::{DateText, InstantText};
 use super::zones::Zone;
@@ -198,13 +200,12 @@ impl Cells {
         }
     }
 
-    /// Whether every row of the batch at hand is null.
-    pub(super) fn all_null(&self) -> bool {
-        matches!(self.values, Values::Null)
-            || self
-                .nulls
-                .as_ref()
-                .is_some_and(|nulls| nulls.null_count() == nulls.len())
+    /// Writes the cell of a row. `scratch` is anybody's.
+    pub(super) fn write(&mut self, row: usize, style: Style, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+        match style {
+            Style::Json => self.write_json(row, out),
+            Style::Field(style) => self.write_field(row, style, scratch, out),
+        }
     }
 
     /// The text of a column that holds text.

@@ -1,6 +1,7 @@
 //! Bytes on their way out: an open chunk that text is appended to, and finished ones.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
@@ -19,18 +20,61 @@ const LARGE: usize = 16 * 1024;
 /// all of it.
 const LONGEST: usize = 256 * 1024;
 
+/// So many buffers wait to be written into again.
+const SPARE: usize = 16;
+
 /// What an encoder writes into.
 #[derive(Debug, Default)]
 pub struct Chunks {
     open: Vec<u8>,
     ready: VecDeque<Bytes>,
+    spare: Arc<Spare>,
+}
+
+/// Buffers whose chunk was sent. They come back from the thread that sends, and memory that is given back
+/// there and asked for here is mapped anew, page by page.
+#[derive(Debug, Default)]
+struct Spare(Mutex<Vec<Vec<u8>>>);
+
+/// A chunk on its way, whose buffer comes back.
+struct Lent {
+    buffer: Vec<u8>,
+    from: Arc<Spare>,
+}
+
+impl Spare {
+    fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<Vec<u8>> {
+        self.buffers().pop()
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        let mut spare = self.from.buffers();
+        if spare.len() < SPARE {
+            spare.push(buffer);
+        }
+    }
 }
 
 impl Chunks {
     /// The open chunk.
     pub(super) fn open(&mut self) -> &mut Vec<u8> {
         if self.open.capacity() == 0 {
-            self.open.reserve_exact(CHUNK + SLACK);
+            self.open = self.spare.take().unwrap_or_default();
+            self.open.reserve(CHUNK + SLACK);
         }
         &mut self.open
     }
@@ -47,7 +91,11 @@ impl Chunks {
 
     pub(super) fn push_copy(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
-            self.open().extend_from_slice(bytes);
+            if self.open.capacity() == 0 {
+                // Often little of the kind stands between two that are not copied.
+                self.open.reserve_exact(SLACK.max(bytes.len()));
+            }
+            self.open.extend_from_slice(bytes);
         }
         if self.open.len() >= CHUNK {
             self.seal();
@@ -76,9 +124,16 @@ impl Chunks {
     }
 
     fn seal(&mut self) {
-        if !self.open.is_empty() {
-            self.ready.push_back(Bytes::from(std::mem::take(&mut self.open)));
+        if self.open.is_empty() {
+            return;
         }
+        let buffer = std::mem::take(&mut self.open);
+        self.ready.push_back(if buffer.capacity() < CHUNK {
+            Bytes::from(buffer)
+        } else {
+            let from = Arc::clone(&self.spare);
+            Bytes::from_owner(Lent { buffer, from })
+        });
     }
 }
 

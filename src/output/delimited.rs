@@ -6,12 +6,13 @@
 //! this is data, and how a spreadsheet shows it is the spreadsheet's; who wants to open it in one can have it
 //! defused, with an apostrophe before it.
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::record_batch::RecordBatch;
 
 use super::cells::{Cells, FieldStyle, Style};
 use super::chunks::{CHUNK, Chunks};
 use super::encoder::{EncodeError, Encoder, Progress};
+use super::steps::{Column, Steps};
 
 /// When fields stand in quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +23,11 @@ pub(super) enum Quoting {
 
 /// The encoder.
 pub(super) struct Delimited {
-    style: FieldStyle,
+    style: Style,
     header: Vec<u8>,
-    columns: Vec<Cells>,
-    scratch: Vec<u8>,
+    columns: Vec<Column>,
+    /// How to write a row of the batch at hand, without the end of its line.
+    steps: Steps,
     next_row: usize,
     rows: usize,
 }
@@ -61,16 +63,21 @@ impl Delimited {
             style.write(field.name().as_bytes(), &mut header);
         }
         header.push(b'\n');
-        let columns = schema
-            .fields()
-            .iter()
-            .map(|field| Cells::new(field, Style::Field(style)))
-            .collect::<Result<_, _>>()?;
+        let style = Style::Field(style);
+        let column = |(index, field): (usize, &FieldRef)| {
+            Ok(Column {
+                index,
+                name: Vec::new(),
+                cells: Cells::new(field, style)?,
+            })
+        };
+        let columns = schema.fields().iter().enumerate().map(column);
+        let columns = columns.collect::<Result<_, EncodeError>>()?;
         Ok(Self {
             style,
             header,
             columns,
-            scratch: Vec::new(),
+            steps: Steps::default(),
             next_row: 0,
             rows: 0,
         })
@@ -78,12 +85,7 @@ impl Delimited {
 
     fn write_row(&mut self, row: usize, out: &mut Vec<u8>) {
         let start = out.len();
-        for (index, column) in self.columns.iter_mut().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            column.write_field(row, self.style, &mut self.scratch, out);
-        }
+        self.steps.write(row, &mut self.columns, self.style, out);
         if out.len() == start {
             out.extend_from_slice(b"\"\"");
         }
@@ -100,10 +102,13 @@ impl Encoder for Delimited {
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), EncodeError> {
         self.next_row = 0;
         self.rows = batch.num_rows();
-        self.columns
-            .iter_mut()
-            .zip(batch.columns())
-            .try_for_each(|(cells, array)| cells.load(array))
+        for column in &mut self.columns {
+            column.cells.load(batch.column(column.index))?;
+        }
+        if self.rows > 0 {
+            self.steps.plan(&mut self.columns, self.style, b"");
+        }
+        Ok(())
     }
 
     fn write(&mut self, chunks: &mut Chunks) -> Result<Progress, EncodeError> {

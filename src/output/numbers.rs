@@ -49,33 +49,22 @@ fn write_plain(value: f64, out: &mut Vec<u8>) -> bool {
     if !exact || (whole == 0 && value.is_sign_negative()) {
         return false;
     }
-    let mut text = [b'0'; 24];
-    let mut at = text.len();
-    let mut digits = whole.unsigned_abs();
-    let mut decimals = 0;
-    // Trailing zeros go, except the first decimal.
-    while decimals < 2 && digits.is_multiple_of(10) {
-        digits /= 10;
-        decimals += 1;
-    }
-    let mut left = 3 - decimals;
-    while left > 0 || digits > 0 || text.get(at) == Some(&b'.') {
-        at -= 1;
-        text[at] = b'0' + (digits % 10) as u8;
-        digits /= 10;
-        if left > 0 {
-            left -= 1;
-            if left == 0 {
-                at -= 1;
-                text[at] = b'.';
-            }
-        }
-    }
     if whole < 0 {
-        at -= 1;
-        text[at] = b'-';
+        out.push(b'-');
     }
-    out.extend_from_slice(&text[at..]);
+    let digits = whole.unsigned_abs();
+    write_unsigned(digits / 1_000, out);
+    let rest = (digits % 1_000) as u16;
+    let [tenths, hundredths, thousandths] =
+        [rest / 100, rest / 10 % 10, rest % 10].map(|digit| b'0' + digit as u8);
+    // Trailing zeros go, except the first decimal.
+    if rest.is_multiple_of(100) {
+        out.extend_from_slice(&[b'.', tenths]);
+    } else if rest.is_multiple_of(10) {
+        out.extend_from_slice(&[b'.', tenths, hundredths]);
+    } else {
+        out.extend_from_slice(&[b'.', tenths, hundredths, thousandths]);
+    }
     true
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, StringArray, StructArray, new_empty_array,
+    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, StructArray, new_empty_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
@@ -20,6 +20,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use super::UNIT;
 use super::cells::is_uuid;
 use super::dictionaries::Lexicon;
+use crate::model::uuid_text;
 
 /// Turns batches of a schema into portable ones.
 #[derive(Debug)]
@@ -197,7 +198,7 @@ impl Shape {
     fn apply(&mut self, array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Same => array.clone(),
-            Self::IdText => Arc::new(id_text(array)?),
+            Self::IdText => Arc::new(uuid_text::texts(array.as_fixed_size_binary())?),
             Self::Converted(data_type) => cast(array, data_type)?,
             Self::Dictionary(lexicon) => Arc::new(lexicon.keys(array)?),
             Self::List(item, shape) => Arc::new(apply_to_list::<i32>(array, item, shape)?),
@@ -282,20 +283,4 @@ fn empty_list<O: OffsetSizeTrait>(
         shape.empty(item.data_type())?,
         None,
     )
-}
-
-/// The ids of a column as text.
-fn id_text(array: &ArrayRef) -> Result<StringArray, ArrowError> {
-    let ids = array.as_fixed_size_binary();
-    let mut text = vec![0_u8; ids.len() * uuid::fmt::Hyphenated::LENGTH];
-    for (place, id) in text
-        .chunks_exact_mut(uuid::fmt::Hyphenated::LENGTH)
-        .zip(0..ids.len())
-    {
-        if let Ok(bytes) = <[u8; 16]>::try_from(ids.value(id)) {
-            uuid::fmt::Hyphenated::from_uuid(uuid::Uuid::from_bytes(bytes)).encode_lower(place);
-        }
-    }
-    let offsets = OffsetBuffer::from_repeated_length(uuid::fmt::Hyphenated::LENGTH, ids.len());
-    StringArray::try_new(offsets, text.into(), ids.nulls().cloned())
 }

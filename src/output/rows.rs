@@ -10,6 +10,7 @@ use super::cells::{Cells, Style, is_json};
 use super::chunks::{CHUNK, Chunks};
 use super::encoder::{EncodeError, Encoder, Progress};
 use super::spread::{Broken, Names, for_each_member, merge};
+use super::steps::{Column, Steps};
 use super::text::write_json_string;
 
 /// What stands around the objects.
@@ -35,32 +36,17 @@ pub(super) struct RowObjects {
     /// nobody declared.
     besides: Vec<(usize, String)>,
     scratch: Vec<u8>,
-    /// How to write a row of the batch at hand: before each cell what stands between it and the one before,
-    /// ...
-    steps: Vec<Step>,
-    /// ... and at the end what stands behind the last one, without the closing brace.
-    tail: Vec<u8>,
+    /// How to write a row of the batch at hand, without the closing brace.
+    steps: Steps,
     next_row: usize,
     rows: usize,
     any_row: bool,
-}
-
-struct Column {
-    index: usize,
-    /// The name as JSON, and a colon.
-    name: Vec<u8>,
-    cells: Cells,
 }
 
 struct SpreadColumn {
     index: usize,
     title: String,
     cells: Cells,
-}
-
-struct Step {
-    before: Vec<u8>,
-    column: usize,
 }
 
 impl RowObjects {
@@ -94,33 +80,11 @@ impl RowObjects {
             given,
             besides: Vec::new(),
             scratch: Vec::new(),
-            steps: Vec::new(),
-            tail: Vec::new(),
+            steps: Steps::default(),
             next_row: 0,
             rows: 0,
             any_row: false,
         })
-    }
-
-    /// Columns without a value in this batch become part of what stands between the others.
-    fn plan(&mut self) {
-        self.steps.clear();
-        let mut before = vec![b'{'];
-        for (position, column) in self.columns.iter().enumerate() {
-            if position > 0 {
-                before.push(b',');
-            }
-            before.extend_from_slice(&column.name);
-            if column.cells.all_null() {
-                before.extend_from_slice(b"null");
-            } else {
-                self.steps.push(Step {
-                    before: std::mem::take(&mut before),
-                    column: position,
-                });
-            }
-        }
-        self.tail = before;
     }
 
     fn write_row(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
@@ -128,11 +92,7 @@ impl RowObjects {
             self.find_besides(row)?;
         }
         if self.besides.is_empty() {
-            for step in &self.steps {
-                out.extend_from_slice(&step.before);
-                self.columns[step.column].cells.write_json(row, out);
-            }
-            out.extend_from_slice(&self.tail);
+            self.steps.write(row, &mut self.columns, Style::Json, out);
         } else {
             self.write_with_besides(row, out)?;
         }
@@ -236,9 +196,11 @@ impl Encoder for RowObjects {
         for column in &mut self.spread {
             column.cells.load(batch.column(column.index))?;
         }
-        self.plan();
         self.next_row = 0;
         self.rows = batch.num_rows();
+        if self.rows > 0 {
+            self.steps.plan(&mut self.columns, Style::Json, b"{");
+        }
         Ok(())
     }
 

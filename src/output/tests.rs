@@ -5,6 +5,7 @@ mod frames;
 mod sample;
 mod streaming;
 mod text_forms;
+mod uniform;
 mod weight;
 
 use arrow::datatypes::SchemaRef;

@@ -25,6 +25,35 @@ fn pair(number: u32) -> [u8; 2] {
     PAIRS[(number % 100) as usize]
 }
 
+/// Three digits.
+fn thousandths(number: u32) -> [u8; 3] {
+    let [tens, ones] = pair(number % 100);
+    [b'0' + (number / 100) as u8, tens, ones]
+}
+
+const MICROS: i64 = 1_000_000;
+
+/// An instant in milliseconds, before it is known.
+const MILLIS: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
+
+/// The day, the second of it and what is left, of an instant in so many parts of a second.
+#[inline]
+fn parts(value: i64, per_second: i64) -> (i64, u32, u32) {
+    let per_day = per_second * i64::from(DAY_SECONDS);
+    let within = value.rem_euclid(per_day);
+    (
+        value.div_euclid(per_day),
+        (within / per_second) as u32,
+        (within % per_second) as u32,
+    )
+}
+
+/// What a clock shows, behind the date.
+fn clock(second: u32) -> [u8; 9] {
+    let ([h1, h2], [m1, m2], [s1, s2]) = (pair(second / 3600), pair(second / 60 % 60), pair(second % 60));
+    [b'T', h1, h2, b':', m1, m2, b':', s1, s2]
+}
+
 /// Writes the instants of one column.
 #[derive(Clone, Debug)]
 pub(super) struct InstantText {
@@ -57,24 +86,51 @@ impl InstantText {
         }
     }
 
+    /// Whether both write the same instants with the same text.
+    pub(super) fn writes_like(&self, other: &Self) -> bool {
+        self.per_second == other.per_second && self.zone.is_like(&other.zone)
+    }
+
     /// Writes an instant, without quotes.
     pub(super) fn write(&mut self, value: i64, out: &mut Vec<u8>) {
-        let per_day = self.per_second * i64::from(DAY_SECONDS);
-        let mut day = value.div_euclid(per_day);
-        let within = value.rem_euclid(per_day);
-        let mut second = (within / self.per_second) as u32;
-        let fraction = (within % self.per_second) as u32;
+        // Divided by what the compiler knows where that is what is stored.
+        let (mut day, mut second, fraction) = match self.per_second {
+            MICROS => parts(value, MICROS),
+            per_second => parts(value, per_second),
+        };
         if !self.zone.is_utc() {
             (day, second) = self.local(day, second);
         }
-
-        out.extend_from_slice(self.date.of(day));
-        let ([h1, h2], [m1, m2], [s1, s2]) = (pair(second / 3600), pair(second / 60 % 60), pair(second % 60));
-        if fraction == 0 && self.suffix_length == 1 {
-            out.extend_from_slice(&[b'T', h1, h2, b':', m1, m2, b':', s1, s2, b'Z']);
-            return;
+        let date = self.date.of(day);
+        let clock = clock(second);
+        let Ok(date) = <[u8; 10]>::try_from(date) else {
+            out.extend_from_slice(date);
+            out.extend_from_slice(&clock);
+            return self.write_rest(fraction, out);
+        };
+        if self.suffix_length != 1 || self.per_second != MICROS || fraction % 1_000 != 0 {
+            out.extend_from_slice(&date);
+            out.extend_from_slice(&clock);
+            return self.write_rest(fraction, out);
         }
-        out.extend_from_slice(&[b'T', h1, h2, b':', m1, m2, b':', s1, s2]);
+        // What nearly all are: of a year with four digits, in UTC, of milliseconds. Written at its place:
+        // what was just written in parts is read as a whole only after a wait.
+        out.extend_from_slice(MILLIS);
+        let Some(text) = out.last_chunk_mut::<24>() else {
+            return;
+        };
+        text[..10].copy_from_slice(&date);
+        text[10..19].copy_from_slice(&clock);
+        if fraction == 0 {
+            text[19] = b'Z';
+            out.truncate(out.len() - 4);
+        } else {
+            text[20..23].copy_from_slice(&thousandths(fraction / 1_000));
+        }
+    }
+
+    /// What stands behind the second.
+    fn write_rest(&self, fraction: u32, out: &mut Vec<u8>) {
         if fraction != 0 {
             self.write_fraction(fraction, out);
         }
@@ -111,10 +167,7 @@ impl InstantText {
     fn write_fraction(&self, fraction: u32, out: &mut Vec<u8>) {
         let nanos = fraction * (1_000_000_000 / self.per_second as u32);
         let [millis, micros, nanos] =
-            [nanos / 1_000_000, nanos / 1_000 % 1_000, nanos % 1_000].map(|number| {
-                let [tens, ones] = pair(number % 100);
-                [b'0' + (number / 100) as u8, tens, ones]
-            });
+            [nanos / 1_000_000, nanos / 1_000 % 1_000, nanos % 1_000].map(thousandths);
         out.push(b'.');
         out.extend_from_slice(&millis);
         if micros != *b"000" || nanos != *b"000" {

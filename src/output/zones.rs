@@ -16,7 +16,7 @@ pub(super) struct Zone {
     minutes: i32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     Utc,
     Fixed,
@@ -54,6 +54,11 @@ impl Zone {
 
     pub(super) const fn is_utc(&self) -> bool {
         matches!(self.rule, Rule::Utc)
+    }
+
+    /// Whether clocks in both show the same at every instant.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.rule == other.rule && (self.rule != Rule::Fixed || self.minutes == other.minutes)
     }
 
     /// Minutes east of UTC at an instant, in seconds since 1970.

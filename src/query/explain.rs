@@ -28,6 +28,7 @@ use futures::StreamExt as _;
 
 use super::Prepared;
 use super::engine::{Engine, late};
+use super::ground::merge_sorted::MergeSortedExec;
 use super::ground::scan::ConstantsExec;
 use super::ground::table::PartitionExec;
 use super::operator::{KnownOrderExec, is_sound};
@@ -221,6 +222,8 @@ fn detail(plan: &dyn ExecutionPlan, own: bool) -> String {
         format!(": by [{}]", sort.expr())
     } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
         format!(": by [{}]", merge.expr())
+    } else if let Some(merge) = plan.downcast_ref::<MergeSortedExec>() {
+        format!(": by [{}]", merge.step().order())
     } else {
         String::new()
     }

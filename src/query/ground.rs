@@ -7,6 +7,7 @@
 
 pub(in crate::query) mod archive;
 pub(in crate::query) mod backwards;
+mod bursts;
 pub mod columns;
 pub(in crate::query) mod computed;
 pub mod definitions;
@@ -21,6 +22,7 @@ pub(in crate::query) mod json_text;
 pub(in crate::query) mod key;
 mod logical;
 pub(in crate::query) mod measure;
+pub(in crate::query) mod merge_sorted;
 pub(in crate::query) mod operator;
 pub(in crate::query) mod order;
 pub mod paging;

@@ -25,7 +25,6 @@ mod resolve;
 pub(in crate::query) mod rollups;
 mod rows;
 mod spec;
-mod sum;
 #[cfg(test)]
 mod tests;
 

@@ -30,6 +30,7 @@ use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
+use crate::store::tail::Packer;
 use crate::upkeep::settings::UpkeepSettings;
 use crate::upkeep::{Upkeep, UpkeepStores};
 
@@ -148,6 +149,7 @@ impl Node {
             stores: Stores {
                 snapshots,
                 finder: Finder::new(files, MEMORY),
+                packer: Packer::default(),
             },
             objects,
             ids: Arc::clone(&ids),

@@ -14,7 +14,7 @@ use crate::model::ids::RecordId;
 use crate::model::time::Instant;
 
 pub(super) const ID: &str = "id";
-pub(super) const START: &str = "start_time";
+pub const START: &str = "start_time";
 pub(super) const END: &str = "end_time";
 
 /// The three columns that every stored row has.

@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
-use arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -21,6 +21,7 @@ use parquet::schema::types::ColumnPath;
 use super::arrange::{END, ID, START};
 use super::checksums::Summing;
 use super::errors::StoreError;
+use super::rollups::keeping::Keeping;
 use crate::catalog::records::Footer;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -56,6 +57,16 @@ pub(super) struct Encoder {
     summing: Summing,
     /// Bytes in memory of the rows in the open row group.
     in_group: usize,
+    rollups: Option<Keeping>,
+}
+
+/// What is known of the rows of an object before they are encoded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ahead<'r> {
+    /// Some of them.
+    Some(&'r RecordBatch),
+    /// All of them, and perhaps others.
+    All(&'r RecordBatch),
 }
 
 /// What is known of an object when it is whole.
@@ -66,25 +77,34 @@ pub(super) struct Encoded {
 }
 
 impl Encoder {
-    /// `sample`: some of the rows to come, by which encodings are chosen.
+    /// By what is known of the rows to come encodings are chosen.
     pub(super) fn new(
         target: &Target,
         piece: &str,
         schema: &SchemaRef,
-        sample: &RecordBatch,
+        rows: Ahead<'_>,
     ) -> Result<Self, StoreError> {
-        let properties = properties(target, piece, schema, sample)?;
+        let properties = properties(target, piece, schema, rows)?;
         let writer =
             ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(StoreError::rows)?;
         Ok(Self {
             writer,
             summing: Summing::default(),
             in_group: 0,
+            rollups: None,
         })
+    }
+
+    /// The same, with rollups of the rows in the object.
+    pub(super) fn keeping(self, rollups: Option<Keeping>) -> Self {
+        Self { rollups, ..self }
     }
 
     /// Encodes rows; returns what became ready to be stored, which is nothing until a row group is full.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, StoreError> {
+        if let Some(rollups) = &mut self.rollups {
+            rollups.take(batch)?;
+        }
         self.add(batch)?;
         self.ready()
     }
@@ -110,20 +130,12 @@ impl Encoder {
 
     /// Ends the object; returns its last bytes.
     pub(super) fn finish(mut self) -> Result<(Vec<u8>, Encoded), StoreError> {
-        let mut finish = || -> Result<Vec<u8>, ParquetError> {
-            self.writer.flush()?;
-            self.writer.sync()?;
-            let mut last = std::mem::take(self.writer.inner_mut());
-            self.summing.take(&last);
-            let table = self.summing.end_of_blocks();
-            self.writer.write_all(&table)?;
-            self.writer.finish()?;
-            let footer = std::mem::take(self.writer.inner_mut());
-            self.summing.take(&footer);
-            last.extend_from_slice(&footer);
-            Ok(last)
-        };
-        let last = finish().map_err(StoreError::rows)?;
+        self.end_rows().map_err(StoreError::rows)?;
+        let start = self.summing.bytes() + self.writer.inner().len() as u64;
+        let rollups = self.rollups.take().map(|rollups| rollups.finish(start));
+        let mut last = self.end_blocks(rollups.transpose()?.flatten())?;
+        let footer = self.end_footer().map_err(StoreError::rows)?;
+        last.extend_from_slice(&footer);
         let bytes = self.summing.bytes();
         let (checksum, footer) = self.summing.finish();
         Ok((
@@ -134,6 +146,30 @@ impl Encoder {
                 footer,
             },
         ))
+    }
+
+    fn end_rows(&mut self) -> Result<(), ParquetError> {
+        self.writer.flush()?;
+        self.writer.sync()?;
+        Ok(())
+    }
+
+    /// Ends what the table of checksums is of: rows, and rollups behind them.
+    fn end_blocks(&mut self, rollups: Option<(Vec<u8>, KeyValue)>) -> Result<Vec<u8>, StoreError> {
+        if let Some((content, said)) = rollups {
+            self.writer.write_all(&content).map_err(StoreError::rows)?;
+            self.writer.append_key_value_metadata(said);
+        }
+        self.ready()
+    }
+
+    fn end_footer(&mut self) -> Result<Vec<u8>, ParquetError> {
+        let table = self.summing.end_of_blocks();
+        self.writer.write_all(&table)?;
+        self.writer.finish()?;
+        let footer = std::mem::take(self.writer.inner_mut());
+        self.summing.take(&footer);
+        Ok(footer)
     }
 
     fn ready(&mut self) -> Result<Vec<u8>, StoreError> {
@@ -148,8 +184,9 @@ fn properties(
     target: &Target,
     piece: &str,
     schema: &SchemaRef,
-    sample: &RecordBatch,
+    ahead: Ahead<'_>,
 ) -> Result<WriterProperties, StoreError> {
+    let (Ahead::Some(sample) | Ahead::All(sample)) = ahead;
     let facts = [
         (PERSON_KEY, target.person.to_string()),
         (DATA_TYPE_KEY, target.data_type.0.to_string()),
@@ -180,10 +217,18 @@ fn properties(
             delta(builder, column.clone()).set_column_statistics_enabled(column, EnabledStatistics::Page);
     }
     let id = ColumnPath::from(ID);
+    // A filter is made for so many ids, and made smaller at the end where there were fewer.
+    let ids = match ahead {
+        Ahead::All(rows) => rows.num_rows().min(ROW_GROUP_ROWS),
+        Ahead::Some(_) => ROW_GROUP_ROWS,
+    };
     builder = plain(builder, id.clone())
         .set_column_bloom_filter_enabled(id.clone(), true)
         .set_column_bloom_filter_fpp(id.clone(), BLOOM_FALSE_POSITIVES)
-        .set_column_bloom_filter_max_ndv(id, ROW_GROUP_ROWS as u64);
+        .set_column_bloom_filter_max_ndv(id, ids as u64);
+    if let Ahead::All(rows) = ahead {
+        builder = with_constants_as_they_are(builder, rows);
+    }
     for field in schema.fields() {
         if [ID, START, END].contains(&field.name().as_str()) {
             continue;
@@ -207,6 +252,44 @@ fn properties(
         }
     }
     Ok(builder.build())
+}
+
+/// One text in all rows is a few bytes, and nothing to compress; to get ready for that takes longer than to
+/// encode them.
+fn with_constants_as_they_are(
+    mut builder: WriterPropertiesBuilder,
+    rows: &RecordBatch,
+) -> WriterPropertiesBuilder {
+    let schema = rows.schema();
+    let mut open: Vec<(Vec<String>, &ArrayRef)> = Vec::new();
+    let named = schema.fields().iter().zip(rows.columns());
+    open.extend(named.map(|(field, column)| (vec![field.name().clone()], column)));
+    while let Some((path, column)) = open.pop() {
+        if let Some(members) = column.as_struct_opt() {
+            let named = members.fields().iter().zip(members.columns());
+            open.extend(named.map(|(field, column)| {
+                let path = path.iter().chain([field.name()]);
+                (path.cloned().collect(), column)
+            }));
+        } else if is_one_word(column) {
+            builder = builder.set_column_compression(ColumnPath::new(path), Compression::UNCOMPRESSED);
+        }
+    }
+    builder
+}
+
+/// Whether all rows of a dictionary refer to the same value, as far as they refer to one.
+fn is_one_word(column: &ArrayRef) -> bool {
+    let Some(words) = column.as_dictionary_opt::<Int32Type>() else {
+        return false;
+    };
+    let keys = words.keys();
+    if keys.null_count() == 0 {
+        return keys.values().windows(2).all(|pair| pair[0] == pair[1]);
+    }
+    let mut set = keys.iter().flatten();
+    let first = set.next();
+    set.all(|key| Some(key) == first)
 }
 
 /// Bytes of exactly these rows in memory, whatever they are a part of.

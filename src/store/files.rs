@@ -20,6 +20,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use super::checksums::Blocks;
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
+use super::rollups::shelf::{Shelf, shelves};
 use crate::catalog::records::Footer;
 
 /// What a Parquet file ends with: the length of its metadata, and four letters.
@@ -59,6 +60,7 @@ pub struct PieceFile {
     place: ObjectPlace,
     parquet: ArrowReaderMetadata,
     blocks: Blocks,
+    shelves: Vec<Shelf>,
 }
 
 impl PieceFiles {
@@ -167,8 +169,16 @@ impl PieceFile {
         &self.place
     }
 
+    /// Where it keeps rollups.
+    pub(super) fn shelves(&self) -> &[Shelf] {
+        &self.shelves
+    }
+
     fn memory(&self) -> usize {
-        self.parquet.metadata().memory_size() + self.blocks.memory() + size_of::<Self>()
+        self.parquet.metadata().memory_size()
+            + self.blocks.memory()
+            + size_of_val(self.shelves.as_slice())
+            + size_of::<Self>()
     }
 }
 
@@ -212,6 +222,7 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     let parquet = open(ArrowReaderOptions::new().with_schema(Arc::new(rows)))?;
     Ok(PieceFile {
         place: place.clone(),
+        shelves: shelves(parquet.metadata()),
         parquet,
         blocks,
     })

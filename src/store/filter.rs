@@ -40,6 +40,57 @@ impl HashedId {
             id,
         }
     }
+
+    /// Of each of `ids`, in the order in which filters are asked.
+    pub(super) fn all(ids: &[RecordId]) -> Vec<Self> {
+        let mut hashed: Vec<Self> = ids.iter().copied().map(Self::new).collect();
+        hashed.sort_unstable();
+        hashed
+    }
+}
+
+/// The ids of a row group, for those which its bloom filter takes for ids of its own and are not: so that it
+/// is read once for them, and not again and again. Made of the ids as they were read; lets one other id in
+/// seventy pass.
+pub(super) struct SecondLook {
+    bits: Vec<u64>,
+}
+
+impl SecondLook {
+    /// Bits for each id, rounded up to a power of two.
+    const BITS_PER_ID: usize = 16;
+
+    pub(super) fn of(ids: &[RecordId]) -> Self {
+        let words = (ids.len() * Self::BITS_PER_ID).next_power_of_two().max(64) / 64;
+        let mut look = Self { bits: vec![0; words] };
+        for id in ids {
+            for (word, bit) in look.places(*id) {
+                if let Some(word) = look.bits.get_mut(word) {
+                    *word |= 1 << bit;
+                }
+            }
+        }
+        look
+    }
+
+    pub(super) fn may_hold(&self, id: RecordId) -> bool {
+        self.places(id)
+            .into_iter()
+            .all(|(word, bit)| self.bits.get(word).is_none_or(|word| (word >> bit) & 1 == 1))
+    }
+
+    /// Two bits of an id, by its hash mixed once more: what the filter looks at has agreed already.
+    fn places(&self, id: RecordId) -> [(usize, u32); 2] {
+        let mixed = xxh64(*id.as_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        [mixed >> 32, mixed.rotate_left(17) >> 32].map(|half| {
+            let place = half as usize & (self.bits.len() * 64 - 1);
+            (place / 64, (place % 64) as u32)
+        })
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.bits.len() * 8
+    }
 }
 
 impl Filter {
@@ -133,6 +184,20 @@ fn xxh64(bytes: [u8; 16]) -> u64 {
 mod tests {
     use super::*;
     use uuid::Uuid;
+
+    #[test]
+    fn a_second_look_lets_all_ids_pass_that_are_there_and_few_others() {
+        let ids = |numbers: std::ops::Range<u32>| {
+            numbers.map(|number| RecordId(Uuid::new_v5(&Uuid::NAMESPACE_OID, &number.to_le_bytes())))
+        };
+        for count in [0, 1, 5, 1_000, 5_000] {
+            let there: Vec<RecordId> = ids(0..count).collect();
+            let look = SecondLook::of(&there);
+            assert!(there.iter().all(|id| look.may_hold(*id)));
+            let others = ids(10_000..20_000).filter(|id| look.may_hold(*id)).count();
+            assert!(others < 300, "{others} of 10,000 beside {count}");
+        }
+    }
 
     #[test]
     fn it_answers_as_the_format_demands() {

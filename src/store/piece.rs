@@ -10,10 +10,11 @@ use chrono::{DateTime, Datelike as _};
 use futures::{Stream, StreamExt as _};
 
 use super::arrange::{KeyColumns, present_columns, sort_rows, with_columns};
-use super::encoding::Encoder;
+use super::encoding::{Ahead, Encoder};
 pub use super::encoding::{ROW_GROUP_ROWS, Target};
 use super::errors::StoreError;
 use super::objects::{ObjectStorage, Upload};
+use super::rollups::keeping::Keeping;
 use crate::catalog::records::{Bounds, NewPiece, NewPlace};
 use crate::model::ids::{IdSource, PersonId, PieceId};
 use crate::model::registry::TypeId;
@@ -28,8 +29,11 @@ pub struct PieceWriter<'a> {
     ids: &'a dyn IdSource,
     target: Target,
     schema: SchemaRef,
+    /// Whether all rows come in one batch.
+    is_one_batch: bool,
     open: Option<OpenPiece>,
     done: Vec<NewPiece>,
+    keeps_rollups: bool,
     last: Option<(i64, i64, [u8; 16])>,
 }
 
@@ -53,9 +57,20 @@ impl<'a> PieceWriter<'a> {
             ids,
             target,
             schema,
+            is_one_batch: false,
             open: None,
             done: Vec::new(),
+            keeps_rollups: false,
             last: None,
+        }
+    }
+
+    /// The same with rollups in each object, for objects that stay for long.
+    #[must_use]
+    pub fn keeping_rollups(self) -> Self {
+        Self {
+            keeps_rollups: true,
+            ..self
         }
     }
 
@@ -110,7 +125,13 @@ impl<'a> PieceWriter<'a> {
         let (year, until) = year_of(start);
         let id = PieceId(self.ids.next());
         let path = object_path(self.target.person, &self.target.data_type, year, id);
-        let encoder = Encoder::new(&self.target, &id.to_string(), &self.schema, sample)?;
+        let ahead = if self.is_one_batch {
+            Ahead::All(sample)
+        } else {
+            Ahead::Some(sample)
+        };
+        let rollups = self.keeps_rollups.then(|| Keeping::of(&self.schema)).flatten();
+        let encoder = Encoder::new(&self.target, &id.to_string(), &self.schema, ahead)?.keeping(rollups);
         let upload = self.objects.upload(&path)?;
         let bounds = Bounds {
             min_start: Instant::from_micros(start),
@@ -189,6 +210,7 @@ pub async fn write_batch(
     let batch = batch.clone();
     let batch = blocking(move || sort_rows(&batch)).await?;
     let mut writer = PieceWriter::new(objects, ids, target, present_columns([&batch]));
+    writer.is_one_batch = batch.num_rows() <= ROW_GROUP_ROWS;
     let mut from = 0;
     while from < batch.num_rows() {
         let length = ROW_GROUP_ROWS.min(batch.num_rows() - from);

@@ -108,7 +108,7 @@ impl TailRows {
     #[must_use]
     pub(super) fn rows_of(&self, ids: &WantedIds) -> Vec<(usize, RecordId)> {
         if ids.len() * ROWS_PER_LOOKUP >= self.ids.len() {
-            return ids.among(&self.ids).collect();
+            return ids.among(&self.ids);
         }
         let by_id = self.by_id.get_or_init(|| {
             all_ids(&self.ids)

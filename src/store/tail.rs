@@ -4,11 +4,14 @@
 //! are null in all its rows. The CRC-32 of the blob stands in the catalogue and is compared before anything
 //! is decoded.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
+use zstd::bulk::Compressor;
 
 use super::arrange::{KeyColumns, sort_rows, without_null_columns};
 use super::errors::StoreError;
@@ -23,27 +26,69 @@ const HEADER_BYTES: usize = 5;
 /// The fastest level that still finds repetitions; blobs are rewritten as Parquet soon.
 const LEVEL: i32 = 1;
 
-/// The rows as a piece of the tail. Sorts them if they are not.
+/// Compressors that are kept; more are made where more are needed at once.
+const KEPT: usize = 4;
+
+/// Makes pieces of the tail. Cheap to clone; all clones share what they compress with, because to set that up
+/// takes several times as long as to compress a record.
+#[derive(Clone, Default)]
+pub struct Packer(Arc<Mutex<Vec<Compressor<'static>>>>);
+
+impl Packer {
+    /// The rows as a piece of the tail. Sorts them if they are not.
+    pub fn piece(
+        &self,
+        id: PieceId,
+        rows: &RecordBatch,
+        layout_version: u32,
+    ) -> Result<NewPiece, StoreError> {
+        let rows = sort_rows(rows)?;
+        let bounds = KeyColumns::of(&rows)?
+            .bounds()
+            .ok_or_else(|| StoreError::rows("a piece needs at least one row"))?;
+        let (blob, checksum) = self.encode(&rows)?;
+        let memory = memory_of(&blob);
+        Ok(NewPiece {
+            id,
+            rows: rows.num_rows() as i64,
+            bounds,
+            layout_version,
+            checksum,
+            bytes: blob.len() as i64,
+            place: NewPlace::Tail { blob, memory },
+        })
+    }
+
+    fn encode(&self, batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
+        let idle = self.idle().pop();
+        let mut compressor = match idle {
+            Some(compressor) => compressor,
+            None => Compressor::new(LEVEL).map_err(StoreError::rows)?,
+        };
+        let encoded = encoded(batch, &mut compressor)?;
+        let mut idle = self.idle();
+        if idle.len() < KEPT {
+            idle.push(compressor);
+        }
+        Ok(encoded)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Compressor<'static>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The rows as a piece of the tail, for those who make few.
 pub fn piece(id: PieceId, rows: &RecordBatch, layout_version: u32) -> Result<NewPiece, StoreError> {
-    let rows = sort_rows(rows)?;
-    let bounds = KeyColumns::of(&rows)?
-        .bounds()
-        .ok_or_else(|| StoreError::rows("a piece needs at least one row"))?;
-    let (blob, checksum) = encode(&rows)?;
-    let memory = memory_of(&blob);
-    Ok(NewPiece {
-        id,
-        rows: rows.num_rows() as i64,
-        bounds,
-        layout_version,
-        checksum,
-        bytes: blob.len() as i64,
-        place: NewPlace::Tail { blob, memory },
-    })
+    Packer::default().piece(id, rows, layout_version)
 }
 
 /// The batch as a blob, and its CRC-32.
 pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
+    Packer::default().encode(batch)
+}
+
+fn encoded(batch: &RecordBatch, compressor: &mut Compressor<'static>) -> Result<(Bytes, u32), StoreError> {
     let batch = without_null_columns(batch)?;
     let mut stream = Vec::with_capacity(2048 + batch.get_array_memory_size());
     let mut writer = StreamWriter::try_new(&mut stream, &batch.schema())?;
@@ -56,7 +101,9 @@ pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     let (header, body) = blob.split_at_mut(HEADER_BYTES);
     header[0] = ZSTD_ARROW_STREAM;
     header[1..].copy_from_slice(&length.to_le_bytes());
-    let compressed = zstd::bulk::compress_to_buffer(&stream, body, LEVEL).map_err(StoreError::rows)?;
+    let compressed = compressor
+        .compress_to_buffer(&stream, body)
+        .map_err(StoreError::rows)?;
     blob.truncate(HEADER_BYTES + compressed);
     blob.shrink_to_fit();
     let checksum = crc32fast::hash(&blob);

@@ -2,9 +2,13 @@
 //!
 //! Knows ids and arrays; knows nothing of pieces.
 
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
+
 use arrow::array::FixedSizeBinaryArray;
 use uuid::Uuid;
 
+use super::filter::HashedId;
 use crate::model::ids::RecordId;
 
 /// Some ids, each of them once.
@@ -15,6 +19,8 @@ pub(super) struct WantedIds {
     /// The last two bytes of the ids, which are random in most kinds of them: tells nearly all other ids
     /// apart with one look. A set of 65,536 bits.
     endings: Vec<u64>,
+    /// As filters are asked for them, made when the first filter is.
+    hashed: OnceLock<Vec<HashedId>>,
 }
 
 impl WantedIds {
@@ -28,7 +34,11 @@ impl WantedIds {
                 *word |= 1 << bit;
             }
         }
-        Self { ids, endings }
+        Self {
+            ids,
+            endings,
+            hashed: OnceLock::new(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -39,15 +49,49 @@ impl WantedIds {
         self.ids.iter().copied()
     }
 
+    /// All of them, in order.
+    pub(super) fn all(&self) -> &[RecordId] {
+        &self.ids
+    }
+
+    /// Those in a range, in order.
+    pub(super) fn within(&self, range: &RangeInclusive<RecordId>) -> &[RecordId] {
+        let from = self.ids.partition_point(|id| id < range.start());
+        let until = self.ids.partition_point(|id| id <= range.end());
+        self.ids.get(from..until).unwrap_or_default()
+    }
+
+    pub(super) fn hashed(&self) -> &[HashedId] {
+        self.hashed.get_or_init(|| HashedId::all(&self.ids))
+    }
+
     /// The rows of a column of ids that hold one of these, in order.
-    pub(super) fn among<'s>(
-        &'s self,
-        column: &'s FixedSizeBinaryArray,
-    ) -> impl Iterator<Item = (usize, RecordId)> + 's {
+    pub(super) fn among(&self, column: &FixedSizeBinaryArray) -> Vec<(usize, RecordId)> {
         let (all, _) = column.value_data().as_chunks::<16>();
         let may_be = all.iter().enumerate().filter(|(_, bytes)| self.may_hold(bytes));
-        let ids = may_be.map(|(row, bytes)| (row, RecordId(Uuid::from_bytes(*bytes))));
-        ids.filter(|(_, id)| self.ids.binary_search(id).is_ok())
+        let mut found = Vec::new();
+        let (Some(least), Some(greatest)) = (self.ids.first(), self.ids.last()) else {
+            return found;
+        };
+        // Where ids are made in order of time, most rows of others are before or after all of them, and rows
+        // that follow each other hold ids that do.
+        let mut next = 0;
+        for (row, bytes) in may_be {
+            let id = RecordId(Uuid::from_bytes(*bytes));
+            if id < *least || id > *greatest {
+                continue;
+            }
+            let place = if self.ids.get(next) == Some(&id) {
+                next
+            } else if let Ok(place) = self.ids.binary_search(&id) {
+                place
+            } else {
+                continue;
+            };
+            next = place + 1;
+            found.push((row, id));
+        }
+        found
     }
 
     fn may_hold(&self, id: &[u8; 16]) -> bool {

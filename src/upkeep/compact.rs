@@ -176,7 +176,8 @@ async fn rewrite(
         stores.ids.as_ref(),
         target,
         Arc::clone(merge.schema()),
-    );
+    )
+    .keeping_rollups();
     while let Some(batch) = merge.next().await? {
         writer.push(&batch).await?;
     }

@@ -33,6 +33,7 @@ use crate::cli::settings::given::{GivenSettings, Sources};
 use crate::cli::spill::SpillDirectory;
 use crate::model::clock::ManualClock;
 use crate::model::ids::PersonId;
+use crate::model::registry::Registry;
 use crate::model::time::Instant;
 use crate::store::objects::ObjectStorage;
 
@@ -167,6 +168,7 @@ impl Service {
             catalog,
             objects: ObjectStorage::open(&settings.objects).unwrap(),
             keys: None,
+            registry: Registry::builtin().unwrap(),
             verifier: Verifier::embedded(&key, settings.identity.clone(), clock.clone()),
             minter: None,
             readiness: Box::new(Part { ready }),
@@ -178,8 +180,9 @@ impl Service {
             spill,
             ..
         } = assemble(&settings, foundations).unwrap();
-        let router =
-            routes::assembled(Arc::clone(&app), routes::interface_routes().merge(test_routes())).unwrap();
+        let router = routes::assembled(Arc::clone(&app), || {
+            routes::interface_routes().merge(test_routes())
+        });
         Self {
             app,
             router,

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::ingest::fast;
 use crate::ingest::memo::Memo;
+use crate::ingest::origins::Origins;
 
 /// Values that fit, values that nearly fit, and values that have no business there.
 fn any_value() -> impl Strategy<Value = String> {
@@ -187,7 +188,14 @@ fn records_as_programs_write_them_take_the_fast_way() {
     let compiled = COMPILED.get(&data_type("HeartRate")).unwrap();
     let mut memo = Memo::new(compiled.plan.columns.len());
     assert!(
-        fast::decode(&compiled, &context(), &mut memo, SAMPLE.as_bytes()).is_none(),
+        fast::decode(
+            &compiled,
+            &context(),
+            &mut memo,
+            &mut Origins::default(),
+            SAMPLE.as_bytes()
+        )
+        .is_none(),
         "nothing was learnt yet"
     );
 }

@@ -8,7 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type};
 
 use super::super::encoder::EncodeError;
-use super::{Cells, Style};
+use super::{Cells, Style, all_equal};
 
 /// A dictionary with more values than this is prepared only if the batch has more rows than the dictionary
 /// has values.
@@ -77,6 +77,11 @@ impl Dictionary {
         if self.is_null(row) { -1 } else { self.keys[row] }
     }
 
+    /// Whether every row has the same key. A batch without rows has none.
+    pub(super) fn is_uniform(&self) -> bool {
+        self.nulls.is_none() && all_equal(&self.keys)
+    }
+
     pub(super) fn write(&mut self, row: usize, out: &mut Vec<u8>, null: &[u8]) {
         if self.is_null(row) {
             out.extend_from_slice(null);
@@ -86,7 +91,7 @@ impl Dictionary {
         if self.prepared {
             out.extend_from_slice(&self.texts[self.bounds[key]..self.bounds[key + 1]]);
         } else {
-            write_value(&mut self.values, key, self.style, &mut self.scratch, out);
+            self.values.write(key, self.style, &mut self.scratch, out);
         }
     }
 
@@ -95,22 +100,10 @@ impl Dictionary {
         self.bounds.clear();
         self.bounds.push(0);
         for value in 0..count {
-            write_value(
-                &mut self.values,
-                value,
-                self.style,
-                &mut self.scratch,
-                &mut self.texts,
-            );
+            self.values
+                .write(value, self.style, &mut self.scratch, &mut self.texts);
             self.bounds.push(self.texts.len());
         }
         self.prepared = true;
-    }
-}
-
-fn write_value(values: &mut Cells, value: usize, style: Style, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
-    match style {
-        Style::Json => values.write_json(value, out),
-        Style::Field(style) => values.write_field(value, style, scratch, out),
     }
 }

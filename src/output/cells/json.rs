@@ -3,6 +3,7 @@
 use super::super::numbers::{write_double, write_integer, write_single, write_unsigned};
 use super::super::text::{write_hex, write_json_string};
 use super::{Cells, Values};
+use crate::model::uuid_text::write_hyphenated;
 
 impl Cells {
     /// Writes the cell of a row. What has no JSON form (null, a float that is not finite) is `null`.
@@ -72,14 +73,7 @@ fn write_raw(json: &str, out: &mut Vec<u8>) {
 /// Sixteen bytes as the text of a UUID; other lengths, which the type rules out, as hex.
 pub(super) fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
     match <[u8; 16]>::try_from(bytes) {
-        Ok(bytes) => {
-            let mut text = [0; 36];
-            out.extend_from_slice(
-                uuid::fmt::Hyphenated::from_uuid(uuid::Uuid::from_bytes(bytes))
-                    .encode_lower(&mut text)
-                    .as_bytes(),
-            );
-        }
+        Ok(bytes) => write_hyphenated(bytes, out),
         Err(_) => write_hex(bytes, out),
     }
 }

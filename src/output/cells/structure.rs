@@ -1,25 +1,30 @@
 //! A struct column as JSON objects.
 //!
-//! Consecutive records mostly come from the same source, so when all members are dictionaries the text of the
-//! row before is copied while its keys stay the same.
+//! Consecutive records mostly come from a few sources, so where members are dictionaries, or lists of
+//! numbers, the text of a row that said the same is copied.
+
+use std::ops::Range;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::Fields;
 
 use super::super::encoder::EncodeError;
 use super::super::text::write_json_string;
-use super::{Cells, Style, Values};
+use super::{Cells, Style};
+
+/// So many texts are kept of a batch. A row is compared with each of them at most.
+const KEPT: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Structure {
     style: Style,
     members: Vec<Member>,
-    /// The row that `last_text` was written for.
-    last_row: Option<usize>,
-    last_text: Vec<u8>,
+    /// Rows of the batch, and where of `texts` stands what was written for them.
+    kept: Vec<(usize, Range<usize>)>,
+    texts: Vec<u8>,
     scratch: Vec<u8>,
-    /// Whether rows can be compared by their members' keys.
-    by_keys: bool,
+    /// Whether rows can be compared by their members.
+    is_comparable: bool,
 }
 
 #[derive(Debug)]
@@ -45,22 +50,20 @@ impl Structure {
             .enumerate()
             .map(member)
             .collect::<Result<_, EncodeError>>()?;
-        let by_keys = !members.is_empty()
-            && members
-                .iter()
-                .all(|member| matches!(member.cells.values, Values::Dictionary(_) | Values::Null));
+        let is_comparable = !members.is_empty() && members.iter().all(|member| member.cells.is_comparable());
         Ok(Self {
             style,
             members,
+            kept: Vec::with_capacity(KEPT),
+            texts: Vec::new(),
             scratch: Vec::new(),
-            last_row: None,
-            last_text: Vec::new(),
-            by_keys,
+            is_comparable,
         })
     }
 
     pub(super) fn load(&mut self, array: &ArrayRef) -> Result<(), EncodeError> {
-        self.last_row = None;
+        self.kept.clear();
+        self.texts.clear();
         let structure = array.as_struct();
         self.members
             .iter_mut()
@@ -68,20 +71,30 @@ impl Structure {
             .try_for_each(|(member, column)| member.cells.load(column))
     }
 
+    /// Whether the objects of all rows of the batch at hand are the same. None of them is null.
+    pub(super) fn is_uniform(&self) -> bool {
+        !self.members.is_empty() && self.members.iter().all(|member| member.cells.is_uniform())
+    }
+
     /// Writes the object of a row that is not null.
     pub(super) fn write(&mut self, row: usize, out: &mut Vec<u8>) {
-        if !self.by_keys {
+        if !self.is_comparable {
             self.write_styled(row, out);
             return;
         }
-        if !self.last_row.is_some_and(|last| self.same(last, row)) {
-            let mut text = std::mem::take(&mut self.last_text);
-            text.clear();
-            self.write_styled(row, &mut text);
-            self.last_text = text;
-            self.last_row = Some(row);
+        if let Some((_, text)) = self.kept.iter().find(|(one, _)| self.is_same(*one, row)) {
+            out.extend_from_slice(&self.texts[text.clone()]);
+            return;
         }
-        out.extend_from_slice(&self.last_text);
+        let begin = out.len();
+        self.write_styled(row, out);
+        if self.kept.len() == KEPT {
+            self.kept.clear();
+            self.texts.clear();
+        }
+        let kept = self.texts.len();
+        self.texts.extend_from_slice(&out[begin..]);
+        self.kept.push((row, kept..self.texts.len()));
     }
 
     fn write_styled(&mut self, row: usize, out: &mut Vec<u8>) {
@@ -97,11 +110,8 @@ impl Structure {
         }
     }
 
-    fn same(&self, one: usize, other: usize) -> bool {
-        self.members.iter().all(|member| match &member.cells.values {
-            Values::Dictionary(dictionary) => dictionary.key(one) == dictionary.key(other),
-            _ => true,
-        })
+    fn is_same(&self, one: usize, other: usize) -> bool {
+        self.members.iter().all(|member| member.cells.is_same(one, other))
     }
 
     fn write_members(&mut self, row: usize, out: &mut Vec<u8>) {

@@ -13,10 +13,11 @@ use crate::model::grid::Grid;
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::MetricKind;
 use crate::model::time::TimeRange;
-use crate::query::ground::rollups::{Kind, Step};
+use crate::query::ground::rollups::Kind;
 use crate::query::series::rollups::RollupsAsked;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 use crate::query::{Archive, Partition, QueryError};
+use crate::store::rollups::Step;
 use crate::store::snapshot::Snapshot;
 
 use super::{AggregateSpec, Function, TIME, VALUE};

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
@@ -22,12 +23,16 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::bursts::bursts;
 use super::logical::Lookups;
 use super::spill_files::SpillFiles;
 
-/// What is ready crosses to the reader's runtime together, up to so many items: crossing costs more than
-/// encoding a small item.
+/// What is ready crosses to the reader's runtime together, up to so many batches.
 const BURST: usize = 8;
+/// Or bytes of an answer: enough that a batch with all its columns is one burst or two.
+const BURST_BYTES: usize = 1 << 20;
+/// A chunk of an answer counts as so many bytes besides its own.
+const AROUND_CHUNK: usize = 16 << 10;
 /// So many bursts wait for a slow reader.
 const READ_AHEAD: usize = 1;
 
@@ -199,41 +204,46 @@ impl Engine {
         S: Stream<Item = T> + Send + 'static,
         T: Send + 'static,
     {
-        self.driven(stream, late, Bound::Whole)
+        self.driven(bursts(stream, BURST, |_| 1), late, Bound::Whole)
     }
 
     /// The same for an answer that is sent as it comes: the deadline holds for the first part of it and again
     /// for each further one, and does not run while the reader takes their time.
-    pub fn drive_answer<S, T>(&self, stream: S, late: fn() -> T) -> impl Stream<Item = T> + Send + use<S, T>
+    pub fn drive_answer<S, E>(
+        &self,
+        chunks: S,
+        late: fn() -> Result<Bytes, E>,
+    ) -> impl Stream<Item = Result<Bytes, E>> + Send + use<S, E>
     where
-        S: Stream<Item = T> + Send + 'static,
-        T: Send + 'static,
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Send + 'static,
     {
-        self.driven(stream, late, Bound::Parts)
+        let weight = |chunk: &Result<Bytes, E>| AROUND_CHUNK + chunk.as_ref().map_or(0, Bytes::len);
+        self.driven(bursts(chunks, BURST_BYTES, weight), late, Bound::Parts)
     }
 
     fn driven<S, T>(
         &self,
-        stream: S,
+        bursts: S,
         late: fn() -> T,
         bound: Bound,
     ) -> impl Stream<Item = T> + Send + use<S, T>
     where
-        S: Stream<Item = T> + Send + 'static,
+        S: Stream<Item = Vec<T>> + Send + 'static,
         T: Send + 'static,
     {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         let begun = tokio::time::Instant::now();
         let (each, end) = (self.deadline, begun + self.longest);
         self.runtime.spawn(async move {
-            let mut stream = std::pin::pin!(stream.ready_chunks(BURST));
+            let mut bursts = std::pin::pin!(bursts);
             loop {
                 let deadline = match bound {
                     Bound::Whole => begun + each,
                     Bound::Parts => end.min(tokio::time::Instant::now() + each),
                 };
                 let next = tokio::select! {
-                    next = tokio::time::timeout_at(deadline, stream.next()) => next,
+                    next = tokio::time::timeout_at(deadline, bursts.next()) => next,
                     () = sender.closed() => return,
                 };
                 let (items, last) = match next {

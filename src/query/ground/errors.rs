@@ -43,6 +43,11 @@ pub enum AggregateError {
     NoValue(TypeId),
 }
 
+/// An error of the store on its way through a plan.
+pub(in crate::query) fn outside(error: StoreError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
 impl From<FilterError> for AggregateError {
     fn from(error: FilterError) -> Self {
         Self::UnknownField(error)

@@ -40,13 +40,15 @@ pub(in crate::query) struct Objects {
     pub reader: Arc<dyn ParquetFileReaderFactory>,
     pub url: ObjectStoreUrl,
     pub decoded: DecodedRows,
+    pub files: PieceFiles,
 }
 
 impl Objects {
     pub(in crate::query) fn new(files: PieceFiles) -> Self {
         Self {
             decoded: DecodedRows::new(files.clone(), DECODED),
-            reader: Arc::new(PieceReaders(files)),
+            reader: Arc::new(PieceReaders(files.clone())),
+            files,
             url: ObjectStoreUrl::local_filesystem(),
         }
     }

@@ -11,6 +11,7 @@ use moka::future::Cache;
 
 use crate::model::ids::PieceId;
 use crate::people::preferences::SourceOrder;
+use crate::store::rollups::Step;
 
 use super::measure::Counting;
 
@@ -22,25 +23,6 @@ pub(in crate::query) const ROLLUP_MIN: &str = "\u{1}rollup min";
 pub(in crate::query) const ROLLUP_MAX: &str = "\u{1}rollup max";
 /// Whether the row is part of an amount over a very long time.
 pub(in crate::query) const ROLLUP_LONG: &str = "\u{1}rollup long";
-
-/// How long a rollup is. The edges of every zone's periods fall on quarters of an hour since 1970, and most
-/// windows on minutes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::query) enum Step {
-    Minute,
-    Quarter,
-}
-
-impl Step {
-    pub(in crate::query) const COARSE_FIRST: [Self; 2] = [Self::Quarter, Self::Minute];
-
-    pub(in crate::query) const fn micros(self) -> i64 {
-        match self {
-            Self::Minute => 60_000_000,
-            Self::Quarter => 900_000_000,
-        }
-    }
-}
 
 /// What the rollups of a piece say.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +69,7 @@ impl Rollups {
                 _ => 0,
             };
             let rollups = match held {
-                Held::Rollups(rollups) => rollups.get_array_memory_size(),
+                Held::Rollups(rollups) => memory_of(rollups),
                 Held::Unfit => 64,
             };
             u32::try_from(order.saturating_add(rollups)).unwrap_or(u32::MAX)
@@ -102,6 +84,18 @@ impl Rollups {
         self.held.invalidate_all();
         self.held.run_pending_tasks().await;
     }
+}
+
+/// Bytes of the columns, those counted once that stand there under several names.
+fn memory_of(rollups: &RecordBatch) -> usize {
+    let columns = rollups.columns().iter().enumerate();
+    let first_of_its_kind = columns.filter(|(place, column)| {
+        let before = rollups.columns().iter().take(*place);
+        !before.into_iter().any(|other| Arc::ptr_eq(other, column))
+    });
+    first_of_its_kind
+        .map(|(_, column)| column.get_array_memory_size())
+        .sum()
 }
 
 impl fmt::Debug for Rollups {

@@ -20,11 +20,13 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
-use crate::store::snapshot::{Snapshot, SnapshotPiece};
+use crate::store::rollups::{KeptRollups, Step};
+use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::archive::Archive;
 use super::definitions::{self, Definitions};
 use super::engine::Engine;
+use super::errors::outside;
 use super::files::Objects;
 use super::grown;
 use super::key::{KEY_COLUMNS, key_schema};
@@ -135,6 +137,23 @@ impl PartitionTable {
             selection,
             shared: None,
             ..self.clone()
+        }
+    }
+
+    /// The rollups that one of its pieces keeps of a step and a month, whatever windows there are. `None`
+    /// where it keeps none, and where its values may be others than are stored.
+    pub(in crate::query) async fn rollups_in(
+        &self,
+        piece: &SnapshotPiece,
+        step: Step,
+        month: i64,
+    ) -> Result<Option<KeptRollups>> {
+        match &piece.content {
+            Content::Object(place) if !grown::has_grown(&self.data_type) => {
+                let rollups = self.objects.files.rollups(place, step, month).await;
+                rollups.map_err(outside)
+            }
+            Content::Object(_) | Content::Tail(_) => Ok(None),
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, FixedSizeBinaryArray, StringArray};
-use datafusion::arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use datafusion::arrow::array::{ArrayRef, FixedSizeBinaryArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+
+use crate::model::uuid_text;
 
 /// `uuid_text(id)`: 16 bytes as the usual 36 characters.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -50,19 +51,6 @@ impl ScalarUDFImpl for UuidText {
         let Some(ids) = array.as_any().downcast_ref::<FixedSizeBinaryArray>() else {
             return internal_err!("uuid_text takes 16 bytes");
         };
-        let mut text = vec![0_u8; ids.len() * 36];
-        for (slot, bytes) in text.chunks_exact_mut(36).zip(ids.iter()) {
-            let id = bytes
-                .and_then(|bytes| uuid::Uuid::from_slice(bytes).ok())
-                .unwrap_or_default();
-            id.hyphenated().encode_lower(slot);
-        }
-        let offsets: Vec<i32> = (0..=ids.len()).map(|row| (row * 36) as i32).collect();
-        let strings = StringArray::try_new(
-            OffsetBuffer::new(ScalarBuffer::from(offsets)),
-            Buffer::from_vec(text),
-            ids.nulls().cloned(),
-        )?;
-        Ok(ColumnarValue::Array(Arc::new(strings) as ArrayRef))
+        Ok(ColumnarValue::Array(Arc::new(uuid_text::texts(ids)?) as ArrayRef))
     }
 }

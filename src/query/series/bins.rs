@@ -12,6 +12,9 @@ pub(super) struct Place {
     pub(super) start: i64,
     /// Microseconds, exclusive.
     pub(super) end: i64,
+    /// How many bins after this one are as wide as it is, and how wide: the next is mostly one of them.
+    alike: u64,
+    width: i64,
 }
 
 impl Place {
@@ -21,6 +24,8 @@ impl Place {
             index: 0,
             start: 0,
             end: 0,
+            alike: 0,
+            width: 0,
         };
         place.move_to(0);
         place
@@ -32,6 +37,14 @@ impl Place {
     }
 
     pub(super) fn move_to(&mut self, index: u64) {
+        if self.alike > 0 && index == self.index + 1 {
+            self.alike -= 1;
+            self.index = index;
+            self.start = self.end;
+            self.end += self.width;
+            return;
+        }
+        (self.alike, self.width) = self.grid.alike_after(index);
         self.index = index;
         self.start = self.edge(index);
         self.end = self.edge(index.saturating_add(1));
@@ -51,8 +64,65 @@ impl Place {
         if moment < self.end {
             return self.index;
         }
+        if self.alike > 0 && moment < self.end + self.width {
+            return self.index + 1;
+        }
         self.grid
             .bin_of(Instant::from_micros(moment))
             .unwrap_or(self.grid.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::duration::Truncation;
+    use crate::model::time::TimeRange;
+    use crate::model::zone::Zone;
+
+    const HOUR: i64 = 3_600_000_000;
+    /// 2024-03-29T00:00:00Z, before clocks change in Europe.
+    const BEGIN: i64 = 1_711_670_400_000_000;
+
+    fn grids() -> impl Strategy<Value = Grid> {
+        let range = |hours: i64, rest: i64| {
+            let (begin, end) = (BEGIN, BEGIN + hours * HOUR + rest);
+            TimeRange::new(Instant::from_micros(begin), Instant::from_micros(end)).unwrap()
+        };
+        (1_i64..24 * 12, 0..HOUR, 0_u8..5).prop_map(move |(hours, rest, kind)| {
+            let range = range(hours, rest);
+            let periods = |text: &str| {
+                let zone = Zone::parse("Europe/Berlin").unwrap();
+                Truncation::parse(text).unwrap().grid(&zone, range)
+            };
+            match kind {
+                0 => Grid::uniform(range, HOUR),
+                1 => Grid::uniform(range, 7 * HOUR + 1),
+                2 => periods("1h"),
+                3 => periods("1d"),
+                _ => periods("1w"),
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_place_is_where_the_grid_says_however_it_came_there(
+            grid in grids(), steps in prop::collection::vec(prop_oneof![8 => Just(1_u64), 1 => 2_u64..20], 0..60)
+        ) {
+            let mut place = Place::first(grid.clone());
+            for step in steps {
+                let moments = [place.end - 1, place.end, place.end + HOUR / 2, place.end + 30 * HOUR];
+                for moment in moments.into_iter().filter(|moment| *moment >= place.start) {
+                    let found = grid.bin_of(Instant::from_micros(moment)).unwrap_or(grid.len());
+                    prop_assert_eq!(place.bin_of(moment), found);
+                }
+                place.move_to((place.index + step).min(grid.len()));
+                prop_assert_eq!(place.start, place.edge(place.index));
+                prop_assert_eq!(place.end, place.edge(place.index + 1));
+            }
+        }
     }
 }

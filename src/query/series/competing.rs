@@ -9,7 +9,7 @@ use super::output::{Cell, Output};
 use super::resolve::Resolver;
 use super::rows::Rows;
 use super::spec::SeriesSpec;
-use super::sum::Sum;
+use crate::model::sum::Sum;
 
 /// The bins of one question about amounts that compete for time.
 #[derive(Debug)]

@@ -10,10 +10,11 @@ use super::calculation::Calculation;
 use super::clip::Clip;
 use super::ledger::prorated;
 use super::output::{Cell, Output};
-use super::points::{Needs, Point, Points, Summary};
+use super::points::{Needs, Point, Points};
 use super::ranking::Standing;
 use super::rows::Rows;
 use super::spec::SeriesSpec;
+use crate::model::summary::Summary;
 use crate::query::ground::measure::Base;
 
 /// The bins of one question about samples that stand alone.
@@ -128,7 +129,7 @@ impl Independent {
         };
         self.row += 1;
         if let Some(rollup) = rows.rollup(row) {
-            self.seat(rows.standing(row)).summary.merge(rollup);
+            self.seat(rows.standing(row)).summary.merge(&rollup);
             return;
         }
         if start < end {

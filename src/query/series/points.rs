@@ -1,7 +1,8 @@
 //! What is known of the points of one bin and source.
 
 use super::calculation::Calculation;
-use super::sum::Sum;
+use crate::model::sum::Sum;
+use crate::model::summary::Summary;
 use crate::query::ground::measure::Base;
 
 /// One point: a level at some time.
@@ -13,56 +14,6 @@ pub(super) struct Point {
     pub(super) id: [u8; 16],
     /// How much of the bin its sample covers, in microseconds; 0 for an instant.
     pub(super) overlap: i64,
-}
-
-/// Count, sum and extremes: all that is needed of points which nobody asks for one by one. Those of parts add
-/// up to those of the whole.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::query) struct Summary {
-    pub(in crate::query) count: u64,
-    pub(in crate::query) sum: Sum,
-    pub(in crate::query) min: f64,
-    pub(in crate::query) max: f64,
-}
-
-impl Default for Summary {
-    fn default() -> Self {
-        Self {
-            count: 0,
-            sum: Sum::default(),
-            min: f64::INFINITY,
-            max: f64::NEG_INFINITY,
-        }
-    }
-}
-
-impl Summary {
-    /// `count` points that come to these.
-    pub(super) fn of_rollup(count: u64, sum: f64, min: f64, max: f64) -> Self {
-        let mut whole = Sum::default();
-        whole.add(sum);
-        Self {
-            count,
-            sum: whole,
-            min,
-            max,
-        }
-    }
-
-    #[inline]
-    pub(in crate::query) fn add(&mut self, value: f64) {
-        self.count += 1;
-        self.sum.add(value);
-        self.min = if value < self.min { value } else { self.min };
-        self.max = if value > self.max { value } else { self.max };
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.sum.merge(other.sum);
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-    }
 }
 
 /// Which of these beside the summary.
@@ -127,12 +78,11 @@ impl Points {
 
     /// As new, with the memory of what was there.
     pub(super) fn clear(&mut self) {
-        let mut values = std::mem::take(&mut self.values);
-        values.clear();
-        *self = Self {
-            values,
-            ..Self::default()
-        };
+        self.summary = Summary::default();
+        self.first = None;
+        self.last = None;
+        self.values.clear();
+        self.energy = Energy::default();
     }
 
     /// The number that stands for all of them; `None` without points.

@@ -12,10 +12,10 @@ use datafusion::common::{Result, internal_datafusion_err};
 
 use crate::model::registry::dictionary_text;
 use crate::model::sources::SourceClass;
+use crate::model::summary::Summary;
 
 use crate::query::ground::rollups::{ROLLUP_COUNT, ROLLUP_LONG, ROLLUP_MAX, ROLLUP_MIN, ROLLUP_SUM};
 
-use super::points::Summary;
 use super::ranking::{Ranking, Standing};
 
 /// Rows of one batch, in the order of (start, end, id), all with a value.
@@ -27,9 +27,18 @@ pub(super) struct Rows {
     ids: Option<FixedSizeBinaryArray>,
     standings: Standings,
     /// For rows that are rollups: what the rows come to that they stand for.
-    rollups: Option<Vec<Summary>>,
+    rollups: Option<RollupColumns>,
     /// Whether a row is part of an amount over a very long time.
     long: Option<BooleanArray>,
+}
+
+/// Count, sum, least and greatest, row by row.
+#[derive(Debug)]
+struct RollupColumns {
+    counts: ScalarBuffer<i64>,
+    sums: ScalarBuffer<f64>,
+    least: ScalarBuffer<f64>,
+    greatest: ScalarBuffer<f64>,
 }
 
 #[derive(Debug)]
@@ -50,8 +59,14 @@ impl Rows {
     }
 
     /// What a row comes to that stands for several.
-    pub(super) fn rollup(&self, row: usize) -> Option<&Summary> {
-        self.rollups.as_ref()?.get(row)
+    pub(super) fn rollup(&self, row: usize) -> Option<Summary> {
+        let rollups = self.rollups.as_ref()?;
+        Some(Summary::of_parts(
+            rollups.counts.get(row)?.cast_unsigned(),
+            *rollups.sums.get(row)?,
+            *rollups.least.get(row)?,
+            *rollups.greatest.get(row)?,
+        ))
     }
 
     pub(super) fn is_part_of_long(&self, row: usize) -> bool {
@@ -193,9 +208,8 @@ impl RowReader {
     }
 }
 
-/// Looks at all of them, which is faster than stopping at the first that differs: they mostly are equal.
 /// The rows that are rollups. A batch has only such, or none.
-fn rollups(batch: &RecordBatch) -> Result<Option<Vec<Summary>>> {
+fn rollups(batch: &RecordBatch) -> Result<Option<RollupColumns>> {
     let Some(counts) = batch
         .column_by_name(ROLLUP_COUNT)
         .and_then(|counts| counts.as_primitive_opt::<Int64Type>())
@@ -208,20 +222,18 @@ fn rollups(batch: &RecordBatch) -> Result<Option<Vec<Summary>>> {
     let numbers = |name: &str| {
         column(batch, name)?
             .as_primitive_opt::<Float64Type>()
+            .map(|numbers| numbers.values().clone())
             .ok_or_else(|| internal_datafusion_err!("{name} holds no numbers"))
     };
-    let (sums, mins, maxs) = (numbers(ROLLUP_SUM)?, numbers(ROLLUP_MIN)?, numbers(ROLLUP_MAX)?);
-    let rows = counts
-        .values()
-        .iter()
-        .zip(sums.values())
-        .zip(mins.values().iter().zip(maxs.values()));
-    Ok(Some(
-        rows.map(|((count, sum), (min, max))| Summary::of_rollup(count.cast_unsigned(), *sum, *min, *max))
-            .collect(),
-    ))
+    Ok(Some(RollupColumns {
+        counts: counts.values().clone(),
+        sums: numbers(ROLLUP_SUM)?,
+        least: numbers(ROLLUP_MIN)?,
+        greatest: numbers(ROLLUP_MAX)?,
+    }))
 }
 
+/// Looks at all of them, which is faster than stopping at the first that differs: they mostly are equal.
 fn all_equal<T: PartialEq + Copy>(values: &[T]) -> bool {
     let Some(first) = values.first() else { return true };
     values.iter().filter(|value| *value != first).count() == 0

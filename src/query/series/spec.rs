@@ -11,7 +11,8 @@ use crate::model::zone::Zone;
 
 use crate::people::preferences::SourceOrder;
 use crate::query::ground::measure::{Base, Counting, Measure};
-use crate::query::ground::rollups::{Kind, Step};
+use crate::query::ground::rollups::Kind;
+use crate::store::rollups::Step;
 
 use super::calculation::{Calculation, Form};
 

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use arrow::array::AsArray as _;
+use arrow::array::{AsArray as _, UInt32Array};
+use arrow::compute::take_record_batch;
 use arrow::datatypes::Float64Type;
 use proptest::prelude::*;
 
+use super::super::arrange::without_null_columns;
 use super::super::files::PieceFiles;
 use super::super::find::Finder;
 use super::super::piece::write_batch;
@@ -105,5 +107,64 @@ async fn rows_are_found_in_every_row_group() {
     assert_eq!(found.len(), 5);
     for row in [0, 1, 131_071, 131_072, 299_999] {
         assert!((found[&all[row]] - values.value(row)).abs() < f64::EPSILON);
+    }
+}
+
+#[tokio::test]
+async fn found_rows_are_what_was_stored_in_every_column() {
+    let bench = Bench::new().await;
+    let person = person();
+    let batch = many(20_000, NEW_YEAR_2024);
+    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+        .await
+        .unwrap();
+    bench.commit(change(person, 0, pieces)).await;
+    let snapshots = Snapshots::new(bench.catalog.clone(), 1 << 20);
+    let snapshot = snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
+    let finder = finder(&bench);
+    // Those that follow each other, some here and there, and the same once more, when their ids are known.
+    for (from, step) in [(5_000, 1), (17, 191), (5_000, 1)] {
+        let wanted: Vec<usize> = (from..20_000).step_by(step).take(4_000).collect();
+        let numbers = UInt32Array::from_iter_values(wanted.iter().map(|row| *row as u32));
+        let expected = take_record_batch(&batch, &numbers).unwrap();
+        let found = finder.predecessors(&snapshot, &ids_of(&expected)).await.unwrap();
+        let [part] = found.as_slice() else {
+            panic!("they are in one piece: {found:?}");
+        };
+        assert_eq!(part.rows, without_null_columns(&expected).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn what_filters_were_wrong_about_hides_nothing() {
+    let bench = Bench::new().await;
+    let person = person();
+    let batch = many(50_000, NEW_YEAR_2024);
+    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+        .await
+        .unwrap();
+    bench.commit(change(person, 0, pieces)).await;
+    let snapshots = Snapshots::new(bench.catalog.clone(), 1 << 20);
+    let snapshot = snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
+    let finder = finder(&bench);
+    // The filter takes some of so many for ids of its own.
+    let spread = |number: u128| number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    let strangers: Vec<RecordId> = (1..=1_000_000)
+        .map(|number| RecordId(Uuid::from_u128(spread(number))))
+        .collect();
+    for _ in 0..2 {
+        assert!(
+            finder
+                .predecessors(&snapshot, &strangers)
+                .await
+                .unwrap()
+                .is_empty()
+        );
+    }
+    for some in ids_of(&batch).chunks(7_000) {
+        let mixed: Vec<RecordId> = some.iter().chain(&strangers[..1_000]).copied().collect();
+        let found = finder.predecessors(&snapshot, &mixed).await.unwrap();
+        let found: Vec<RecordId> = found.into_iter().flat_map(|part| part.ids).collect();
+        assert_eq!(found, some);
     }
 }

@@ -1,12 +1,12 @@
 //! Columns that hold the same in every row of an object. Its footer says so, so they are handed out without
-//! being decoded.
+//! being decoded. So are those that it does not have, since no row said anything.
 //!
 //! Knows footers and plans; knows nothing of what columns mean.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::PlanProperties;
@@ -35,11 +35,13 @@ impl Constants {
         Self(vec![None; scan.columns.len()])
     }
 
-    /// For each of `objects`. Their footers stay open for whoever decodes the rest. What the hint of a scan
-    /// speaks of is decoded. An object that cannot be opened is for the reader of Parquet to complain about.
+    /// For each of `objects`. Their footers stay open for whoever decodes the rest, and are read only if a
+    /// column is wanted that they may tell of. What the hint of a scan speaks of is decoded. An object that
+    /// cannot be opened is for the reader of Parquet to complain about.
     pub(super) async fn find(scan: &Scan, objects: Vec<ObjectPlace>) -> Vec<Self> {
-        let possible = possible(scan);
-        if !possible.contains(&true) {
+        let free = free(scan);
+        let mut fields = scan.schema.fields().iter().zip(&free);
+        if !fields.any(|(field, free)| *free && Constant::is_possible(field.data_type())) {
             return vec![Self::nothing(scan); objects.len()];
         }
         let rows = scan.objects.decoded.clone();
@@ -51,15 +53,15 @@ impl Constants {
             .buffered(FOOTERS);
         let files: Vec<_> = opened.collect().await;
         let known = |file: Result<Arc<PieceFile>, _>| match file {
-            Ok(file) => Self::of(&file, &scan.schema, &possible),
+            Ok(file) => Self::of(&file, &scan.schema, &free),
             Err(_) => Self::nothing(scan),
         };
         files.into_iter().map(known).collect()
     }
 
-    fn of(file: &PieceFile, schema: &SchemaRef, possible: &[bool]) -> Self {
-        let columns = schema.fields().iter().zip(possible);
-        let known = columns.map(|(field, possible)| possible.then(|| Constant::of(file, field)).flatten());
+    fn of(file: &PieceFile, schema: &SchemaRef, free: &[bool]) -> Self {
+        let columns = schema.fields().iter().zip(free);
+        let known = columns.map(|(field, free)| free.then(|| known(file, field)).flatten());
         Self(known.collect())
     }
 
@@ -93,13 +95,21 @@ impl Constants {
     }
 }
 
-/// Of each column of a scan, whether footers may tell what it holds, and nobody compares it with anything.
-fn possible(scan: &Scan) -> Vec<bool> {
+/// What every row of an object holds in a column, if that is known.
+fn known(file: &PieceFile, wanted: &Field) -> Option<Constant> {
+    let is_stored = file.schema().column_with_name(wanted.name()).is_some();
+    if !is_stored && wanted.is_nullable() {
+        return Some(Constant::Null);
+    }
+    Constant::of(file, wanted)
+}
+
+/// Of each column of a scan, whether nobody compares it with anything.
+fn free(scan: &Scan) -> Vec<bool> {
     let compared = scan.hint.as_ref().map(collect_columns).unwrap_or_default();
-    let is_compared = |name: &str| compared.iter().any(|column| column.name() == name);
+    let is_free = |name: &str| !compared.iter().any(|column| column.name() == name);
     let fields = scan.schema.fields().iter();
-    let possible = fields.map(|field| Constant::is_possible(field.data_type()) && !is_compared(field.name()));
-    possible.collect()
+    fields.map(|field| is_free(field.name())).collect()
 }
 
 /// Puts columns back at their places.

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray as _, BooleanArray, RecordBatch, TimestampMicrosecondArray};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
-use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
+use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use crate::model::ids::RecordId;
+use crate::query::ground::errors::outside;
 use crate::query::ground::key::KEY_ORDER;
 use crate::query::ground::operator::{Input, Operator, Plan, Step, Task, ascending, one_partition};
 use crate::store::decoded::{DecodedRows, Stretch, can_be_kept, stretches};
@@ -117,7 +118,7 @@ impl Step for Decoded {
             let decoded = Arc::clone(&decoded);
             async move {
                 let rows = decoded.rows.read(&file, stretch, &decoded.schema).await;
-                let rows = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;
+                let rows = rows.map_err(outside)?;
                 decoded.selected(&rows, &dead)
             }
         });

@@ -15,8 +15,6 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, in_list};
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::union::UnionExec;
 
 use crate::catalog::records::Bounds;
 use crate::model::ids::RecordId;
@@ -24,6 +22,7 @@ use crate::model::time::Instant;
 use crate::query::ground::files;
 use crate::query::ground::in_turn::InTurnExec;
 use crate::query::ground::key::key_order;
+use crate::query::ground::merge_sorted::MergeSortedExec;
 use crate::query::ground::operator::{Plan, known_order};
 use crate::store::files::ObjectPlace;
 use crate::store::snapshot::{Content, SnapshotPiece};
@@ -197,10 +196,7 @@ pub(super) fn in_order(mut inputs: Vec<(Starts, Plan)>, schema: &SchemaRef) -> R
         plans.push(if group.len() == 1 {
             group.remove(0)
         } else {
-            Arc::new(SortPreservingMergeExec::new(
-                key_order(schema)?,
-                UnionExec::try_new(group)?,
-            ))
+            Arc::new(MergeSortedExec::new(group, key_order(schema)?))
         });
     }
     Ok(if plans.len() == 1 {

@@ -9,14 +9,14 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::source::DataSourceExec;
 
 use crate::model::ids::RecordId;
+use crate::query::ground::errors::outside;
 use crate::query::ground::key::{KEY_COLUMNS, key_order};
 use crate::query::ground::operator::Plan;
-use crate::store::StoreError;
 use crate::store::arrange::{KeyColumns, sort_rows, with_columns};
 use crate::store::snapshot::{SnapshotPiece, TailRows};
 
@@ -88,8 +88,4 @@ fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
         .map(|row| Some(dead.binary_search(&keys.id(row)).is_err()))
         .collect();
     Ok(filter_record_batch(rows, &keep)?)
-}
-
-fn outside(error: StoreError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }

@@ -383,9 +383,22 @@ async fn what_a_condition_speaks_of_is_decoded() {
         operators(&plan),
         ["ConstantsExec: columns=[about]", "DataSourceExec"]
     );
-    // Of an object that has no such column, its reader knows what to put there.
+}
+
+#[tokio::test]
+async fn what_an_object_does_not_have_is_handed_out() {
     let bench = Bench::of(&[Given::of_one(Texts::Never)]).await;
-    assert_eq!(operators(&told(&bench.scan(&["word"])).await), ["DataSourceExec"]);
+    let mut scan = bench.scan(&["word", "about"]);
+    assert_eq!(
+        operators(&told(&scan).await),
+        ["ConstantsExec: columns=[word, about]", "DataSourceExec"]
+    );
+    // Where a condition speaks of it, its reader knows what to put there.
+    scan.hint = Some(is_not_null(col("word", &scan.storage).unwrap()).unwrap());
+    assert_eq!(
+        operators(&told(&scan).await),
+        ["ConstantsExec: columns=[about]", "DataSourceExec"]
+    );
 }
 
 #[tokio::test]

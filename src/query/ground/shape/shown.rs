@@ -1,7 +1,8 @@
 //! Columns that an answer shows otherwise than they are stored: versions, which are texts there and lists of
 //! numbers here, and members without a column of their own, which stand among the extras.
 
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Int64Builder, ListBuilder, StringArray, StringBuilder, StructArray,
@@ -23,6 +24,39 @@ use crate::model::version::numbers_of;
 pub(super) struct VersionLists {
     members: Vec<String>,
     signature: Signature,
+    last: LastShown,
+}
+
+/// What was made of an array last. Of a device that measured all rows of a piece the same array comes again
+/// and again. No part of what a function is.
+#[derive(Debug, Default)]
+struct LastShown(Mutex<Option<(ArrayRef, ArrayRef)>>);
+
+impl PartialEq for LastShown {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for LastShown {}
+
+impl Hash for LastShown {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
+}
+
+impl LastShown {
+    /// What `make` makes of `stored`, made again only if that is another array.
+    fn of(&self, stored: &ArrayRef, make: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, shown)) = last.as_ref()
+            && Arc::ptr_eq(known, stored)
+        {
+            return Ok(Arc::clone(shown));
+        }
+        let shown = make()?;
+        *last = Some((Arc::clone(stored), Arc::clone(&shown)));
+        Ok(shown)
+    }
 }
 
 impl VersionLists {
@@ -30,7 +64,31 @@ impl VersionLists {
         Self {
             members: members.to_vec(),
             signature: Signature::any(1, Volatility::Immutable),
+            last: LastShown::default(),
         }
+    }
+
+    fn shown(&self, stored: &ArrayRef) -> Result<ArrayRef> {
+        let Some(stored) = stored.as_struct_opt() else {
+            return internal_err!("version_lists takes an object");
+        };
+        let columns = stored.fields().iter().zip(stored.columns());
+        let shown = columns.map(|(field, column)| {
+            if self.members.contains(field.name()) {
+                lists(column)
+            } else {
+                Ok(Arc::clone(column))
+            }
+        });
+        let shown = shown.collect::<Result<Vec<ArrayRef>>>()?;
+        let fields = self.fields(stored.fields());
+        let nulls = stored.nulls().cloned();
+        Ok(Arc::new(StructArray::try_new_with_length(
+            fields,
+            shown,
+            nulls,
+            stored.len(),
+        )?))
     }
 
     fn fields(&self, stored: &Fields) -> Fields {
@@ -79,28 +137,8 @@ impl ScalarUDFImpl for VersionLists {
             return internal_err!("version_lists takes one argument");
         };
         let array = argument.to_array(arguments.number_rows)?;
-        let Some(stored) = array.as_struct_opt() else {
-            return internal_err!("version_lists takes an object");
-        };
-        let shown = stored
-            .fields()
-            .iter()
-            .zip(stored.columns())
-            .map(|(field, column)| {
-                if self.members.contains(field.name()) {
-                    lists(column)
-                } else {
-                    Ok(Arc::clone(column))
-                }
-            });
-        let shown = shown.collect::<Result<Vec<ArrayRef>>>()?;
-        let shown = StructArray::try_new_with_length(
-            self.fields(stored.fields()),
-            shown,
-            stored.nulls().cloned(),
-            stored.len(),
-        )?;
-        Ok(ColumnarValue::Array(Arc::new(shown)))
+        let shown = self.last.of(&array, || self.shown(&array))?;
+        Ok(ColumnarValue::Array(shown))
     }
 }
 

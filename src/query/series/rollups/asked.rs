@@ -14,22 +14,21 @@ use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::engine::Engine;
 use crate::query::ground::measure::Counting;
 use crate::query::ground::operator::Plan;
-use crate::query::ground::rollups::{Key, Kind, Rollups, Step};
+use crate::query::ground::rollups::{Key, Kind, Rollups};
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
 use crate::query::shared::{Lengths, MOST_SCANNED};
 use crate::query::{Archive, Partition};
+use crate::store::rollups::{KeptRollups, Month, ROWS_A_ROLLUP, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::as_rows;
 use super::cut::Cut;
 use super::mixed_input::Patch;
-use super::spans::{Extent, Span, by_month, down, month_of, spans, up};
+use super::spans::{Extent, Span, by_month, down, spans, up};
 
-/// Rollups are made for rows at least so many times as many.
-const ROWS_A_ROLLUP: i64 = 3;
-/// And for a question that asks for at least this part of what a piece has in a month; smaller ones read
-/// rows, which is less.
+/// Rollups are read or made for a question that asks for at least this part of what a piece has in a month;
+/// smaller ones read rows, which is less.
 const WORTH_A_QUARTER: i64 = 4;
 
 /// What rollups are to say, and how long they are.
@@ -155,17 +154,17 @@ impl Asked {
     fn wanted(&self, extents: &[Extent], span: &Span) -> Option<Wanted> {
         let alone = span.alone?;
         let (piece, extent) = (self.snapshot.pieces.get(alone)?, extents.get(alone)?);
-        let (number, month) = month_of(span.time.start)?;
+        let month = Month::of(span.time.start)?;
         let key = Key {
             piece: piece.id,
-            month: number,
+            month: month.number,
             step: self.meant.step,
             kind: self.meant.kind.clone(),
         };
         Some(Wanted {
             key,
             piece: piece.clone(),
-            whole: month.start.max(extent.time.start)..month.end.min(extent.time.end),
+            whole: month.time.start.max(extent.time.start)..month.time.end.min(extent.time.end),
             time: span.time.clone(),
         })
     }
@@ -198,6 +197,12 @@ impl Asked {
     /// All that a piece has in a time.
     pub(super) fn piece(&self, piece: &SnapshotPiece, time: TimeRange) -> Result<Plan> {
         self.read(self.recorded.piece_in(piece, time))
+    }
+
+    /// The rollups that a piece keeps itself.
+    pub(super) async fn kept_by(&self, wanted: &Wanted) -> Result<Option<KeptRollups>> {
+        let (step, month) = (wanted.key.step, wanted.key.month);
+        self.recorded.rollups_in(&wanted.piece, step, month).await
     }
 
     /// The columns that a series needs.

@@ -1,4 +1,4 @@
-//! Rollups from memory, and making those that are not there yet.
+//! Rollups from memory, those that objects keep, and making those that are nowhere yet.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,13 +13,15 @@ use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::query::ground::engine::late;
+use crate::query::ground::errors::outside;
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::{Held, Kind};
 use crate::query::series::exec::SeriesExec;
 use crate::query::series::spec::{Gaps, SeriesSpec};
+use crate::store::rollups::{Gatherer, schema};
 
-use super::as_rows::{Gatherer, of_amounts};
+use super::as_rows::{of_amounts, of_rollups};
 use super::asked::{Asked, Wanted};
 
 impl Asked {
@@ -48,19 +50,42 @@ impl Asked {
         let Some(range) = TimeRange::new(bounds.0, bounds.1) else {
             return Ok(Held::Unfit);
         };
-        let rows = self.piece(&wanted.piece, range)?;
-        let step = self.meant.step.micros();
         if let Kind::Amounts(counting, _) = &self.meant.kind {
-            return self.amounts(rows, range, step, *counting).await;
+            let rows = self.piece(&wanted.piece, range)?;
+            return self
+                .amounts(rows, range, self.meant.step.micros(), *counting)
+                .await;
         }
-        let kind = &self.meant.kind;
-        let mut gatherer = Gatherer::new(step, kind.counting(), *kind == Kind::Starts, time.start);
-        let fit = self.each_batch(rows, |batch| gatherer.take(&batch)).await?;
-        Ok(if fit {
-            Held::Rollups(Arc::new(gatherer.finish()?))
-        } else {
-            Held::Unfit
-        })
+        if let Some(kept) = self.kept_by(wanted).await? {
+            return self.held(&kept.rollups, kept.are_points);
+        }
+        let rows = self.piece(&wanted.piece, range)?;
+        let mut gatherer = Gatherer::new(self.meant.step, self.counts_by_source());
+        let month = wanted.key.month;
+        let is_enough = self.each_batch(rows, |batch| {
+            gatherer.take(&batch).map_err(outside)?;
+            Ok(self.meant.kind == Kind::Starts || gatherer.are_points(month))
+        });
+        if !is_enough.await? {
+            return Ok(Held::Unfit);
+        }
+        let mut months = gatherer.finish().map_err(outside)?.into_iter();
+        match months.find(|gathered| gathered.month == month) {
+            Some(gathered) => self.held(&gathered.rollups, gathered.are_points),
+            None => self.held(&RecordBatch::new_empty(schema()), true),
+        }
+    }
+
+    fn held(&self, rollups: &RecordBatch, are_points: bool) -> Result<Held> {
+        if self.meant.kind != Kind::Starts && !are_points {
+            return Ok(Held::Unfit);
+        }
+        let rows = of_rollups(rollups, self.meant.kind.counting())?;
+        Ok(Held::Rollups(Arc::new(rows)))
+    }
+
+    fn counts_by_source(&self) -> bool {
+        self.meant.kind.counting() == Counting::BestSource
     }
 
     async fn amounts(&self, rows: Plan, range: TimeRange, step: i64, counting: Counting) -> Result<Held> {

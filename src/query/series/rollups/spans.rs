@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use chrono::{DateTime, Datelike as _, NaiveDate};
+use crate::store::rollups::Month;
 
 /// The time in which a piece may have rows, in whole rollups.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(super) fn by_month(span: Span) -> Vec<Span> {
     let mut parts = Vec::new();
     let mut start = span.time.start;
     while start < span.time.end {
-        let month_end = month_of(start).map_or(span.time.end, |(_, month)| month.end);
+        let month_end = Month::of(start).map_or(span.time.end, |month| month.time.end);
         let end = span.time.end.min(month_end.max(start + 1));
         parts.push(Span {
             time: start..end,
@@ -82,16 +82,6 @@ pub(super) fn by_month(span: Span) -> Vec<Span> {
         start = end;
     }
     parts
-}
-
-/// The number of the month that a moment lies in, and its bounds.
-pub(super) fn month_of(moment: i64) -> Option<(i64, Range<i64>)> {
-    let date = DateTime::from_timestamp_micros(moment)?.date_naive();
-    let first = date.with_day(1)?;
-    let next = first.checked_add_months(chrono::Months::new(1))?;
-    let micros = |date: NaiveDate| Some(date.and_hms_opt(0, 0, 0)?.and_utc().timestamp_micros());
-    let number = i64::from(date.year()) * 12 + i64::from(date.month0());
-    Some((number, micros(first)?..micros(next)?))
 }
 
 /// The last multiple of `step` that is not after `moment`.

@@ -37,8 +37,8 @@ use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
-use crate::store::piece::{Target, write_batch};
-use crate::store::snapshot::{Snapshot, Snapshots};
+use crate::store::piece::{PieceWriter, Target, write_batch};
+use crate::store::snapshot::{Content, Snapshot, Snapshots};
 use crate::store::tail;
 
 const MINUTE: i64 = 60_000_000;
@@ -61,7 +61,16 @@ struct Sample {
 #[derive(Clone, Debug)]
 struct Put {
     samples: Vec<Sample>,
-    as_object: bool,
+    place: Place,
+}
+
+/// Where samples are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Tail,
+    Object,
+    /// An object that keeps rollups of them.
+    WithRollups,
 }
 
 struct Bench {
@@ -72,7 +81,7 @@ struct Bench {
     finder: Finder,
     person: PersonId,
     partition: Partition,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Bench {
@@ -100,7 +109,7 @@ impl Bench {
             files,
             person: PersonId(Uuid::now_v7()),
             partition: Partition::of(Arc::clone(metric)),
-            _directory: directory,
+            directory,
         }
     }
 
@@ -118,17 +127,21 @@ impl Bench {
         let batch =
             sort_rows(&with_columns(&batch(&samples), &self.partition.data_type.layout.storage).unwrap())
                 .unwrap();
-        let add = if put.as_object {
-            let target = Target {
-                person: self.person,
-                data_type: self.partition.id.clone(),
-                layout_version: 1,
-            };
-            write_batch(self.files.objects(), &SystemIds, target, &batch)
-                .await
-                .unwrap()
-        } else {
-            vec![tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap()]
+        let target = Target {
+            person: self.person,
+            data_type: self.partition.id.clone(),
+            layout_version: 1,
+        };
+        let objects = self.files.objects();
+        let add = match put.place {
+            Place::Tail => vec![tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap()],
+            Place::Object => write_batch(objects, &SystemIds, target, &batch).await.unwrap(),
+            Place::WithRollups => {
+                let mut writer =
+                    PieceWriter::new(objects, &SystemIds, target, batch.schema()).keeping_rollups();
+                writer.push(&batch).await.unwrap();
+                writer.finish().await.unwrap()
+            }
         };
         let ids: Vec<RecordId> = samples
             .iter()
@@ -315,9 +328,10 @@ fn put(amounts: bool) -> impl Strategy<Value = Put> {
         u32::from(amounts) => Just(8 * DAY)
     ];
     let oddities = prop::collection::vec((odd, 0_i32..100, 0_u8..8), 30..160);
+    let place = prop::sample::select(vec![Place::Tail, Place::Object, Place::WithRollups]);
     let first = prop_oneof![0_i64..2 * DAY, Just(DAY), Just(2 * DAY - 200 * MINUTE)];
-    (first, step, oddities, any::<bool>(), 0_u128..3, 0_u8..4).prop_map(
-        |(first, step, oddities, as_object, series, device)| {
+    (first, step, oddities, place, 0_u128..3, 0_u8..4).prop_map(
+        |(first, step, oddities, place, series, device)| {
             let samples = oddities
                 .into_iter()
                 .enumerate()
@@ -334,7 +348,7 @@ fn put(amounts: bool) -> impl Strategy<Value = Put> {
                 });
             Put {
                 samples: samples.collect(),
-                as_object,
+                place,
             }
         },
     )
@@ -477,7 +491,7 @@ fn periods_are_made_from_rollups_where_one_piece_is_alone() {
         Windows::new([
             TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
         ]);
-    let puts = [device(0, 3000, MINUTE, 20 * MINUTE, 1, true)];
+    let puts = [device(0, 3000, MINUTE, 20 * MINUTE, 1, Place::Object)];
     assert!(compare_periods(
         "HeartRate",
         &puts,
@@ -485,7 +499,7 @@ fn periods_are_made_from_rollups_where_one_piece_is_alone() {
         "Europe/Berlin",
         &[Function::Avg, Function::Max]
     ));
-    let puts = [device(0, 3000, MINUTE, MINUTE / 2, 1, true)];
+    let puts = [device(0, 3000, MINUTE, MINUTE / 2, 1, Place::Object)];
     assert!(compare_periods(
         "StepCount",
         &puts,
@@ -495,7 +509,7 @@ fn periods_are_made_from_rollups_where_one_piece_is_alone() {
     ));
 }
 
-fn device(first: i64, count: i64, every: i64, length: i64, series: u128, as_object: bool) -> Put {
+fn device(first: i64, count: i64, every: i64, length: i64, series: u128, place: Place) -> Put {
     let samples = (0..count).map(|number| Sample {
         id: series * 100_000 + number as u128,
         start: BEGIN + first + number * every,
@@ -505,7 +519,7 @@ fn device(first: i64, count: i64, every: i64, length: i64, series: u128, as_obje
     });
     Put {
         samples: samples.collect(),
-        as_object,
+        place,
     }
 }
 
@@ -520,14 +534,16 @@ async fn rollups_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() 
             Instant::from_micros(BEGIN + 3 * DAY),
         )
         .unwrap()]);
-        bench.put(&device(0, 3000, MINUTE, length, 1, true)).await;
+        bench
+            .put(&device(0, 3000, MINUTE, length, 1, Place::Object))
+            .await;
         let (with, without, has_rollups) = bench.both(&spec, &all).await;
         assert!(has_rollups, "{name}");
         assert_same(&with, &without);
 
         // Late data of a better source (worn before phone) in the middle, in the tail.
         bench
-            .put(&device(DAY, 50, 2 * MINUTE + 3, length, 2, false))
+            .put(&device(DAY, 50, 2 * MINUTE + 3, length, 2, Place::Tail))
             .await;
         let (after, without, has_rollups) = bench.both(&spec, &all).await;
         assert!(has_rollups, "{name}");
@@ -535,7 +551,7 @@ async fn rollups_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() 
         assert_ne!(after, with, "{name}: late data makes a difference");
 
         // A row replaced: the piece has a dead row, and rows are read instead.
-        bench.put(&device(0, 1, MINUTE, length, 1, false)).await;
+        bench.put(&device(0, 1, MINUTE, length, 1, Place::Tail)).await;
         let (_, _, has_rollups) = bench.both(&spec, &all).await;
         assert!(!has_rollups, "{name}");
     }
@@ -554,7 +570,9 @@ async fn a_month_is_the_same_whatever_part_of_it_was_asked_for_first() {
     for (name, length) in [("HeartRate", 0), ("StepCount", 3 * MINUTE)] {
         let metric = metric(name);
         let bench = Bench::new(&metric).await;
-        bench.put(&device(0, 3000, MINUTE, length, 1, true)).await;
+        bench
+            .put(&device(0, 3000, MINUTE, length, 1, Place::Object))
+            .await;
         let spec = spec(&metric, grid(2), &[]);
         for windows in [between(6 * hour, 30 * hour), between(0, 3 * DAY)] {
             let (with, without, has_rollups) = bench.both(&spec, &windows).await;
@@ -568,7 +586,9 @@ async fn a_month_is_the_same_whatever_part_of_it_was_asked_for_first() {
 async fn levels_that_last_from_rollup_to_rollup_are_read_as_rows() {
     let metric = metric("HeartRate");
     let bench = Bench::new(&metric).await;
-    bench.put(&device(0, 3000, MINUTE, 20 * MINUTE, 0, true)).await;
+    bench
+        .put(&device(0, 3000, MINUTE, 20 * MINUTE, 0, Place::Object))
+        .await;
     let all =
         Windows::new([
             TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
@@ -576,4 +596,44 @@ async fn levels_that_last_from_rollup_to_rollup_are_read_as_rows() {
     let (with, without, has_rollups) = bench.both(&spec(&metric, grid(0), &["count"]), &all).await;
     assert!(!has_rollups);
     assert_same(&with, &without);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_object_keeps_is_answered_without_reading_its_rows() {
+    let metric = metric("HeartRate");
+    let bench = Bench::new(&metric).await;
+    bench
+        .put(&device(0, 30_000, MINUTE / 10, 0, 1, Place::WithRollups))
+        .await;
+    let snapshot = bench.snapshot().await;
+    let Content::Object(place) = &snapshot.pieces[0].content else {
+        panic!("not an object")
+    };
+    let path = bench.directory.path().join("objects").join(&*place.path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let file = bench.files.open(place).await.unwrap();
+    for column in file.metadata().row_group(0).columns() {
+        let (start, length) = column.byte_range();
+        bytes[(start + length / 2) as usize] ^= 1;
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let range = TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap();
+    let permit = ReadPermit::given(&Anybody, bench.person, metric.id.clone(), Windows::new([range]));
+    for (grid, calculation, is_kept) in [
+        (grid(0), "mean", true),
+        (grid(1), "max", true),
+        (grid(0), "median", false),
+    ] {
+        let asked = AskedSeries {
+            permit: &permit,
+            partition: &bench.partition,
+            conditions: &[],
+            spec: spec(&metric, grid, &[calculation]),
+            stages: None,
+        };
+        let series = bench.archive.series(asked).await.unwrap();
+        let rows = bench.archive.engine.start(series.plan).unwrap();
+        let rows: Result<Vec<RecordBatch>, _> = rows.try_collect().await;
+        assert_eq!(rows.is_ok(), is_kept, "{calculation}");
+    }
 }

@@ -3,14 +3,14 @@
 /// A sum of floats with the running error of its additions beside it, so that amounts cut into many parts add
 /// up to the whole again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::query) struct Sum {
+pub struct Sum {
     total: f64,
     lost: f64,
 }
 
 impl Sum {
     #[inline]
-    pub(super) fn add(&mut self, value: f64) {
+    pub fn add(&mut self, value: f64) {
         let total = self.total + value;
         self.lost += if self.total.abs() >= value.abs() {
             (self.total - total) + value
@@ -20,12 +20,13 @@ impl Sum {
         self.total = total;
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         self.add(other.total);
         self.lost += other.lost;
     }
 
-    pub(in crate::query) fn value(self) -> f64 {
+    #[must_use]
+    pub fn value(self) -> f64 {
         let value = self.total + self.lost;
         // Beyond the largest number there is no error to speak of.
         if value.is_nan() { self.total } else { value }

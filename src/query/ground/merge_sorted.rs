@@ -1,0 +1,314 @@
+//! Sorted inputs that overlap, as one.
+//!
+//! What was stored a moment ago lies somewhere in years of older rows. Rows of one input between which no
+//! other has any are passed on as they came, neither compared one by one nor copied; only where inputs come
+//! by turns are rows put together anew. Knows plans and the key; knows nothing of what rows mean.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray as _, FixedSizeBinaryArray, RecordBatch};
+use datafusion::arrow::buffer::ScalarBuffer;
+use datafusion::arrow::compute::interleave_record_batch;
+use datafusion::arrow::datatypes::{Schema, TimestampMicrosecondType};
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::PlanProperties;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+
+use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
+
+/// So many rows that follow each other are passed on as they are: a batch of their own costs whoever reads
+/// it as much as copying about so many.
+const STRETCH: usize = 2_048;
+/// Merges its inputs, which are sorted by the key and have one partition each. Of rows with the same key that
+/// of the input before comes first.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct MergeSorted {
+    order: LexOrdering,
+}
+
+/// The operator.
+pub(in crate::query) type MergeSortedExec = Operator<MergeSorted>;
+
+impl MergeSortedExec {
+    /// `order`: that of the key, as far as its columns are there.
+    pub(in crate::query) fn new(inputs: Vec<Plan>, order: LexOrdering) -> Self {
+        Self::over(MergeSorted { order }, inputs)
+    }
+}
+
+impl MergeSorted {
+    pub(in crate::query) const fn order(&self) -> &LexOrdering {
+        &self.order
+    }
+}
+
+impl Step for MergeSorted {
+    const NAME: &'static str = "MergeSortedExec";
+
+    fn detail(&self) -> String {
+        format!("by [{}]", self.order)
+    }
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        vec![Needs::sorted(Some(self.order.clone())); inputs.len()]
+    }
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        let schema = inputs
+            .first()
+            .map_or_else(|| Arc::new(Schema::empty()), |input| input.schema());
+        one_partition(schema, [self.order.clone()])
+    }
+
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let sides = inputs.iter().map(|input| Ok(Side::of(input.open()?)));
+        let merge = Merge {
+            sides: sides.collect::<Result<_>>()?,
+            mixed: Mixed::new(task.memory("merge")),
+            // Where rows may be long somebody has asked for fewer of them at a time.
+            at_a_time: task.context().session_config().batch_size(),
+            next: None,
+        };
+        let rows = futures::stream::try_unfold(merge, |mut merge: Merge| async move {
+            let rows = merge.rows().await?;
+            Ok(rows.map(|rows| (rows, merge)))
+        });
+        Ok(rows.boxed())
+    }
+}
+
+/// An input, and what of it has come and is not passed on.
+struct Side {
+    rows: SendableRecordBatchStream,
+    held: Option<Held>,
+    is_over: bool,
+}
+
+/// A batch with its keys, and the first of its rows that was not passed on. There is one.
+struct Held {
+    batch: Arc<RecordBatch>,
+    starts: ScalarBuffer<i64>,
+    ends: ScalarBuffer<i64>,
+    ids: Option<FixedSizeBinaryArray>,
+    next: usize,
+}
+
+/// Rows of a batch that follow each other.
+struct Stretch {
+    batch: Arc<RecordBatch>,
+    rows: Range<usize>,
+}
+
+/// What rows are sorted by.
+type Key<'r> = (i64, i64, &'r [u8]);
+
+impl Side {
+    const fn of(rows: SendableRecordBatchStream) -> Self {
+        Self {
+            rows,
+            held: None,
+            is_over: false,
+        }
+    }
+
+    /// Waits for rows, if there are more.
+    async fn hold(&mut self) -> Result<()> {
+        while self.held.is_none() && !self.is_over {
+            match self.rows.next().await.transpose()? {
+                Some(batch) if batch.num_rows() > 0 => self.held = Some(Held::of(batch)?),
+                Some(_) => {}
+                None => self.is_over = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// The next so many rows that are held.
+    fn take(&mut self, count: usize) -> Option<Stretch> {
+        let mut held = self.held.take()?;
+        let rows = held.next..held.next + count;
+        let batch = Arc::clone(&held.batch);
+        held.next = rows.end;
+        if held.next < batch.num_rows() {
+            self.held = Some(held);
+        }
+        Some(Stretch { batch, rows })
+    }
+}
+
+impl Stretch {
+    /// A whole batch as it came: of columns that are the same arrays again, others know what they made.
+    fn batch(&self) -> RecordBatch {
+        if self.rows.len() == self.batch.num_rows() {
+            return RecordBatch::clone(&self.batch);
+        }
+        self.batch.slice(self.rows.start, self.rows.len())
+    }
+}
+
+impl Held {
+    fn of(batch: RecordBatch) -> Result<Self> {
+        let moments = |name: &str| {
+            batch
+                .column_by_name(name)
+                .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>())
+                .map(|moments| moments.values().clone())
+                .ok_or_else(|| internal_datafusion_err!("rows have no {name}"))
+        };
+        let ids = batch
+            .column_by_name("id")
+            .and_then(|ids| ids.as_fixed_size_binary_opt().cloned());
+        Ok(Self {
+            starts: moments("start_time")?,
+            ends: moments("end_time")?,
+            ids,
+            next: 0,
+            batch: Arc::new(batch),
+        })
+    }
+
+    fn key(&self, row: usize) -> Key<'_> {
+        let id = self.ids.as_ref().map_or(&[][..], |ids| ids.value(row));
+        (self.starts[row], self.ends[row], id)
+    }
+
+    /// How many of the rows that are left are before something. The first of them is.
+    fn before(&self, is_before: impl Fn(Key<'_>) -> bool) -> usize {
+        let left = self.batch.num_rows() - self.next;
+        // By leaps, each twice as far as the one before, and then between the last two: most often it is
+        // either very few of them or all.
+        let mut known = 1;
+        let mut leap = 1;
+        while known + leap < left && is_before(self.key(self.next + known + leap - 1)) {
+            known += leap;
+            leap *= 2;
+        }
+        let mut beyond = left.min(known + leap);
+        while known < beyond {
+            let middle = usize::midpoint(known, beyond);
+            if is_before(self.key(self.next + middle)) {
+                known = middle + 1;
+            } else {
+                beyond = middle;
+            }
+        }
+        known
+    }
+}
+
+struct Merge {
+    sides: Vec<Side>,
+    mixed: Mixed,
+    /// About so many rows are put together at a time.
+    at_a_time: usize,
+    /// A stretch that comes after what is mixed.
+    next: Option<RecordBatch>,
+}
+
+impl Merge {
+    async fn rows(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some(next) = self.next.take() {
+            return Ok(Some(next));
+        }
+        while let Some(stretch) = self.stretch().await? {
+            if stretch.rows.len() < STRETCH {
+                self.mixed.add(stretch)?;
+                if self.mixed.rows.len() >= self.at_a_time {
+                    return self.mixed.take();
+                }
+                continue;
+            }
+            let Some(mixed) = self.mixed.take()? else {
+                return Ok(Some(stretch.batch()));
+            };
+            self.next = Some(stretch.batch());
+            return Ok(Some(mixed));
+        }
+        self.mixed.take()
+    }
+
+    /// The next rows that are of one input, as far as they are held.
+    async fn stretch(&mut self) -> Result<Option<Stretch>> {
+        for side in &mut self.sides {
+            side.hold().await?;
+        }
+        let turn = self.turn();
+        Ok(turn.and_then(|(place, count)| self.sides.get_mut(place)?.take(count)))
+    }
+
+    /// Whose turn it is, and for how many rows.
+    fn turn(&self) -> Option<(usize, usize)> {
+        let mut first: Option<((Key<'_>, usize), &Held)> = None;
+        let mut second: Option<(Key<'_>, usize)> = None;
+        for (place, side) in self.sides.iter().enumerate() {
+            let Some(held) = &side.held else { continue };
+            let this = (held.key(held.next), place);
+            if first.is_none_or(|(first, _)| this < first) {
+                second = first.map(|(before, _)| before);
+                first = Some((this, held));
+            } else if second.is_none_or(|second| this < second) {
+                second = Some(this);
+            }
+        }
+        let ((_, place), held) = first?;
+        let count = match second {
+            Some(second) => held.before(|key| (key, place) < second),
+            None => held.batch.num_rows() - held.next,
+        };
+        Some((place, count))
+    }
+}
+
+/// Rows that follow each other in short stretches.
+struct Mixed {
+    batches: Vec<Arc<RecordBatch>>,
+    /// Each by its batch and its place in it.
+    rows: Vec<(usize, usize)>,
+    memory: MemoryReservation,
+}
+
+impl Mixed {
+    const fn new(memory: MemoryReservation) -> Self {
+        Self {
+            batches: Vec::new(),
+            rows: Vec::new(),
+            memory,
+        }
+    }
+
+    fn add(&mut self, stretch: Stretch) -> Result<()> {
+        let is_same = |batch: &Arc<RecordBatch>| Arc::ptr_eq(batch, &stretch.batch);
+        let of = match self.batches.iter().rposition(is_same) {
+            Some(of) => of,
+            None => self.hold(&stretch.batch)?,
+        };
+        self.rows.extend(stretch.rows.map(|row| (of, row)));
+        Ok(())
+    }
+
+    /// The place of a batch that is not held yet.
+    fn hold(&mut self, batch: &Arc<RecordBatch>) -> Result<usize> {
+        self.memory.try_grow(batch.get_array_memory_size())?;
+        self.batches.push(Arc::clone(batch));
+        Ok(self.batches.len() - 1)
+    }
+
+    fn take(&mut self) -> Result<Option<RecordBatch>> {
+        let batches = std::mem::take(&mut self.batches);
+        let rows = std::mem::take(&mut self.rows);
+        self.memory.free();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let batches: Vec<&RecordBatch> = batches.iter().map(AsRef::as_ref).collect();
+        Ok(Some(interleave_record_batch(&batches, &rows)?))
+    }
+}

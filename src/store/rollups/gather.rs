@@ -1,0 +1,343 @@
+//! Rows on their way to rollups.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, Float64Array, Int8Array, Int64Array, RecordBatch,
+    StringDictionaryBuilder, TimestampMicrosecondArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, Int64Type, TimestampMicrosecondType};
+
+use super::{COUNT, GREATEST, LEAST, Month, SOURCE, SOURCE_CLASS, SUM, Step, VALUE, schema};
+use crate::model::registry::dictionary_text;
+use crate::model::sources::SourceClass;
+use crate::model::summary::Summary;
+use crate::store::arrange::{END, START};
+use crate::store::errors::StoreError;
+
+/// Sources are looked for one by one, so no more than these are remembered from one rollup to the next.
+const REMEMBERED: usize = 16;
+
+/// Rollups of one month: all of them, or as many as are handed out at a time.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    /// By its number.
+    pub month: i64,
+    pub rollups: RecordBatch,
+    /// How many rows they were made of.
+    pub rows: i64,
+    /// Whether every row of the month so far lies in its rollup from start to end, and none from before lasts
+    /// into the month.
+    pub are_points: bool,
+    /// Whether the month has no more.
+    pub ends_month: bool,
+}
+
+/// Gathers rows into rollups by the time at which they start. Rows come in the order of their starts; those
+/// without a value are passed over.
+pub struct Gatherer {
+    step: i64,
+    by_source: bool,
+    /// About so many are handed out at a time.
+    at_a_time: usize,
+    month: Option<Month>,
+    rows: i64,
+    are_points: bool,
+    /// Until when any row lasted so far.
+    reached: i64,
+    /// Where the rollup at hand starts.
+    rollup: i64,
+    seats: Vec<Seat>,
+    columns: Columns,
+    done: Vec<Gathered>,
+}
+
+/// What there is of one source in the rollup at hand.
+#[derive(Debug)]
+struct Seat {
+    source: Option<String>,
+    class: i8,
+    summary: Summary,
+}
+
+#[derive(Default)]
+struct Columns {
+    starts: Vec<i64>,
+    counts: Vec<i64>,
+    sums: Vec<f64>,
+    least: Vec<f64>,
+    greatest: Vec<f64>,
+    sources: StringDictionaryBuilder<Int32Type>,
+    classes: Vec<i8>,
+}
+
+impl Gatherer {
+    /// `by_source`: otherwise those of all sources together.
+    #[must_use]
+    pub fn new(step: Step, by_source: bool) -> Self {
+        Self {
+            step: step.micros(),
+            by_source,
+            at_a_time: usize::MAX,
+            month: None,
+            rows: 0,
+            are_points: true,
+            reached: i64::MIN,
+            rollup: i64::MIN,
+            seats: Vec::new(),
+            columns: Columns::default(),
+            done: Vec::new(),
+        }
+    }
+
+    /// The same, handing out about so many rollups at a time, so that no more are held.
+    #[must_use]
+    pub fn at_a_time(self, rollups: usize) -> Self {
+        Self {
+            at_a_time: rollups,
+            ..self
+        }
+    }
+
+    pub fn take(&mut self, rows: &RecordBatch) -> Result<(), StoreError> {
+        let columns = Taken::of(rows)?;
+        let sources = Sources::of(rows)?.filter(|_| self.by_source);
+        let values = columns.values.values();
+        let times = columns.starts.iter().zip(columns.ends).zip(values.iter());
+        // The seat that the row before took, and by what.
+        let mut before: Option<((Option<i32>, i8), usize)> = None;
+        for (row, ((&start, &end), &value)) in times.enumerate() {
+            if columns.values.is_null(row) {
+                continue;
+            }
+            let rollup = start - start.rem_euclid(self.step);
+            if rollup != self.rollup {
+                before = before.filter(|_| self.seats.len() <= REMEMBERED);
+                self.go_on_to(rollup)?;
+            }
+            self.rows += 1;
+            self.reached = self.reached.max(end);
+            self.are_points &= end <= rollup.saturating_add(self.step);
+            let named = sources.as_ref().map_or(Sources::NONE, |sources| sources.at(row));
+            let seat = match before {
+                Some((as_before, seat)) if as_before == named => seat,
+                _ => self.seat(
+                    sources.as_ref().and_then(|sources| sources.name(named.0)),
+                    named.1,
+                ),
+            };
+            before = Some((named, seat));
+            if let Some(seat) = self.seats.get_mut(seat) {
+                seat.summary.add(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all rows of a month were points so far.
+    #[must_use]
+    pub fn are_points(&self, month: i64) -> bool {
+        self.are_points || self.month.as_ref().is_none_or(|now| now.number != month)
+    }
+
+    /// Months that are over, and parts of the one at hand.
+    pub fn ready(&mut self) -> Vec<Gathered> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// What was not handed out yet.
+    pub fn finish(mut self) -> Result<Vec<Gathered>, StoreError> {
+        self.end_rollup();
+        self.hand_out(true)?;
+        Ok(self.done)
+    }
+
+    fn go_on_to(&mut self, rollup: i64) -> Result<(), StoreError> {
+        self.end_rollup();
+        self.rollup = rollup;
+        if self
+            .month
+            .as_ref()
+            .is_none_or(|month| !month.time.contains(&rollup))
+        {
+            self.hand_out(true)?;
+            self.month = Month::of(rollup);
+            let begins = self.month.as_ref().map_or(rollup, |month| month.time.start);
+            self.are_points = self.reached <= begins;
+        } else if self.columns.starts.len() >= self.at_a_time {
+            self.hand_out(false)?;
+        }
+        Ok(())
+    }
+
+    fn seat(&mut self, source: Option<&str>, class: i8) -> usize {
+        let is_it = |seat: &Seat| seat.class == class && seat.source.as_deref() == source;
+        self.seats.iter().position(is_it).unwrap_or_else(|| {
+            self.seats.push(Seat {
+                source: source.map(str::to_owned),
+                class,
+                summary: Summary::default(),
+            });
+            self.seats.len() - 1
+        })
+    }
+
+    /// Writes down the rollup at hand. Seats stay for the next, because the same sources mostly go on.
+    fn end_rollup(&mut self) {
+        for seat in &mut self.seats {
+            let summary = std::mem::take(&mut seat.summary);
+            if summary.count == 0 {
+                continue;
+            }
+            self.columns
+                .add(self.rollup, summary, seat.source.as_deref(), seat.class);
+        }
+        if self.seats.len() > REMEMBERED {
+            self.seats.clear();
+        }
+    }
+
+    /// What lies beyond calendars is in no month.
+    fn hand_out(&mut self, ends_month: bool) -> Result<(), StoreError> {
+        let columns = std::mem::take(&mut self.columns);
+        let rows = std::mem::take(&mut self.rows);
+        if let Some(month) = &self.month {
+            self.done.push(Gathered {
+                month: month.number,
+                rollups: columns.rollups()?,
+                rows,
+                are_points: self.are_points,
+                ends_month,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Columns {
+    fn add(&mut self, start: i64, summary: Summary, source: Option<&str>, class: i8) {
+        self.starts.push(start);
+        self.counts.push(summary.count.cast_signed());
+        self.sums.push(summary.sum.value());
+        self.least.push(summary.min);
+        self.greatest.push(summary.max);
+        self.sources.append_option(source);
+        self.classes.push(class);
+    }
+
+    fn rollups(mut self) -> Result<RecordBatch, StoreError> {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(TimestampMicrosecondArray::from(self.starts).with_timezone("UTC")),
+            Arc::new(Int64Array::from(self.counts)),
+            Arc::new(Float64Array::from(self.sums)),
+            Arc::new(Float64Array::from(self.least)),
+            Arc::new(Float64Array::from(self.greatest)),
+            Arc::new(self.sources.finish()),
+            Arc::new(Int8Array::from(self.classes)),
+        ];
+        Ok(RecordBatch::try_new(schema(), columns)?)
+    }
+}
+
+/// Rollups of sources side by side as those of all sources together, of whom the columns of sources tell
+/// nothing any more.
+pub fn together(rollups: &RecordBatch) -> Result<RecordBatch, StoreError> {
+    let missing = |name: &str| StoreError::rows(format!("rollups without column {name}"));
+    let starts = rollups.column_by_name(START);
+    let starts = starts.and_then(|starts| starts.as_primitive_opt::<TimestampMicrosecondType>());
+    let starts = starts.ok_or_else(|| missing(START))?.values();
+    if starts.windows(2).all(|pair| pair.first() != pair.last()) {
+        return Ok(rollups.clone());
+    }
+    let numbers = |name: &str| {
+        let numbers = rollups.column_by_name(name);
+        let numbers = numbers.and_then(|numbers| numbers.as_primitive_opt::<Float64Type>());
+        numbers
+            .map(|numbers| numbers.values().as_ref())
+            .ok_or_else(|| missing(name))
+    };
+    let counts = rollups
+        .column_by_name(COUNT)
+        .and_then(|counts| counts.as_primitive_opt::<Int64Type>());
+    let counts = counts.ok_or_else(|| missing(COUNT))?.values().iter();
+    let (sums, least, greatest) = (numbers(SUM)?, numbers(LEAST)?, numbers(GREATEST)?);
+    let values = sums.iter().zip(least.iter().zip(greatest));
+    let mut columns = Columns::default();
+    let mut whole = Summary::default();
+    let mut rows = starts.iter().zip(counts.zip(values)).peekable();
+    while let Some((&start, (count, (sum, (least, greatest))))) = rows.next() {
+        whole.merge(&Summary::of_parts(count.cast_unsigned(), *sum, *least, *greatest));
+        if rows.peek().is_none_or(|(next, _)| **next != start) {
+            columns.add(start, std::mem::take(&mut whole), None, Sources::NONE.1);
+        }
+    }
+    columns.rollups()
+}
+
+/// What is looked at of some rows.
+struct Taken<'r> {
+    starts: &'r [i64],
+    ends: &'r [i64],
+    values: Float64Array,
+}
+
+impl<'r> Taken<'r> {
+    fn of(rows: &'r RecordBatch) -> Result<Self, StoreError> {
+        let missing = |name: &str| StoreError::rows(format!("no rollups without column {name}"));
+        let times = |name: &str| {
+            let column = rows.column_by_name(name);
+            let times = column.and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
+            times
+                .map(|times| times.values().as_ref())
+                .ok_or_else(|| missing(name))
+        };
+        let values = rows.column_by_name(VALUE).ok_or_else(|| missing(VALUE))?;
+        let values = cast(values, &DataType::Float64)?;
+        let values = values.as_primitive_opt::<Float64Type>();
+        Ok(Self {
+            starts: times(START)?,
+            ends: times(END)?,
+            values: values.cloned().ok_or_else(|| missing(VALUE))?,
+        })
+    }
+}
+
+/// Which source each row is of.
+struct Sources {
+    names: Option<ArrayRef>,
+    classes: Option<Int8Array>,
+}
+
+impl Sources {
+    const NONE: (Option<i32>, i8) = (None, SourceClass::Other.code());
+
+    fn of(rows: &RecordBatch) -> Result<Option<Self>, StoreError> {
+        let names = rows.column_by_name(SOURCE);
+        let names = names.map(|names| cast(names, &dictionary_text())).transpose()?;
+        let classes = rows.column_by_name(SOURCE_CLASS);
+        let classes = classes
+            .and_then(|classes| classes.as_primitive_opt::<Int8Type>())
+            .cloned();
+        Ok((names.is_some() || classes.is_some()).then_some(Self { names, classes }))
+    }
+
+    /// The name of a row's source by its number, and its class.
+    fn at(&self, row: usize) -> (Option<i32>, i8) {
+        let names = self
+            .names
+            .as_ref()
+            .and_then(|names| names.as_dictionary_opt::<Int32Type>());
+        let name = names
+            .filter(|names| names.is_valid(row))
+            .map(|names| names.keys().value(row));
+        let class = self.classes.as_ref().filter(|classes| classes.is_valid(row));
+        (name, class.map_or(Self::NONE.1, |classes| classes.value(row)))
+    }
+
+    fn name(&self, number: Option<i32>) -> Option<&str> {
+        let names = self.names.as_ref()?.as_dictionary_opt::<Int32Type>()?;
+        let number = usize::try_from(number?).ok()?;
+        Some(names.values().as_string_opt::<i32>()?.value(number))
+    }
+}

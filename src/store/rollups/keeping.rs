@@ -1,0 +1,124 @@
+//! Rollups of an object that is being written, on their way into it.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Schema};
+use bytes::Bytes;
+use parquet::file::metadata::KeyValue;
+
+use super::gather::{Gathered, Gatherer};
+use super::shelf::{Shelf, said_of};
+use super::{ROWS_A_ROLLUP, Step, VALUE};
+use crate::store::errors::StoreError;
+use crate::store::tail;
+
+/// So many rollups make a shelf, about, so that no more are held until they are compressed.
+const AT_A_TIME: usize = 8_192;
+
+/// The rollups of an object that is being written.
+pub(in crate::store) struct Keeping {
+    steps: [OfStep; 2],
+    shelves: Shelves,
+}
+
+/// Those of one step.
+struct OfStep {
+    step: Step,
+    gatherer: Gatherer,
+    month: OpenMonth,
+}
+
+/// A month that may be kept when it is over.
+#[derive(Default)]
+struct OpenMonth {
+    blobs: Vec<(Bytes, u32)>,
+    rollups: i64,
+    rows: i64,
+}
+
+/// What is kept, and where it stands among itself.
+#[derive(Default)]
+struct Shelves {
+    list: Vec<Shelf>,
+    content: Vec<u8>,
+}
+
+impl Keeping {
+    /// `None` where rows have no numbers to roll up.
+    pub(in crate::store) fn of(columns: &Schema) -> Option<Self> {
+        let value = columns.field_with_name(VALUE).ok()?;
+        (*value.data_type() == DataType::Float64).then(|| Self {
+            steps: Step::COARSE_FIRST.map(OfStep::of),
+            shelves: Shelves::default(),
+        })
+    }
+
+    /// Takes the next rows of the object.
+    pub(in crate::store) fn take(&mut self, rows: &RecordBatch) -> Result<(), StoreError> {
+        for of_step in &mut self.steps {
+            of_step.gatherer.take(rows)?;
+            for gathered in of_step.gatherer.ready() {
+                of_step.month.add(of_step.step, &gathered, &mut self.shelves)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be written at `start` of the object, and what is to be said of it in the footer; nothing
+    /// where rollups would not be much fewer than rows.
+    pub(in crate::store) fn finish(self, start: u64) -> Result<Option<(Vec<u8>, KeyValue)>, StoreError> {
+        let Self { steps, mut shelves } = self;
+        for mut of_step in steps {
+            for gathered in of_step.gatherer.finish()? {
+                of_step.month.add(of_step.step, &gathered, &mut shelves)?;
+            }
+        }
+        if shelves.list.is_empty() {
+            return Ok(None);
+        }
+        for shelf in &mut shelves.list {
+            shelf.start += start;
+        }
+        Ok(Some((shelves.content, said_of(&shelves.list)?)))
+    }
+}
+
+impl OfStep {
+    fn of(step: Step) -> Self {
+        Self {
+            step,
+            gatherer: Gatherer::new(step, true).at_a_time(AT_A_TIME),
+            month: OpenMonth::default(),
+        }
+    }
+}
+
+impl OpenMonth {
+    /// Takes a part of the month. When that was the last it is put on shelves, if that is worth it.
+    fn add(&mut self, step: Step, gathered: &Gathered, shelves: &mut Shelves) -> Result<(), StoreError> {
+        let rollups = gathered.rollups.num_rows();
+        if rollups > 0 {
+            self.blobs.push(tail::encode(&gathered.rollups)?);
+        }
+        self.rollups += rollups as i64;
+        self.rows += gathered.rows;
+        if !gathered.ends_month {
+            return Ok(());
+        }
+        let month = std::mem::take(self);
+        if month.rows < month.rollups.saturating_mul(ROWS_A_ROLLUP) {
+            return Ok(());
+        }
+        for (blob, checksum) in month.blobs {
+            shelves.list.push(Shelf {
+                step,
+                month: gathered.month,
+                start: shelves.content.len() as u64,
+                bytes: u32::try_from(blob.len()).map_err(StoreError::rows)?,
+                checksum,
+                points: gathered.are_points,
+            });
+            shelves.content.extend_from_slice(&blob);
+        }
+        Ok(())
+    }
+}

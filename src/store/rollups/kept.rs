@@ -1,0 +1,54 @@
+//! Rollups read from the objects that keep them.
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+
+use super::shelf::Shelf;
+use super::{Step, schema};
+use crate::store::arrange::with_columns;
+use crate::store::errors::StoreError;
+use crate::store::files::{ObjectPlace, PieceFiles};
+use crate::store::tail;
+
+/// What an object keeps of one step and month.
+#[derive(Clone, Debug)]
+pub struct KeptRollups {
+    pub rollups: RecordBatch,
+    /// Whether every row lies in its rollup from start to end, and none from before lasts into the month.
+    pub are_points: bool,
+}
+
+impl PieceFiles {
+    /// What an object keeps of one step and month; `None`: nothing, or there are no rows.
+    pub async fn rollups(
+        &self,
+        place: &ObjectPlace,
+        step: Step,
+        month: i64,
+    ) -> Result<Option<KeptRollups>, StoreError> {
+        let file = self.open(place).await?;
+        let shelves = file.shelves().iter();
+        let shelves: Vec<&Shelf> = shelves
+            .filter(|shelf| shelf.step == step && shelf.month == month)
+            .collect();
+        let Some(first) = shelves.first() else {
+            return Ok(None);
+        };
+        let range = |shelf: &&Shelf| shelf.start..shelf.start.saturating_add(u64::from(shelf.bytes));
+        let ranges: Vec<_> = shelves.iter().map(range).collect();
+        let blobs = self.read(&file, &ranges).await?;
+        let decoded = blobs.iter().zip(&shelves).map(|(blob, shelf)| {
+            let rollups = tail::decode(blob, shelf.checksum)?;
+            with_columns(&rollups, &schema())
+        });
+        let parts = decoded.collect::<Result<Vec<_>, _>>()?;
+        let rollups = match parts.as_slice() {
+            [one] => one.clone(),
+            several => concat_batches(&schema(), several)?,
+        };
+        Ok(Some(KeptRollups {
+            rollups,
+            are_points: first.points,
+        }))
+    }
+}
