@@ -20,7 +20,7 @@ use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, cast, col, lit};
+use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, cast, ident, lit};
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
@@ -259,7 +259,7 @@ impl<Authority> Archive<Authority> {
             return Ok(None);
         }
         let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone));
-        let mut columns = vec![(period.call(vec![col("start_time")]), TIME.to_owned())];
+        let mut columns = vec![(period.call(vec![ident("start_time")]), TIME.to_owned())];
         columns.extend(groups::values_of(&spec.group, partition));
         if spec.measures() || spec.sums() {
             let value = number_in(VALUE, partition)?;
@@ -331,9 +331,9 @@ struct Asked<'a, Authority> {
 fn number_in(name: &str, partition: &Partition) -> Result<Expr> {
     let field = partition.data_type.layout.storage.field_with_name(name)?;
     Ok(match field.data_type() {
-        ArrowType::Float64 => col(name),
-        ArrowType::Boolean => cast(cast(col(name), ArrowType::Int8), ArrowType::Float64),
-        _ => cast(col(name), ArrowType::Float64),
+        ArrowType::Float64 => ident(name),
+        ArrowType::Boolean => cast(cast(ident(name), ArrowType::Int8), ArrowType::Float64),
+        _ => cast(ident(name), ArrowType::Float64),
     })
 }
 

@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::RecordBatch;
-use arrow::buffer::Buffer;
+use arrow::array::{Array as _, ArrayData, RecordBatch, RecordBatchOptions, make_array};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
@@ -151,8 +152,36 @@ pub fn decode(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
     let length = u32::from_le_bytes(*length) as usize;
     let stream = zstd::bulk::decompress(body, length).map_err(|error| damaged(&error))?;
     let mut buffer = Buffer::from_vec(stream);
-    StreamDecoder::new()
+    let rows = StreamDecoder::new()
         .decode(&mut buffer)
         .map_err(|error| damaged(&error))?
-        .ok_or_else(|| damaged(&"it holds no rows"))
+        .ok_or_else(|| damaged(&"it holds no rows"))?;
+    let columns = rows
+        .columns()
+        .iter()
+        .map(|column| apart(&column.to_data()).map(make_array));
+    let columns = columns
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| damaged(&error))?;
+    let count = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &count)?)
+}
+
+/// The same values in memory of their own. What is decoded has one stretch of memory for all columns, which
+/// whoever counts what a column takes would count anew for each of its buffers; and all of it would stay for
+/// as long as any column does.
+fn apart(values: &ArrayData) -> Result<ArrayData, ArrowError> {
+    let copied = |buffer: &Buffer| Buffer::from(buffer.as_slice());
+    let nulls = values.nulls().map(|nulls| {
+        let bits = BooleanBuffer::new(copied(nulls.buffer()), nulls.offset(), nulls.len());
+        NullBuffer::new(bits)
+    });
+    let inside = values.child_data().iter().map(apart);
+    ArrayData::builder(values.data_type().clone())
+        .len(values.len())
+        .offset(values.offset())
+        .nulls(nulls)
+        .buffers(values.buffers().iter().map(copied).collect())
+        .child_data(inside.collect::<Result<_, _>>()?)
+        .build()
 }

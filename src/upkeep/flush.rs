@@ -21,6 +21,13 @@ const MOST_PIECES: i64 = 256;
 /// A tail whose rows take so many times the size at which it is flushed is flushed however well it is
 /// compressed.
 const MOST_EXPANDED: i64 = 4;
+/// Bytes of rows that all tails together may come to. Whoever asks about a tail reads it as a whole, and what
+/// was read is kept in memory as far as there is room: with more tails than that, each question reads its own
+/// again.
+const ALL_EXPANDED: i64 = 16 << 20;
+/// Of tails that are too much together, those with fewer bytes of rows wait for their time: they are read in
+/// no time, and would become objects that are hardly larger than what is said about them.
+const LEAST_EXPANDED: i64 = 64 << 10;
 /// Bytes of rows in memory that are flushed at once. More go in several steps.
 const AT_ONCE: usize = 8 << 20;
 /// Looks at a partition that others keep changing.
@@ -29,9 +36,29 @@ const ATTEMPTS: usize = 5;
 /// next round, first these and then also those of more. Rows that waited long are in larger ones.
 const LEFT_TO_WRITES: [i64; 3] = [0, 256, 4096];
 
-/// Whether a tail has waited long enough, or is too large to wait.
+/// The tails that are flushed now: those that have waited long enough or are too large to wait, and where the
+/// others are too much together, the largest of them.
 #[must_use]
-pub fn is_due(backlog: &TailBacklog, settings: &UpkeepSettings, now: Instant) -> bool {
+pub fn due(backlog: Vec<TailBacklog>, settings: &UpkeepSettings, now: Instant) -> Vec<PartitionKey> {
+    let (mut due, mut others): (Vec<_>, Vec<_>) =
+        backlog.into_iter().partition(|tail| is_due(tail, settings, now));
+    others.sort_by_key(|tail| tail.memory);
+    let mut together: i64 = others.iter().map(|tail| tail.memory).sum();
+    while together > ALL_EXPANDED
+        && let Some(largest) = others.pop_if(|tail| tail.memory >= LEAST_EXPANDED)
+    {
+        together -= largest.memory;
+        due.push(largest);
+    }
+    let key = |tail: TailBacklog| PartitionKey {
+        person: tail.person,
+        data_type: tail.data_type,
+    };
+    due.into_iter().map(key).collect()
+}
+
+/// Whether a tail has waited long enough, or is too large to wait.
+fn is_due(backlog: &TailBacklog, settings: &UpkeepSettings, now: Instant) -> bool {
     let age = i64::try_from(settings.flush_age.as_micros()).unwrap_or(i64::MAX);
     let size = i64::try_from(settings.flush_size).unwrap_or(i64::MAX);
     backlog.pieces >= MOST_PIECES
@@ -158,4 +185,86 @@ async fn aside<T: Send + 'static>(
         .map_err(|error| StoreError::Unavailable {
             detail: error.to_string(),
         })?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::model::registry::TypeId;
+
+    const NOW: Instant = Instant::from_micros(1_700_000_000_000_000);
+
+    fn settings() -> UpkeepSettings {
+        UpkeepSettings {
+            enabled: true,
+            interval: Duration::from_secs(1),
+            flush_age: Duration::from_mins(10),
+            flush_size: 8 << 20,
+            grace_period: Duration::from_mins(1),
+            search_interval: Duration::from_hours(1),
+            purge_deleted_after: Duration::from_hours(1),
+            collect_anyway: false,
+        }
+    }
+
+    /// The tail of a person whose rows take so many bytes.
+    fn tail(person: usize, memory: i64) -> TailBacklog {
+        TailBacklog {
+            person: PersonId(Uuid::from_u128(person as u128)),
+            data_type: TypeId::new("HeartRate"),
+            pieces: 1,
+            rows: memory / 64,
+            bytes: memory / 4,
+            memory,
+            oldest: NOW,
+        }
+    }
+
+    fn people(due: &[PartitionKey]) -> Vec<u128> {
+        due.iter().map(|key| key.person.0.as_u128()).collect()
+    }
+
+    #[test]
+    fn the_largest_tails_do_not_wait_where_all_are_too_much() {
+        let mib = 1 << 20;
+        let few = vec![tail(1, 5 * mib), tail(2, 6 * mib), tail(3, 5 * mib)];
+        assert!(due(few.clone(), &settings(), NOW).is_empty(), "just enough");
+        let more = [few, vec![tail(4, 2 * mib), tail(5, mib)]].concat();
+        assert_eq!(people(&due(more, &settings(), NOW)), [2]);
+    }
+
+    #[test]
+    fn tails_that_waited_do_not_count_among_those_that_are_too_much() {
+        let mut waited = tail(1, 15 << 20);
+        waited.oldest = Instant::from_micros(NOW.micros() - 601_000_000);
+        let tails = vec![waited, tail(2, 10 << 20)];
+        assert_eq!(people(&due(tails, &settings(), NOW)), [1]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_is_little_or_small(
+            sizes in prop::collection::vec(prop_oneof![1_i64..100_000, 100_000_i64..4_000_000], 0..300)
+        ) {
+            let tails: Vec<TailBacklog> =
+                sizes.iter().enumerate().map(|(person, memory)| tail(person, *memory)).collect();
+            let gone: Vec<usize> =
+                people(&due(tails, &settings(), NOW)).into_iter().map(|person| person as usize).collect();
+            let is_gone = |person: &usize| gone.contains(person);
+            let left: Vec<i64> =
+                (0..sizes.len()).filter(|person| !is_gone(person)).map(|person| sizes[person]).collect();
+            let together: i64 = left.iter().sum();
+            prop_assert!(together <= ALL_EXPANDED || left.iter().all(|size| *size < LEAST_EXPANDED));
+            // Nothing more than that was needed, and nothing larger stayed.
+            if let Some(last) = gone.last() {
+                prop_assert!(together + sizes[*last] > ALL_EXPANDED);
+                prop_assert!(left.iter().all(|size| *size <= sizes[*last]));
+            }
+        }
+    }
 }

@@ -238,14 +238,7 @@ impl Upkeep {
             .tail_bytes
             .set(backlog.iter().map(|tail| tail.bytes).sum());
         let now = self.stores.clock.now();
-        let due: Vec<PartitionKey> = backlog
-            .into_iter()
-            .filter(|tail| flush::is_due(tail, &self.settings, now))
-            .map(|tail| PartitionKey {
-                person: tail.person,
-                data_type: tail.data_type,
-            })
-            .collect();
+        let due = flush::due(backlog, &self.settings, now);
         if due.is_empty() {
             self.is_set_aside("flush", set_aside);
             return Ok(());

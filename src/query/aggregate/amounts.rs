@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Expr, col, ident, lit};
+use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::catalog::records::KnownSource;
@@ -95,7 +95,7 @@ impl<Authority> Archive<Authority> {
             )?)
         };
         let schema = parts.schema();
-        let mut columns: Vec<(Expr, String)> = vec![(col(TIME), TIME.to_owned())];
+        let mut columns: Vec<(Expr, String)> = vec![(ident(TIME), TIME.to_owned())];
         for name in spec.group.iter().filter(|name| schema.index_of(name).is_ok()) {
             columns.push((ident(name), name.clone()));
         }
@@ -113,7 +113,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
         let rows = self.rows_of(asked, &SAMPLE, Lengths::Told)?;
-        let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (col(name), name.to_owned())).into();
+        let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (ident(name), name.to_owned())).into();
         if rows.schema().index_of(ROLLUP_LONG).is_ok() {
             columns.push((ident(ROLLUP_LONG), ROLLUP_LONG.to_owned()));
         }

@@ -6,10 +6,9 @@ use bytes::Bytes;
 use parquet::file::metadata::KeyValue;
 
 use super::gather::{Gathered, Gatherer};
-use super::shelf::{Shelf, said_of};
+use super::shelf::{Shelf, laid, said_of};
 use super::{ROWS_A_ROLLUP, Step, VALUE};
 use crate::store::errors::StoreError;
-use crate::store::tail;
 
 /// So many rollups make a shelf, about, so that no more are held until they are compressed.
 const AT_A_TIME: usize = 8_192;
@@ -97,7 +96,7 @@ impl OpenMonth {
     fn add(&mut self, step: Step, gathered: &Gathered, shelves: &mut Shelves) -> Result<(), StoreError> {
         let rollups = gathered.rollups.num_rows();
         if rollups > 0 {
-            self.blobs.push(tail::encode(&gathered.rollups)?);
+            self.blobs.push(laid(&gathered.rollups)?);
         }
         self.rollups += rollups as i64;
         self.rows += gathered.rows;

@@ -3,12 +3,10 @@
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 
-use super::shelf::Shelf;
+use super::shelf::{Shelf, taken_up};
 use super::{Step, schema};
-use crate::store::arrange::with_columns;
 use crate::store::errors::StoreError;
 use crate::store::files::{ObjectPlace, PieceFiles};
-use crate::store::tail;
 
 /// What an object keeps of one step and month.
 #[derive(Clone, Debug)]
@@ -37,11 +35,9 @@ impl PieceFiles {
         let range = |shelf: &&Shelf| shelf.start..shelf.start.saturating_add(u64::from(shelf.bytes));
         let ranges: Vec<_> = shelves.iter().map(range).collect();
         let blobs = self.read(&file, &ranges).await?;
-        let decoded = blobs.iter().zip(&shelves).map(|(blob, shelf)| {
-            let rollups = tail::decode(blob, shelf.checksum)?;
-            with_columns(&rollups, &schema())
-        });
-        let parts = decoded.collect::<Result<Vec<_>, _>>()?;
+        let taken = blobs.iter().zip(&shelves);
+        let taken = taken.map(|(blob, shelf)| taken_up(blob, shelf.checksum));
+        let parts = taken.collect::<Result<Vec<_>, _>>()?;
         let rollups = match parts.as_slice() {
             [one] => one.clone(),
             several => concat_batches(&schema(), several)?,

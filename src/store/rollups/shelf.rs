@@ -1,11 +1,18 @@
 //! Where an object keeps its rollups: behind its rows, in the part that the checksums of blocks cover. The
 //! footer has the list.
 
+use std::sync::Arc;
+
+use arrow::array::{AsArray as _, RecordBatch, TimestampMicrosecondArray};
+use arrow::datatypes::TimestampMicrosecondType;
+use bytes::Bytes;
 use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use serde::{Deserialize, Serialize};
 
-use super::Step;
+use super::{Step, schema};
+use crate::store::arrange::{START, with_columns};
 use crate::store::errors::StoreError;
+use crate::store::tail;
 
 /// What the footer calls the list.
 const ROLLUPS_KEY: &str = "almanac.rollups";
@@ -20,6 +27,40 @@ pub(in crate::store) struct Shelf {
     pub(super) checksum: u32,
     /// Whether every row lies in its rollup from start to end, and none from before lasts into the month.
     pub(super) points: bool,
+}
+
+/// Rollups as they lie on a shelf, and the checksum of that. Each start is told by how long it comes after the
+/// one before: these are nearly all alike, where starts themselves are more than half of what is written.
+pub(super) fn laid(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
+    let mut before = 0;
+    let after = restarted(rollups, |start| {
+        start.wrapping_sub(std::mem::replace(&mut before, start))
+    })?;
+    tail::encode(&after)
+}
+
+/// The rollups that `laid` laid there.
+pub(super) fn taken_up(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
+    let after = with_columns(&tail::decode(blob, checksum)?, &schema())?;
+    let mut start: i64 = 0;
+    restarted(&after, |after| {
+        start = start.wrapping_add(after);
+        start
+    })
+}
+
+/// The same rollups with other starts.
+fn restarted(rollups: &RecordBatch, start: impl FnMut(i64) -> i64) -> Result<RecordBatch, StoreError> {
+    let mut columns = rollups.columns().to_vec();
+    let starts = rollups
+        .column_by_name(START)
+        .and_then(|starts| starts.as_primitive_opt::<TimestampMicrosecondType>());
+    let (Some(starts), Some(column)) = (starts, columns.first_mut()) else {
+        return Err(StoreError::rows("rollups without their starts"));
+    };
+    let starts = TimestampMicrosecondArray::from_iter_values(starts.values().iter().copied().map(start));
+    *column = Arc::new(starts.with_timezone("UTC"));
+    Ok(RecordBatch::try_new(schema(), columns)?)
 }
 
 /// What a footer is to say of them.
