@@ -51,14 +51,14 @@ impl HashedId {
 
 /// The ids of a row group, for those which its bloom filter takes for ids of its own and are not: so that it
 /// is read once for them, and not again and again. Made of the ids as they were read; lets one other id in
-/// seventy pass.
+/// forty pass.
 pub(super) struct SecondLook {
     bits: Vec<u64>,
 }
 
 impl SecondLook {
     /// Bits for each id, rounded up to a power of two.
-    const BITS_PER_ID: usize = 16;
+    const BITS_PER_ID: usize = 8;
 
     pub(super) fn of(ids: &[RecordId]) -> Self {
         let words = (ids.len() * Self::BITS_PER_ID).next_power_of_two().max(64) / 64;
@@ -79,11 +79,12 @@ impl SecondLook {
             .all(|(word, bit)| self.bits.get(word).is_none_or(|word| (word >> bit) & 1 == 1))
     }
 
-    /// Two bits of an id, by its hash mixed once more: what the filter looks at has agreed already.
-    fn places(&self, id: RecordId) -> [(usize, u32); 2] {
+    /// Four bits of an id, by its hash mixed once more: what the filter looks at has agreed already.
+    fn places(&self, id: RecordId) -> [(usize, u32); 4] {
         let mixed = xxh64(*id.as_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        [mixed >> 32, mixed.rotate_left(17) >> 32].map(|half| {
-            let place = half as usize & (self.bits.len() * 64 - 1);
+        [0, 16, 32, 48].map(|turn| {
+            let part = mixed.rotate_left(turn).wrapping_mul(0xc2b2_ae3d_27d4_eb4f) >> 32;
+            let place = part as usize & (self.bits.len() * 64 - 1);
             (place / 64, (place % 64) as u32)
         })
     }

@@ -29,8 +29,8 @@ pub(in crate::store) struct Shelf {
     pub(super) points: bool,
 }
 
-/// Rollups as they lie on a shelf, and the checksum of that. Each start is told by how long it comes after the
-/// one before: these are nearly all alike, where starts themselves are more than half of what is written.
+/// Rollups as they lie on a shelf, and the checksum of that. Each start is told by how long it comes after
+/// the one before: these are nearly all alike, where starts themselves are more than half of what is written.
 pub(super) fn laid(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     let mut before = 0;
     let after = restarted(rollups, |start| {
