@@ -202,11 +202,14 @@ mod tests {
     fn a_decoded_blob_is_what_was_encoded_and_no_column_holds_the_memory_of_another() {
         let rows = 10_000;
         let words = StringArray::from(vec!["watch", "phone"]);
-        let keys = Int32Array::from_iter((0..rows).map(|row| (row % 7 > 0).then_some(row % 2)));
+        let keys: Int32Array = (0..rows).map(|row| (row % 7 > 0).then_some(row % 2)).collect();
         let made_by: DictionaryArray<Int32Type> = DictionaryArray::try_new(keys, Arc::new(words)).unwrap();
         let member = Field::new("number", DataType::Int64, true);
-        let numbers = Int64Array::from_iter((0..i64::from(rows)).map(|row| (row % 3 > 0).then_some(row)));
+        let numbers: Int64Array = (0..i64::from(rows))
+            .map(|row| (row % 3 > 0).then_some(row))
+            .collect();
         let members: ArrayRef = Arc::new(numbers);
+        let is_odd: BooleanArray = (0..rows).map(|row| Some(row % 2 == 1)).collect();
         let lists = (0..rows).map(|row| (row % 5 > 0).then(|| vec![Some(i64::from(row)); row as usize % 3]));
         let texts = (0..rows).map(|row| format!("text {row}"));
         let columns: Vec<(&str, ArrayRef)> = vec![
@@ -214,10 +217,7 @@ mod tests {
                 "value",
                 Arc::new(Float64Array::from_iter_values((0..rows).map(f64::from))),
             ),
-            (
-                "is_odd",
-                Arc::new(BooleanArray::from_iter((0..rows).map(|row| Some(row % 2 == 1)))),
-            ),
+            ("is_odd", Arc::new(is_odd)),
             ("source", Arc::new(made_by)),
             (
                 "device",
