@@ -262,7 +262,9 @@ mod tests {
     proptest! {
         /// Rows are alike where their comparable forms are equal, whether few or all of their columns differ.
         #[test]
-        fn it_agrees_with_whole_rows(rows in prop::collection::vec((some_row(), some_row(), 0_usize..12), 1..20)) {
+        fn it_agrees_with_whole_rows(
+            rows in prop::collection::vec((some_row(), some_row(), 0_usize..12), 1..20),
+        ) {
             let schema = schema();
             let one: Vec<Row> = rows.iter().map(|(one, ..)| *one).collect();
             let other: Vec<Row> = rows.iter().map(|(one, other, differ)| {
@@ -275,7 +277,8 @@ mod tests {
             let (one, other) = (batch(&schema, &one), batch(&schema, &other));
             let content = Content::new(&schema).unwrap();
             let (left, right) = (content.rows(&one).unwrap(), content.rows(&other).unwrap());
-            let expected: Vec<bool> = left.iter().zip(right.iter()).map(|(left, right)| left == right).collect();
+            let pairs = left.iter().zip(right.iter());
+            let expected: Vec<bool> = pairs.map(|(left, right)| left == right).collect();
             prop_assert_eq!(alike(&schema, &one, &other).unwrap(), expected);
         }
 

@@ -108,7 +108,12 @@ mod tests {
     proptest! {
         /// It holds what a map would hold, and tells what a map would tell.
         #[test]
-        fn it_agrees_with_a_map(steps in prop::collection::vec((prop::collection::hash_set(0_u8..60, 1..30), any::<bool>()), 1..12)) {
+        fn it_agrees_with_a_map(
+            steps in prop::collection::vec(
+                (prop::collection::hash_set(0_u8..60, 1..30), any::<bool>()),
+                1..12,
+            ),
+        ) {
             let mut placed = Placed::default();
             let mut map: HashMap<RecordId, PieceId> = HashMap::new();
             for (step, (numbers, is_put)) in steps.into_iter().enumerate() {
@@ -116,7 +121,8 @@ mod tests {
                 if is_put {
                     let piece = PieceId(Uuid::from_u128(step as u128));
                     let mut before = placed.put(ids.iter().map(|id| (*id, piece)).collect());
-                    let mut expected: Vec<_> = ids.iter().filter_map(|id| Some((map.insert(*id, piece)?, *id))).collect();
+                    let known = ids.iter().filter_map(|id| Some((map.insert(*id, piece)?, *id)));
+                    let mut expected: Vec<_> = known.collect();
                     before.sort_unstable();
                     expected.sort_unstable();
                     prop_assert_eq!(before, expected);

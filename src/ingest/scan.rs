@@ -218,7 +218,15 @@ mod tests {
 
         /// Eight bytes at a time find what one at a time does.
         #[test]
-        fn the_end_of_a_string_is_found(text in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(vec![0x1f, 0x20, 0x21, 0x22, 0x23, 0x5b, 0x5c, 0x5d, 0x7f, 0x80, 0xa2, 0xdc, 0xff])], 0..40)) {
+        fn the_end_of_a_string_is_found(text in prop::collection::vec(
+            prop_oneof![
+                any::<u8>(),
+                prop::sample::select(vec![
+                    0x1f, 0x20, 0x21, 0x22, 0x23, 0x5b, 0x5c, 0x5d, 0x7f, 0x80, 0xa2, 0xdc, 0xff,
+                ])
+            ],
+            0..40
+        )) {
             let expected = text.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..=0x1f));
             prop_assert_eq!(plain_bytes(&text), expected);
         }

@@ -110,7 +110,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_place_is_where_the_grid_says_however_it_came_there(
-            grid in grids(), steps in prop::collection::vec(prop_oneof![8 => Just(1_u64), 1 => 2_u64..20], 0..60)
+            grid in grids(),
+            steps in prop::collection::vec(prop_oneof![8 => Just(1_u64), 1 => 2_u64..20], 0..60)
         ) {
             let mut place = Place::first(grid.clone());
             for step in steps {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Float64Array, Int8Array, Int64Array, RecordBatch,
+    Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, Float64Array, Int8Array, Int64Array, RecordBatch,
     StringDictionaryBuilder, TimestampMicrosecondArray,
 };
 use arrow::compute::cast;
@@ -243,25 +243,13 @@ impl Columns {
 /// Rollups of sources side by side as those of all sources together, of whom the columns of sources tell
 /// nothing any more.
 pub fn together(rollups: &RecordBatch) -> Result<RecordBatch, StoreError> {
-    let missing = |name: &str| StoreError::rows(format!("rollups without column {name}"));
-    let starts = rollups.column_by_name(START);
-    let starts = starts.and_then(|starts| starts.as_primitive_opt::<TimestampMicrosecondType>());
-    let starts = starts.ok_or_else(|| missing(START))?.values();
+    let starts = numbers::<TimestampMicrosecondType>(rollups, START)?;
     if starts.windows(2).all(|pair| pair.first() != pair.last()) {
         return Ok(rollups.clone());
     }
-    let numbers = |name: &str| {
-        let numbers = rollups.column_by_name(name);
-        let numbers = numbers.and_then(|numbers| numbers.as_primitive_opt::<Float64Type>());
-        numbers
-            .map(|numbers| numbers.values().as_ref())
-            .ok_or_else(|| missing(name))
-    };
-    let counts = rollups
-        .column_by_name(COUNT)
-        .and_then(|counts| counts.as_primitive_opt::<Int64Type>());
-    let counts = counts.ok_or_else(|| missing(COUNT))?.values().iter();
-    let (sums, least, greatest) = (numbers(SUM)?, numbers(LEAST)?, numbers(GREATEST)?);
+    let counts = numbers::<Int64Type>(rollups, COUNT)?.iter();
+    let values = |name: &str| numbers::<Float64Type>(rollups, name);
+    let (sums, least, greatest) = (values(SUM)?, values(LEAST)?, values(GREATEST)?);
     let values = sums.iter().zip(least.iter().zip(greatest));
     let mut columns = Columns::default();
     let mut whole = Summary::default();
@@ -275,6 +263,22 @@ pub fn together(rollups: &RecordBatch) -> Result<RecordBatch, StoreError> {
     columns.rollups()
 }
 
+/// The values of a column that has one in each row.
+pub(super) fn numbers<'r, T: ArrowPrimitiveType>(
+    rows: &'r RecordBatch,
+    name: &str,
+) -> Result<&'r [T::Native], StoreError> {
+    let column = rows.column_by_name(name);
+    let column = column.and_then(|column| column.as_primitive_opt::<T>());
+    column
+        .map(|column| column.values().as_ref())
+        .ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> StoreError {
+    StoreError::rows(format!("no rollups without column {name}"))
+}
+
 /// What is looked at of some rows.
 struct Taken<'r> {
     starts: &'r [i64],
@@ -284,20 +288,12 @@ struct Taken<'r> {
 
 impl<'r> Taken<'r> {
     fn of(rows: &'r RecordBatch) -> Result<Self, StoreError> {
-        let missing = |name: &str| StoreError::rows(format!("no rollups without column {name}"));
-        let times = |name: &str| {
-            let column = rows.column_by_name(name);
-            let times = column.and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-            times
-                .map(|times| times.values().as_ref())
-                .ok_or_else(|| missing(name))
-        };
         let values = rows.column_by_name(VALUE).ok_or_else(|| missing(VALUE))?;
         let values = cast(values, &DataType::Float64)?;
         let values = values.as_primitive_opt::<Float64Type>();
         Ok(Self {
-            starts: times(START)?,
-            ends: times(END)?,
+            starts: numbers::<TimestampMicrosecondType>(rows, START)?,
+            ends: numbers::<TimestampMicrosecondType>(rows, END)?,
             values: values.cloned().ok_or_else(|| missing(VALUE))?,
         })
     }

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{AsArray as _, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::TimestampMicrosecondType;
 use bytes::Bytes;
 use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use serde::{Deserialize, Serialize};
 
+use super::gather::numbers;
 use super::{Step, schema};
 use crate::store::arrange::{START, with_columns};
 use crate::store::errors::StoreError;
@@ -51,15 +52,11 @@ pub(super) fn taken_up(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreE
 
 /// The same rollups with other starts.
 fn restarted(rollups: &RecordBatch, start: impl FnMut(i64) -> i64) -> Result<RecordBatch, StoreError> {
+    let starts = numbers::<TimestampMicrosecondType>(rollups, START)?.iter();
+    let starts = TimestampMicrosecondArray::from_iter_values(starts.copied().map(start));
     let mut columns = rollups.columns().to_vec();
-    let starts = rollups
-        .column_by_name(START)
-        .and_then(|starts| starts.as_primitive_opt::<TimestampMicrosecondType>());
-    let (Some(starts), Some(column)) = (starts, columns.first_mut()) else {
-        return Err(StoreError::rows("rollups without their starts"));
-    };
-    let starts = TimestampMicrosecondArray::from_iter_values(starts.values().iter().copied().map(start));
-    *column = Arc::new(starts.with_timezone("UTC"));
+    let place = rollups.schema_ref().index_of(START)?;
+    columns[place] = Arc::new(starts.with_timezone("UTC"));
     Ok(RecordBatch::try_new(schema(), columns)?)
 }
 
