@@ -26,6 +26,7 @@ pub mod problem;
 pub mod query_params;
 pub mod readiness;
 pub mod recent_answers;
+pub mod repeats;
 pub mod routes;
 pub mod row_count;
 pub mod serve;

@@ -51,6 +51,7 @@ pub use deletions::NoticedDeletion;
 use disturbance::Disturbance;
 pub use errors::CatalogError;
 pub use jobs::{ObjectCursor, Sifted};
+pub use ledgers::PersonState;
 pub use strays::StrayTotals;
 use witness::Witnesses;
 

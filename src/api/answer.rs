@@ -26,6 +26,7 @@ use crate::api::failures::{Broken, corrupt_part, failed, misasked};
 use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::{Question, RecentAnswer, RecentAnswers};
+use crate::api::repeats::Followed;
 use crate::api::row_count::RowCount;
 use crate::auth::tickets::Tickets;
 use crate::model::meters::Meters;
@@ -38,7 +39,7 @@ use crate::query::{Prepared, ReadState, Scope};
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Whether and how a question is answered anew.
 pub struct Request<'a> {
@@ -48,6 +49,8 @@ pub struct Request<'a> {
     pub question: &'a str,
     pub begun: Moment,
     pub ticket: Ticket,
+    /// Whether nothing else than what was asked and what is read shapes the answer.
+    pub follows: bool,
 }
 
 /// The answer to a prepared question, or 304 when the caller has it already.
@@ -78,18 +81,22 @@ pub async fn answer(
         return Ok((StatusCode::NOT_MODIFIED, tag_header).into_response());
     }
     let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
-    let question = prepared.scope.is_own().then(|| Question {
-        words: request.question.to_owned(),
-        states: prepared.states.clone(),
-        packing,
+    let question = prepared.scope.is_own().then(|| {
+        Arc::new(Question {
+            words: request.question.to_owned(),
+            states: prepared.states.clone(),
+            packing,
+        })
     });
     let found = question
         .as_ref()
         .and_then(|question| sending.app.recent.find(question));
     let varies = form.varies().then_some([(VARY, HeaderValue::from_name(ACCEPT))]);
-    let head = (head(form)?, tag_header, varies, ());
+    let followed = question.clone().filter(|_| request.follows);
+    let followed = followed.map(|question| Extension(Followed(question)));
+    let head = (followed, head(form)?, tag_header, varies, ());
     if let Some(found) = found {
-        let again = sending.again(found)?;
+        let again = again(found, sending.begun)?;
         return Ok(deferred(head, async { Ok(again) }));
     }
     let run = sending.run(failed, question);
@@ -141,16 +148,8 @@ impl Sending<'_> {
         })
     }
 
-    /// What was answered to the same a moment ago.
-    fn again(self, found: RecentAnswer) -> Result<Response, ApiError> {
-        let timing = format!("plan;dur={:.3}, again", self.begun.elapsed().as_secs_f64() * 1e3);
-        let timing = [(SERVER_TIMING, header_value(&timing)?)];
-        let body = Body::from(found.body);
-        Ok((Extension(RowCount::of(found.rows)), timing, body).into_response())
-    }
-
     /// `question`: what to keep the answer for.
-    fn run(self, failed: fn(&Meters, Broken) -> ApiError, question: Option<Question>) -> Run {
+    fn run(self, failed: fn(&Meters, Broken) -> ApiError, question: Option<Arc<Question>>) -> Run {
         Run {
             engine: Arc::clone(&self.app.engine),
             meters: self.app.metrics.meters.clone(),
@@ -174,7 +173,7 @@ struct Run {
     /// What the caller hears when there is no first row.
     failed: fn(&Meters, Broken) -> ApiError,
     /// Where the answer is kept, and for which question.
-    keep: Option<(RecentAnswers, Question)>,
+    keep: Option<(RecentAnswers, Arc<Question>)>,
 }
 
 impl Run {
@@ -225,6 +224,14 @@ impl Run {
         };
         Ok((Extension(count), timing, body).into_response())
     }
+}
+
+/// What was answered to the same a moment ago.
+pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {
+    let timing = format!("plan;dur={:.3}, again", begun.elapsed().as_secs_f64() * 1e3);
+    let timing = [(SERVER_TIMING, header_value(&timing)?)];
+    let body = Body::from(found.body);
+    Ok((Extension(RowCount::of(found.rows)), timing, body).into_response())
 }
 
 /// What has to be computed before any of it can be said: only for who wants more than its head.

@@ -9,6 +9,7 @@ use crate::api::layers::rates::buckets::Rates;
 use crate::api::metrics::Metrics;
 use crate::api::readiness::Readiness;
 use crate::api::recent_answers::RecentAnswers;
+use crate::api::repeats::Repeats;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::{GrantAuthority, Grants};
 use crate::auth::mint::Minter;
@@ -82,6 +83,8 @@ pub struct App {
     pub archive: Archive<GrantAuthority>,
     /// Answers that were given a moment ago.
     pub recent: RecentAnswers,
+    /// What was sent lately word for word, and how it was answered.
+    pub repeats: Repeats,
     /// Names for positions.
     pub geocoder: Arc<dyn Geocoder>,
     /// How much may be asked for.

@@ -165,7 +165,8 @@ struct Noted {
 }
 
 impl Notes {
-    fn ignored_parameters(&self, names: String) {
+    /// Notes the parameters that the route does not know.
+    pub fn ignored_parameters(&self, names: String) {
         let _already_noted = self.0.ignored.set(names);
     }
 

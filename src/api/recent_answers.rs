@@ -76,7 +76,7 @@ impl RecentAnswers {
 
     /// `chunks` as they are; when all have come and they are few, they are kept as the answer to the
     /// question.
-    pub fn keeping<S>(&self, question: Question, count: RowCount, chunks: S) -> Keeping<S> {
+    pub fn keeping<S>(&self, question: Arc<Question>, count: RowCount, chunks: S) -> Keeping<S> {
         Keeping {
             chunks,
             copy: Some(Copy {
@@ -93,7 +93,7 @@ impl RecentAnswers {
 #[derive(Debug)]
 struct Copy {
     answers: RecentAnswers,
-    question: Question,
+    question: Arc<Question>,
     count: RowCount,
     bytes: Vec<u8>,
 }
@@ -127,7 +127,7 @@ where
                         body: copy.bytes.into(),
                         rows: copy.count.get(),
                     };
-                    copy.answers.given.insert(Arc::new(copy.question), answer);
+                    copy.answers.given.insert(copy.question, answer);
                 }
             }
         }
@@ -156,7 +156,7 @@ mod tests {
         let count = RowCount::default();
         count.add(chunks.len());
         let sent: Vec<_> = answers
-            .keeping(question(words), count, iter(chunks.clone()))
+            .keeping(Arc::new(question(words)), count, iter(chunks.clone()))
             .collect()
             .await;
         assert_eq!(sent, chunks);
@@ -179,7 +179,7 @@ mod tests {
         send(&answers, "steps", vec![Ok("[1,".into()), Err(())]).await;
         assert!(answers.find(&question("steps")).is_none());
         let unread = answers.keeping(
-            question("floors"),
+            Arc::new(question("floors")),
             RowCount::default(),
             iter([Ok::<_, ()>(Bytes::from("[1,")), Ok("2]".into())]),
         );

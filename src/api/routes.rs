@@ -11,7 +11,9 @@ use utoipa_axum::routes;
 
 use crate::api::app::Shared;
 use crate::api::data::frames::Reads;
-use crate::api::layers::{arrival, compression, cors, disclosure, frame, heads, participants, rates, wall};
+use crate::api::layers::{
+    arrival, compression, cors, disclosure, frame, heads, participants, rates, repeats, wall,
+};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
 use crate::api::{data, docs, ingest, input, operation, user};
@@ -91,6 +93,7 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> OpenApiRouter<Shared>) -
         .layer(Extension(reads(app.clone())))
         .layer(from_fn_with_state(app.clone(), participants::participants))
         .layer(from_fn_with_state(app.clone(), disclosure::disclosure))
+        .layer(from_fn_with_state(app.clone(), repeats::repeats))
         .layer(from_fn_with_state(app.clone(), rates::of_people))
         .layer(from_fn_with_state(app.clone(), wall::wall))
         .layer(from_fn_with_state(app.clone(), rates::of_addresses));

@@ -27,7 +27,7 @@ const SENDING: [&str; 2] = ["/ingest/", "/input/"];
 const OF_NO_TYPE: &str = "/data/v1alpha1/data_sources";
 
 /// What a token is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     Read,
     Write,
@@ -60,7 +60,7 @@ impl FromStr for Scope {
 }
 
 /// How far a token reaches. Nothing said: as far as its person.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reach {
     pub scope: Option<Scope>,
     /// A base covers the types that people define on it.

@@ -8,7 +8,7 @@ use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::folders::{Folder, read_folder};
-use super::ledgers::{Patience, lock_people};
+use super::ledgers::lock_for_change;
 use super::records::StoredDefinition;
 use super::registers::{DEFINITIONS_KIND, change_register};
 use super::rows::{id, text};
@@ -34,7 +34,7 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let owner = definition.person;
         let people = BTreeSet::from([owner]);
-        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
+        lock_for_change(&mut session, &people, self.clock.now()).await?;
         let has = read_folder(&mut session, owner, DEFINITIONS_KIND).await?;
         if has.documents.unsigned_abs() >= limit {
             session.rollback().await?;
@@ -59,7 +59,7 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let owner = definition.person;
         let people = BTreeSet::from([owner]);
-        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
+        lock_for_change(&mut session, &people, self.clock.now()).await?;
         let rest = format!("WHERE definition = $1{}", session.locking());
         let found = session
             .select(&DEFINITIONS, &rest, vec![id(definition.id)])

@@ -129,7 +129,7 @@ impl Catalog {
                 .is_ok_and(|kind| kind == DocumentKind::Session.as_str())
         });
         let is_blank = match ledger.first() {
-            Some(ledger) => Ledger::of(ledger)? == Ledger::empty(person) && only_sessions,
+            Some(ledger) => Ledger::of(ledger)?.holds_nothing() && only_sessions,
             None => known.is_empty(),
         };
         if !is_blank {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Catalog;
 use super::database::{Session, Value};
 use super::erasures::refuse_erased;
 use super::errors::CatalogError;
@@ -17,6 +18,30 @@ use crate::model::time::Instant;
 
 /// People whose ledgers or partitions one statement looks at.
 pub(super) const PEOPLE_AT_ONCE: usize = 64;
+
+/// A state of all that is somebody's own: what they stored, defined, wrote and prefer. While it stays the same,
+/// nothing of it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PersonState {
+    sequence: i64,
+    partitions: i64,
+    /// It alone changes when pieces are put together anew, which changes no record.
+    digest: u32,
+}
+
+impl Catalog {
+    /// The state of what is a person's now; none of somebody who never had anything. One row by its key.
+    pub async fn person_state(&self, person: PersonId) -> Result<Option<PersonState>, CatalogError> {
+        let values = vec![id(person.0)];
+        let found = self.database.find(&LEDGERS, "WHERE person = $1", values).await?;
+        let state = |ledger: Ledger| PersonState {
+            sequence: ledger.sequence,
+            partitions: ledger.partitions,
+            digest: ledger.digest,
+        };
+        found.first().map(|row| Ledger::of(row).map(state)).transpose()
+    }
+}
 
 /// What to do when somebody else has a person locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +68,22 @@ pub(super) async fn lock_people(
         ledgers = read_ledgers(session, people, patience).await?;
     }
     Ok(ledgers)
+}
+
+/// The same for changes that write no ledger of their own: each is written down here, so that whoever looks
+/// at the ledger alone sees that something changed.
+pub(super) async fn lock_for_change(
+    session: &mut Session,
+    people: &BTreeSet<PersonId>,
+    now: Instant,
+) -> Result<(), CatalogError> {
+    let mut ledgers = lock_people(session, people, now, Patience::Waits).await?;
+    for ledger in ledgers.values_mut() {
+        ledger.sequence += 1;
+    }
+    let rows = ledgers.values().map(Ledger::values).collect();
+    session.insert(&LEDGERS, rows, Existing::Replace).await?;
+    Ok(())
 }
 
 /// Creates those people who are not there already; returns how many were new.

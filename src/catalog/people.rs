@@ -1,13 +1,13 @@
 //! People, what they prefer, where their records came from, and what they were told about accepted requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
 use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
-use super::ledgers::create_people;
+use super::ledgers::{create_people, lock_for_change};
 use super::reading::verify_partitions;
 use super::records::{Effect, KeptUpload, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;
@@ -71,12 +71,18 @@ impl Catalog {
         before: Option<&str>,
         preferences: &str,
     ) -> Result<bool, CatalogError> {
+        let missing = || CatalogError::Missing {
+            what: format!("person {person}"),
+        };
+        // Locking somebody makes them.
+        if !self.person_exists(person).await? {
+            return Err(missing());
+        }
         let mut session = self.database.write().await?;
+        lock_for_change(&mut session, &BTreeSet::from([person]), self.clock.now()).await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(person.0)]).await?.pop() else {
-            return Err(CatalogError::Missing {
-                what: format!("person {person}"),
-            });
+            return Err(missing());
         };
         if found.optional_text(2) != before {
             session.rollback().await?;

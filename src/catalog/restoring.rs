@@ -9,7 +9,7 @@ use super::Catalog;
 use super::committing::source_id;
 use super::database::Value;
 use super::errors::CatalogError;
-use super::ledgers::{Patience, create_people, lock_people};
+use super::ledgers::{create_people, lock_for_change};
 use super::records::{KnownPerson, KnownSource};
 use super::registers::{SOURCES_KIND, change_register};
 use super::rows::{id, optional_text, text};
@@ -25,6 +25,7 @@ impl Catalog {
         let person = [known.id];
         let created =
             create_people(&mut session, &person, known.name.as_deref(), known.created_at).await? == 1;
+        lock_for_change(&mut session, &BTreeSet::from(person), self.clock.now()).await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(known.id.0)]).await?.pop() else {
             return Err(CatalogError::corrupt("a person who was just made is not there"));
@@ -61,7 +62,7 @@ impl Catalog {
     ) -> Result<usize, CatalogError> {
         let mut session = self.database.write().await?;
         let people = BTreeSet::from([person]);
-        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
+        lock_for_change(&mut session, &people, self.clock.now()).await?;
         let rows = sources.iter().map(|source| {
             vec![
                 id(person.0),

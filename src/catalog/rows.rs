@@ -57,6 +57,11 @@ impl Ledger {
         })
     }
 
+    /// Whether nothing was ever stored.
+    pub(super) const fn holds_nothing(&self) -> bool {
+        self.partitions == 0 && self.digest == 0
+    }
+
     pub(super) fn values(&self) -> Vec<Value> {
         vec![
             id(self.person.0),

@@ -13,6 +13,7 @@ use crate::api::layers::rates::buckets::Rates;
 use crate::api::metrics::Metrics;
 use crate::api::readiness::Readiness;
 use crate::api::recent_answers::RecentAnswers;
+use crate::api::repeats::Repeats;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::Grants;
 use crate::auth::mint::Minter;
@@ -213,6 +214,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         metrics,
         readiness,
         recent: RecentAnswers::default(),
+        repeats: Repeats::default(),
         geocoder,
         queries,
     });

@@ -223,6 +223,8 @@ async fn aggregate(
     let all_of = query.selection.which.group;
     let mut data_type = TypeId::new(asked.data_type);
     let permits = if let Some(group) = all_of {
+        // Whoever joins or leaves changes the answer, also that of a group in which nobody is.
+        asked.request.depends_on_more();
         app.grants.members(reader, group, &data_type, query.range).await?
     } else {
         let owner = query.selection.which.person(reader)?;

@@ -1,5 +1,6 @@
 //! A read on its way: who asks, in which words, and since when they wait; and how the answer goes out.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as Moment;
 
 use axum::extract::FromRequestParts;
@@ -13,6 +14,7 @@ use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
+use crate::model::time::Instant;
 use crate::query::Prepared;
 
 /// What every read brings along.
@@ -23,6 +25,8 @@ pub struct ReadRequest {
     path: String,
     words: String,
     begun: Moment,
+    /// Whether the answer depends on more than what was asked and what is the reader's own.
+    depends_on_more: AtomicBool,
 }
 
 impl FromRequestParts<Shared> for ReadRequest {
@@ -36,6 +40,7 @@ impl FromRequestParts<Shared> for ReadRequest {
             path: parts.uri.path().to_owned(),
             words: parts.uri.query().unwrap_or_default().to_owned(),
             begun,
+            depends_on_more: AtomicBool::new(false),
         })
     }
 }
@@ -49,6 +54,19 @@ impl ReadRequest {
     /// The query of the address, as it was written.
     pub fn words(&self) -> &str {
         &self.words
+    }
+
+    /// The moment, for an answer that depends on it.
+    pub fn now(&self, app: &App) -> Instant {
+        self.depends_on_more();
+        app.clock.now()
+    }
+
+    /// The answer depends on more than what was asked and what is the reader's own: on the moment, on what
+    /// others do, on a service elsewhere. The same request again may have another answer though nothing of
+    /// the reader's changed.
+    pub fn depends_on_more(&self) {
+        self.depends_on_more.store(true, Ordering::Relaxed);
     }
 
     /// A place among those whose questions are computed.
@@ -72,6 +90,7 @@ impl ReadRequest {
             question: &format!("{} {} {besides}", self.path, self.words),
             begun: self.begun,
             ticket,
+            follows: !self.depends_on_more.load(Ordering::Relaxed),
         };
         answer(request, prepared, form).await
     }

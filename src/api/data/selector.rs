@@ -118,7 +118,7 @@ pub async fn selected_records(
     let pages = Pages::of_address(&app.tickets, owner, "selected", request.words());
     let after = pages.place(query.form.cursor.as_deref())?;
     let name = meant(&app, reader, owner, name).await?;
-    let range = query.selector.range(app.clock.now());
+    let range = query.selector.range(request.now(&app));
     if matches!(extent, Extent::Back(_)) {
         notes.understood_range(range);
     }

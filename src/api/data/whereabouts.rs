@@ -182,6 +182,7 @@ fn named(
     if !wanted {
         return (prepared, String::new());
     }
+    asking.request.depends_on_more();
     let edition = app.geocoder.edition().to_string();
     let reader = asking.request.reader.person();
     let named = with_names(prepared, Arc::clone(&app.geocoder), reader, columns);

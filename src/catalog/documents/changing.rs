@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{Folder, read_folder};
-use crate::catalog::ledgers::{Patience, lock_people};
+use crate::catalog::ledgers::lock_for_change;
 use crate::catalog::rows::{id, text};
 use crate::catalog::strays::refuse_condemned;
 use crate::catalog::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, Record};
@@ -50,7 +50,7 @@ impl Catalog {
     ) -> Result<Changed, CatalogError> {
         let mut session = self.database.write().await?;
         let people: BTreeSet<PersonId> = changes.iter().map(Change::owner).collect();
-        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
+        lock_for_change(&mut session, &people, self.clock.now()).await?;
         let mut folders = Folders::new();
         for change in changes {
             let outcome = apply(&mut session, &mut folders, change).await?;

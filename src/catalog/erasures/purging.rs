@@ -15,7 +15,7 @@ use crate::catalog::documents::DocumentKind;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{read_folder, write_folder};
 use crate::catalog::granting::MEMBER_OF;
-use crate::catalog::ledgers::{Patience, lock_people};
+use crate::catalog::ledgers::lock_for_change;
 use crate::catalog::registers::strike;
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{
@@ -250,7 +250,7 @@ impl Catalog {
     async fn locked(&self, owner: PersonId) -> Result<Session, CatalogError> {
         let mut session = self.database.write().await?;
         let people = BTreeSet::from([owner]);
-        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
+        lock_for_change(&mut session, &people, self.clock.now()).await?;
         Ok(session)
     }
 }
