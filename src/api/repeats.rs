@@ -53,7 +53,7 @@ impl Wording {
         }
         let reader = request.extensions().get::<Reader>()?;
         let headers = request.headers();
-        let shaping = SHAPING.iter().flat_map(|name| headers.get_all(name));
+        let shaping = SHAPING.into_iter().flat_map(|name| headers.get_all(name));
         Some(Self {
             person: reader.person(),
             reach: reader.reach().clone(),

@@ -50,6 +50,26 @@ impl Place {
         self.end = self.edge(index.saturating_add(1));
     }
 
+    /// How many bins of one width there are from this one on, as far as is known without a look at the grid;
+    /// the one behind them is as wide.
+    pub(super) fn even_bins(&self) -> usize {
+        usize::try_from(self.alike).unwrap_or(usize::MAX)
+    }
+
+    /// How wide these are.
+    pub(super) const fn width(&self) -> i64 {
+        self.width
+    }
+
+    /// Goes on by so many of the bins that are as wide as this one.
+    pub(super) fn skip_even(&mut self, bins: usize) {
+        let bins = (bins as u64).min(self.alike);
+        self.alike -= bins;
+        self.index += bins;
+        self.start += bins as i64 * self.width;
+        self.end += bins as i64 * self.width;
+    }
+
     /// Where bin `index` begins.
     pub(super) fn edge(&self, index: u64) -> i64 {
         self.grid.edge(index).micros()

@@ -23,6 +23,8 @@ pub(super) struct Independent {
     reading: Reading,
     needs: Needs,
     rolls: bool,
+    /// Whether nothing but the mean of levels is asked for.
+    means_alone: bool,
     place: Place,
     clip: Clip,
     rows: Option<Rows>,
@@ -63,13 +65,16 @@ struct Seat {
 
 impl Independent {
     pub(super) fn new(spec: &SeriesSpec, reading: Reading, place: Place, clip: Clip) -> Self {
+        let needs = Needs {
+            values: spec.needs_values(),
+            places: spec.needs_places(),
+            energy: reading == Reading::Level(Base::EquivalentLevel),
+        };
+        let is_mean = reading == Reading::Level(Base::Mean) && needs.only_summary();
         Self {
             reading,
-            needs: Needs {
-                values: spec.needs_values(),
-                places: spec.needs_places(),
-                energy: reading == Reading::Level(Base::EquivalentLevel),
-            },
+            needs,
+            means_alone: is_mean && spec.calculations.is_empty(),
             rolls: spec.calculations.contains(&Calculation::RollingMean),
             place,
             clip,
@@ -97,6 +102,9 @@ impl Independent {
     pub(super) fn drain(&mut self, out: &mut Output) -> bool {
         if let Some(rows) = self.rows.take() {
             while let Some(start) = rows.starts.get(self.row).copied() {
+                if self.means_alone && self.take_means(&rows, out) {
+                    continue;
+                }
                 if start >= self.place.end {
                     let target = self.place.bin_of(start);
                     if !self.move_to(target, out) {
@@ -111,6 +119,27 @@ impl Independent {
             }
         }
         !self.ended || self.move_to(self.place.last(), out)
+    }
+
+    /// Takes rollups that follow each other from bin to bin, one in each, without keeping a state for any of
+    /// these: years of minutes are mostly that. Whether there were any.
+    fn take_means(&mut self, rows: &Rows, out: &mut Output) -> bool {
+        if self.taken > 0 || !self.spans.is_empty() || out.is_full() {
+            return false;
+        }
+        let first = rows.starts.get(self.row).copied().unwrap_or(i64::MAX);
+        if first < self.place.start || first >= self.place.end {
+            return false;
+        }
+        let most = self.place.even_bins().min(out.room());
+        let Some(means) = rows.means_in_turn(self.row, self.place.start, self.place.width(), most) else {
+            return false;
+        };
+        let taken = means.len();
+        out.push_means(self.place.start, self.place.width(), means);
+        self.row += taken;
+        self.place.skip_even(taken);
+        true
     }
 
     /// Bytes on the heap.

@@ -117,6 +117,19 @@ impl Output {
         }
     }
 
+    /// How many more rows there is room for.
+    pub(super) fn room(&self) -> usize {
+        ROWS.saturating_sub(self.times.len())
+    }
+
+    /// Bins from `start` on, each `width` long, with their means, where nothing else is asked for.
+    pub(super) fn push_means(&mut self, start: i64, width: i64, means: impl ExactSizeIterator<Item = f64>) {
+        let bins = means.len() as i64;
+        self.times.extend((0..bins).map(|bin| start + bin * width));
+        let means: Vec<f64> = means.collect();
+        self.base.append_slice(&means);
+    }
+
     /// The bins from `place` on that have nothing, up to bin `until`, as many as there is room for. `place`
     /// moves behind the last of them.
     pub(super) fn push_empty(&mut self, place: &mut Place, until: u64, rolling: Option<f64>) {
@@ -124,7 +137,7 @@ impl Output {
             place.move_to(until);
             return;
         }
-        let room = ROWS.saturating_sub(self.times.len()) as u64;
+        let room = self.room() as u64;
         let until = until.min(place.index.saturating_add(room));
         if self.columns.is_empty() {
             let bins = until.saturating_sub(place.index) as usize;

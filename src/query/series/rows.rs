@@ -69,6 +69,41 @@ impl Rows {
         ))
     }
 
+    /// The means of the rollups from `row` on, as long as the next begins in the next of the bins that follow
+    /// each other from `start` on, each `width` long; `most` at most. `None` where there is none, or where
+    /// rows stand differently.
+    pub(super) fn means_in_turn(
+        &self,
+        row: usize,
+        start: i64,
+        width: i64,
+        most: usize,
+    ) -> Option<impl ExactSizeIterator<Item = f64>> {
+        let (Some(rollups), Standings::Same(_)) = (&self.rollups, &self.standings) else {
+            return None;
+        };
+        let starts = self.starts.get(row..)?;
+        let is_in_turn = |(bin, begins): (usize, &i64)| {
+            let into = begins - (start + bin as i64 * width);
+            (0..width).contains(&into)
+        };
+        let in_turn = starts.iter().take(most).enumerate();
+        let mut count = in_turn.take_while(|one| is_in_turn(*one)).count();
+        // Another one may begin in the bin of the last.
+        let last_end = start + count as i64 * width;
+        if starts.get(count).is_none_or(|next| *next < last_end) {
+            count = count.saturating_sub(1);
+        }
+        let range = row..row + count;
+        let (sums, counts) = (rollups.sums.get(range.clone())?, rollups.counts.get(range)?);
+        // Added to zero, as every sum is: there is no negative zero.
+        let means = sums
+            .iter()
+            .zip(counts)
+            .map(|(sum, count)| (sum + 0.0) / *count as f64);
+        (count > 0).then_some(means)
+    }
+
     pub(super) fn is_part_of_long(&self, row: usize) -> bool {
         self.long
             .as_ref()

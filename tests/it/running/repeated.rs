@@ -5,6 +5,17 @@ use serde_json::json;
 use crate::harness::{ALL_TIME, Call, Person, Reply, Setup, at, heart_rate, id, person, steps};
 use crate::sharing::{share, share_of};
 
+/// What an answer says of itself.
+const TOLD: [&str; 7] = [
+    "content-type",
+    "content-disposition",
+    "etag",
+    "vary",
+    "x-svc-range",
+    "x-ignored-parameters",
+    "x-svc-next-cursor",
+];
+
 const DAY: [(&str, &str); 2] = [("start_time", "2024-05-01"), ("end_time", "2024-05-02")];
 
 async fn with_samples() -> Person {
@@ -39,6 +50,8 @@ fn questions(person: &Person) -> Vec<Call> {
             .with("output", "jscolumns"),
         of_the_day(person.get("/data/v1alpha1/metric/HeartRate/agg/day")).with("function", "max"),
         person.read("metric", "HeartRate"),
+        person.read("metric", "HeartRate").with("colour", "red"),
+        person.read("metric", "HeartRate").with("limit", "1"),
         person.get("/data/v1alpha1/event/HeartRate/latest"),
         person
             .get("/data/v1/records")
@@ -61,7 +74,7 @@ async fn what_is_asked_again_is_answered_as_before_with_its_length() {
         assert!(!is_again(&first), "{first}");
         assert!(is_again(&again), "{again}");
         assert_eq!(again.body, first.body);
-        for name in ["content-type", "content-disposition", "etag", "link"] {
+        for name in TOLD {
             assert_eq!(again.header(name), first.header(name), "{name}");
         }
         let length = again.body.len().to_string();
@@ -138,4 +151,74 @@ async fn an_answer_is_for_whom_it_was_made() {
     for _ in 0..3 {
         assert!(!is_again(&of_one().await.must_be(200)));
     }
+}
+
+#[tokio::test]
+async fn who_has_the_answer_hears_so_until_it_is_another() {
+    let person = with_samples().await;
+    for (first, again) in questions(&person).into_iter().zip(questions(&person)) {
+        let first = first.await.must_be(200);
+        let tag = first.header("etag").unwrap().to_owned();
+        let unchanged = again.header("if-none-match", &tag).await.must_be(304);
+        assert_eq!(unchanged.header("etag"), Some(tag.as_str()));
+        assert!(unchanged.body.is_empty());
+    }
+    let tags = questions(&person).into_iter().map(async |call| {
+        let reply = call.await.must_be(200);
+        reply.header("etag").unwrap().to_owned()
+    });
+    let tags = futures::future::join_all(tags).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 61)])
+        .await;
+    for (call, tag) in questions(&person).into_iter().zip(tags) {
+        let reply = call.header("if-none-match", &tag).await.must_be(200);
+        assert_ne!(reply.header("etag"), Some(tag.as_str()));
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_as_of_now_is_answered_as_of_then() {
+    let person = person();
+    let soon = chrono::Utc::now() - chrono::Duration::seconds(58);
+    let record = heart_rate(id(1), &soon.to_rfc3339(), 60);
+    person.records("HeartRate", &[record]).await;
+    let minute = || person.get("/data/v1/records").with("q", "HeartRate[60s]");
+    assert_eq!(minute().await.must_be(200).rows().len(), 1);
+    assert_eq!(minute().await.must_be(200).rows().len(), 1);
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(minute().await.must_be(200).rows().len(), 0);
+}
+
+#[tokio::test]
+async fn what_a_type_is_belongs_to_the_question() {
+    let person = person();
+    let tea = person.define("Event", &json!({"name": "tea"})).await;
+    let path = |way: &str| format!("/data/v1alpha1/event/{tea}/agg/{way}");
+    let asked = || of_the_day(person.get(&path("day")));
+    asked().await.must_be(200);
+    assert!(is_again(&asked().await.must_be(200)));
+    let route = format!("/input/v1/data_type/{tea}");
+    person
+        .put(&route, &json!({"description": "green"}))
+        .await
+        .must_be(200);
+    assert!(!is_again(&asked().await.must_be(200)));
+}
+
+#[tokio::test]
+async fn a_session_that_ended_hears_nothing_again() {
+    let person = with_samples().await;
+    let made = person
+        .post("/user/v1alpha1/session", &json!({"name": "short"}))
+        .await
+        .must_be(201)
+        .json();
+    let guest = person.showing(made["token"].as_str().unwrap());
+    let read = || guest.read("metric", "HeartRate");
+    read().await.must_be(200);
+    assert!(is_again(&read().await.must_be(200)));
+    let route = format!("/user/v1alpha1/session/{}", made["id"].as_str().unwrap());
+    person.call(reqwest::Method::DELETE, &route).await.must_be(200);
+    read().await.must_be(401);
 }
