@@ -3,6 +3,7 @@
 //! Handlers are thin: they turn strings into words of the domain, ask for a permit, ask a room below, and
 //! choose a form for the answer. This room alone knows status codes. It knows no Parquet and no SQL.
 
+pub mod accepted;
 pub mod admission;
 pub mod answer;
 pub mod answer_form;

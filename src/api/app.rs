@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
+use crate::api::accepted::Accepted;
 use crate::api::admission::Admission;
 use crate::api::layers::rates::buckets::Rates;
 use crate::api::metrics::Metrics;
@@ -44,6 +45,8 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn IdSource>,
     pub verifier: Verifier,
+    /// Who was let in, and when nothing of theirs had changed.
+    pub accepted: Accepted,
     /// Makes tokens, where they are made here.
     pub minter: Option<Minter>,
     /// How much of each thing one person may have.

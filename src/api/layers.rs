@@ -13,4 +13,5 @@ pub mod overload;
 pub mod participants;
 pub mod rates;
 pub mod repeats;
+pub mod shared;
 pub mod wall;

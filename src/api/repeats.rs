@@ -61,11 +61,6 @@ impl Wording {
             shaping: shaping.cloned().collect(),
         })
     }
-
-    #[must_use]
-    pub const fn person(&self) -> PersonId {
-        self.person
-    }
 }
 
 /// How an answer began, and of which state it is.

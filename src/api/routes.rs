@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 
 use crate::api::app::Shared;
 use crate::api::data::frames::Reads;
+use crate::api::layers::shared::{SharedLayer, around_shared};
 use crate::api::layers::{
     arrival, compression, cors, disclosure, frame, heads, participants, rates, repeats, wall,
 };
@@ -64,7 +65,10 @@ fn reads(app: Shared) -> Reads {
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(heads::heads))
-        .layer(from_fn_with_state(app.clone(), participants::participants));
+        .layer(around_shared(from_fn_with_state(
+            app.clone(),
+            participants::participants,
+        )));
     Reads::new(routes.with_state(app))
 }
 
@@ -91,12 +95,21 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> OpenApiRouter<Shared>) -
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(heads::heads))
         .layer(Extension(reads(app.clone())))
-        .layer(from_fn_with_state(app.clone(), participants::participants))
-        .layer(from_fn_with_state(app.clone(), disclosure::disclosure))
-        .layer(from_fn_with_state(app.clone(), repeats::repeats))
-        .layer(from_fn_with_state(app.clone(), rates::of_people))
-        .layer(from_fn_with_state(app.clone(), wall::wall))
-        .layer(from_fn_with_state(app.clone(), rates::of_addresses));
+        .layer(around_shared(from_fn_with_state(
+            app.clone(),
+            participants::participants,
+        )))
+        .layer(around_shared(from_fn_with_state(
+            app.clone(),
+            disclosure::disclosure,
+        )))
+        .layer(around_shared(from_fn_with_state(app.clone(), repeats::repeats)))
+        .layer(around_shared(from_fn_with_state(app.clone(), rates::of_people)))
+        .layer(around_shared(from_fn_with_state(app.clone(), wall::wall)))
+        .layer(around_shared(from_fn_with_state(
+            app.clone(),
+            rates::of_addresses,
+        )));
     let open = open
         .merge(docs::routes(document))
         .method_not_allowed_fallback(other_method)
@@ -104,9 +117,11 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> OpenApiRouter<Shared>) -
 
     let around = ServiceBuilder::new()
         .layer(from_fn_with_state(app.clone(), frame::frame))
+        .layer(SharedLayer)
         .layer(option_layer(cors::layer(&app.settings.cors_origins)))
         .layer(compression::layer())
-        .layer(from_fn_with_state(app.clone(), arrival::arrival));
+        .layer(from_fn_with_state(app.clone(), arrival::arrival))
+        .layer(SharedLayer);
     let routes = interface.merge(open).layer(around).with_state(app);
     // A layer of the router would come after the choice of the route.
     Router::new().fallback_service(MapRequest::new(routes, with_whole_type_ids))

@@ -7,6 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use crate::api::accepted::Accepted;
 use crate::api::admission::{Admission, Room};
 use crate::api::app::{App, Shared};
 use crate::api::layers::rates::buckets::Rates;
@@ -168,6 +169,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
     let exports = Exports::new(upkeep, settings.exports, Arc::clone(&source_prefix));
     let app = Arc::new(App {
         verifier,
+        accepted: Accepted::default(),
         minter,
         limits,
         sessions: Sessions::new(

@@ -50,6 +50,7 @@ async fn look(
         app.archive.forget_all().await;
         app.recent.forget_all();
         app.repeats.forget_all();
+        app.accepted.forget_all();
         app.intake.stores.finder.forget_all().await;
         app.intake.stores.snapshots.forget_all();
         files.forget_all().await;

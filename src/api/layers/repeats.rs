@@ -10,6 +10,7 @@ use axum::response::Response;
 use crate::api::app::Shared;
 use crate::api::extract::Notes;
 use crate::api::repeats::Wording;
+use crate::catalog::PersonState;
 
 /// The layer's function.
 pub async fn repeats(State(app): State<Shared>, request: Request, next: Next) -> Response {
@@ -17,9 +18,9 @@ pub async fn repeats(State(app): State<Shared>, request: Request, next: Next) ->
     let Some(wording) = Wording::of(&request) else {
         return next.run(request).await;
     };
-    // What is read for the answer is read after this, so a change in between makes the answer belong to no
-    // state that is asked for again. Where the state cannot be told, the route tells why.
-    let Ok(Some(state)) = app.catalog.person_state(wording.person()).await else {
+    // The wall read it before anything is read for the answer, so a change in between makes the answer belong
+    // to no state that is asked for again.
+    let Some(state) = request.extensions().get::<PersonState>().copied() else {
         return next.run(request).await;
     };
     if let Some(answer) = app.repeats.answer(&wording, state, &request, &app.recent, begun) {

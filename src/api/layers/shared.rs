@@ -1,0 +1,61 @@
+//! What is inside of a layer, shared by all requests instead of copied for each.
+//!
+//! A layer of the router copies what it is around for every request, and each copy copies what is inside of
+//! that in turn: with a dozen layers that is some seventy copies for one request, most of them of layers that
+//! a refusal or a remembered answer never reaches. What is shared is copied when a request comes to it, and
+//! no deeper than one layer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::extract::Request;
+use tower::layer::util::Stack;
+use tower::util::Oneshot;
+use tower::{Layer, Service, ServiceBuilder, ServiceExt as _};
+
+/// `layer` around something shared.
+pub fn around_shared<L>(
+    layer: L,
+) -> ServiceBuilder<Stack<SharedLayer, Stack<L, tower::layer::util::Identity>>> {
+    ServiceBuilder::new().layer(layer).layer(SharedLayer)
+}
+
+/// Shares what is inside.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedLayer;
+
+impl<S> Layer<S> for SharedLayer {
+    type Service = Shared<S>;
+
+    fn layer(&self, inside: S) -> Shared<S> {
+        Shared(Arc::new(inside))
+    }
+}
+
+/// Something inside of a layer.
+#[derive(Debug)]
+pub struct Shared<S>(Arc<S>);
+
+impl<S> Clone for Shared<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Service<Request> for Shared<S>
+where
+    S: Service<Request, Error = Infallible> + Clone,
+{
+    type Response = S::Response;
+    type Error = Infallible;
+    type Future = Oneshot<S, Request>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        S::clone(&self.0).oneshot(request)
+    }
+}
