@@ -38,7 +38,7 @@ use almanac::query::records::RecordsSpec;
 use almanac::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use almanac::query::shape::IdForm;
 use almanac::query::spill_files::SpillFiles;
-use almanac::query::{Archive, Order, Partition};
+use almanac::query::{Archive, Kept, Order, Partition};
 use almanac::store::files::PieceFiles;
 use almanac::store::find::Finder;
 use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -158,7 +158,13 @@ impl Installation {
             longest: Duration::from_mins(5),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
-        let archive = Archive::new(Arc::clone(&engine), catalog.clone(), snapshots, files);
+        let archive = Archive::new(
+            Arc::clone(&engine),
+            catalog.clone(),
+            snapshots,
+            files,
+            Kept::default(),
+        );
         let committer = Committer {
             catalog: catalog.clone(),
             shared: IntakeStores {

@@ -14,6 +14,7 @@ mod arguments;
 mod assembly;
 pub mod backup;
 mod backups;
+mod caches;
 pub mod check;
 mod data_directory;
 mod demo;

@@ -23,7 +23,7 @@ pub mod sql;
 pub mod totals;
 pub mod units;
 
-pub use ground::archive::Archive;
+pub use ground::archive::{Archive, Kept};
 pub use ground::errors::QueryError;
 pub use ground::order::{Order, UnknownOrder};
 pub use ground::partition::Partition;

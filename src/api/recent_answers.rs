@@ -17,8 +17,6 @@ use crate::api::row_count::RowCount;
 use crate::output::Packing;
 use crate::query::ReadState;
 
-/// Bytes of all answers together.
-const ALL: u64 = 16 << 20;
 /// Bytes of one. Of a longer answer the greater part of the work is to send it.
 const ONE: usize = 256 << 10;
 /// Bytes that an answer takes beside its own.
@@ -51,18 +49,18 @@ pub struct RecentAnswers {
     given: Cache<Arc<Question>, RecentAnswer>,
 }
 
-impl Default for RecentAnswers {
-    fn default() -> Self {
+impl RecentAnswers {
+    /// `memory`: how many bytes of answers to keep.
+    #[must_use]
+    pub fn new(memory: u64) -> Self {
         let weigh = |question: &Arc<Question>, answer: &RecentAnswer| {
             u32::try_from(question.bytes() + answer.body.len()).unwrap_or(u32::MAX)
         };
         Self {
-            given: Cache::builder().max_capacity(ALL).weigher(weigh).build(),
+            given: Cache::builder().max_capacity(memory).weigher(weigh).build(),
         }
     }
-}
 
-impl RecentAnswers {
     #[must_use]
     pub fn find(&self, question: &Question) -> Option<RecentAnswer> {
         self.given.get(question)
@@ -164,7 +162,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_came_to_its_end_is_there_for_the_same_question() {
-        let answers = RecentAnswers::default();
+        let answers = RecentAnswers::new(1 << 20);
         send(&answers, "steps", vec![Ok("[1,".into()), Ok("2]".into())]).await;
         let found = answers.find(&question("steps")).unwrap();
         assert_eq!((&*found.body, found.rows), (&b"[1,2]"[..], 2));
@@ -175,7 +173,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_broke_off_is_not_kept() {
-        let answers = RecentAnswers::default();
+        let answers = RecentAnswers::new(1 << 20);
         send(&answers, "steps", vec![Ok("[1,".into()), Err(())]).await;
         assert!(answers.find(&question("steps")).is_none());
         let unread = answers.keeping(
@@ -189,7 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_answer_is_not_kept() {
-        let answers = RecentAnswers::default();
+        let answers = RecentAnswers::new(1 << 20);
         let half = Bytes::from(vec![b' '; ONE / 2 + 1]);
         send(&answers, "steps", vec![Ok(half.clone()), Ok(half)]).await;
         assert!(answers.find(&question("steps")).is_none());

@@ -23,8 +23,6 @@ use crate::catalog::PersonState;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 
-/// Bytes of all that is kept.
-const ALL: u64 = 8 << 20;
 /// Bytes that one takes beside its texts.
 const AROUND: usize = 512;
 /// The headers of a request that shape its answer. What packs or checks the finished answer stands outside.
@@ -79,8 +77,10 @@ pub struct Repeats {
     known: Cache<Wording, Arc<Beginning>>,
 }
 
-impl Default for Repeats {
-    fn default() -> Self {
+impl Repeats {
+    /// `memory`: how many bytes to keep.
+    #[must_use]
+    pub fn new(memory: u64) -> Self {
         let weigh = |wording: &Wording, beginning: &Arc<Beginning>| {
             let asked: usize = wording.shaping.iter().map(HeaderValue::len).sum();
             let said: usize = beginning.headers.iter().map(|(_, value)| value.len()).sum();
@@ -88,12 +88,10 @@ impl Default for Repeats {
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         Self {
-            known: Cache::builder().max_capacity(ALL).weigher(weigh).build(),
+            known: Cache::builder().max_capacity(memory).weigher(weigh).build(),
         }
     }
-}
 
-impl Repeats {
     /// The answer to a request that was answered in this state of its person, if it is there still.
     #[must_use]
     pub fn answer(

@@ -91,7 +91,7 @@ impl Catalog {
     pub async fn definition(&self, definition: Uuid) -> Result<Option<StoredDefinition>, CatalogError> {
         let found = self
             .database
-            .select(&DEFINITIONS, "WHERE definition = $1", vec![id(definition)])
+            .find(&DEFINITIONS, "WHERE definition = $1", vec![id(definition)])
             .await?;
         found.first().map(definition_of).transpose()
     }

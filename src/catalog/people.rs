@@ -38,7 +38,7 @@ impl Catalog {
     pub async fn person(&self, person: PersonId) -> Result<Option<KnownPerson>, CatalogError> {
         let found = self
             .database
-            .select(&PEOPLE, "WHERE person = $1", vec![id(person.0)])
+            .find(&PEOPLE, "WHERE person = $1", vec![id(person.0)])
             .await?;
         found.first().map(known_person).transpose()
     }

@@ -68,7 +68,13 @@ impl Catalog {
         order: &str,
     ) -> Result<Vec<Record>, CatalogError> {
         let rest = format!("WHERE person = $1 {order}");
-        let rows = self.database.select(table, &rest, vec![id(person.0)]).await?;
+        let values = vec![id(person.0)];
+        // Sources are few and short, and asked for with every amount.
+        let rows = if kind == SOURCES_KIND {
+            self.database.find(table, &rest, values).await?
+        } else {
+            self.database.select(table, &rest, values).await?
+        };
         let folders = "WHERE person = $1 AND kind = $2";
         let found = self
             .database

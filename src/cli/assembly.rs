@@ -43,6 +43,7 @@ use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
 use crate::people::takeout::Exports;
 use crate::people::types::Types;
+
 use crate::query::Archive;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
@@ -58,16 +59,13 @@ use crate::store::tail::Packer;
 use crate::upkeep::UpkeepStores;
 
 use super::Failed;
+use super::caches::Caches;
 use super::settings::Settings;
 use super::spill::{SPILL, SpillDirectory};
 
 #[cfg(test)]
 mod tests;
 
-/// Bytes of snapshots, footers and bloom filters that are kept in memory.
-const SNAPSHOT_MEMORY: u64 = 32 << 20;
-const FOOTER_MEMORY: u64 = 32 << 20;
-const FILTER_MEMORY: u64 = 48 << 20;
 /// Requests that one transaction takes.
 const GROUP_REQUESTS: usize = 1024;
 /// People whose requests are put together at the same time.
@@ -122,11 +120,12 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
     let registry = Arc::new(registry);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
     let metrics = Metrics::new();
-    let files = PieceFiles::new(objects.clone(), FOOTER_MEMORY);
-    let snapshots = Snapshots::new(catalog.clone(), SNAPSHOT_MEMORY).opening(keys);
+    let caches = Caches::of(settings.queries.cache_memory);
+    let files = PieceFiles::new(objects.clone(), caches.footers);
+    let snapshots = Snapshots::new(catalog.clone(), caches.snapshots).opening(keys);
     let stores = Stores {
         snapshots: snapshots.clone(),
-        finder: Finder::new(files.clone(), FILTER_MEMORY),
+        finder: Finder::new(files.clone(), caches.filters),
         packer: Packer::default(),
     };
 
@@ -152,11 +151,8 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
     );
     let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
     let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
-    let limits = settings.limits;
-    let mut kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
-    if settings.sends_directly() {
-        kept_files = kept_files.directly(metrics.meters.upkeep.clone());
-    }
+    let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
+    let kept_files = sent_directly(kept_files, settings, &metrics);
     let upkeep = UpkeepStores {
         catalog: catalog.clone(),
         snapshots: snapshots.clone(),
@@ -171,31 +167,31 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         verifier,
         accepted: Accepted::default(),
         minter,
-        limits,
+        limits: settings.limits,
         sessions: Sessions::new(
             catalog.clone(),
             Arc::clone(&clock),
             Arc::clone(&ids),
             settings.limits.sessions,
         ),
-        annotations: Annotations::new(documents.clone(), limits.annotations, source_prefix),
-        tags: Tags::new(documents.clone(), limits.tags),
-        reflections: Reflections::new(documents, limits.reflections),
+        annotations: Annotations::new(documents.clone(), settings.limits.annotations, source_prefix),
+        tags: Tags::new(documents.clone(), settings.limits.tags),
+        reflections: Reflections::new(documents, settings.limits.reflections),
         files: kept_files,
         exports,
         frames,
         tickets,
         uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
         rates: Rates::new(interface.rates),
-        source_quota: SourceQuota::new(catalog.clone(), limits.sources),
-        key_quota: KeyQuota::new(catalog.clone(), limits.keys),
+        source_quota: SourceQuota::new(catalog.clone(), settings.limits.sources),
+        key_quota: KeyQuota::new(catalog.clone(), settings.limits.keys),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),
             catalog.clone(),
             Arc::clone(&clock),
             Arc::clone(&ids),
-            limits.definitions,
+            settings.limits.definitions,
         ),
         compiled: CompiledTypes::new(registry),
         catalog: catalog.clone(),
@@ -207,6 +203,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
             catalog.clone(),
             snapshots.clone(),
             files.clone(),
+            caches.of_questions(),
         ),
         engine,
         clock,
@@ -215,8 +212,8 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         sharing,
         metrics,
         readiness,
-        recent: RecentAnswers::default(),
-        repeats: Repeats::default(),
+        recent: RecentAnswers::new(caches.answers),
+        repeats: Repeats::new(caches.repeats),
         geocoder,
         queries,
     });
@@ -304,6 +301,15 @@ pub(super) fn kept_files(
         Arc::clone(ids),
         file_settings,
     )
+}
+
+/// The same, where their senders may put them into the object store themselves.
+fn sent_directly(files: Files, settings: &Settings, metrics: &Metrics) -> Files {
+    if settings.sends_directly() {
+        files.directly(metrics.meters.upkeep.clone())
+    } else {
+        files
+    }
 }
 
 fn geocoder(settings: &Settings, metrics: &Metrics) -> Result<Arc<dyn Geocoder>, Failed> {

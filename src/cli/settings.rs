@@ -74,6 +74,8 @@ impl std::fmt::Debug for Settings {
 pub struct QuerySettings {
     pub threads: usize,
     pub memory_limit: usize,
+    /// Bytes of all that is kept so that it need not be read or worked out again.
+    pub cache_memory: u64,
     pub spill_limit: u64,
 }
 
@@ -148,6 +150,7 @@ impl Settings {
             queries: QuerySettings {
                 threads: parse::count(setting("query_threads")?, 0)?,
                 memory_limit: parse::size(setting("memory_limit")?)?,
+                cache_memory: parse::size(setting("cache_memory")?)? as u64,
                 spill_limit: parse::size(setting("spill_limit")?)? as u64,
             },
             writes: WriteSettings {

@@ -305,6 +305,7 @@ fn config_prints_every_setting_its_value_and_where_it_came_from() {
         "audience",
         "cors_origins",
         "memory_limit",
+        "cache_memory",
         "source_prefix",
     ] {
         line(name);

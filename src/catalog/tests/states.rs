@@ -3,9 +3,8 @@
 use uuid::Uuid;
 
 use super::{Bench, change, one, person, tail};
-use crate::catalog::definitions::StoredDefinition;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
-use crate::catalog::records::{KnownPerson, KnownSource};
+use crate::catalog::records::{KnownPerson, KnownSource, StoredDefinition};
 use crate::catalog::{Catalog, PersonState};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;

@@ -417,6 +417,13 @@ pub const SETTINGS: &[Entry] = &[
         "Memory of all running questions together; what needs more goes to disk",
     ),
     entry(
+        "cache_memory",
+        "cache-memory",
+        "ALMANAC_CACHE_MEMORY",
+        "128MiB",
+        "Memory of all that is kept so that it need not be read or worked out again",
+    ),
+    entry(
         "spill_limit",
         "spill-limit",
         "ALMANAC_SPILL_LIMIT",

@@ -11,9 +11,23 @@ use super::engine::Engine;
 use super::files::Objects;
 use super::rollups::Rollups;
 
-/// Bytes of rollups to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
-/// MB.
-const ROLLUPS: u64 = 48 << 20;
+/// Bytes that are kept in memory of what was worked out and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// A person's ten years of heart rate in quarters of an hour are some 20 MB.
+    pub rollups: u64,
+    /// Of moments and values, 8 bytes each.
+    pub decoded: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            rollups: 32 << 20,
+            decoded: 16 << 20,
+        }
+    }
+}
 
 /// Prepares questions about records. It takes the permits of one authority only.
 pub struct Archive<Authority> {
@@ -27,13 +41,19 @@ pub struct Archive<Authority> {
 
 impl<Authority> Archive<Authority> {
     #[must_use]
-    pub fn new(engine: Arc<Engine>, catalog: Catalog, snapshots: Snapshots, files: PieceFiles) -> Self {
+    pub fn new(
+        engine: Arc<Engine>,
+        catalog: Catalog,
+        snapshots: Snapshots,
+        files: PieceFiles,
+        kept: Kept,
+    ) -> Self {
         Self {
             engine,
             snapshots,
             catalog,
-            objects: Arc::new(Objects::new(files)),
-            rollups: Rollups::new(ROLLUPS),
+            objects: Arc::new(Objects::new(files, kept.decoded)),
+            rollups: Rollups::new(kept.rollups),
             authority: PhantomData,
         }
     }

@@ -18,9 +18,6 @@ use object_store::path::Path;
 use crate::store::decoded::DecodedRows;
 use crate::store::files::{ObjectPlace, PieceFiles};
 
-/// Bytes of decoded columns to keep in memory: four million moments or values.
-const DECODED: u64 = 32 << 20;
-
 /// Describes an object for a plan.
 #[must_use]
 pub(in crate::query) fn partitioned(place: &ObjectPlace) -> PartitionedFile {
@@ -44,9 +41,10 @@ pub(in crate::query) struct Objects {
 }
 
 impl Objects {
-    pub(in crate::query) fn new(files: PieceFiles) -> Self {
+    /// `decoded`: how many bytes of decoded columns to keep.
+    pub(in crate::query) fn new(files: PieceFiles, decoded: u64) -> Self {
         Self {
-            decoded: DecodedRows::new(files.clone(), DECODED),
+            decoded: DecodedRows::new(files.clone(), decoded),
             reader: Arc::new(PieceReaders(files.clone())),
             files,
             url: ObjectStoreUrl::local_filesystem(),

@@ -199,6 +199,8 @@ async fn nearest(mut rows: SendableRecordBatchStream, spec: &AtTimeSpec) -> Resu
         let batch = batch?;
         let (moments, places) = (times(&batch, "timestamp")?, Places::of(&batch)?);
         let is_maps = told_by_maps(&batch)?;
+        // Rows mostly come nearer one after the other: only the last of them is taken out of its batch.
+        let mut better = None;
         for row in 0..batch.num_rows() {
             let moment = moments.value(row);
             if !spec.admits(moment) {
@@ -212,9 +214,16 @@ async fn nearest(mut rows: SendableRecordBatchStream, spec: &AtTimeSpec) -> Resu
                 uncertainty(accuracy),
                 is_maps.get(row).copied().unwrap_or_default(),
             );
-            if best.as_ref().is_none_or(|(known, _)| key < *known) {
-                best = Some((key, batch.slice(row, 1)));
+            let known = better
+                .as_ref()
+                .map(|(known, _)| known)
+                .or(best.as_ref().map(|(known, _)| known));
+            if known.is_none_or(|known| key < *known) {
+                better = Some((key, row));
             }
+        }
+        if let Some((key, row)) = better {
+            best = Some((key, batch.slice(row, 1)));
         }
     }
     Ok(best.map(|(_, row)| row))

@@ -102,9 +102,6 @@ impl Independent {
     pub(super) fn drain(&mut self, out: &mut Output) -> bool {
         if let Some(rows) = self.rows.take() {
             while let Some(start) = rows.starts.get(self.row).copied() {
-                if self.means_alone && self.take_means(&rows, out) {
-                    continue;
-                }
                 if start >= self.place.end {
                     let target = self.place.bin_of(start);
                     if !self.move_to(target, out) {
@@ -115,7 +112,9 @@ impl Independent {
                 if self.place.is_past() {
                     break;
                 }
-                self.take(&rows);
+                if !(self.means_alone && self.take_means(&rows, out)) {
+                    self.take(&rows);
+                }
             }
         }
         !self.ended || self.move_to(self.place.last(), out)

@@ -217,7 +217,7 @@ impl Bench {
             });
         }
         Self {
-            objects: Arc::new(Objects::new(PieceFiles::new(objects, 1 << 20))),
+            objects: Arc::new(Objects::new(PieceFiles::new(objects, 1 << 20), 1 << 20)),
             snapshot: Arc::new(snapshot),
             _directory: directory,
         }

@@ -32,7 +32,7 @@ use crate::query::engine::{Engine, EngineSettings};
 use crate::query::filter::{Condition, parse_all};
 use crate::query::series::rollups::RowsOrRollupsExec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
-use crate::query::{Archive, Order, Partition};
+use crate::query::{Archive, Kept, Order, Partition};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -102,7 +102,13 @@ impl Bench {
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
         Self {
-            archive: Archive::new(engine, catalog.clone(), snapshots.clone(), files.clone()),
+            archive: Archive::new(
+                engine,
+                catalog.clone(),
+                snapshots.clone(),
+                files.clone(),
+                Kept::default(),
+            ),
             catalog,
             snapshots,
             finder: Finder::new(files.clone(), 1 << 20),
@@ -354,6 +360,35 @@ fn put(amounts: bool) -> impl Strategy<Value = Put> {
     )
 }
 
+/// Objects of many samples a minute, one after the other, with minutes of silence within and between them.
+fn dense() -> impl Strategy<Value = Vec<Put>> {
+    let silence = prop_oneof![6 => Just(0_i64), 1 => 1_i64..3 * MINUTE, 1 => 3 * MINUTE..40 * MINUTE];
+    let step = prop::sample::select(vec![MINUTE / 4, MINUTE / 6, MINUTE / 7 + 3]);
+    let samples = prop::collection::vec((silence, 0_i32..100), 20..600);
+    let place = prop::sample::select(vec![Place::Object, Place::WithRollups]);
+    let piece = (step, samples, place, 0_u8..2);
+    (0_i64..DAY, prop::collection::vec(piece, 1..4)).prop_map(|(first, pieces)| {
+        let (mut start, mut id) = (BEGIN + first, 0);
+        let pieces = pieces.into_iter().map(|(step, samples, place, source)| {
+            let samples = samples.into_iter().map(|(silence, value)| {
+                start += step + silence;
+                id += 1;
+                Sample {
+                    id,
+                    start,
+                    end: start,
+                    value: f64::from(value) / 3.0,
+                    source,
+                }
+            });
+            let samples = samples.collect();
+            start += MINUTE;
+            Put { samples, place }
+        });
+        pieces.collect()
+    })
+}
+
 fn windows() -> impl Strategy<Value = Windows> {
     let edge = prop_oneof![
         (0_i64..300).prop_map(|quarters| quarters * 15 * MINUTE),
@@ -414,6 +449,15 @@ proptest! {
         asked in prop::collection::vec(windows(), 1..4), kind in 0_u8..5
     ) {
         compare("HeartRate", &puts, &asked, kind, &["max", "min", "delta", "mean", "rollingmean", "count", "sum"]);
+        compare("HeartRate", &puts, &asked, kind, &[]);
+    }
+
+    #[test]
+    fn minutes_of_dense_levels_are_the_same_with_and_without_rollups(
+        puts in dense(), asked in prop::collection::vec(windows(), 1..4),
+        kind in prop_oneof![3 => Just(1_u8), 1 => 0_u8..5]
+    ) {
+        compare("HeartRate", &puts, &asked, kind, &[]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::Granted;
-use crate::query::{Archive, Partition, Prepared};
+use crate::query::{Archive, Kept, Partition, Prepared};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -101,7 +101,7 @@ impl Bench {
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
         Self {
-            archive: Archive::new(engine, catalog.clone(), snapshots, files.clone()),
+            archive: Archive::new(engine, catalog.clone(), snapshots, files.clone(), Kept::default()),
             registry: Registry::builtin().unwrap(),
             catalog,
             files,

@@ -1,0 +1,72 @@
+//! One budget for all that is kept in memory so that it need not be read or worked out again, and what each
+//! kind gets of it.
+//!
+//! The shares are those with which the jobs in docs/PERFORMANCE.md were measured; nobody should have to choose
+//! seven sizes. Knows sizes; what is kept is the business of those who keep it.
+
+use crate::query::Kept;
+
+/// Bytes for each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Caches {
+    /// What partitions hold, with the rows that are in no object yet.
+    pub snapshots: u64,
+    pub footers: u64,
+    /// Bloom filters of ids.
+    pub filters: u64,
+    pub rollups: u64,
+    /// Decoded columns of objects.
+    pub decoded: u64,
+    /// Small answers.
+    pub answers: u64,
+    /// Requests that small answers are found by.
+    pub repeats: u64,
+}
+
+/// Shares are so many of these.
+const WHOLE: u64 = 100;
+
+impl Caches {
+    /// The parts of `all` bytes.
+    pub(super) const fn of(all: u64) -> Self {
+        let one = all / WHOLE;
+        Self {
+            snapshots: 25 * one,
+            footers: 8 * one,
+            filters: 29 * one,
+            rollups: 23 * one,
+            decoded: 8 * one,
+            answers: 5 * one,
+            repeats: 2 * one,
+        }
+    }
+
+    /// What questions keep.
+    pub(super) const fn of_questions(&self) -> Kept {
+        Kept {
+            rollups: self.rollups,
+            decoded: self.decoded,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_come_to_the_whole() {
+        let Caches {
+            snapshots,
+            footers,
+            filters,
+            rollups,
+            decoded,
+            answers,
+            repeats,
+        } = Caches::of(100 << 20);
+        let all = [snapshots, footers, filters, rollups, decoded, answers, repeats];
+        assert_eq!(all.iter().sum::<u64>(), 100 << 20);
+        assert!(all.iter().all(|share| *share > 0));
+    }
+}
