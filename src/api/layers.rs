@@ -1,7 +1,7 @@
 //! What every request passes on its way in and out, from the outside inwards: the frame (id, log, numbers,
 //! headers), cross-origin rules, compression, how much an address may ask for, the wall where tokens are
-//! checked, how much a person may ask for, what was asked before, what is told to others, whom a participant stands for, and heads
-//! without bodies. Order matters and is fixed in [`crate::api::routes`].
+//! checked, how much a person may ask for, what was asked before, what is told to others, whom a participant
+//! stands for, and heads without bodies. Order matters and is fixed in [`crate::api::routes`].
 
 pub mod arrival;
 pub mod compression;

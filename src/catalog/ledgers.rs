@@ -19,8 +19,8 @@ use crate::model::time::Instant;
 /// People whose ledgers or partitions one statement looks at.
 pub(super) const PEOPLE_AT_ONCE: usize = 64;
 
-/// A state of all that is somebody's own: what they stored, defined, wrote and prefer. While it stays the same,
-/// nothing of it changes.
+/// A state of all that is somebody's own: what they stored, defined, wrote and prefer. While it stays the
+/// same, nothing of it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PersonState {
     sequence: i64,

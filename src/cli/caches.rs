@@ -1,8 +1,8 @@
 //! One budget for all that is kept in memory so that it need not be read or worked out again, and what each
 //! kind gets of it.
 //!
-//! The shares are those with which the jobs in docs/PERFORMANCE.md were measured; nobody should have to choose
-//! seven sizes. Knows sizes; what is kept is the business of those who keep it.
+//! The shares are those with which the jobs in docs/PERFORMANCE.md were measured; nobody should have to
+//! choose seven sizes. Knows sizes; what is kept is the business of those who keep it.
 
 use crate::query::Kept;
 

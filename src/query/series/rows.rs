@@ -227,7 +227,8 @@ impl RowReader {
             }
         };
         let keys = sources.keys();
-        let one_source = keys.null_count() == 0 && all_equal(keys.values());
+        // What was put together from several parts may have an entry of the same source for each of them.
+        let one_source = keys.null_count() == 0 && (all_equal(&numbers) || all_equal(keys.values()));
         let one_class = classes.null_count() == 0 && all_equal(classes.values());
         let standings = if batch.num_rows() > 0 && one_source && one_class {
             Standings::Same(ranking.standing(number(keys.values().first().copied()), class(0)))
