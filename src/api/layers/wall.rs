@@ -4,8 +4,8 @@
 //! A token that names a session is good for as long as the session is open, which the catalogue is asked each
 //! time, be it by whether anything of the person's has changed since it said so: whoever was refused anywhere
 //! is refused everywhere. While it cannot be asked, nobody is let in. The sessions of a person who is erased
-//! are gone; a token without a session is refused while the erasure is under way, and afterwards if it was not
-//! made since.
+//! are gone; a token without a session is refused while the erasure is under way, and afterwards if it was
+//! not made since.
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
