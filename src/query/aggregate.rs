@@ -208,10 +208,16 @@ impl<Authority> Archive<Authority> {
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
-        if let (AggregateMeasure::Values(functions), [(partition, _)], [snapshot]) =
+        if let (AggregateMeasure::Values(functions), [(partition, condition)], [snapshot]) =
             (&spec.measure, bound.as_slice(), snapshots.as_slice())
-            && let Some(plan) =
-                self.periods_from_rollups(permit, partition, snapshot, spec, functions, &grid)?
+            && let asked = (Asked {
+                permit,
+                partition,
+                condition: condition.clone(),
+                snapshot,
+                spec,
+            })
+            && let Some(plan) = self.periods_without_rows(&asked, &known, functions, &grid)?
         {
             let plan = finished(plan, spec)?;
             let schema = plan.schema();
@@ -236,7 +242,10 @@ impl<Authority> Archive<Authority> {
                 plans.push(self.amounts_by_period(&asked, &known)?);
             }
         }
-        let plan = finished(aggregated(by_time(plans, groups)?, spec)?, spec)?;
+        let plan = finished(
+            aggregated(by_time(plans, groups)?, spec, Measured::Samples)?,
+            spec,
+        )?;
         let schema = plan.schema();
         Ok(Prepared {
             plan,
@@ -375,8 +384,21 @@ fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Re
     })
 }
 
+/// In which rows the functions find what is measured. What is summed up has rows of its own or stands beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measured {
+    /// Each sample is one.
+    Samples,
+    /// Each period is one, and has what the functions come to under their names.
+    Periods,
+}
+
 /// What the rows of each period and group come to.
-fn aggregated(rows: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<dyn ExecutionPlan>> {
+fn aggregated(
+    rows: Arc<dyn ExecutionPlan>,
+    spec: &AggregateSpec,
+    measured: Measured,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = rows.schema();
     let keys = [TIME].into_iter().chain(spec.group.iter().map(String::as_str));
     let keys = keys
@@ -390,17 +412,13 @@ fn aggregated(rows: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<
         AggregateMeasure::Values(functions) => functions
             .iter()
             .map(|function| {
-                let of = if *function == Function::Sum {
-                    SUMMED
-                } else {
-                    MEASURED
+                let (definition, of) = match (function, measured) {
+                    (Function::Sum, _) => (function.definition(), SUMMED),
+                    (_, Measured::Samples) => (function.definition(), MEASURED),
+                    // The one row of the period that has it.
+                    (_, Measured::Periods) => (max_udaf(), function.name()),
                 };
-                measure(
-                    function.definition(),
-                    column(of, &schema)?,
-                    &schema,
-                    function.name(),
-                )
+                measure(definition, column(of, &schema)?, &schema, function.name())
             })
             .collect::<Result<Vec<_>>>()?,
     };

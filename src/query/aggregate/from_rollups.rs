@@ -9,31 +9,62 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::catalog::records::KnownSource;
 use crate::model::grid::Grid;
-use crate::model::permit::{ReadPermit, Windows};
+use crate::model::permit::Windows;
 use crate::model::registry::MetricKind;
 use crate::model::time::TimeRange;
 use crate::query::ground::rollups::Kind;
 use crate::query::series::rollups::RollupsAsked;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
-use crate::query::{Archive, Partition, QueryError};
+use crate::query::{Archive, QueryError};
 use crate::store::rollups::Step;
-use crate::store::snapshot::Snapshot;
 
-use super::{AggregateSpec, Function, TIME, VALUE};
+use super::amounts::are_summed;
+use super::{Asked, Function, Measured, TIME, VALUE, aggregated, by_time};
 
 impl<Authority> Archive<Authority> {
-    /// The periods of `grid` with what the values of samples come to that start in them. `None` where rows
-    /// have to be looked at one by one: in groups, by conditions, or where no piece is alone long enough.
-    pub(super) fn periods_from_rollups(
+    /// The periods of `grid` with what was asked for, where rollups may stand for all samples.
+    pub(super) fn periods_without_rows(
         &self,
-        permit: &ReadPermit<Authority>,
-        partition: &Partition,
-        snapshot: &Arc<Snapshot>,
-        spec: &AggregateSpec,
+        asked: &Asked<'_, Authority>,
+        known: &[KnownSource],
         functions: &[Function],
         grid: &Grid,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+        let Asked { spec, partition, .. } = asked;
+        let of_samples: Vec<Function> = functions
+            .iter()
+            .copied()
+            .filter(|function| *function != Function::Sum)
+            .collect();
+        if !are_summed(partition, spec) || of_samples.is_empty() {
+            return self.periods_from_rollups(asked, functions, grid);
+        }
+        // Amounts are summed up by what falls into a period, and measured by where they start.
+        let Some(measured) = self.periods_from_rollups(asked, &of_samples, grid)? else {
+            return Ok(None);
+        };
+        let summed = self.amounts_by_period(asked, known)?;
+        let beside = by_time(vec![measured, summed], Vec::new())?;
+        Ok(Some(aggregated(beside, spec, Measured::Periods)?))
+    }
+
+    /// The periods of `grid` with what the values of samples come to that start in them. `None` where rows
+    /// have to be looked at one by one: in groups, by conditions, or where no piece is alone long enough.
+    fn periods_from_rollups(
+        &self,
+        asked: &Asked<'_, Authority>,
+        functions: &[Function],
+        grid: &Grid,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+        let Asked {
+            permit,
+            partition,
+            snapshot,
+            spec,
+            ..
+        } = *asked;
         let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
         let value = partition.data_type.layout.storage.field_with_name(VALUE);
         // A person's own metric may lack values, and a period of such records is told too.

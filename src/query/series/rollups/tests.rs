@@ -551,6 +551,14 @@ fn periods_are_made_from_rollups_where_one_piece_is_alone() {
         "Europe/Berlin",
         &[Function::Sum]
     ));
+    // Sums come from what falls into a day, the others from the samples that start in it.
+    assert!(compare_periods(
+        "StepCount",
+        &puts,
+        &all,
+        "Europe/Berlin",
+        &Function::ALL
+    ));
 }
 
 fn device(first: i64, count: i64, every: i64, length: i64, series: u128, place: Place) -> Put {
