@@ -208,44 +208,34 @@ impl<Authority> Archive<Authority> {
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
-        if let (AggregateMeasure::Values(functions), [(partition, condition)], [snapshot]) =
-            (&spec.measure, bound.as_slice(), snapshots.as_slice())
-            && let asked = (Asked {
-                permit,
-                partition,
-                condition: condition.clone(),
-                snapshot,
-                spec,
-            })
-            && let Some(plan) = self.periods_without_rows(&asked, &known, functions, &grid)?
-        {
-            let plan = finished(plan, spec)?;
-            let schema = plan.schema();
-            return Ok(Prepared {
-                plan,
-                schema,
-                states,
-                scope: Scope::of([permit]),
-            });
-        }
-        let mut plans = Vec::with_capacity(bound.len());
-        for ((partition, condition), snapshot) in bound.into_iter().zip(&snapshots) {
-            let asked = Asked {
+        let asked: Vec<Asked<'_, Authority>> = bound
+            .into_iter()
+            .zip(&snapshots)
+            .map(|((partition, condition), snapshot)| Asked {
                 permit,
                 partition,
                 condition,
                 snapshot,
                 spec,
-            };
-            plans.extend(self.records_by_period(&asked, &grid)?);
-            if amounts::are_summed(partition, spec) {
-                plans.push(self.amounts_by_period(&asked, &known)?);
+            })
+            .collect();
+        let without_rows = match (&spec.measure, asked.as_slice()) {
+            (AggregateMeasure::Values(_), [one]) => self.periods_without_rows(one, &known, &grid)?,
+            _ => None,
+        };
+        let plan = if let Some(plan) = without_rows {
+            plan
+        } else {
+            let mut plans = Vec::with_capacity(asked.len());
+            for one in &asked {
+                plans.extend(self.records_by_period(one, &grid)?);
+                if amounts::are_summed(one.partition, spec) {
+                    plans.push(self.amounts_by_period(one, &known)?);
+                }
             }
-        }
-        let plan = finished(
-            aggregated(by_time(plans, groups)?, spec, Measured::Samples)?,
-            spec,
-        )?;
+            aggregated(by_time(plans, groups)?, spec, Measured::Samples)?
+        };
+        let plan = finished(plan, spec)?;
         let schema = plan.schema();
         Ok(Prepared {
             plan,

@@ -29,19 +29,15 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: &Asked<'_, Authority>,
         known: &[KnownSource],
-        functions: &[Function],
         grid: &Grid,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let Asked { spec, partition, .. } = asked;
-        let of_samples: Vec<Function> = functions
-            .iter()
-            .copied()
-            .filter(|function| *function != Function::Sum)
-            .collect();
-        if !are_summed(partition, spec) || of_samples.is_empty() {
-            return self.periods_from_rollups(asked, functions, grid);
+        if !(are_summed(partition, spec) && spec.measures()) {
+            return self.periods_from_rollups(asked, spec.functions(), grid);
         }
         // Amounts are summed up by what falls into a period, and measured by where they start.
+        let functions = spec.functions().iter().copied();
+        let of_samples: Vec<Function> = functions.filter(|function| *function != Function::Sum).collect();
         let Some(measured) = self.periods_from_rollups(asked, &of_samples, grid)? else {
             return Ok(None);
         };

@@ -229,12 +229,18 @@ impl Bench {
 
 /// Whether rollups took the place of rows when a plan ran.
 fn was_made_from_rollups(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    served_by_rollups(plan) > 0
+}
+
+/// In how many places of a plan they did.
+fn served_by_rollups(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let below = plan
         .downcast_ref::<RowsOrRollupsExec>()
         .map(|rollups| rollups.below().unwrap());
     let text = below.map(|below| displayable(below.as_ref()).one_line().to_string());
-    text.is_some_and(|text| !text.contains("of rollups=0"))
-        || plan.children().into_iter().any(was_made_from_rollups)
+    let here = text.is_some_and(|text| !text.contains("of rollups=0"));
+    let inside = plan.children().into_iter().map(served_by_rollups);
+    usize::from(here) + inside.sum::<usize>()
 }
 
 fn batch(samples: &[&Sample]) -> RecordBatch {
@@ -475,8 +481,8 @@ proptest! {
 }
 
 /// By the starts of samples, in days of a zone: from rollups, and from rows, which a condition that all meet
-/// forces to be read.
-fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> bool {
+/// forces to be read. In how many places of the plan rollups served.
+fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> usize {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -489,7 +495,7 @@ fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, func
             bench.put(put).await;
         }
         let Some(window) = windows.as_slice().first().copied() else {
-            return false;
+            return 0;
         };
         let permit = ReadPermit::given(&Anybody, bench.person, metric.id.clone(), Windows::new([window]));
         let spec = |conditions: Vec<Condition>| AggregateSpec {
@@ -516,7 +522,7 @@ fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, func
             .unwrap();
         let from_rollups = bench.run(Arc::clone(&with.plan)).await;
         assert_same(&from_rollups, &bench.run(without.plan).await);
-        was_made_from_rollups(&with.plan)
+        served_by_rollups(&with.plan)
     })
 }
 
@@ -539,30 +545,15 @@ fn periods_are_made_from_rollups_where_one_piece_is_alone() {
         Windows::new([
             TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
         ]);
+    let served = |name: &str, puts: &[Put], functions: &[Function]| {
+        compare_periods(name, puts, &all, "Europe/Berlin", functions)
+    };
     let puts = [device(0, 3000, MINUTE, 20 * MINUTE, 1, Place::Object)];
-    assert!(compare_periods(
-        "HeartRate",
-        &puts,
-        &all,
-        "Europe/Berlin",
-        &[Function::Avg, Function::Max]
-    ));
+    assert_eq!(served("HeartRate", &puts, &[Function::Avg, Function::Max]), 1);
     let puts = [device(0, 3000, MINUTE, MINUTE / 2, 1, Place::Object)];
-    assert!(compare_periods(
-        "StepCount",
-        &puts,
-        &all,
-        "Europe/Berlin",
-        &[Function::Sum]
-    ));
+    assert_eq!(served("StepCount", &puts, &[Function::Sum]), 1);
     // Sums come from what falls into a day, the others from the samples that start in it.
-    assert!(compare_periods(
-        "StepCount",
-        &puts,
-        &all,
-        "Europe/Berlin",
-        &Function::ALL
-    ));
+    assert_eq!(served("StepCount", &puts, &Function::ALL), 2);
 }
 
 fn device(first: i64, count: i64, every: i64, length: i64, series: u128, place: Place) -> Put {
