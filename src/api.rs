@@ -13,6 +13,7 @@ pub mod cursor;
 pub mod data;
 pub mod docs;
 pub mod download;
+pub mod endpoints;
 pub mod entry_columns;
 pub mod extract;
 pub mod failures;

@@ -23,74 +23,72 @@ pub mod whereabouts;
 pub mod workouts;
 
 use axum::http::StatusCode;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-use crate::api::app::Shared;
 use crate::api::docs::common::also_answering;
+use crate::api::endpoints::{Routes, endpoint};
 use crate::api::spellings::also_of_participants;
 
 /// Every route that reads.
-#[must_use]
-pub fn routes() -> OpenApiRouter<Shared> {
-    let pressure = [StatusCode::TOO_MANY_REQUESTS, StatusCode::GATEWAY_TIMEOUT];
-    catalogues().merge(also_answering(questions(), &pressure))
+pub fn routes() -> Routes {
+    const PRESSURE: [StatusCode; 2] = [StatusCode::TOO_MANY_REQUESTS, StatusCode::GATEWAY_TIMEOUT];
+    catalogues().merge(also_answering(questions(), &PRESSURE))
 }
 
 /// Answers that are kept.
-#[must_use]
-pub fn frame_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(frames::list, frames::create))
-        .routes(routes!(frames::one, frames::remove))
+pub fn frame_routes() -> Routes {
+    Routes::new()
+        .with(endpoint!(frames::list, frames::create))
+        .with(endpoint!(frames::one, frames::remove))
 }
 
 /// What there is. Answered at once.
-fn catalogues() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(metrics_catalog::metrics_catalog))
-        .merge(also_of_participants(routes!(sleep::sleep_stage_metadata)))
-        .routes(routes!(catalog::catalog))
-        .routes(routes!(catalog::catalog_entry))
-        .routes(routes!(catalog::catalog_schema))
-        .routes(routes!(listings::updates))
-        .routes(routes!(catalog::data_types))
-        .routes(routes!(listings::data_available))
-        .routes(routes!(listings::data_sources))
+fn catalogues() -> Routes {
+    Routes::new()
+        .with(endpoint!(metrics_catalog::metrics_catalog))
+        .merge(also_of_participants(endpoint!(sleep::sleep_stage_metadata)))
+        .with(endpoint!(catalog::catalog))
+        .with(endpoint!(catalog::catalog_entry))
+        .with(endpoint!(catalog::catalog_schema))
+        .with(endpoint!(listings::updates))
+        .with(endpoint!(catalog::data_types))
+        .with(endpoint!(listings::data_available))
+        .with(endpoint!(listings::data_sources))
 }
 
 /// What it is. Each waits for its turn, and has a deadline.
 #[expect(deprecated, reason = "the interface keeps its older routes")]
-fn questions() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .merge(also_of_participants(routes!(samples::metric_samples)))
-        .merge(also_of_participants(routes!(series::metric_time_series)))
-        .merge(also_of_participants(routes!(series::time_series_grouped)))
-        .merge(also_of_participants(routes!(
+fn questions() -> Routes {
+    Routes::new()
+        .merge(also_of_participants(endpoint!(samples::metric_samples)))
+        .merge(also_of_participants(endpoint!(series::metric_time_series)))
+        .merge(also_of_participants(endpoint!(series::time_series_grouped)))
+        .merge(also_of_participants(endpoint!(
             locations::platform_location_updates
         )))
-        .merge(also_of_participants(routes!(locations::platform_location_visits)))
-        .merge(also_of_participants(routes!(locations::maps_location_updates)))
-        .merge(also_of_participants(routes!(locations::maps_location_bounds)))
-        .merge(also_of_participants(routes!(locations::location_updates)))
-        .merge(also_of_participants(routes!(whereabouts::location_at_time)))
-        .merge(also_of_participants(routes!(whereabouts::location_time_series)))
-        .merge(also_of_participants(routes!(workouts::platform_workouts)))
-        .routes(routes!(calendars::calendars))
-        .routes(routes!(calendars::calendar_events))
-        .merge(also_of_participants(routes!(sleep::sleep_stages)))
-        .merge(also_of_participants(routes!(sleep::sleep_cycles)))
-        .merge(also_of_participants(routes!(sleep::sleep_agg)))
-        .merge(also_of_participants(routes!(
+        .merge(also_of_participants(endpoint!(
+            locations::platform_location_visits
+        )))
+        .merge(also_of_participants(endpoint!(locations::maps_location_updates)))
+        .merge(also_of_participants(endpoint!(locations::maps_location_bounds)))
+        .merge(also_of_participants(endpoint!(locations::location_updates)))
+        .merge(also_of_participants(endpoint!(whereabouts::location_at_time)))
+        .merge(also_of_participants(endpoint!(whereabouts::location_time_series)))
+        .merge(also_of_participants(endpoint!(workouts::platform_workouts)))
+        .with(endpoint!(calendars::calendars))
+        .with(endpoint!(calendars::calendar_events))
+        .merge(also_of_participants(endpoint!(sleep::sleep_stages)))
+        .merge(also_of_participants(endpoint!(sleep::sleep_cycles)))
+        .merge(also_of_participants(endpoint!(sleep::sleep_agg)))
+        .merge(also_of_participants(endpoint!(
             sleep::extended::sleep_cycles_extended
         )))
-        .routes(routes!(records::event))
-        .routes(routes!(records::latest_event))
-        .routes(routes!(records::event_summary))
-        .routes(routes!(records::metric))
-        .routes(routes!(selector::selected_records))
-        .routes(routes!(sql::sql))
-        .routes(routes!(aggregates::event_aggregate))
-        .routes(routes!(aggregates::metric_aggregate))
-        .routes(routes!(insight::insight))
+        .with(endpoint!(records::event))
+        .with(endpoint!(records::latest_event))
+        .with(endpoint!(records::event_summary))
+        .with(endpoint!(records::metric))
+        .with(endpoint!(selector::selected_records))
+        .with(endpoint!(sql::sql))
+        .with(endpoint!(aggregates::event_aggregate))
+        .with(endpoint!(aggregates::metric_aggregate))
+        .with(endpoint!(insight::insight))
 }

@@ -16,12 +16,11 @@ use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::api::app::{App, Shared};
+use crate::api::app::App;
 use crate::api::docs::common::also_answering;
+use crate::api::endpoints::{Routes, endpoint};
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::records::{Effect, SeenSource};
 use crate::ingest::accept::{AcceptError, FilesRead};
@@ -50,11 +49,11 @@ const ROOM_LATER: Duration = Duration::from_secs(5);
 
 /// Every route that records.
 #[expect(deprecated, reason = "the interface keeps its older routes")]
-pub fn routes() -> OpenApiRouter<Shared> {
-    let recording = OpenApiRouter::new()
-        .routes(routes!(record::record))
-        .routes(routes!(legacy::wrapped_record))
-        .routes(routes!(legacy::wrapped_batch));
+pub fn routes() -> Routes {
+    let recording = Routes::new()
+        .with(endpoint!(record::record))
+        .with(endpoint!(legacy::wrapped_record))
+        .with(endpoint!(legacy::wrapped_batch));
     also_answering(recording, &[StatusCode::TOO_MANY_REQUESTS])
 }
 

@@ -9,13 +9,12 @@ use axum::response::Response;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::api::app::{App, Shared};
 use crate::api::body::Document;
 use crate::api::docs::bodies::{DataTypeChange, NewDataType};
+use crate::api::endpoints::{Routes, endpoint};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
@@ -27,11 +26,11 @@ use crate::output::{Holds, ListedColumn, joined};
 use crate::people::types::OwnType;
 
 /// Every route that defines.
-pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(create))
-        .routes(routes!(one, change))
+pub fn routes() -> Routes {
+    Routes::new()
+        .with(endpoint!(list))
+        .with(endpoint!(create))
+        .with(endpoint!(one, change))
         .merge(files::routes())
 }
 

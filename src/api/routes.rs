@@ -6,11 +6,10 @@ use tower::ServiceBuilder;
 use tower::util::{MapRequest, option_layer};
 use utoipa::OpenApi;
 use utoipa::openapi::{OpenApi as Document, Server};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::api::app::Shared;
 use crate::api::data::frames::Reads;
+use crate::api::endpoints::{Routes, endpoint};
 use crate::api::layers::shared::{SharedLayer, around_shared};
 use crate::api::layers::{
     arrival, compression, cors, disclosure, frame, heads, participants, rates, repeats, wall,
@@ -20,17 +19,17 @@ use crate::api::problem::ApiError;
 use crate::api::{data, docs, ingest, input, operation, user};
 
 /// The routes that need no token: for the machines that run the service, and for those whose address is one.
-pub(crate) fn open_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(operation::live))
-        .routes(routes!(operation::ready))
-        .routes(routes!(input::files::upload::upload))
-        .routes(routes!(data::frames::bytes))
+pub(crate) fn open_routes() -> Routes {
+    Routes::new()
+        .with(endpoint!(operation::live))
+        .with(endpoint!(operation::ready))
+        .with(endpoint!(input::files::upload::upload))
+        .with(endpoint!(data::frames::bytes))
         .merge(user::open_routes())
 }
 
 /// The interface's own routes, one list per prefix.
-pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
+pub(crate) fn interface_routes() -> Routes {
     data::routes()
         .merge(data::frame_routes())
         .merge(ingest::routes())
@@ -39,18 +38,17 @@ pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
 }
 
 /// What only the machines that run the service ask for.
-fn operations_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(operation::metrics))
+fn operations_routes() -> Routes {
+    Routes::new().with(endpoint!(operation::metrics))
 }
 
 /// Health and metrics alone, for an address of their own.
 pub fn operations(app: Shared) -> Router {
-    let (routes, _) = OpenApiRouter::new()
-        .routes(routes!(operation::live))
-        .routes(routes!(operation::ready))
+    Routes::new()
+        .with(endpoint!(operation::live))
+        .with(endpoint!(operation::ready))
         .merge(operations_routes())
-        .split_for_parts();
-    routes
+        .into_router()
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn_with_state(app.clone(), frame::frame))
@@ -60,8 +58,8 @@ pub fn operations(app: Shared) -> Router {
 /// The routes that read, for those inside who ask in somebody's name: who asks is known, and what is told to
 /// others is theirs to say.
 fn reads(app: Shared) -> Reads {
-    let (routes, _) = data::routes().split_for_parts();
-    let routes = routes
+    let routes = data::routes()
+        .into_router()
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(heads::heads))
@@ -78,7 +76,7 @@ pub fn router(app: Shared) -> Router {
 }
 
 /// The router with `interface` behind the wall.
-pub(crate) fn assembled(app: Shared, interface: fn() -> OpenApiRouter<Shared>) -> Router {
+pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
     let open = if app.settings.operations_address.is_some() {
         open_routes
     } else {
@@ -86,11 +84,10 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> OpenApiRouter<Shared>) -
     };
     let public_url = app.settings.public_url.clone();
     let document = move || document(interface(), open(), &public_url);
-    let (interface, _) = interface().split_for_parts();
-    let (open, _) = open().split_for_parts();
 
     // Unknown addresses stand behind the wall as well: without a token, nobody learns what exists.
-    let interface = interface
+    let interface = interface()
+        .into_router()
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(heads::heads))
@@ -110,7 +107,8 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> OpenApiRouter<Shared>) -
             app.clone(),
             rates::of_addresses,
         )));
-    let open = open
+    let open = open()
+        .into_router()
         .merge(docs::routes(document))
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(heads::heads));
@@ -128,10 +126,10 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> OpenApiRouter<Shared>) -
 }
 
 /// What is said of the routes.
-fn document(interface: OpenApiRouter<Shared>, open: OpenApiRouter<Shared>, public_url: &str) -> Document {
-    let (_, mut interface) = interface.split_for_parts();
+fn document(interface: Routes, open: Routes, public_url: &str) -> Document {
+    let mut interface = interface.into_document();
     docs::common::complete(&mut interface);
-    let (_, mut open) = open.split_for_parts();
+    let mut open = open.into_document();
     docs::common::explain(&mut open);
     docs::common::tell_methods_apart(&mut open);
     let mut document = docs::Frame::openapi();

@@ -3,11 +3,14 @@
 //!
 //! Handlers and documentation are those of the first address; nothing is written twice.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, Paths};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Deprecated, RefOr, Required, Response};
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+use crate::api::endpoints::{Endpoint, Routes};
 
 /// Where the data of people is read: of those in the path, and of those in the query.
 const OF_PERSON: &str = "/data/v0/{svc_userid}/";
@@ -15,59 +18,74 @@ const BY_QUERY: &str = "/data/v0/";
 /// Where the same data of a group's participant is.
 const OF_PARTICIPANT: &str = "/data/v0/pool/{group_id}/participant/{participant_id}/";
 
-/// `routes` at their own address, and at each of `others`: beginnings of addresses that mean the same as
+/// `endpoint` at its own address, and at each of `others`: beginnings of addresses that mean the same as
 /// `prefix`.
-#[must_use]
-pub(super) fn also_at<S: Clone + Send + Sync + 'static>(
-    routes: UtoipaMethodRouter<S>,
-    prefix: &str,
-    others: &[&str],
-) -> OpenApiRouter<S> {
-    let mut router = OpenApiRouter::new();
-    for (number, other) in others.iter().enumerate() {
-        let (schemas, paths, methods) = routes.clone();
-        let paths = renamed(paths, prefix, other, |operation| {
+pub(super) fn also_at(endpoint: Endpoint, prefix: &'static str, others: &'static [&'static str]) -> Routes {
+    let others = others.iter().enumerate().map(|(number, other)| {
+        elsewhere(&endpoint, prefix, other, move |operation| {
             operation.deprecated = Some(Deprecated::True);
             name_apart(operation, &format!("older_{number}"));
-        });
-        router = router.routes((schemas, paths, methods));
-    }
-    router.routes(routes)
+        })
+    });
+    others.fold(Routes::new(), Routes::with).with(endpoint)
 }
 
-/// `routes` about a person, and the same about participants of groups.
-#[must_use]
-pub(super) fn also_of_participants<S: Clone + Send + Sync + 'static>(
-    routes: UtoipaMethodRouter<S>,
-) -> OpenApiRouter<S> {
-    let (schemas, paths, methods) = routes.clone();
-    let is_in_path = paths.paths.keys().all(|path| path.starts_with(OF_PERSON));
+/// `endpoint` about a person, and the same about participants of groups.
+pub(super) fn also_of_participants(endpoint: Endpoint) -> Routes {
+    let is_in_path = endpoint
+        .addresses
+        .iter()
+        .all(|address| address.starts_with(OF_PERSON));
     let from = if is_in_path { OF_PERSON } else { BY_QUERY };
-    let paths = renamed(paths, from, OF_PARTICIPANT, |operation| {
-        name_apart(operation, "of_participant");
-        let parameters = operation.parameters.get_or_insert_default();
-        parameters.retain(|parameter| !matches!(parameter, RefOr::T(known) if known.name == "svc_userid"));
-        for name in ["participant_id", "group_id"] {
-            let id = ObjectBuilder::new()
-                .schema_type(Type::String)
-                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)));
-            let parameter = ParameterBuilder::new()
-                .name(name)
-                .parameter_in(ParameterIn::Path)
-                .required(Required::True)
-                .schema(Some(id))
-                .build();
-            parameters.insert(0, RefOr::T(parameter));
-        }
-        let refused = RefOr::T(Response::new(""));
-        let responses = &mut operation.responses.responses;
-        responses
-            .entry(StatusCode::FORBIDDEN.as_str().to_owned())
-            .or_insert(refused);
-    });
-    OpenApiRouter::new()
-        .routes((schemas, paths, methods))
-        .routes(routes)
+    Routes::new()
+        .with(elsewhere(&endpoint, from, OF_PARTICIPANT, of_participant))
+        .with(endpoint)
+}
+
+/// Says of an operation about a person that it is about a group's participant.
+fn of_participant(operation: &mut Operation) {
+    name_apart(operation, "of_participant");
+    let parameters = operation.parameters.get_or_insert_default();
+    parameters.retain(|parameter| !matches!(parameter, RefOr::T(known) if known.name == "svc_userid"));
+    for name in ["participant_id", "group_id"] {
+        let id = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)));
+        let parameter = ParameterBuilder::new()
+            .name(name)
+            .parameter_in(ParameterIn::Path)
+            .required(Required::True)
+            .schema(Some(id))
+            .build();
+        parameters.insert(0, RefOr::T(parameter));
+    }
+    let refused = RefOr::T(Response::new(""));
+    let responses = &mut operation.responses.responses;
+    responses
+        .entry(StatusCode::FORBIDDEN.as_str().to_owned())
+        .or_insert(refused);
+}
+
+/// `endpoint` where `to` stands for `from`, with another word on its operations.
+fn elsewhere(
+    endpoint: &Endpoint,
+    from: &'static str,
+    to: &'static str,
+    change: impl Fn(&mut Operation) + Send + Sync + 'static,
+) -> Endpoint {
+    let described = Arc::clone(&endpoint.described);
+    Endpoint {
+        addresses: endpoint
+            .addresses
+            .iter()
+            .map(|address| moved(address, from, to))
+            .collect(),
+        methods: endpoint.methods.clone(),
+        described: Arc::new(move || {
+            let (schemas, paths, methods) = described();
+            (schemas, renamed(paths, from, to, &change), methods)
+        }),
+    }
 }
 
 fn renamed(mut paths: Paths, from: &str, to: &str, change: impl Fn(&mut Operation)) -> Paths {
@@ -83,12 +101,16 @@ fn renamed(mut paths: Paths, from: &str, to: &str, change: impl Fn(&mut Operatio
         for operation in operations.into_iter().flatten() {
             change(operation);
         }
-        let path = path
-            .strip_prefix(from)
-            .map_or_else(|| path.clone(), |rest| format!("{to}{rest}"));
-        paths.paths.insert(path, item);
+        paths.paths.insert(moved(&path, from, to), item);
     }
     paths
+}
+
+/// An address where `to` stands for its beginning, `from`.
+fn moved(address: &str, from: &str, to: &str) -> String {
+    address
+        .strip_prefix(from)
+        .map_or_else(|| address.to_owned(), |rest| format!("{to}{rest}"))
 }
 
 fn name_apart(operation: &mut Operation, suffix: &str) {

@@ -14,80 +14,81 @@ pub mod sessions;
 pub mod tags;
 pub mod totals;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::api::app::Shared;
+use crate::api::endpoints::{Routes, endpoint};
 use crate::api::problem::ApiError;
 use crate::api::spellings::also_at;
 use crate::model::faults::Fault;
 use crate::people::documents::DocumentError;
 
 /// Every route about the caller.
-pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(info::info))
-        .routes(routes!(totals::totals))
-        .routes(routes!(preferences::preferences, preferences::change_preferences))
-        .routes(routes!(sessions::list, sessions::create))
-        .routes(routes!(sessions::one, sessions::rename, sessions::revoke))
-        .routes(routes!(annotations::list, annotations::create))
-        .routes(routes!(
+pub fn routes() -> Routes {
+    Routes::new()
+        .with(endpoint!(info::info))
+        .with(endpoint!(totals::totals))
+        .with(endpoint!(
+            preferences::preferences,
+            preferences::change_preferences
+        ))
+        .with(endpoint!(sessions::list, sessions::create))
+        .with(endpoint!(sessions::one, sessions::rename, sessions::revoke))
+        .with(endpoint!(annotations::list, annotations::create))
+        .with(endpoint!(
             annotations::one,
             annotations::replace,
             annotations::delete
         ))
-        .routes(routes!(annotations::cancel_deletion))
-        .routes(routes!(annotations::annotation_schema))
-        .routes(routes!(annotations::measurement_schema))
-        .routes(routes!(tags::list, tags::create))
-        .routes(routes!(tags::by_id, tags::delete))
-        .routes(routes!(tags::by_name))
-        .routes(routes!(reflections::list, reflections::create))
-        .routes(routes!(
+        .with(endpoint!(annotations::cancel_deletion))
+        .with(endpoint!(annotations::annotation_schema))
+        .with(endpoint!(annotations::measurement_schema))
+        .with(endpoint!(tags::list, tags::create))
+        .with(endpoint!(tags::by_id, tags::delete))
+        .with(endpoint!(tags::by_name))
+        .with(endpoint!(reflections::list, reflections::create))
+        .with(endpoint!(
             reflections::one,
             reflections::replace,
             reflections::delete
         ))
-        .routes(routes!(access_log::access_log))
-        .routes(routes!(account::erase_account))
-        .routes(routes!(exports::list, exports::create))
-        .routes(routes!(exports::one, exports::remove))
-        .routes(routes!(exports::content))
+        .with(endpoint!(access_log::access_log))
+        .with(endpoint!(account::erase_account))
+        .with(endpoint!(exports::list, exports::create))
+        .with(endpoint!(exports::one, exports::remove))
+        .with(endpoint!(exports::content))
         .merge(sharing_routes())
         .merge(group_routes())
 }
 
 /// The routes of groups that need no token.
-pub fn open_routes() -> OpenApiRouter<Shared> {
-    also_at(routes!(groups::keys), "/user/v1/", &["/user/v1alpha1/"])
+pub fn open_routes() -> Routes {
+    also_at(endpoint!(groups::keys), "/user/v1/", &["/user/v1alpha1/"])
 }
 
-fn sharing_routes() -> OpenApiRouter<Shared> {
+fn sharing_routes() -> Routes {
     const SHARES: [&str; 2] = ["/user/v1alpha1/datashare", "/user/v1alpha1/datashares"];
     const DATASETS: [&str; 2] = ["/user/v1alpha1/dataset", "/user/v1alpha1/datasets"];
-    let all = routes!(datashares::create, datashares::list);
-    let one = routes!(datashares::one, datashares::change, datashares::remove);
-    OpenApiRouter::new()
+    let all = endpoint!(datashares::create, datashares::list);
+    let one = endpoint!(datashares::one, datashares::change, datashares::remove);
+    Routes::new()
         .merge(also_at(all, "/user/v1/datashare", &SHARES))
         .merge(also_at(one, "/user/v1/datashare", &SHARES))
-        .merge(also_at(routes!(datasets::list), "/user/v1/dataset", &DATASETS))
-        .merge(also_at(routes!(datasets::leave), "/user/v1/dataset", &DATASETS))
-        .routes(routes!(datasets::allowed_types))
-        .routes(routes!(datasets::accessible_types))
+        .merge(also_at(endpoint!(datasets::list), "/user/v1/dataset", &DATASETS))
+        .merge(also_at(endpoint!(datasets::leave), "/user/v1/dataset", &DATASETS))
+        .with(endpoint!(datasets::allowed_types))
+        .with(endpoint!(datasets::accessible_types))
 }
 
-fn group_routes() -> OpenApiRouter<Shared> {
+fn group_routes() -> Routes {
     [
-        routes!(groups::create, groups::list),
-        routes!(groups::one, groups::change, groups::remove),
-        routes!(groups::join, groups::quit),
-        routes!(groups::participants),
-        routes!(groups::metadata, groups::replace_metadata, groups::merge_metadata),
+        endpoint!(groups::create, groups::list),
+        endpoint!(groups::one, groups::change, groups::remove),
+        endpoint!(groups::join, groups::quit),
+        endpoint!(groups::participants),
+        endpoint!(groups::metadata, groups::replace_metadata, groups::merge_metadata),
     ]
     .into_iter()
-    .fold(OpenApiRouter::new(), |router, routes| {
+    .fold(Routes::new(), |router, routes| {
         router.merge(also_at(routes, "/user/v1/", &["/user/v1alpha1/"]))
     })
 }

@@ -12,10 +12,13 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::records::{Partition, PartitionSummary, Piece, Place, Stamp};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_of, text};
-use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, one_of};
+use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, Record, one_of};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 
+/// Which rows are a person's, in their two tables.
+const LEDGER_OF: &str = "WHERE person = $1";
+const PARTITIONS_OF: &str = "WHERE person = $1 ORDER BY data_type";
 /// Blobs fetched by one statement.
 const BLOBS_AT_ONCE: usize = 64;
 
@@ -119,10 +122,36 @@ impl Catalog {
 
     /// What is stored of a person, by data type.
     pub async fn partitions_of(&self, person: PersonId) -> Result<Vec<PartitionSummary>, CatalogError> {
+        let rows = self.partition_rows(person).await?;
+        Ok(rows.iter().map(PartitionRow::summary).collect())
+    }
+
+    /// The types of which a person has live records, in the order of their names, each with what its
+    /// partition holds now.
+    pub async fn recorded_types(&self, person: PersonId) -> Result<Vec<(TypeId, Stamp)>, CatalogError> {
+        let rows = self.partition_rows(person).await?;
+        let recorded = rows.iter().filter(|row| row.records > 0);
+        let mut types: Vec<(TypeId, Stamp)> =
+            recorded.map(|row| (row.data_type.clone(), row.stamp())).collect();
+        // Databases order texts in ways of their own.
+        types.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(types)
+    }
+
+    /// All partitions of a person as of one moment.
+    async fn partition_rows(&self, person: PersonId) -> Result<Vec<PartitionRow>, CatalogError> {
+        // Two statements, two moments: but if nothing was committed in between, the partitions are those that
+        // the ledger tells of. If they are not, a transaction says whether anything is wrong.
+        let key = || vec![id(person.0)];
+        let ledger = self.database.find(&LEDGERS, LEDGER_OF, key()).await?;
+        let rows = self.database.find(&PARTITIONS, PARTITIONS_OF, key()).await?;
+        if let Ok(rows) = held_against(person, &ledger, &rows) {
+            return Ok(rows);
+        }
         let mut session = self.database.read().await?;
         let rows = verify_partitions(&mut session, person).await?;
         session.commit().await?;
-        Ok(rows.iter().map(PartitionRow::summary).collect())
+        Ok(rows)
     }
 }
 
@@ -270,25 +299,28 @@ pub(super) async fn verify_partitions(
     session: &mut Session,
     person: PersonId,
 ) -> Result<Vec<PartitionRow>, CatalogError> {
-    let ledger = session
-        .select(&LEDGERS, "WHERE person = $1", vec![id(person.0)])
-        .await?;
+    let key = || vec![id(person.0)];
+    let ledger = session.select(&LEDGERS, LEDGER_OF, key()).await?;
+    let rows = session.select(&PARTITIONS, PARTITIONS_OF, key()).await?;
+    held_against(person, &ledger, &rows)
+}
+
+/// The partitions of a person, if the ledger tells of just these.
+fn held_against(
+    person: PersonId,
+    ledger: &[Record],
+    partitions: &[Record],
+) -> Result<Vec<PartitionRow>, CatalogError> {
     let ledger = ledger
         .first()
         .map_or_else(|| Ok(Ledger::empty(person)), Ledger::of)?;
-    let mut rows = Vec::new();
-    let mut digest = 0;
-    for record in session
-        .select(
-            &PARTITIONS,
-            "WHERE person = $1 ORDER BY data_type",
-            vec![id(person.0)],
-        )
-        .await?
-    {
-        digest ^= record.checksum;
-        rows.push(PartitionRow::of(&record)?);
-    }
+    let digest = partitions
+        .iter()
+        .fold(0, |digest, record| digest ^ record.checksum);
+    let rows: Vec<PartitionRow> = partitions
+        .iter()
+        .map(PartitionRow::of)
+        .collect::<Result<_, _>>()?;
     if rows.len() as i64 == ledger.partitions && digest == ledger.digest {
         Ok(rows)
     } else {

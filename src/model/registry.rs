@@ -39,6 +39,7 @@ pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
 pub use metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
+pub use schema::RecordSchema;
 
 /// `HeartRate`, `Event`, `Event/0191…`. The uuid part is lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -145,8 +146,7 @@ pub struct DataType {
     pub metric: Option<MetricTraits>,
     /// `record_spec` as the catalogue shows it.
     pub record_spec: Value,
-    /// JSON Schema (draft 2020-12) of one record.
-    pub schema: Arc<Value>,
+    pub schema: RecordSchema,
     pub layout: Arc<Layout>,
 }
 

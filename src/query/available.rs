@@ -27,17 +27,8 @@ impl<Authority> Archive<Authority> {
         permit: &ListPermit<Authority>,
         range: TimeRange,
     ) -> Result<Vec<Available>, QueryError> {
-        let mut types: Vec<TypeId> = self
-            .catalog
-            .partitions_of(permit.owner())
-            .await
-            .map_err(crate::store::StoreError::from)?
-            .into_iter()
-            .filter(|partition| partition.records > 0 && permit.windows_of(&partition.data_type).is_some())
-            .map(|partition| partition.data_type)
-            .collect();
-        types.sort_unstable();
-        let snapshots = self.snapshots.get(permit.owner(), &types).await?;
+        let is_listed = |data_type: &TypeId| permit.windows_of(data_type).is_some();
+        let snapshots = self.snapshots.recorded(permit.owner(), is_listed).await?;
         let edges = if permit.is_own() { Edges::Open } else { Edges::Cut };
         let mut available = Vec::new();
         for snapshot in snapshots {

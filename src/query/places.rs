@@ -121,6 +121,17 @@ impl<Authority> Pinned<'_, Authority> {
         }
     }
 
+    /// Whether any rows of `wanted` may be seen, as far as pieces tell.
+    fn may_have_rows(&self, wanted: Option<TimeRange>) -> bool {
+        let windows = self.windows(wanted);
+        self.snapshot.pieces.iter().any(|piece| {
+            let bounds = piece.bounds;
+            let meets =
+                |window: &TimeRange| bounds.min_start < window.end() && window.start() <= bounds.max_end;
+            windows.iter().any(meets)
+        })
+    }
+
     fn scope(&self) -> Scope {
         Scope::of([&self.granted.permit])
     }

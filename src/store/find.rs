@@ -5,6 +5,7 @@
 //! where a filter says "perhaps" the id column is read, and only where an id is found the whole row.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -68,6 +69,12 @@ struct Shared {
     read_ids: Cache<Group, Arc<Vec<FixedSizeBinaryArray>>>,
 }
 
+impl fmt::Debug for Finder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Finder({} filters)", self.0.filters.entry_count())
+    }
+}
+
 impl Finder {
     /// `memory`: how many bytes of bloom filters to keep. One of a full row group takes half a megabyte.
     #[must_use]
@@ -91,6 +98,12 @@ impl Finder {
                 .eviction_policy(EvictionPolicy::lru())
                 .build(),
         }))
+    }
+
+    /// What it reads by.
+    #[must_use]
+    pub fn files(&self) -> &PieceFiles {
+        &self.0.files
     }
 
     /// Holds nothing in memory any more, whosever it was.
@@ -168,7 +181,7 @@ impl Finder {
         if let Some(filter) = self.0.filters.get(&key).await {
             return Ok(filter);
         }
-        let damaged = |detail: &dyn std::fmt::Display| {
+        let damaged = |detail: &dyn fmt::Display| {
             StoreError::corrupt(format!("object {}: bloom filter: {detail}", file.place().path))
         };
         let column =

@@ -210,30 +210,42 @@ impl Snapshots {
         let mut seen = HashSet::with_capacity(types.len());
         distinct.extend(types.iter().filter(|data_type| seen.insert(*data_type)).cloned());
 
-        let mut current: HashMap<TypeId, Arc<Snapshot>> = HashMap::with_capacity(distinct.len());
-        for data_type in &distinct {
-            if let Some(snapshot) = self.known.get(&(person, data_type.clone())) {
-                current.insert(data_type.clone(), snapshot);
-            }
-        }
-        let is_current = |(data_type, stamp): (&TypeId, Stamp)| {
-            current
-                .get(data_type)
-                .is_some_and(|snapshot| snapshot.stamp() == stamp)
-        };
+        let mut current = self.remembered(person, &distinct);
         let stamps = if current.len() == distinct.len() {
             self.catalog.stamps(person, &distinct).await?
         } else {
             Vec::new()
         };
-        if stamps.len() < distinct.len() || !distinct.iter().zip(stamps).all(is_current) {
+        if !are_current(&current, &distinct, &stamps) {
             self.refresh(person, &distinct, &mut current).await?;
         }
-        let snapshot_of = |data_type: &TypeId| {
-            let lost = || StoreError::corrupt(format!("partition {} was not read", data_type.0));
-            current.get(data_type).cloned().ok_or_else(lost)
+        in_order(&current, types)
+    }
+
+    /// The partitions of a person of all types of which there are live records, in the order of their names
+    /// and as of one moment; without those that are not `wanted`.
+    pub async fn recorded(
+        &self,
+        person: PersonId,
+        wanted: impl Fn(&TypeId) -> bool,
+    ) -> Result<Vec<Arc<Snapshot>>, StoreError> {
+        let recorded = self.catalog.recorded_types(person).await?.into_iter();
+        let (types, stamps): (Vec<TypeId>, Vec<Stamp>) =
+            recorded.filter(|(data_type, _)| wanted(data_type)).unzip();
+        let mut current = self.remembered(person, &types);
+        if !are_current(&current, &types, &stamps) {
+            self.refresh(person, &types, &mut current).await?;
+        }
+        in_order(&current, &types)
+    }
+
+    /// What is in memory of the partitions, however old.
+    fn remembered(&self, person: PersonId, types: &[TypeId]) -> HashMap<TypeId, Arc<Snapshot>> {
+        let known = |data_type: &TypeId| {
+            let snapshot = self.known.get(&(person, data_type.clone()))?;
+            Some((data_type.clone(), snapshot))
         };
-        types.iter().map(snapshot_of).collect()
+        types.iter().filter_map(known).collect()
     }
 
     /// Takes note of a commit that succeeded, so that the next read of the partition need not ask for its
@@ -287,11 +299,12 @@ impl Snapshots {
         }
         pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
         let after = Snapshot {
+            person: before.person,
+            data_type: before.data_type.clone(),
             version: stamp.version,
             digest: stamp.digest,
             records: before.records + change.records_delta,
             pieces,
-            ..(*before).clone()
         };
         self.known.insert(key, Arc::new(after));
     }
@@ -333,6 +346,28 @@ impl Snapshots {
         }
         Ok(())
     }
+}
+
+/// Whether the snapshots of all `types` are there and have these stamps.
+fn are_current(snapshots: &HashMap<TypeId, Arc<Snapshot>>, types: &[TypeId], stamps: &[Stamp]) -> bool {
+    let is_current = |(data_type, stamp): (&TypeId, &Stamp)| {
+        snapshots
+            .get(data_type)
+            .is_some_and(|snapshot| snapshot.stamp() == *stamp)
+    };
+    stamps.len() == types.len() && types.iter().zip(stamps).all(is_current)
+}
+
+/// The snapshots in the order of `types`.
+fn in_order(
+    snapshots: &HashMap<TypeId, Arc<Snapshot>>,
+    types: &[TypeId],
+) -> Result<Vec<Arc<Snapshot>>, StoreError> {
+    let snapshot_of = |data_type: &TypeId| {
+        let lost = || StoreError::corrupt(format!("partition {} was not read", data_type.0));
+        snapshots.get(data_type).cloned().ok_or_else(lost)
+    };
+    types.iter().map(snapshot_of).collect()
 }
 
 fn decoded(

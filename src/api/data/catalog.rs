@@ -211,7 +211,7 @@ pub async fn catalog_schema(
     let data_type = meant(&app, &reader, owner, &data_type).await?;
     shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, data_type.schema.as_ref())
+    listing(&headers, &*data_type.schema)
 }
 
 /// The type called `name` as the catalogue shows it: an annotation under its own name.

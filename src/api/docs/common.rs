@@ -3,9 +3,9 @@
 use axum::http::StatusCode;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, Deprecated, OpenApi as Document, Ref, RefOr, Required, Response};
-use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::docs::answers;
+use crate::api::endpoints::Routes;
 use crate::api::query_params::glossary;
 
 /// What everybody behind the wall may be told.
@@ -16,27 +16,24 @@ const EVERYBODY: [StatusCode; 3] = [
 ];
 
 /// `routes`, all of which may also answer with `statuses`.
-#[must_use]
-pub fn also_answering<S: Clone + Send + Sync + 'static>(
-    mut routes: OpenApiRouter<S>,
-    statuses: &[StatusCode],
-) -> OpenApiRouter<S> {
-    for operation in operations(routes.get_openapi_mut()) {
-        add(operation, statuses);
-    }
-    routes
+pub fn also_answering(routes: Routes, statuses: &'static [StatusCode]) -> Routes {
+    routes.saying(move |mut said| {
+        operations(said.get_openapi_mut()).for_each(|operation| add(operation, statuses));
+        said
+    })
 }
 
 /// `routes` as an older name for routes that are listed elsewhere.
-#[must_use]
-pub fn deprecated<S: Clone + Send + Sync + 'static>(mut routes: OpenApiRouter<S>) -> OpenApiRouter<S> {
-    for operation in operations(routes.get_openapi_mut()) {
-        operation.deprecated = Some(Deprecated::True);
-        if let Some(id) = &mut operation.operation_id {
-            id.push_str("_deprecated");
+pub fn deprecated(routes: Routes) -> Routes {
+    routes.saying(|mut said| {
+        for operation in operations(said.get_openapi_mut()) {
+            operation.deprecated = Some(Deprecated::True);
+            if let Some(id) = &mut operation.operation_id {
+                id.push_str("_deprecated");
+            }
         }
-    }
-    routes
+        said
+    })
 }
 
 /// Adds what the operations of the interface have in common, and says of every refusal which form it has.

@@ -10,8 +10,6 @@ use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use uuid::Uuid;
 
 pub use self::shapes::FileChange;
@@ -20,6 +18,7 @@ use crate::api::answer::{header_value, is_known};
 use crate::api::app::{App, Shared};
 use crate::api::body::Sent;
 use crate::api::docs::common::deprecated;
+use crate::api::endpoints::{Routes, endpoint};
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, document_as, one_as};
 use crate::api::problem::ApiError;
@@ -36,20 +35,19 @@ use crate::people::files::{File, FilesError, ListingFilter};
 const TOP: &str = "/";
 
 /// Every route about files, under both of its names.
-#[must_use]
-pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+pub fn routes() -> Routes {
+    Routes::new()
         .nest("/input/v1/file", file_routes())
         .nest("/input/v1/file_upload", deprecated(file_routes()))
 }
 
-fn file_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(list_files, create_file))
-        .routes(routes!(recent_file_changes))
-        .routes(routes!(file, delete_file))
-        .routes(routes!(download::download_file))
-        .routes(routes!(restore_file))
+fn file_routes() -> Routes {
+    Routes::new()
+        .with(endpoint!(list_files, create_file))
+        .with(endpoint!(recent_file_changes))
+        .with(endpoint!(file, delete_file))
+        .with(endpoint!(download::download_file))
+        .with(endpoint!(restore_file))
 }
 
 /// Which files are asked for.

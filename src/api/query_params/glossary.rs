@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn every_name_of_the_interface_has_an_entry_and_every_entry_is_a_name_of_the_interface() {
-        let (_, mut document) = interface_routes().merge(open_routes()).split_for_parts();
+        let mut document = interface_routes().merge(open_routes()).into_document();
         complete(&mut document);
         let mut names = BTreeSet::new();
         for operation in operations(&mut document) {

@@ -12,11 +12,11 @@ use axum::routing::get;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
-use utoipa_axum::router::OpenApiRouter;
 use uuid::Uuid;
 
 use super::{Assembly, Foundations, assemble};
 use crate::api::app::Shared;
+use crate::api::endpoints::Routes;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -133,13 +133,14 @@ async fn long() -> String {
     "a line of text\n".repeat(1000)
 }
 
-fn test_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+fn test_routes() -> Routes {
+    Router::new()
         .route("/test/asked", get(asked))
         .route("/test/{svc_userid}/owned", get(owned))
         .route("/test/failing", get(failing))
         .route("/test/panicking", get(panicking))
         .route("/test/long", get(long))
+        .into()
 }
 
 impl Service {

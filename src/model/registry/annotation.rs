@@ -64,7 +64,7 @@ impl DataType {
             aliases: Vec::new(),
             metric,
             record_spec,
-            schema: Arc::new(schema),
+            schema: schema.into(),
             layout: Arc::clone(&self.layout),
             ..self.clone()
         }

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::layout::members_mut;
 use super::{
-    ApiVersion, DataType, DefaultAggregate, Layout, MergePolicy, MetricKind, MetricTraits, RecordClass,
-    RegistryError, TypeId, Undeclared, entry,
+    ApiVersion, DataType, DefaultAggregate, Layout, MergePolicy, MetricKind, MetricTraits, ReadFrom,
+    RecordClass, RecordSchema, RegistryError, TypeId, Undeclared, entry,
 };
 
 const METRICS: &str = include_str!("../../../schemas/metrics.tsv");
@@ -83,8 +82,8 @@ struct TypeRow {
 /// Every built-in type, metrics first, each table in its own order.
 pub(super) fn types() -> Result<Vec<DataType>, RegistryError> {
     let mut types = Vec::new();
-    let template = parse("metric_sample", METRIC_SAMPLE)?;
-    let sample = layout("metric_sample", &template, Some("1"))?.storage;
+    let template = Arc::new(parse("metric_sample", METRIC_SAMPLE)?);
+    let sample = layout("metric_sample", &template, Some("1"))?;
     for row in rows::<MetricRow>("metrics", METRICS)? {
         types.push(metric(row, &template, &sample)?);
     }
@@ -127,13 +126,10 @@ fn layout(name: &str, schema: &Value, unit: Option<&str>) -> Result<Layout, Regi
 }
 
 /// Samples of all metrics are stored alike, codes as numbers too, so that any of them can stand side by side
-/// in one answer.
-fn metric(row: MetricRow, template: &Value, shared: &SchemaRef) -> Result<DataType, RegistryError> {
-    let schema = metric_schema(&row, template)?;
-    let layout = Layout {
-        storage: Arc::clone(shared),
-        ..layout(&row.id, template, Some(&row.unit))?
-    };
+/// in one answer. They are read alike too, each in its unit.
+fn metric(row: MetricRow, template: &Arc<Value>, sample: &Layout) -> Result<DataType, RegistryError> {
+    let schema = metric_schema(&row, Arc::clone(template))?;
+    let layout = in_unit(sample, &row.unit);
     let categories = metric_categories(&row);
     let traits = MetricTraits {
         unit: Some(row.unit),
@@ -166,9 +162,20 @@ fn metric(row: MetricRow, template: &Value, shared: &SchemaRef) -> Result<DataTy
             &Value::Null,
         ),
         metric: Some(traits),
-        schema: Arc::new(schema),
+        schema,
         layout: Arc::new(layout),
     })
+}
+
+/// `layout` of records in another unit, the one text that is the same in every row.
+fn in_unit(layout: &Layout, unit: &str) -> Layout {
+    let mut layout = layout.clone();
+    for column in &mut layout.read {
+        if let ReadFrom::Constant(of_layout) = &mut column.from {
+            unit.clone_into(of_layout);
+        }
+    }
+    layout
 }
 
 fn metric_categories(row: &MetricRow) -> Vec<String> {
@@ -187,9 +194,38 @@ fn metric_categories(row: &MetricRow) -> Vec<String> {
 }
 
 /// The template, made to fit one metric: its name, what its values may be, and examples of them.
-fn metric_schema(row: &MetricRow, template: &Value) -> Result<Value, RegistryError> {
-    let mut schema = template.clone();
-    let value = match &row.codes {
+fn metric_schema(row: &MetricRow, template: Arc<Value>) -> Result<RecordSchema, RegistryError> {
+    let value = metric_value(row)?;
+    let example = if row.codes.is_some() {
+        json!(row.example as i64)
+    } else {
+        json!(row.example)
+    };
+    let [title, description, unit] = [&row.title, &row.description, &row.unit].map(String::clone);
+    Ok(RecordSchema::made_by(move || {
+        let mut schema = Value::clone(&template);
+        if let Some(members) = members_mut(&mut schema) {
+            members.insert("value".to_owned(), value);
+        }
+        for record in schema
+            .get_mut("examples")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
+            record.insert("value".to_owned(), example.clone());
+            if let Some(of_template) = record.get_mut("unit") {
+                *of_template = json!(unit);
+            }
+        }
+        titled(&title, &description, schema)
+    }))
+}
+
+/// What the schema of a metric says of its values.
+fn metric_value(row: &MetricRow) -> Result<Value, RegistryError> {
+    Ok(match &row.codes {
         Some(codes) => {
             let faulty = || RegistryError::Codes {
                 name: row.id.clone(),
@@ -207,28 +243,7 @@ fn metric_schema(row: &MetricRow, template: &Value) -> Result<Value, RegistryErr
             json!({"description": "The amount, in the unit given.", "type": "number", "minimum": 0})
         }
         None => json!({"description": "The level, in the unit given.", "type": "number"}),
-    };
-    if let Some(members) = members_mut(&mut schema) {
-        members.insert("value".to_owned(), value);
-    }
-    let example = if row.codes.is_some() {
-        json!(row.example as i64)
-    } else {
-        json!(row.example)
-    };
-    for record in schema
-        .get_mut("examples")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object_mut)
-    {
-        record.insert("value".to_owned(), example.clone());
-        if let Some(unit) = record.get_mut("unit") {
-            *unit = json!(row.unit);
-        }
-    }
-    Ok(titled(&row.title, &row.description, schema))
+    })
 }
 
 /// `schema` with what it is called, near the top where a reader looks for it.
@@ -290,7 +305,7 @@ fn other(row: TypeRow) -> Result<DataType, RegistryError> {
         aliases: words(row.aliases.as_deref()),
         metric,
         record_spec,
-        schema: Arc::new(schema),
+        schema: schema.into(),
         layout: Arc::new(layout),
     })
 }

@@ -84,7 +84,7 @@ impl DataType {
             aliases: Vec::new(),
             metric,
             record_spec,
-            schema: Arc::new(schema),
+            schema: schema.into(),
             layout: Arc::new(layout),
         })
     }

@@ -1,9 +1,47 @@
-//! JSON Schemas of records: turned into validators in one way, wherever they come from.
+//! JSON Schemas of records: made when somebody looks at them, and turned into validators in one way, wherever
+//! they come from.
 
 pub mod cost;
 
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
+
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
+
+/// The JSON Schema (draft 2020-12) of one record. Of some two hundred built-in ones few are ever looked at, so
+/// each is made when it first is.
+#[derive(Clone, Debug)]
+pub struct RecordSchema(Arc<LazyLock<Value, Making>>);
+
+type Making = Box<dyn FnOnce() -> Value + Send + Sync>;
+
+impl RecordSchema {
+    /// The schema that `make` makes.
+    pub fn made_by(make: impl FnOnce() -> Value + Send + Sync + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(make))))
+    }
+}
+
+impl From<Value> for RecordSchema {
+    fn from(schema: Value) -> Self {
+        Self::made_by(|| schema)
+    }
+}
+
+impl PartialEq for RecordSchema {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || **self == **other
+    }
+}
+
+impl Deref for RecordSchema {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
 
 /// What one pattern may take once it is compiled. One that repeats repetitions takes more.
 pub const PATTERN_BYTES: usize = 1 << 18;

@@ -91,7 +91,7 @@ impl<Authority> Archive<Authority> {
             kind: Kind::Starts,
             ranking: Arc::default(),
         };
-        let Some(rows) = self.with_rollups(permit, partition, snapshot, rollups)? else {
+        let Some(rows) = self.with_rollups(permit, partition, snapshot, &rollups)? else {
             return Ok(None);
         };
         let series = SeriesSpec {

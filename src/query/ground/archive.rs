@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::store::files::PieceFiles;
+use crate::store::find::Finder;
 use crate::store::snapshot::Snapshots;
 
 use super::engine::Engine;
@@ -36,6 +36,7 @@ pub struct Archive<Authority> {
     pub(in crate::query) catalog: Catalog,
     pub(in crate::query) objects: Arc<Objects>,
     pub(in crate::query) rollups: Rollups,
+    pub(in crate::query) finder: Finder,
     authority: PhantomData<fn() -> Authority>,
 }
 
@@ -45,15 +46,16 @@ impl<Authority> Archive<Authority> {
         engine: Arc<Engine>,
         catalog: Catalog,
         snapshots: Snapshots,
-        files: PieceFiles,
+        finder: Finder,
         kept: Kept,
     ) -> Self {
         Self {
             engine,
             snapshots,
             catalog,
-            objects: Arc::new(Objects::new(files, kept.decoded)),
+            objects: Arc::new(Objects::new(finder.files().clone(), kept.decoded)),
             rollups: Rollups::new(kept.rollups),
+            finder,
             authority: PhantomData,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
 use datafusion::logical_expr::utils::disjunction;
 use datafusion::logical_expr::{Expr, cast};
 use datafusion::physical_plan::ExecutionPlan;
@@ -94,12 +94,23 @@ pub(super) fn shown<Authority>(
     partition: &Partition,
     spec: &RawSpec,
 ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    let columns = columns(&rows.schema(), permit, partition, spec)?;
+    Ok(projected(rows, columns)?)
+}
+
+/// How the columns of the answer are made of those that are `stored`, and what they are called.
+pub(super) fn columns<Authority>(
+    stored: &SchemaRef,
+    permit: &ReadPermit<Authority>,
+    partition: &Partition,
+    spec: &RawSpec,
+) -> Result<Vec<(Expr, String)>, QueryError> {
     let place = |name: &str| spec.columns.iter().position(|column| *column == name);
     let is_shown = |name: &str| place(name).is_some();
     let (layout, sees) = (&partition.data_type.layout, Sees::through(permit));
-    let mut columns = shape::columns(layout, &rows.schema(), spec.ids, sees, is_shown)?;
+    let mut columns = shape::columns(layout, stored, spec.ids, sees, is_shown)?;
     columns.sort_by_key(|(_, name)| place(name));
-    Ok(projected(rows, columns)?)
+    Ok(columns)
 }
 
 impl OneOf {

@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::prelude::lit;
 
 use crate::model::registry::timestamp;
 use crate::model::time::TimeRange;
+use crate::query::ground::computed::projected;
 use crate::query::operator::{ascending, known_order};
 use crate::query::paging::RowKey;
 use crate::query::shape::IdForm;
 use crate::query::{Archive, Prepared, QueryError, ReadState, Scope};
 
-use super::raw::RawSpec;
+use super::raw::{RawSpec, columns};
 use super::{Granted, LocationSource, Pinned};
 
 /// The columns of an update of the device.
@@ -150,17 +149,13 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let mut plans = Vec::with_capacity(sources.len());
         for (source, pinned) in sources {
-            let columns = match source {
-                LocationSource::MobileOs => UPDATE_COLUMNS,
-                LocationSource::Maps => MAPS_COLUMNS,
-            };
-            let spec = RawSpec {
-                columns,
-                only: None,
-                ids,
-            };
-            let rows = self.shown(pinned, &spec, wanted)?;
-            plans.push(in_one_shape(rows, source.kind())?);
+            // Most people have updates of one source only.
+            if pinned.may_have_rows(wanted) {
+                plans.push(self.updates_of(*source, pinned, ids, wanted)?);
+            }
+        }
+        if let ([], Some((source, pinned))) = (plans.as_slice(), sources.first()) {
+            plans.push(self.updates_of(*source, pinned, ids, wanted)?);
         }
         if plans.len() == 1 {
             return Ok(plans.remove(0));
@@ -177,28 +172,40 @@ impl<Authority> Archive<Authority> {
         let merged = SortPreservingMergeExec::new(order, union).with_round_robin_repartition(false);
         Ok(Arc::new(merged))
     }
-}
 
-/// `rows` with the columns of a device's update, null where they have none, and what kind of row it is.
-pub(super) fn in_one_shape(rows: Arc<dyn ExecutionPlan>, kind: &str) -> Result<Arc<dyn ExecutionPlan>> {
-    let own = rows.schema();
-    let mut expressions = Vec::with_capacity(UPDATE_COLUMNS.len() + 1);
-    for (name, holds) in kinds() {
-        let expr: Arc<dyn PhysicalExpr> = match own.column_with_name(name) {
-            Some((index, _)) => Arc::new(Column::new(name, index)),
-            None => Arc::new(Literal::new(ScalarValue::try_from(&holds)?)),
+    /// The updates of one source in the columns of a device's update, null where they have none, and what kind
+    /// of row each is.
+    fn updates_of(
+        &self,
+        source: LocationSource,
+        pinned: &Pinned<'_, Authority>,
+        ids: IdForm,
+        wanted: Option<TimeRange>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let spec = RawSpec {
+            columns: match source {
+                LocationSource::MobileOs => UPDATE_COLUMNS,
+                LocationSource::Maps => MAPS_COLUMNS,
+            },
+            only: None,
+            ids,
         };
-        expressions.push(ProjectionExpr {
-            expr,
-            alias: name.to_owned(),
-        });
+        let rows = self.chosen(pinned, &spec, wanted)?;
+        let Granted { permit, partition } = pinned.granted;
+        let mut own = columns(&rows.schema(), permit, partition, &spec)?;
+        let mut shown = Vec::with_capacity(UPDATE_COLUMNS.len() + 1);
+        for (name, holds) in kinds() {
+            let column = own.iter().position(|(_, own)| own == name);
+            shown.push(match column {
+                Some(column) => own.swap_remove(column),
+                None => (lit(ScalarValue::try_from(&holds)?), name.to_owned()),
+            });
+        }
+        let kind = ScalarValue::from(source.kind());
+        let kind = ScalarValue::Dictionary(Box::new(ArrowType::Int32), Box::new(kind));
+        shown.push((lit(kind), LOCATION_SOURCE.to_owned()));
+        Ok(projected(rows, shown)?)
     }
-    let text = ScalarValue::Dictionary(Box::new(ArrowType::Int32), Box::new(ScalarValue::from(kind)));
-    expressions.push(ProjectionExpr {
-        expr: Arc::new(Literal::new(text)),
-        alias: LOCATION_SOURCE.to_owned(),
-    });
-    Ok(Arc::new(ProjectionExec::try_new(expressions, rows)?))
 }
 
 #[cfg(test)]

@@ -185,7 +185,7 @@ impl<Authority> Archive<Authority> {
         };
         let ranking = Arc::clone(ranking);
         let rollups = RollupsAsked { step, kind, ranking };
-        Ok(self.with_rollups(asked.permit, asked.partition, snapshot, rollups)?)
+        Ok(self.with_rollups(asked.permit, asked.partition, snapshot, &rollups)?)
     }
 }
 

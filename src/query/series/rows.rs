@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, RecordBatch};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, Int64Array, RecordBatch,
+};
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::{cast, filter_record_batch, is_not_null};
 use datafusion::arrow::datatypes::{
@@ -35,7 +37,8 @@ pub(super) struct Rows {
 /// Count, sum, least and greatest, row by row.
 #[derive(Debug)]
 struct RollupColumns {
-    counts: ScalarBuffer<i64>,
+    /// Null in rows that are none.
+    counts: Int64Array,
     sums: ScalarBuffer<f64>,
     least: ScalarBuffer<f64>,
     greatest: ScalarBuffer<f64>,
@@ -61,8 +64,11 @@ impl Rows {
     /// What a row comes to that stands for several.
     pub(super) fn rollup(&self, row: usize) -> Option<Summary> {
         let rollups = self.rollups.as_ref()?;
+        if rollups.counts.is_null(row) {
+            return None;
+        }
         Some(Summary::of_parts(
-            rollups.counts.get(row)?.cast_unsigned(),
+            rollups.counts.values().get(row)?.cast_unsigned(),
             *rollups.sums.get(row)?,
             *rollups.least.get(row)?,
             *rollups.greatest.get(row)?,
@@ -82,6 +88,9 @@ impl Rows {
         let (Some(rollups), Standings::Same(_)) = (&self.rollups, &self.standings) else {
             return None;
         };
+        if rollups.counts.null_count() > 0 {
+            return None;
+        }
         let starts = self.starts.get(row..)?;
         let is_in_turn = |(bin, begins): (usize, &i64)| {
             let into = begins - (start + bin as i64 * width);
@@ -95,7 +104,10 @@ impl Rows {
             count = count.saturating_sub(1);
         }
         let range = row..row + count;
-        let (sums, counts) = (rollups.sums.get(range.clone())?, rollups.counts.get(range)?);
+        let (sums, counts) = (
+            rollups.sums.get(range.clone())?,
+            rollups.counts.values().get(range)?,
+        );
         // Added to zero, as every sum is: there is no negative zero.
         let means = sums
             .iter()
@@ -117,8 +129,15 @@ impl Rows {
         }
     }
 
-    /// How many rows from `row` on have the standing of `row`, `within` at most.
+    /// How many rows from `row` on have the standing of `row` and are no rollups, `within` at most.
     pub(super) fn alike(&self, row: usize, within: usize) -> usize {
+        let within = match &self.rollups {
+            None => within,
+            Some(rollups) => {
+                let rows = row..(row + within).min(rollups.counts.len());
+                rows.take_while(|row| rollups.counts.is_null(*row)).count()
+            }
+        };
         match &self.standings {
             Standings::Same(_) => within,
             Standings::Each(standings) => {
@@ -244,7 +263,7 @@ impl RowReader {
     }
 }
 
-/// The rows that are rollups. A batch has only such, or none.
+/// What the rows come to that are rollups, if any is.
 fn rollups(batch: &RecordBatch) -> Result<Option<RollupColumns>> {
     let Some(counts) = batch
         .column_by_name(ROLLUP_COUNT)
@@ -252,7 +271,7 @@ fn rollups(batch: &RecordBatch) -> Result<Option<RollupColumns>> {
     else {
         return Ok(None);
     };
-    if counts.null_count() > 0 {
+    if counts.null_count() == counts.len() {
         return Ok(None);
     }
     let numbers = |name: &str| {
@@ -262,7 +281,7 @@ fn rollups(batch: &RecordBatch) -> Result<Option<RollupColumns>> {
             .ok_or_else(|| internal_datafusion_err!("{name} holds no numbers"))
     };
     Ok(Some(RollupColumns {
-        counts: counts.values().clone(),
+        counts: counts.clone(),
         sums: numbers(ROLLUP_SUM)?,
         least: numbers(ROLLUP_MIN)?,
         greatest: numbers(ROLLUP_MAX)?,

@@ -14,18 +14,19 @@ use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::engine::Engine;
 use crate::query::ground::measure::Counting;
 use crate::query::ground::operator::Plan;
-use crate::query::ground::rollups::{Key, Kind, Rollups};
+use crate::query::ground::rollups::{Key, Kind, MOST_DEAD, Rollups};
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
 use crate::query::shared::{Lengths, MOST_SCANNED};
 use crate::query::{Archive, Partition};
+use crate::store::find::Finder;
 use crate::store::rollups::{KeptRollups, Month, ROWS_A_ROLLUP, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::as_rows;
 use super::cut::Cut;
 use super::mixed_input::Patch;
-use super::spans::{Extent, Span, by_month, down, spans, up};
+use super::spans::{Extent, Span, by_month, down, lanes, spans, up};
 
 /// Rollups are read or made for a question that asks for at least this part of what a piece has in a month;
 /// smaller ones read rows, which is less.
@@ -44,7 +45,8 @@ pub(in crate::query) struct RollupsAsked {
 pub(super) struct Asked {
     pub(super) engine: Arc<Engine>,
     pub(super) kept: Rollups,
-    snapshot: Arc<Snapshot>,
+    pub(super) finder: Finder,
+    pub(super) snapshot: Arc<Snapshot>,
     /// The rows as the reader sees them.
     seen: PartitionTable,
     /// And as they were recorded.
@@ -82,6 +84,28 @@ impl Wanted {
     }
 }
 
+/// Parts of a snapshot that are told of one by one, and put together by time; none where no piece has rollups.
+/// Amounts compete with each other across pieces, so they are one part. Points do not: where their pieces
+/// overlap, rollups of each may stand for its own.
+pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc<Snapshot>> {
+    let extents = extents(&snapshot.pieces, rollups);
+    if !extents.iter().any(|extent| extent.fit) {
+        return Vec::new();
+    }
+    let lanes = lanes(&extents);
+    if lanes.len() == 1 || matches!(rollups.kind, Kind::Amounts(..)) {
+        return vec![Arc::clone(snapshot)];
+    }
+    let part = |lane: Vec<usize>| {
+        let pieces = lane.into_iter().filter_map(|number| snapshot.pieces.get(number));
+        Arc::new(Snapshot {
+            pieces: pieces.cloned().collect(),
+            ..Snapshot::clone(snapshot)
+        })
+    };
+    lanes.into_iter().map(part).collect()
+}
+
 impl Asked {
     /// What the snapshot and the permit say. `None` where there are more windows than rollups are worth.
     pub(super) fn of<Authority>(
@@ -97,6 +121,7 @@ impl Asked {
         Ok(Some(Self {
             engine: Arc::clone(&archive.engine),
             kept: archive.rollups.clone(),
+            finder: archive.finder.clone(),
             snapshot: Arc::clone(snapshot),
             seen: archive.table(permit, partition, snapshot, Lengths::Forgotten)?,
             recorded: archive.table_uncut(permit, partition, snapshot)?,
@@ -120,15 +145,12 @@ impl Asked {
         as_rows::schema(kind.counting(), matches!(kind, Kind::Amounts(..)))
     }
 
-    /// What answers for which time, in the order of time. Nothing where no piece has rollups.
+    /// What answers for which time, in the order of time.
     pub(super) fn stretches(&self) -> Vec<Stretch> {
         let step = self.meant.step.micros();
         let pieces = &self.snapshot.pieces;
-        let extents: Vec<Extent> = pieces.iter().map(|piece| extent(piece, step)).collect();
+        let extents = extents(pieces, &self.meant);
         let mut stretches = Vec::new();
-        if !extents.iter().any(|extent| extent.fit) {
-            return stretches;
-        }
         for window in self.windows.as_slice() {
             let time = micros(*window);
             let mut rollups_from = time.start;
@@ -224,11 +246,21 @@ impl Kind {
     }
 }
 
-fn extent(piece: &SnapshotPiece, step: i64) -> Extent {
+fn extents(pieces: &[SnapshotPiece], meant: &RollupsAsked) -> Vec<Extent> {
+    pieces.iter().map(|piece| extent(piece, meant)).collect()
+}
+
+fn extent(piece: &SnapshotPiece, meant: &RollupsAsked) -> Extent {
+    let step = meant.step.micros();
     let (first, last) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
     let end = piece.bounds.max_end.micros().max(last.saturating_add(1));
     let rollups = (last - first) / step + 1;
-    let is_settled = matches!(piece.content, Content::Object(_)) && piece.dead.is_empty();
+    // An amount that is dead had a part in what counted wherever it reached.
+    let most_dead = match meant.kind {
+        Kind::Amounts(..) => 0,
+        Kind::Points(_) | Kind::Starts => MOST_DEAD,
+    };
+    let is_settled = matches!(piece.content, Content::Object(_)) && piece.dead.len() <= most_dead;
     Extent {
         time: down(first, step)..up(end, step),
         fit: is_settled && piece.rows >= rollups.saturating_mul(ROWS_A_ROLLUP),

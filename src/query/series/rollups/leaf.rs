@@ -12,11 +12,13 @@ use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 
 use crate::model::permit::ReadPermit;
+use crate::query::ground::merge_sorted::MergeSortedExec;
 use crate::query::ground::operator::{Input, Operator, Plan, Step, Taken, Task, ascending, one_partition};
 use crate::query::{Archive, Partition};
 use crate::store::snapshot::Snapshot;
 
-use super::asked::{Asked, RollupsAsked, Stretch};
+use super::asked::{Asked, RollupsAsked, Stretch, parts};
+use super::made::Told;
 use super::mixed_input::{MixedInputExec, Patch};
 
 /// Rows as far as they have to be read, and rollups for the rest.
@@ -38,17 +40,31 @@ impl<Authority> Archive<Authority> {
         permit: &ReadPermit<Authority>,
         partition: &Partition,
         snapshot: &Arc<Snapshot>,
-        rollups: RollupsAsked,
+        rollups: &RollupsAsked,
     ) -> Result<Option<Plan>> {
-        let Some(asked) = Asked::of(self, permit, partition, snapshot, rollups)? else {
-            return Ok(None);
-        };
-        let stretches = asked.stretches();
-        if !stretches.iter().any(|stretch| asked.may_serve(stretch)) {
-            return Ok(None);
+        let mut lanes: Vec<Plan> = Vec::new();
+        let mut may_serve = false;
+        for part in parts(snapshot, rollups) {
+            let Some(asked) = Asked::of(self, permit, partition, &part, rollups.clone())? else {
+                return Ok(None);
+            };
+            let stretches = asked.stretches();
+            may_serve |= stretches.iter().any(|stretch| asked.may_serve(stretch));
+            if !stretches.is_empty() {
+                lanes.push(Arc::new(RowsOrRollupsExec::of(asked, stretches)));
+            }
         }
-        Ok(Some(Arc::new(RowsOrRollupsExec::of(asked, stretches))))
+        Ok(in_turn(lanes).filter(|_| may_serve))
     }
+}
+
+/// One plan of several that are in the order of time; none of none.
+fn in_turn(mut lanes: Vec<Plan>) -> Option<Plan> {
+    if lanes.len() < 2 {
+        return lanes.pop();
+    }
+    let order = ascending(&lanes.first()?.schema(), &["start_time"])?;
+    Some(Arc::new(MergeSortedExec::new(lanes, order)))
 }
 
 impl RowsOrRollupsExec {
@@ -85,10 +101,14 @@ impl RowsOrRollups {
         let mut patches = Patches::of(&self.asked);
         for stretch in self.stretches.iter() {
             match stretch {
-                Stretch::Rollups(wanted) => match self.asked.rollups(wanted).await? {
-                    Some(rollups) => patches.rollups(rollups)?,
-                    None => patches.rows(&wanted.time)?,
-                },
+                Stretch::Rollups(wanted) => {
+                    for told in self.asked.told(wanted).await? {
+                        match told {
+                            Told::Rollups(rollups) => patches.rollups(rollups)?,
+                            Told::Rows(time) => patches.rows(&time)?,
+                        }
+                    }
+                }
                 Stretch::Rows(time) => patches.rows(time)?,
                 Stretch::ReachingInto(window) => patches.reaching_into(window)?,
             }

@@ -16,18 +16,95 @@ use crate::query::ground::engine::late;
 use crate::query::ground::errors::outside;
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::ground::operator::Plan;
-use crate::query::ground::rollups::{Held, Kind};
+use crate::query::ground::rollups::{DeadRows, Held, Kind};
 use crate::query::series::exec::SeriesExec;
 use crate::query::series::spec::{Gaps, SeriesSpec};
+use crate::store::arrange::KeyColumns;
 use crate::store::rollups::{Gatherer, schema};
+use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::as_rows::{of_amounts, of_rollups};
 use super::asked::{Asked, Wanted};
+use super::spans::down;
+
+/// So many rollups of a month in which rows are dead are told anew from the rows that are not; if there are
+/// more, all of the month is.
+const MOST_HOLES: usize = 16;
+
+/// What answers for a part of what is wanted of a piece.
+pub(super) enum Told {
+    Rollups(RecordBatch),
+    Rows(Range<i64>),
+}
 
 impl Asked {
+    /// What answers for all that is wanted, in the order of time.
+    pub(super) async fn told(&self, wanted: &Wanted) -> Result<Vec<Told>> {
+        let holes = self.holes(wanted).await?;
+        let rollups = match &holes {
+            Some(_) => self.rollups(wanted).await?,
+            None => None,
+        };
+        let (Some(holes), Some(rollups)) = (holes, rollups) else {
+            return Ok(vec![Told::Rows(wanted.time.clone())]);
+        };
+        let mut told = Vec::new();
+        let mut from = wanted.time.start;
+        for hole in holes {
+            if from < hole.start {
+                told.push(Told::Rollups(between(&rollups, &(from..hole.start))));
+            }
+            from = hole.end;
+            told.push(Told::Rows(hole));
+        }
+        told.push(Told::Rollups(between(&rollups, &(from..wanted.time.end))));
+        Ok(told)
+    }
+
+    /// The rollups in what is wanted that hold a row that is dead, in the order of time; `None` if that is not
+    /// known or they are too many.
+    async fn holes(&self, wanted: &Wanted) -> Result<Option<Vec<Range<i64>>>> {
+        let piece = &wanted.piece;
+        if piece.dead.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let dead = DeadRows {
+            piece: piece.id,
+            ids: Arc::clone(&piece.dead),
+        };
+        let starts = self.kept.dead.try_get_with(dead, self.starts_of_dead(piece));
+        let starts = starts.await.map_err(DataFusionError::Shared)?;
+        let step = self.meant.step.micros();
+        let inside = starts.iter().filter(|start| wanted.time.contains(*start));
+        let mut holes: Vec<i64> = inside.map(|start| down(*start, step)).collect();
+        holes.dedup();
+        let is_known = starts.len() == piece.dead.len();
+        Ok((is_known && holes.len() <= MOST_HOLES)
+            .then(|| holes.into_iter().map(|start| start..start + step).collect()))
+    }
+
+    /// When the dead rows of a piece start, in order.
+    async fn starts_of_dead(&self, piece: &SnapshotPiece) -> Result<Arc<[i64]>> {
+        let unharmed = Snapshot {
+            pieces: vec![SnapshotPiece {
+                dead: Arc::new([]),
+                ..piece.clone()
+            }],
+            ..Snapshot::clone(&self.snapshot)
+        };
+        let found = self.finder.predecessors(&unharmed, &piece.dead).await;
+        let mut starts = Vec::with_capacity(piece.dead.len());
+        for found in found.map_err(outside)? {
+            let keys = KeyColumns::of(&found.rows).map_err(outside)?;
+            starts.extend_from_slice(keys.starts.values());
+        }
+        starts.sort_unstable();
+        Ok(starts.into())
+    }
+
     /// The rollups that stand for the rows of a piece; `None` when there are none to be had, or when
     /// reading the rows is less work.
-    pub(super) async fn rollups(&self, wanted: &Wanted) -> Result<Option<RecordBatch>> {
+    async fn rollups(&self, wanted: &Wanted) -> Result<Option<RecordBatch>> {
         let held = match self.kept.held.get(&wanted.key).await {
             Some(held) => held,
             None if !wanted.is_worth_making() => return Ok(None),

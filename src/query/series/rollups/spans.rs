@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::store::rollups::Month;
 
+/// So many pieces that overlap are each looked at by themselves. Compaction leaves few that do.
+const MOST_LANES: usize = 8;
+
 /// The time in which a piece may have rows, in whole rollups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
@@ -49,6 +52,47 @@ pub(super) fn spans(extents: &[Extent], window: Range<i64>, rollups_from: i64, s
         });
     }
     joined(found)
+}
+
+/// Which extents are looked at together: the numbers of those in each lane. Where pieces overlap they come
+/// into different lanes, so that each is alone in its own as far as there are lanes; rows of what is left are
+/// read, all in the last one.
+pub(super) fn lanes(extents: &[Extent]) -> Vec<Vec<usize>> {
+    let mut by_start: Vec<(usize, &Extent)> = extents.iter().enumerate().collect();
+    by_start.sort_by_key(|(_, extent)| extent.time.start);
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut left = Vec::new();
+    for (number, extent) in by_start {
+        let is_room = lanes.len() < MOST_LANES;
+        let free = lanes.iter_mut().filter(|lane| lane.end <= extent.time.start);
+        match free.max_by_key(|lane| lane.end) {
+            Some(lane) => lane.take(number, extent),
+            None if extent.fit && is_room => {
+                let mut lane = Lane::default();
+                lane.take(number, extent);
+                lanes.push(lane);
+            }
+            None => left.push(number),
+        }
+    }
+    let numbers = lanes.into_iter().map(|lane| lane.numbers);
+    numbers
+        .chain(Some(left).filter(|left| !left.is_empty()))
+        .collect()
+}
+
+/// Extents of which none overlaps another.
+#[derive(Default)]
+struct Lane {
+    numbers: Vec<usize>,
+    end: i64,
+}
+
+impl Lane {
+    fn take(&mut self, number: usize, extent: &Extent) {
+        self.numbers.push(number);
+        self.end = extent.time.end;
+    }
 }
 
 /// Spans that touch and are answered by the same made one.
@@ -126,7 +170,43 @@ mod tests {
         );
     }
 
+    #[test]
+    fn pieces_that_overlap_come_into_different_lanes() {
+        let extents = [
+            extent(0..100, true),
+            extent(10..400, true),
+            extent(20..30, false),
+            extent(100..200, true),
+            extent(150..180, false),
+            extent(200..300, false),
+        ];
+        assert_eq!(lanes(&extents), [vec![0, 3, 5], vec![1], vec![2, 4]]);
+        let many = vec![extent(0..10, true); MOST_LANES + 2];
+        assert_eq!(lanes(&many).last(), Some(&vec![MOST_LANES, MOST_LANES + 1]));
+        assert_eq!(lanes(&extents[..1]), [[0]]);
+        assert_eq!(lanes(&[]), Vec::<Vec<usize>>::new());
+    }
+
     proptest! {
+        #[test]
+        fn every_piece_is_in_one_lane_and_alone_in_all_but_the_last(
+            pieces in prop::collection::vec((0_i64..20, 1_i64..10, any::<bool>()), 0..20)
+        ) {
+            let extents: Vec<Extent> = pieces
+                .iter()
+                .map(|(at, length, fit)| extent(*at..at + length, *fit))
+                .collect();
+            let lanes = lanes(&extents);
+            let mut numbers: Vec<usize> = lanes.iter().flatten().copied().collect();
+            numbers.sort_unstable();
+            prop_assert_eq!(numbers, (0..extents.len()).collect::<Vec<_>>());
+            for lane in lanes.iter().rev().skip(1) {
+                for pair in lane.windows(2) {
+                    prop_assert!(extents[pair[0]].time.end <= extents[pair[1]].time.start);
+                }
+            }
+        }
+
         #[test]
         fn every_covered_moment_is_answered_for_once(
             pieces in prop::collection::vec((0_i64..20, 1_i64..10, any::<bool>()), 0..6),

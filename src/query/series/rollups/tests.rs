@@ -101,17 +101,18 @@ impl Bench {
             longest: Duration::from_mins(1),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
+        let finder = Finder::new(files.clone(), 1 << 20);
         Self {
             archive: Archive::new(
                 engine,
                 catalog.clone(),
                 snapshots.clone(),
-                files.clone(),
+                finder.clone(),
                 Kept::default(),
             ),
             catalog,
             snapshots,
-            finder: Finder::new(files.clone(), 1 << 20),
+            finder,
             files,
             person: PersonId(Uuid::now_v7()),
             partition: Partition::of(Arc::clone(metric)),
@@ -556,6 +557,28 @@ fn periods_are_made_from_rollups_where_one_piece_is_alone() {
     assert_eq!(served("StepCount", &puts, &Function::ALL), 2);
 }
 
+#[test]
+fn levels_of_pieces_that_overlap_are_told_from_the_rollups_of_each() {
+    let all =
+        Windows::new([
+            TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
+        ]);
+    let puts = [
+        device(0, 3000, MINUTE, 0, 1, Place::Object),
+        device(30, 3000, MINUTE, 0, 2, Place::WithRollups),
+        device(DAY, 50, 2 * MINUTE + 3, 0, 3, Place::Tail),
+    ];
+    let served =
+        |name: &str, functions: &[Function]| compare_periods(name, &puts, &all, "Europe/Berlin", functions);
+    assert_eq!(served("HeartRate", &[Function::Avg, Function::Max]), 2);
+    assert_eq!(served("StepCount", &[Function::Avg, Function::Max]), 2);
+    assert_eq!(
+        served("StepCount", &[Function::Sum]),
+        0,
+        "amounts of several pieces compete with each other"
+    );
+}
+
 fn device(first: i64, count: i64, every: i64, length: i64, series: u128, place: Place) -> Put {
     let samples = (0..count).map(|number| Sample {
         id: series * 100_000 + number as u128,
@@ -597,10 +620,15 @@ async fn rollups_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() 
         assert_same(&after, &without);
         assert_ne!(after, with, "{name}: late data makes a difference");
 
-        // A row replaced: the piece has a dead row, and rows are read instead.
-        bench.put(&device(0, 1, MINUTE, length, 1, Place::Tail)).await;
-        let (_, _, has_rollups) = bench.both(&spec, &all).await;
-        assert!(!has_rollups, "{name}");
+        // A row replaced: the piece has a dead row. Where that was its rows are read, of levels; amounts
+        // compete with it wherever it reached.
+        let mut replaced = device(0, 1, MINUTE, length, 1, Place::Tail);
+        replaced.samples[0].value = 1000.0;
+        bench.put(&replaced).await;
+        let (again, without, has_rollups) = bench.both(&spec, &all).await;
+        assert_eq!(has_rollups, name == "HeartRate", "{name}");
+        assert_same(&again, &without);
+        assert_ne!(again, after, "{name}: the row counts with its new value");
     }
 }
 

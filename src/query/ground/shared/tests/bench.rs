@@ -22,6 +22,7 @@ use crate::query::places::Granted;
 use crate::query::{Archive, Kept, Partition, Prepared};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
+use crate::store::find::Finder;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::{Target, write_batch};
 use crate::store::snapshot::Snapshots;
@@ -101,7 +102,13 @@ impl Bench {
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
         Self {
-            archive: Archive::new(engine, catalog.clone(), snapshots, files.clone(), Kept::default()),
+            archive: Archive::new(
+                engine,
+                catalog.clone(),
+                snapshots,
+                Finder::new(files.clone(), 1 << 20),
+                Kept::default(),
+            ),
             registry: Registry::builtin().unwrap(),
             catalog,
             files,

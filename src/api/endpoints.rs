@@ -1,0 +1,120 @@
+//! Routes, each listed once together with what is said of it.
+//!
+//! Every start needs the routes. What is said of them few processes are ever asked for, and it takes many
+//! times as long to make: so it is made when somebody asks. Knows no route.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::MethodRouter;
+use utoipa::openapi::OpenApi as Document;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+use crate::api::app::Shared;
+
+/// The endpoint of one or more handlers, which are described beside them and serve at one address, each under
+/// methods of its own.
+macro_rules! endpoint {
+    ($($($part:ident)::+),+ $(,)?) => {{
+        use utoipa_axum::PathItemExt as _;
+        let mut addresses = std::collections::BTreeSet::new();
+        let methods = axum::routing::MethodRouter::new();
+        $(
+            addresses.insert(utoipa_axum::routes!(@path [path()] of $($part)::+));
+            let of_handler = utoipa_axum::routes!(@path [methods()] of $($part)::+);
+            let methods = of_handler.iter().fold(methods, |methods, method| {
+                methods.on(method.to_method_filter(), $($part)::+)
+            });
+        )+
+        $crate::api::endpoints::Endpoint {
+            addresses,
+            methods,
+            described: std::sync::Arc::new(|| utoipa_axum::routes!($($($part)::+),+)),
+        }
+    }};
+}
+pub(crate) use endpoint;
+
+/// Handlers, and how to say what is said of them.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// What the handlers say of their address: one and the same.
+    pub addresses: BTreeSet<String>,
+    pub methods: MethodRouter<Shared>,
+    pub described: Arc<dyn Fn() -> UtoipaMethodRouter<Shared> + Send + Sync>,
+}
+
+/// Adds to what is said of routes, or changes it.
+type Saying = Box<dyn FnOnce(OpenApiRouter<Shared>) -> OpenApiRouter<Shared> + Send>;
+
+/// Routes, and how to say what is said of them.
+#[derive(Default)]
+#[must_use]
+pub struct Routes {
+    router: Router<Shared>,
+    sayings: Vec<Saying>,
+}
+
+impl Routes {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn with(mut self, endpoint: Endpoint) -> Self {
+        for address in &endpoint.addresses {
+            self.router = self.router.route(address, endpoint.methods.clone());
+        }
+        let described = endpoint.described;
+        self.saying(move |said| said.routes(described()))
+    }
+
+    pub fn merge(mut self, others: Self) -> Self {
+        let Self { router, sayings } = others;
+        self.router = self.router.merge(router);
+        self.saying(move |said| said.merge(all_of(sayings)))
+    }
+
+    /// With `others`, whose addresses go on from `prefix`.
+    pub fn nest(mut self, prefix: &'static str, others: Self) -> Self {
+        let Self { router, sayings } = others;
+        self.router = self.router.nest(prefix, router);
+        self.saying(move |said| said.nest(prefix, all_of(sayings)))
+    }
+
+    /// The same routes, of which more is said, or something else.
+    pub fn saying(
+        mut self,
+        change: impl FnOnce(OpenApiRouter<Shared>) -> OpenApiRouter<Shared> + Send + 'static,
+    ) -> Self {
+        self.sayings.push(Box::new(change));
+        self
+    }
+
+    /// The routes alone.
+    pub fn into_router(self) -> Router<Shared> {
+        self.router
+    }
+
+    /// What is said of them.
+    #[must_use]
+    pub fn into_document(self) -> Document {
+        all_of(self.sayings).into_openapi()
+    }
+}
+
+impl From<Router<Shared>> for Routes {
+    /// Routes of which nothing is said.
+    fn from(router: Router<Shared>) -> Self {
+        Self {
+            router,
+            sayings: Vec::new(),
+        }
+    }
+}
+
+fn all_of(sayings: Vec<Saying>) -> OpenApiRouter<Shared> {
+    sayings
+        .into_iter()
+        .fold(OpenApiRouter::new(), |said, saying| saying(said))
+}
