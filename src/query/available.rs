@@ -6,6 +6,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
+use super::ground::dead::DeadRow;
 use super::ground::scan::Selection;
 use super::records::{Summary, summarise};
 use super::shared;
@@ -65,25 +66,27 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Summary, QueryError> {
         // Days of a zone lie elsewhere than the times by which they were recorded.
         let by_times = shared::extent_fields(&snapshot.data_type).is_empty();
-        let whole = |piece: &&SnapshotPiece| {
+        let whole = |piece: &SnapshotPiece| {
             let bounds = piece.bounds;
             let in_one = |window: &TimeRange| {
                 let ends_inside = edges == Edges::Open || (by_times && bounds.max_end <= window.end());
                 window.start() <= bounds.min_start && bounds.max_start < window.end() && ends_inside
             };
-            piece.dead.is_empty() && windows.as_slice().iter().any(in_one)
+            windows.as_slice().iter().any(in_one)
         };
-        let (known, others): (Vec<&SnapshotPiece>, Vec<&SnapshotPiece>) =
-            snapshot.pieces.iter().partition(whole);
-        let mut summary = known.into_iter().fold(Summary::default(), |summary, piece| {
-            let bounds = piece.bounds;
-            summary.and(Summary {
-                records: piece.rows,
-                first_start: Some(bounds.min_start),
-                last_start: Some(bounds.max_start),
-                last_end: Some(bounds.max_end),
-            })
-        });
+        let mut summary = Summary::default();
+        let mut others: Vec<&SnapshotPiece> = Vec::new();
+        for piece in &snapshot.pieces {
+            let known = if whole(piece) {
+                self.whole(snapshot, piece).await?
+            } else {
+                None
+            };
+            match known {
+                Some(known) => summary = summary.and(known),
+                None => others.push(piece),
+            }
+        }
         if !others.is_empty() {
             let rest = Snapshot {
                 pieces: others.into_iter().cloned().collect(),
@@ -107,6 +110,29 @@ impl<Authority> Archive<Authority> {
             summary = summary.and(summarise(&self.engine, plan).await?);
         }
         Ok(summary)
+    }
+
+    /// All that counts of a piece, without reading its rows; `None` where its bounds may be those of a dead
+    /// one.
+    async fn whole(&self, snapshot: &Snapshot, piece: &SnapshotPiece) -> Result<Option<Summary>, QueryError> {
+        let bounds = piece.bounds;
+        let Some(dead) = self.dead.of(snapshot, piece).await? else {
+            return Ok(None);
+        };
+        let is_outermost = |row: &DeadRow| {
+            row.start == bounds.min_start.micros()
+                || row.start == bounds.max_start.micros()
+                || row.end == bounds.max_end.micros()
+        };
+        if dead.iter().any(is_outermost) {
+            return Ok(None);
+        }
+        Ok(Some(Summary {
+            records: piece.rows - dead.len() as i64,
+            first_start: Some(bounds.min_start),
+            last_start: Some(bounds.max_start),
+            last_end: Some(bounds.max_end),
+        }))
     }
 }
 

@@ -141,6 +141,24 @@ impl<Authority> Pinned<'_, Authority> {
     }
 }
 
+/// A source with its updates as they are stored now.
+type PinnedSource<'a, Authority> = (LocationSource, Pinned<'a, Authority>);
+
+/// Those of `sources` that may have rows of `wanted`, or the first if none has: most people have updates of one
+/// source only, and nothing needs to be planned for the others.
+fn with_rows<'s, 'a, Authority>(
+    sources: &'s [PinnedSource<'a, Authority>],
+    wanted: Option<TimeRange>,
+) -> Vec<&'s PinnedSource<'a, Authority>> {
+    let have = sources.iter().filter(|(_, pinned)| pinned.may_have_rows(wanted));
+    let have: Vec<_> = have.collect();
+    if have.is_empty() {
+        sources.first().into_iter().collect()
+    } else {
+        have
+    }
+}
+
 impl<Authority> Archive<Authority> {
     /// Several types of one person, all as of one moment.
     async fn pinned<'a>(

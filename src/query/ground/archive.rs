@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::store::find::Finder;
 use crate::store::snapshot::Snapshots;
 
+use super::dead::DeadRows;
 use super::engine::Engine;
 use super::files::Objects;
 use super::rollups::Rollups;
@@ -36,7 +37,7 @@ pub struct Archive<Authority> {
     pub(in crate::query) catalog: Catalog,
     pub(in crate::query) objects: Arc<Objects>,
     pub(in crate::query) rollups: Rollups,
-    pub(in crate::query) finder: Finder,
+    pub(in crate::query) dead: DeadRows,
     authority: PhantomData<fn() -> Authority>,
 }
 
@@ -55,7 +56,7 @@ impl<Authority> Archive<Authority> {
             catalog,
             objects: Arc::new(Objects::new(finder.files().clone(), kept.decoded)),
             rollups: Rollups::new(kept.rollups),
-            finder,
+            dead: DeadRows::new(finder),
             authority: PhantomData,
         }
     }
@@ -65,5 +66,6 @@ impl<Authority> Archive<Authority> {
         self.snapshots.forget_all();
         self.objects.decoded.forget_all();
         self.rollups.forget_all().await;
+        self.dead.forget_all().await;
     }
 }

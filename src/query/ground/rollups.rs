@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use moka::future::Cache;
 
-use crate::model::ids::{PieceId, RecordId};
+use crate::model::ids::PieceId;
 use crate::people::preferences::SourceOrder;
 use crate::store::rollups::Step;
 
@@ -54,24 +54,10 @@ pub(in crate::query) enum Held {
     Unfit,
 }
 
-/// A piece with more dead rows is read as rows.
-pub(in crate::query) const MOST_DEAD: usize = 256;
-/// Of so many pieces it is kept where their dead rows were: six megabytes at the very most.
-const DEAD_KEPT: u64 = 1_000;
-
 /// Rollups in memory. Cheap to clone; all clones share what is held. Lives as long as the process.
 #[derive(Clone)]
 pub(in crate::query) struct Rollups {
     pub(in crate::query) held: Cache<Key, Held>,
-    /// When the dead rows of pieces started.
-    pub(in crate::query) dead: Cache<DeadRows, Arc<[i64]>>,
-}
-
-/// Rows of a piece that do not count any more.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::query) struct DeadRows {
-    pub(in crate::query) piece: PieceId,
-    pub(in crate::query) ids: Arc<[RecordId]>,
 }
 
 impl Rollups {
@@ -90,7 +76,6 @@ impl Rollups {
         };
         Self {
             held: Cache::builder().max_capacity(memory).weigher(weigh).build(),
-            dead: Cache::builder().max_capacity(DEAD_KEPT).build(),
         }
     }
 
@@ -98,8 +83,6 @@ impl Rollups {
     pub(in crate::query) async fn forget_all(&self) {
         self.held.invalidate_all();
         self.held.run_pending_tasks().await;
-        self.dead.invalidate_all();
-        self.dead.run_pending_tasks().await;
     }
 }
 

@@ -19,7 +19,7 @@ use crate::model::geo::Position;
 use crate::model::time::TimeRange;
 use crate::query::{Archive, QueryError};
 
-use super::{LocationSource, Pinned};
+use super::{LocationSource, PinnedSource, with_rows};
 
 pub(super) const LATITUDE: &str = "latitude_degrees";
 pub(super) const LONGITUDE: &str = "longitude_degrees";
@@ -48,11 +48,11 @@ impl<Authority> Archive<Authority> {
     /// its order.
     pub(super) fn fixes(
         &self,
-        sources: &[(LocationSource, Pinned<'_, Authority>)],
+        sources: &[PinnedSource<'_, Authority>],
         wanted: TimeRange,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let mut plans = Vec::with_capacity(sources.len());
-        for (source, pinned) in sources {
+        for (source, pinned) in with_rows(sources, Some(wanted)) {
             let seen = self.seen(pinned, &pinned.windows(Some(wanted)))?;
             let rows = seen.rows([LATITUDE, LONGITUDE, ACCURACY])?;
             plans.push(told_by(*source, rows)?);

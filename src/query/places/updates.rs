@@ -18,7 +18,7 @@ use crate::query::shape::IdForm;
 use crate::query::{Archive, Prepared, QueryError, ReadState, Scope};
 
 use super::raw::{RawSpec, columns};
-use super::{Granted, LocationSource, Pinned};
+use super::{Granted, LocationSource, Pinned, PinnedSource, with_rows};
 
 /// The columns of an update of the device.
 pub const UPDATE_COLUMNS: &[&str] = &[
@@ -98,7 +98,7 @@ pub(super) fn scope_of<Authority>(
 }
 
 type PinnedPlaces<'a, Authority> = (
-    Vec<(LocationSource, Pinned<'a, Authority>)>,
+    Vec<PinnedSource<'a, Authority>>,
     Option<Pinned<'a, Authority>>,
     Vec<ReadState>,
 );
@@ -143,18 +143,12 @@ impl<Authority> Archive<Authority> {
 
     pub(super) fn update_rows(
         &self,
-        sources: &[(LocationSource, Pinned<'_, Authority>)],
+        sources: &[PinnedSource<'_, Authority>],
         ids: IdForm,
         wanted: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let mut plans = Vec::with_capacity(sources.len());
-        for (source, pinned) in sources {
-            // Most people have updates of one source only.
-            if pinned.may_have_rows(wanted) {
-                plans.push(self.updates_of(*source, pinned, ids, wanted)?);
-            }
-        }
-        if let ([], Some((source, pinned))) = (plans.as_slice(), sources.first()) {
+        for (source, pinned) in with_rows(sources, wanted) {
             plans.push(self.updates_of(*source, pinned, ids, wanted)?);
         }
         if plans.len() == 1 {

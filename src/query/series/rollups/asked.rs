@@ -11,15 +11,15 @@ use datafusion::common::Result;
 
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::dead::{DeadRows, MOST_DEAD};
 use crate::query::ground::engine::Engine;
 use crate::query::ground::measure::Counting;
 use crate::query::ground::operator::Plan;
-use crate::query::ground::rollups::{Key, Kind, MOST_DEAD, Rollups};
+use crate::query::ground::rollups::{Key, Kind, Rollups};
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
 use crate::query::shared::{Lengths, MOST_SCANNED};
 use crate::query::{Archive, Partition};
-use crate::store::find::Finder;
 use crate::store::rollups::{KeptRollups, Month, ROWS_A_ROLLUP, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
@@ -45,7 +45,7 @@ pub(in crate::query) struct RollupsAsked {
 pub(super) struct Asked {
     pub(super) engine: Arc<Engine>,
     pub(super) kept: Rollups,
-    pub(super) finder: Finder,
+    pub(super) dead: DeadRows,
     pub(super) snapshot: Arc<Snapshot>,
     /// The rows as the reader sees them.
     seen: PartitionTable,
@@ -121,7 +121,7 @@ impl Asked {
         Ok(Some(Self {
             engine: Arc::clone(&archive.engine),
             kept: archive.rollups.clone(),
-            finder: archive.finder.clone(),
+            dead: archive.dead.clone(),
             snapshot: Arc::clone(snapshot),
             seen: archive.table(permit, partition, snapshot, Lengths::Forgotten)?,
             recorded: archive.table_uncut(permit, partition, snapshot)?,

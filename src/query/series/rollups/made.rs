@@ -16,12 +16,10 @@ use crate::query::ground::engine::late;
 use crate::query::ground::errors::outside;
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::ground::operator::Plan;
-use crate::query::ground::rollups::{DeadRows, Held, Kind};
+use crate::query::ground::rollups::{Held, Kind};
 use crate::query::series::exec::SeriesExec;
 use crate::query::series::spec::{Gaps, SeriesSpec};
-use crate::store::arrange::KeyColumns;
 use crate::store::rollups::{Gatherer, schema};
-use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::as_rows::{of_amounts, of_rollups};
 use super::asked::{Asked, Wanted};
@@ -64,42 +62,15 @@ impl Asked {
     /// The rollups in what is wanted that hold a row that is dead, in the order of time; `None` if that is not
     /// known or they are too many.
     async fn holes(&self, wanted: &Wanted) -> Result<Option<Vec<Range<i64>>>> {
-        let piece = &wanted.piece;
-        if piece.dead.is_empty() {
-            return Ok(Some(Vec::new()));
-        }
-        let dead = DeadRows {
-            piece: piece.id,
-            ids: Arc::clone(&piece.dead),
+        let Some(dead) = self.dead.of(&self.snapshot, &wanted.piece).await? else {
+            return Ok(None);
         };
-        let starts = self.kept.dead.try_get_with(dead, self.starts_of_dead(piece));
-        let starts = starts.await.map_err(DataFusionError::Shared)?;
         let step = self.meant.step.micros();
-        let inside = starts.iter().filter(|start| wanted.time.contains(*start));
-        let mut holes: Vec<i64> = inside.map(|start| down(*start, step)).collect();
+        let inside = dead.iter().filter(|row| wanted.time.contains(&row.start));
+        let mut holes: Vec<i64> = inside.map(|row| down(row.start, step)).collect();
         holes.dedup();
-        let is_known = starts.len() == piece.dead.len();
-        Ok((is_known && holes.len() <= MOST_HOLES)
-            .then(|| holes.into_iter().map(|start| start..start + step).collect()))
-    }
-
-    /// When the dead rows of a piece start, in order.
-    async fn starts_of_dead(&self, piece: &SnapshotPiece) -> Result<Arc<[i64]>> {
-        let unharmed = Snapshot {
-            pieces: vec![SnapshotPiece {
-                dead: Arc::new([]),
-                ..piece.clone()
-            }],
-            ..Snapshot::clone(&self.snapshot)
-        };
-        let found = self.finder.predecessors(&unharmed, &piece.dead).await;
-        let mut starts = Vec::with_capacity(piece.dead.len());
-        for found in found.map_err(outside)? {
-            let keys = KeyColumns::of(&found.rows).map_err(outside)?;
-            starts.extend_from_slice(keys.starts.values());
-        }
-        starts.sort_unstable();
-        Ok(starts.into())
+        let holes = Some(holes).filter(|holes| holes.len() <= MOST_HOLES);
+        Ok(holes.map(|holes| holes.into_iter().map(|start| start..start + step).collect()))
     }
 
     /// The rollups that stand for the rows of a piece; `None` when there are none to be had, or when

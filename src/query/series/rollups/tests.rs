@@ -22,7 +22,7 @@ use crate::model::clock::SystemClock;
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::ids::{PersonId, PieceId, RecordId, SystemIds};
-use crate::model::permit::{ReadPermit, Windows};
+use crate::model::permit::{ListPermit, ReadPermit, Visible, Windows};
 use crate::model::registry::{DataType as Metric, Registry, dictionary_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
@@ -629,6 +629,38 @@ async fn rollups_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() 
         assert_eq!(has_rollups, name == "HeartRate", "{name}");
         assert_same(&again, &without);
         assert_ne!(again, after, "{name}: the row counts with its new value");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_there_is_of_a_piece_is_told_without_its_dead_rows() {
+    let bench = Bench::new(&metric("HeartRate")).await;
+    bench.put(&device(0, 3000, MINUTE, 0, 1, Place::Object)).await;
+    let range = TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap();
+    let listing = || ListPermit::given(&Anybody, bench.person, Visible::EveryType(Windows::new([range])));
+    let moved = |number: i64, to: i64| Put {
+        samples: vec![Sample {
+            id: 100_000 + number as u128,
+            start: BEGIN + to,
+            end: BEGIN + to,
+            value: 1.0,
+            source: 1,
+        }],
+        place: Place::Tail,
+    };
+    // One in the middle, which leaves the bounds as they are; then the first and the last, which do not.
+    for (put, first, last) in [
+        (moved(1500, 90), 0, 2999 * MINUTE),
+        (moved(0, 100), 90, 2999 * MINUTE),
+        (moved(2999, 110), 90, 2998 * MINUTE),
+    ] {
+        bench.put(&put).await;
+        let found = bench.archive.available(&listing(), range).await.unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.records, one.first_start.micros(), one.last_end.micros()))
+            .collect();
+        assert_eq!(found, [(3000, BEGIN + first, BEGIN + last)]);
     }
 }
 

@@ -1,0 +1,105 @@
+//! When rows were that do not count any more.
+//!
+//! A piece knows its dead rows by their ids alone. What is known of the piece as a whole holds all the same, but
+//! where they are: so that is looked up, once for each state of a piece, and kept in memory, bounded. Knows
+//! pieces; knows nothing of questions.
+
+use std::sync::Arc;
+
+use datafusion::common::{DataFusionError, Result};
+use moka::future::Cache;
+
+use crate::model::ids::{PieceId, RecordId};
+use crate::store::arrange::KeyColumns;
+use crate::store::find::Finder;
+use crate::store::snapshot::{Snapshot, SnapshotPiece};
+
+use super::errors::outside;
+
+/// Of a piece with more dead rows than that it is not looked up.
+pub(in crate::query) const MOST_DEAD: usize = 256;
+/// Of so many states of pieces it is kept: eight megabytes at the very most.
+const MOST_KEPT: u64 = 1_000;
+
+/// A dead row, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::query) struct DeadRow {
+    pub(in crate::query) start: i64,
+    pub(in crate::query) end: i64,
+}
+
+/// The dead rows of pieces. Cheap to clone; all clones share what is kept. Lives as long as the process.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct DeadRows {
+    finder: Finder,
+    known: Cache<State, Arc<[DeadRow]>>,
+}
+
+/// A piece as it is with these rows dead.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    piece: PieceId,
+    dead: Arc<[RecordId]>,
+}
+
+impl DeadRows {
+    pub(in crate::query) fn new(finder: Finder) -> Self {
+        Self {
+            finder,
+            known: Cache::builder().max_capacity(MOST_KEPT).build(),
+        }
+    }
+
+    /// The dead rows of a piece, by their starts; `None` if they are many, or not all of them are found.
+    pub(in crate::query) async fn of(
+        &self,
+        snapshot: &Snapshot,
+        piece: &SnapshotPiece,
+    ) -> Result<Option<Arc<[DeadRow]>>> {
+        if piece.dead.is_empty() {
+            return Ok(Some(Arc::new([])));
+        }
+        if piece.dead.len() > MOST_DEAD {
+            return Ok(None);
+        }
+        let state = State {
+            piece: piece.id,
+            dead: Arc::clone(&piece.dead),
+        };
+        let found = self.known.try_get_with(state, self.look_up(snapshot, piece));
+        let found = found.await.map_err(DataFusionError::Shared)?;
+        Ok(Some(found).filter(|found| found.len() == piece.dead.len()))
+    }
+
+    async fn look_up(&self, snapshot: &Snapshot, piece: &SnapshotPiece) -> Result<Arc<[DeadRow]>> {
+        let unharmed = Snapshot {
+            person: snapshot.person,
+            data_type: snapshot.data_type.clone(),
+            version: snapshot.version,
+            digest: snapshot.digest,
+            records: piece.rows,
+            pieces: vec![SnapshotPiece {
+                dead: Arc::new([]),
+                ..piece.clone()
+            }],
+        };
+        let found = self.finder.predecessors(&unharmed, &piece.dead).await;
+        let mut rows = Vec::with_capacity(piece.dead.len());
+        for found in found.map_err(outside)? {
+            let keys = KeyColumns::of(&found.rows).map_err(outside)?;
+            let times = keys.starts.values().iter().zip(keys.ends.values());
+            rows.extend(times.map(|(start, end)| DeadRow {
+                start: *start,
+                end: *end,
+            }));
+        }
+        rows.sort_unstable();
+        Ok(rows.into())
+    }
+
+    /// Holds nothing any more, whosever it was.
+    pub(in crate::query) async fn forget_all(&self) {
+        self.known.invalidate_all();
+        self.known.run_pending_tasks().await;
+    }
+}
