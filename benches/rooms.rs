@@ -147,7 +147,7 @@ impl Installation {
         let snapshots = Snapshots::new(catalog.clone(), CACHE);
         let stores = Stores {
             snapshots: snapshots.clone(),
-            finder: Finder::new(files.clone(), CACHE),
+            finder: Finder::new(files, CACHE),
             packer: Packer::default(),
         };
         let settings = EngineSettings {
@@ -162,7 +162,7 @@ impl Installation {
             Arc::clone(&engine),
             catalog.clone(),
             snapshots,
-            files,
+            stores.finder.clone(),
             Kept::default(),
         );
         let committer = Committer {

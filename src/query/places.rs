@@ -144,8 +144,8 @@ impl<Authority> Pinned<'_, Authority> {
 /// A source with its updates as they are stored now.
 type PinnedSource<'a, Authority> = (LocationSource, Pinned<'a, Authority>);
 
-/// Those of `sources` that may have rows of `wanted`, or the first if none has: most people have updates of one
-/// source only, and nothing needs to be planned for the others.
+/// Those of `sources` that may have rows of `wanted`, or the first if none has: most people have updates of
+/// one source only, and nothing needs to be planned for the others.
 fn with_rows<'s, 'a, Authority>(
     sources: &'s [PinnedSource<'a, Authority>],
     wanted: Option<TimeRange>,

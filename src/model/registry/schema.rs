@@ -9,8 +9,8 @@ use std::sync::{Arc, LazyLock};
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-/// The JSON Schema (draft 2020-12) of one record. Of some two hundred built-in ones few are ever looked at, so
-/// each is made when it first is.
+/// The JSON Schema (draft 2020-12) of one record. Of some two hundred built-in ones few are ever looked at,
+/// so each is made when it first is.
 #[derive(Clone, Debug)]
 pub struct RecordSchema(Arc<LazyLock<Value, Making>>);
 

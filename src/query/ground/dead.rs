@@ -1,8 +1,8 @@
 //! When rows were that do not count any more.
 //!
-//! A piece knows its dead rows by their ids alone. What is known of the piece as a whole holds all the same, but
-//! where they are: so that is looked up, once for each state of a piece, and kept in memory, bounded. Knows
-//! pieces; knows nothing of questions.
+//! A piece knows its dead rows by their ids alone. What is known of the piece as a whole holds all the same,
+//! but where they are: so that is looked up, once for each state of a piece, and kept in memory, bounded.
+//! Knows pieces; knows nothing of questions.
 
 use std::sync::Arc;
 

@@ -167,8 +167,8 @@ impl<Authority> Archive<Authority> {
         Ok(Arc::new(merged))
     }
 
-    /// The updates of one source in the columns of a device's update, null where they have none, and what kind
-    /// of row each is.
+    /// The updates of one source in the columns of a device's update, null where they have none, and what
+    /// kind of row each is.
     fn updates_of(
         &self,
         source: LocationSource,

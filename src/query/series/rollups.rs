@@ -4,10 +4,10 @@
 //! For one piece, one calendar month and one step (a minute or a quarter of an hour) the rows are brought
 //! down to *rollups* once, and kept in memory as long as there is room. Rollups take the place of rows only
 //! where that changes no answer: where no row in them is dead, every edge of the question falls on an edge of
-//! rollups, no point lasts from one rollup into the next, and, of amounts, the piece is the only one with rows
-//! in that time and has no dead ones. Everywhere else rows are read. A piece never changes, so rollups never go
-//! stale. Rollups are of all that the piece has in the month, whoever asks and for whichever part of it, and
-//! they are made when a plan runs. Knows snapshots, scans and series; knows nothing of HTTP.
+//! rollups, no point lasts from one rollup into the next, and, of amounts, the piece is the only one with
+//! rows in that time and has no dead ones. Everywhere else rows are read. A piece never changes, so rollups
+//! never go stale. Rollups are of all that the piece has in the month, whoever asks and for whichever part of
+//! it, and they are made when a plan runs. Knows snapshots, scans and series; knows nothing of HTTP.
 
 mod as_rows;
 mod asked;

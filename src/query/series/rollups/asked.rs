@@ -84,9 +84,9 @@ impl Wanted {
     }
 }
 
-/// Parts of a snapshot that are told of one by one, and put together by time; none where no piece has rollups.
-/// Amounts compete with each other across pieces, so they are one part. Points do not: where their pieces
-/// overlap, rollups of each may stand for its own.
+/// Parts of a snapshot that are told of one by one, and put together by time; none where no piece has
+/// rollups. Amounts compete with each other across pieces, so they are one part. Points do not: where their
+/// pieces overlap, rollups of each may stand for its own.
 pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc<Snapshot>> {
     let extents = extents(&snapshot.pieces, rollups);
     if !extents.iter().any(|extent| extent.fit) {

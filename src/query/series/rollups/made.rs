@@ -59,8 +59,8 @@ impl Asked {
         Ok(told)
     }
 
-    /// The rollups in what is wanted that hold a row that is dead, in the order of time; `None` if that is not
-    /// known or they are too many.
+    /// The rollups in what is wanted that hold a row that is dead, in the order of time; `None` if that is
+    /// not known or they are too many.
     async fn holes(&self, wanted: &Wanted) -> Result<Option<Vec<Range<i64>>>> {
         let Some(dead) = self.dead.of(&self.snapshot, &wanted.piece).await? else {
             return Ok(None);
