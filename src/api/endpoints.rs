@@ -103,6 +103,7 @@ impl Routes {
     }
 }
 
+#[cfg(test)]
 impl From<Router<Shared>> for Routes {
     /// Routes of which nothing is said.
     fn from(router: Router<Shared>) -> Self {

@@ -30,7 +30,6 @@ use crate::people::files::scan::Scanning;
 use crate::people::purging::Purging;
 use crate::people::takeout::Building;
 use crate::people::text::Name;
-use crate::query::engine::make_functions;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::lease::Leases;
@@ -66,9 +65,8 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
 }
 
 async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Failed> {
-    // Both take about as long as opening what is stored, and do not wait for it.
+    // Takes about as long as opening what is stored, and does not wait for it.
     let registry = tokio::task::spawn_blocking(Registry::builtin);
-    tokio::task::spawn_blocking(make_functions);
     let stop = told_to_stop()?;
     let listener = serve::listen(settings.interface.listen)
         .await

@@ -88,10 +88,7 @@ impl<Authority> Archive<Authority> {
             }
         }
         if !others.is_empty() {
-            let rest = Snapshot {
-                pieces: others.into_iter().cloned().collect(),
-                ..snapshot.clone()
-            };
+            let rest = snapshot.only(others.into_iter().cloned().collect());
             let seen = Selection {
                 windows: shared::few(windows.as_slice()).into(),
                 begins: None,

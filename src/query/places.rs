@@ -30,6 +30,7 @@ use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
 pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
+use super::ground::scan::Selection;
 use super::ground::table::PartitionTable;
 use super::shared::Lengths;
 use super::{Archive, Partition, QueryError, ReadState, Scope};
@@ -123,13 +124,12 @@ impl<Authority> Pinned<'_, Authority> {
 
     /// Whether any rows of `wanted` may be seen, as far as pieces tell.
     fn may_have_rows(&self, wanted: Option<TimeRange>) -> bool {
-        let windows = self.windows(wanted);
-        self.snapshot.pieces.iter().any(|piece| {
-            let bounds = piece.bounds;
-            let meets =
-                |window: &TimeRange| bounds.min_start < window.end() && window.start() <= bounds.max_end;
-            windows.iter().any(meets)
-        })
+        let wanted = Selection {
+            windows: self.windows(wanted).into(),
+            begins: None,
+        };
+        let mut pieces = self.snapshot.pieces.iter();
+        pieces.any(|piece| wanted.may_hold(piece.bounds))
     }
 
     fn scope(&self) -> Scope {

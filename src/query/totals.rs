@@ -126,10 +126,7 @@ impl<Authority> Archive<Authority> {
         if piece.dead.is_empty() && within.start() <= start && start < within.end() {
             return Ok(Some(start));
         }
-        let alone = Snapshot {
-            pieces: vec![piece.clone()],
-            ..snapshot.clone()
-        };
+        let alone = snapshot.only(vec![piece.clone()]);
         let starting = Selection {
             windows: [within].into(),
             begins: Some(within),

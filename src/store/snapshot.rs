@@ -139,6 +139,20 @@ impl Snapshot {
         }
     }
 
+    /// The same partition as far as it is in these of its pieces.
+    #[must_use]
+    pub fn only(&self, pieces: Vec<SnapshotPiece>) -> Self {
+        let live = |piece: &SnapshotPiece| piece.rows - piece.dead.len() as i64;
+        Self {
+            person: self.person,
+            data_type: self.data_type.clone(),
+            version: self.version,
+            digest: self.digest,
+            records: pieces.iter().map(live).sum(),
+            pieces,
+        }
+    }
+
     fn memory(&self) -> usize {
         let piece = |piece: &SnapshotPiece| {
             let rows = match &piece.content {

@@ -72,17 +72,10 @@ impl DeadRows {
     }
 
     async fn look_up(&self, snapshot: &Snapshot, piece: &SnapshotPiece) -> Result<Arc<[DeadRow]>> {
-        let unharmed = Snapshot {
-            person: snapshot.person,
-            data_type: snapshot.data_type.clone(),
-            version: snapshot.version,
-            digest: snapshot.digest,
-            records: piece.rows,
-            pieces: vec![SnapshotPiece {
-                dead: Arc::new([]),
-                ..piece.clone()
-            }],
-        };
+        let unharmed = snapshot.only(vec![SnapshotPiece {
+            dead: Arc::new([]),
+            ..piece.clone()
+        }]);
         let found = self.finder.predecessors(&unharmed, &piece.dead).await;
         let mut rows = Vec::with_capacity(piece.dead.len());
         for found in found.map_err(outside)? {

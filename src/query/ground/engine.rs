@@ -89,12 +89,6 @@ enum Bound {
     Parts,
 }
 
-/// Makes what the library makes once in a process, its functions above all. The first engine would wait for
-/// it.
-pub fn make_functions() {
-    let _made_once = SessionStateBuilder::new().with_default_features();
-}
-
 impl Engine {
     /// An engine that computes on `runtime`, which should serve nothing else.
     pub fn new(settings: &EngineSettings, runtime: Handle) -> Result<Self> {

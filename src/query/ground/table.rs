@@ -120,14 +120,7 @@ impl PartitionTable {
     /// for what is worked out once and kept for all readers, of which each then sees what lies in their
     /// windows.
     pub(in crate::query) fn piece_in(&self, piece: &SnapshotPiece, time: TimeRange) -> Self {
-        let alone = Snapshot {
-            person: self.snapshot.person,
-            data_type: self.snapshot.data_type.clone(),
-            version: self.snapshot.version,
-            digest: self.snapshot.digest,
-            records: piece.rows,
-            pieces: vec![piece.clone()],
-        };
+        let alone = self.snapshot.only(vec![piece.clone()]);
         let selection = Selection {
             windows: [time].into(),
             begins: None,

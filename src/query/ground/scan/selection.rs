@@ -26,7 +26,7 @@ pub(in crate::query) struct Selection {
 
 impl Selection {
     /// Whether a piece may hold selected rows.
-    pub(super) fn may_hold(&self, bounds: Bounds) -> bool {
+    pub(in crate::query) fn may_hold(&self, bounds: Bounds) -> bool {
         let begins = |range: TimeRange| bounds.min_start < range.end() && bounds.max_start >= range.start();
         let intersects = |window: &TimeRange| {
             bounds.min_start < window.end()

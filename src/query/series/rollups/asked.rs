@@ -98,10 +98,7 @@ pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc
     }
     let part = |lane: Vec<usize>| {
         let pieces = lane.into_iter().filter_map(|number| snapshot.pieces.get(number));
-        Arc::new(Snapshot {
-            pieces: pieces.cloned().collect(),
-            ..Snapshot::clone(snapshot)
-        })
+        Arc::new(snapshot.only(pieces.cloned().collect()))
     };
     lanes.into_iter().map(part).collect()
 }

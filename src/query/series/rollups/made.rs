@@ -73,9 +73,9 @@ impl Asked {
         Ok(holes.map(|holes| holes.into_iter().map(|start| start..start + step).collect()))
     }
 
-    /// The rollups that stand for the rows of a piece; `None` when there are none to be had, or when
+    /// All rollups of the piece in the month; `None` when there are none to be had, or when
     /// reading the rows is less work.
-    async fn rollups(&self, wanted: &Wanted) -> Result<Option<RecordBatch>> {
+    async fn rollups(&self, wanted: &Wanted) -> Result<Option<Arc<RecordBatch>>> {
         let held = match self.kept.held.get(&wanted.key).await {
             Some(held) => held,
             None if !wanted.is_worth_making() => return Ok(None),
@@ -86,7 +86,7 @@ impl Asked {
             }
         };
         Ok(match held {
-            Held::Rollups(rollups) => Some(between(&rollups, &wanted.time)),
+            Held::Rollups(rollups) => Some(rollups),
             Held::Unfit => None,
         })
     }
