@@ -13,28 +13,25 @@ use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{
-    BloomFilterPosition, EnabledStatistics, WriterProperties, WriterPropertiesBuilder,
-};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
-use super::arrange::{END, ID, START};
+use super::arrange::{END, ID, KeyColumns, START};
 use super::checksums::Summing;
 use super::errors::StoreError;
+use super::id_index::writing::Indexing;
 use super::rollups::keeping::Keeping;
 use crate::catalog::records::Footer;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
-/// Rows of a row group: what one reader decodes in one go, and what one bloom filter covers.
+/// Rows of a row group: what one reader decodes in one go.
 pub const ROW_GROUP_ROWS: usize = 131_072;
 /// Bytes of a row group, as they are in memory: a reader may have to hold all of them. Rows of a usual type
 /// stay far below.
 const ROW_GROUP_BYTES: usize = 32 << 20;
 /// Rows of a page: the least that a selective read decodes.
 pub(super) const PAGE_ROWS: usize = 8_192;
-/// One false alarm in a hundred thousand, so that a batch of ten thousand new ids rarely reads a page.
-const BLOOM_FALSE_POSITIVES: f64 = 1e-5;
 /// Of the first rows, the share of different values above which a dictionary does not pay.
 const FEW_DIFFERENT: usize = 4;
 
@@ -57,6 +54,7 @@ pub(super) struct Encoder {
     summing: Summing,
     /// Bytes in memory of the rows in the open row group.
     in_group: usize,
+    ids: Indexing,
     rollups: Option<Keeping>,
 }
 
@@ -91,6 +89,7 @@ impl Encoder {
             writer,
             summing: Summing::default(),
             in_group: 0,
+            ids: Indexing::default(),
             rollups: None,
         })
     }
@@ -106,7 +105,30 @@ impl Encoder {
             rollups.take(batch)?;
         }
         self.add(batch)?;
+        self.index(batch)?;
         self.ready()
+    }
+
+    /// Takes up ids, and writes the index of each section that they fill.
+    fn index(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
+        let ids = KeyColumns::of(batch)?.ids;
+        let mut taken = 0;
+        while taken < ids.len() {
+            taken += self.ids.take(&ids, taken);
+            if self.ids.is_full() {
+                self.end_section().map_err(StoreError::rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_section(&mut self) -> std::io::Result<()> {
+        self.writer.sync()?;
+        let start = self.summing.bytes() + self.writer.inner().len() as u64;
+        match self.ids.end_section(start) {
+            Some(content) => self.writer.write_all(&content),
+            None => Ok(()),
+        }
     }
 
     fn add(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
@@ -131,6 +153,8 @@ impl Encoder {
     /// Ends the object; returns its last bytes.
     pub(super) fn finish(mut self) -> Result<(Vec<u8>, Encoded), StoreError> {
         self.end_rows().map_err(StoreError::rows)?;
+        let ids = std::mem::take(&mut self.ids).said()?;
+        self.writer.append_key_value_metadata(ids);
         let start = self.summing.bytes() + self.writer.inner().len() as u64;
         let rollups = self.rollups.take().map(|rollups| rollups.finish(start));
         let mut last = self.end_blocks(rollups.transpose()?.flatten())?;
@@ -150,11 +174,12 @@ impl Encoder {
 
     fn end_rows(&mut self) -> Result<(), ParquetError> {
         self.writer.flush()?;
+        self.end_section()?;
         self.writer.sync()?;
         Ok(())
     }
 
-    /// Ends what the table of checksums is of: rows, and rollups behind them.
+    /// Ends what the table of checksums is of: rows with the index of their ids, and rollups behind them.
     fn end_blocks(&mut self, rollups: Option<(Vec<u8>, KeyValue)>) -> Result<Vec<u8>, StoreError> {
         if let Some((content, said)) = rollups {
             self.writer.write_all(&content).map_err(StoreError::rows)?;
@@ -201,7 +226,6 @@ fn properties(
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_write_batch_size(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup)
         .set_key_value_metadata(Some(
             facts
                 .into_iter()
@@ -216,16 +240,8 @@ fn properties(
         builder =
             delta(builder, column.clone()).set_column_statistics_enabled(column, EnabledStatistics::Page);
     }
-    let id = ColumnPath::from(ID);
-    // A filter is made for so many ids, and made smaller at the end where there were fewer.
-    let ids = match ahead {
-        Ahead::All(rows) => rows.num_rows().min(ROW_GROUP_ROWS),
-        Ahead::Some(_) => ROW_GROUP_ROWS,
-    };
-    builder = plain(builder, id.clone())
-        .set_column_bloom_filter_enabled(id.clone(), true)
-        .set_column_bloom_filter_fpp(id.clone(), BLOOM_FALSE_POSITIVES)
-        .set_column_bloom_filter_max_ndv(id, ids as u64);
+    // Ids need no bloom filter of Parquet's: their index says more, in less.
+    builder = plain(builder, ColumnPath::from(ID));
     if let Ahead::All(rows) = ahead {
         builder = with_constants_as_they_are(builder, rows);
     }

@@ -19,6 +19,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 
 use super::checksums::Blocks;
 use super::errors::StoreError;
+use super::id_index::section::{Section, sections};
 use super::objects::ObjectStorage;
 use super::rollups::shelf::{Shelf, shelves};
 use crate::catalog::records::Footer;
@@ -60,6 +61,7 @@ pub struct PieceFile {
     place: ObjectPlace,
     parquet: ArrowReaderMetadata,
     blocks: Blocks,
+    sections: Vec<Section>,
     shelves: Vec<Shelf>,
 }
 
@@ -169,6 +171,11 @@ impl PieceFile {
         &self.place
     }
 
+    /// Where it keeps the index of its ids; older objects have none.
+    pub(super) fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
     /// Where it keeps rollups.
     pub(super) fn shelves(&self) -> &[Shelf] {
         &self.shelves
@@ -177,6 +184,7 @@ impl PieceFile {
     fn memory(&self) -> usize {
         self.parquet.metadata().memory_size()
             + self.blocks.memory()
+            + size_of_val(self.sections.as_slice())
             + size_of_val(self.shelves.as_slice())
             + size_of::<Self>()
     }
@@ -222,6 +230,7 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     let parquet = open(ArrowReaderOptions::new().with_schema(Arc::new(rows)))?;
     Ok(PieceFile {
         place: place.clone(),
+        sections: sections(parquet.metadata()).map_err(|error| damaged(&error))?,
         shelves: shelves(parquet.metadata()),
         parquet,
         blocks,

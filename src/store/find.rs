@@ -1,36 +1,35 @@
 //! Which of some ids have a live row already, and what that row is.
 //!
 //! Asked before every commit, so the common answer, none, has to be cheap: the tail is asked by hash or
-//! looked through, whichever is less, objects by their bloom filters, which stay in memory, bounded. Only
-//! where a filter says "perhaps" the id column is read, and only where an id is found the whole row.
+//! looked through, whichever is less, objects by the index of ids that they carry. Only where that says
+//! "perhaps" ids are read, and only where an id is found the whole row.
 
-use std::borrow::Cow;
+mod suspects;
+
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray as _, FixedSizeBinaryArray, RecordBatch, UInt32Array};
+use arrow::array::{Array as _, AsArray as _, FixedSizeBinaryArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use futures::TryStreamExt as _;
 use moka::future::Cache;
-use moka::policy::EvictionPolicy;
-use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::arrow::arrow_reader::RowSelection;
+use parquet::arrow::async_reader::ParquetRecordBatchStream;
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
-use parquet::basic::Type as PhysicalType;
-use parquet::data_type::FixedLenByteArray;
-use parquet::file::statistics::Statistics;
 
 use super::arrange::{ID, KeyColumns};
 use super::constant::Constant;
 use super::encoding::ROW_GROUP_ROWS;
 use super::errors::StoreError;
-use super::files::{ObjectPlace, PieceFile, PieceFiles};
-use super::filter::{Filter, HashedId, SecondLook};
+use super::files::{PieceFile, PieceFiles, PieceReader};
+use super::id_index::filter::Filter;
 use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
-use super::wanted::{WantedIds, all_ids};
+use super::wanted::WantedIds;
 use crate::model::ids::{PieceId, RecordId};
+use suspects::Suspects;
 
 /// Live rows of one piece. They stay together, as they were read: each in a batch of its own, they would cost
 /// far more than to find them.
@@ -44,16 +43,9 @@ pub struct FoundRows {
 }
 
 const ID_BYTES: i32 = 16;
-/// What is remembered of ids that filters were wrong about takes this part of the memory of filters, in
-/// addition.
-const SECOND_LOOKS: u64 = 4;
 
-/// And so much of that memory, in addition, ids that were read: an export that is sent again names thousands
-/// of ids of the same row group, body after body.
-const READ_IDS: u64 = 8;
-
-/// A row group of an object.
-type Group = (Arc<str>, usize);
+/// A filter of an object, by its number there.
+type FilterKey = (Arc<str>, usize);
 
 /// Searches pieces by id. Cheap to clone, as every request does; all clones share their filters. Lives as
 /// long as the process.
@@ -62,11 +54,7 @@ pub struct Finder(Arc<Shared>);
 
 struct Shared {
     files: PieceFiles,
-    filters: Cache<Group, Arc<Filter>>,
-    /// Of row groups that were read for ids that are not there.
-    second_looks: Cache<Group, Arc<SecondLook>>,
-    /// The ids of row groups that were read last.
-    read_ids: Cache<Group, Arc<Vec<FixedSizeBinaryArray>>>,
+    filters: Cache<FilterKey, Arc<Filter>>,
 }
 
 impl fmt::Debug for Finder {
@@ -76,27 +64,13 @@ impl fmt::Debug for Finder {
 }
 
 impl Finder {
-    /// `memory`: how many bytes of bloom filters to keep. One of a full row group takes half a megabyte.
+    /// `memory`: how many bytes of bloom filters to keep. They take two for each row.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
-        let weigh = |_: &Group, filter: &Arc<Filter>| u32::try_from(filter.memory()).unwrap_or(u32::MAX);
-        let weigh_look = |_: &Group, look: &Arc<SecondLook>| u32::try_from(look.memory()).unwrap_or(u32::MAX);
-        let weigh_ids = |_: &Group, ids: &Arc<Vec<FixedSizeBinaryArray>>| {
-            let bytes: usize = ids.iter().map(Array::get_array_memory_size).sum();
-            u32::try_from(bytes).unwrap_or(u32::MAX)
-        };
+        let weigh = |_: &FilterKey, filter: &Arc<Filter>| u32::try_from(filter.memory()).unwrap_or(u32::MAX);
         Self(Arc::new(Shared {
             files,
             filters: Cache::builder().max_capacity(memory).weigher(weigh).build(),
-            second_looks: Cache::builder()
-                .max_capacity(memory / SECOND_LOOKS)
-                .weigher(weigh_look)
-                .build(),
-            read_ids: Cache::builder()
-                .max_capacity(memory / READ_IDS)
-                .weigher(weigh_ids)
-                .eviction_policy(EvictionPolicy::lru())
-                .build(),
         }))
     }
 
@@ -110,10 +84,6 @@ impl Finder {
     pub async fn forget_all(&self) {
         self.0.filters.invalidate_all();
         self.0.filters.run_pending_tasks().await;
-        self.0.second_looks.invalidate_all();
-        self.0.second_looks.run_pending_tasks().await;
-        self.0.read_ids.invalidate_all();
-        self.0.read_ids.run_pending_tasks().await;
     }
 
     /// The live rows of the partition that have one of `ids`.
@@ -127,10 +97,15 @@ impl Finder {
             return Ok(found);
         }
         let wanted = WantedIds::new(ids.to_vec());
+        let keeps = self.has_room_for(snapshot);
         for piece in &snapshot.pieces {
             match &piece.content {
                 Content::Tail(rows) => found.extend(search_tail(piece, rows, &wanted)?),
-                Content::Object(place) => self.search_object(piece, place, &wanted, &mut found).await?,
+                Content::Object(place) => {
+                    let file = self.0.files.open(place).await?;
+                    let suspects = self.suspects(piece, &file, &wanted, keeps).await?;
+                    found.extend(self.search_object(piece, &file, suspects).await?);
+                }
             }
         }
         Ok(found)
@@ -139,174 +114,56 @@ impl Finder {
     async fn search_object(
         &self,
         piece: &SnapshotPiece,
-        place: &ObjectPlace,
-        ids: &WantedIds,
-        found: &mut Vec<FoundRows>,
-    ) -> Result<(), StoreError> {
-        let file = self.0.files.open(place).await?;
-        for group in 0..file.metadata().num_row_groups() {
-            let range = id_range(&file, group);
-            // Ids made in order of time mostly are not between the least and the greatest of older rows; then
-            // the filter is not even read.
-            let within = range.as_ref().map_or(ids.all(), |range| ids.within(range));
-            if within.is_empty() {
-                continue;
-            }
-            let filter = self.filter(&file, group).await?;
-            // Where nearly all are, they are hashed and sorted once for all row groups.
-            let hashed = if within.len() < ids.len() / 2 {
-                Cow::Owned(HashedId::all(within))
-            } else {
-                Cow::Borrowed(ids.hashed())
-            };
-            let is_within = |id: &RecordId| range.as_ref().is_none_or(|range| range.contains(id));
-            let mut suspects = filter.suspects(&hashed);
-            suspects.retain(|id| is_within(id) && is_live(piece, *id));
-            let rows = self.rows_of(&file, group, suspects).await?;
-            if rows.is_empty() {
-                continue;
-            }
-            let (rows, ids): (Vec<usize>, Vec<RecordId>) = rows.into_iter().unzip();
-            found.push(FoundRows {
-                piece: piece.id,
-                ids,
-                rows: self.read_rows(&file, group, &rows).await?,
-            });
+        file: &PieceFile,
+        suspects: Suspects,
+    ) -> Result<Option<FoundRows>, StoreError> {
+        if suspects.ids.is_empty() || suspects.rows.is_empty() {
+            return Ok(None);
         }
-        Ok(())
+        let rows = self.rows_of(file, suspects).await?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let (rows, ids): (Vec<usize>, Vec<RecordId>) = rows.into_iter().unzip();
+        Ok(Some(FoundRows {
+            piece: piece.id,
+            ids,
+            rows: self.read_rows(file, &rows).await?,
+        }))
     }
 
-    async fn filter(&self, file: &PieceFile, group: usize) -> Result<Arc<Filter>, StoreError> {
-        let key = (Arc::clone(&file.place().path), group);
-        if let Some(filter) = self.0.filters.get(&key).await {
-            return Ok(filter);
-        }
-        let damaged = |detail: &dyn fmt::Display| {
-            StoreError::corrupt(format!("object {}: bloom filter: {detail}", file.place().path))
-        };
-        let column =
-            id_column(file).and_then(|column| file.metadata().row_groups().get(group)?.columns().get(column));
-        let location = column.and_then(|column| {
-            let offset = u64::try_from(column.bloom_filter_offset()?).ok()?;
-            Some(offset..offset + u64::try_from(column.bloom_filter_length()?).ok()?)
-        });
-        let location = location.ok_or_else(|| damaged(&"there is none"))?;
-        let bytes = self.0.files.read(file, std::slice::from_ref(&location)).await?;
-        let filter = bytes.first().ok_or_else(|| damaged(&"it was not read"))?;
-        let filter = Arc::new(Filter::from_bytes(filter).map_err(|error| damaged(&error))?);
-        self.0.filters.insert(key, Arc::clone(&filter)).await;
-        Ok(filter)
-    }
-
-    /// The rows of a row group that have one of the ids that its filter takes for its own, by number and in
-    /// order, and these ids.
+    /// The rows that have one of the ids that are suspected to be there, by number and in order, and these
+    /// ids.
     async fn rows_of(
         &self,
         file: &PieceFile,
-        group: usize,
-        mut suspects: Vec<RecordId>,
+        suspects: Suspects,
     ) -> Result<Vec<(usize, RecordId)>, StoreError> {
-        if suspects.is_empty() {
-            return Ok(Vec::new());
-        }
-        let key = (Arc::clone(&file.place().path), group);
-        let look = self.0.second_looks.get(&key).await;
-        if let Some(look) = &look {
-            suspects.retain(|id| look.may_hold(*id));
-            if suspects.is_empty() {
-                return Ok(Vec::new());
-            }
-        }
-        let suspects = WantedIds::new(suspects);
-        let columns = if let Some(columns) = self.0.read_ids.get(&key).await {
-            columns
-        } else {
-            let columns = Arc::new(self.id_columns(file, group).await?);
-            self.0.read_ids.insert(key.clone(), Arc::clone(&columns)).await;
-            columns
-        };
-        let mut rows = Vec::new();
-        let mut base = 0;
-        for column in columns.iter() {
-            rows.extend(
-                suspects
-                    .among(column)
-                    .into_iter()
-                    .map(|(row, id)| (base + row, id)),
-            );
-            base += column.len();
-        }
-        if look.is_none() && rows.len() < suspects.len() {
-            let ids: Vec<RecordId> = columns.iter().flat_map(all_ids).collect();
-            self.0
-                .second_looks
-                .insert(key, Arc::new(SecondLook::of(&ids)))
-                .await;
-        }
-        Ok(rows)
-    }
-
-    /// The ids of a row group, in the order of its rows.
-    async fn id_columns(
-        &self,
-        file: &PieceFile,
-        group: usize,
-    ) -> Result<Vec<FixedSizeBinaryArray>, StoreError> {
+        let wanted = WantedIds::new(suspects.ids);
+        let stretches = Stretches::of(suspects.rows);
         let mask = ProjectionMask::columns(file.metadata().file_metadata().schema_descr(), [ID]);
-        let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(
-            self.0.files.reader(file.place()),
-            file.parquet().clone(),
-        )
-        .with_row_groups(vec![group])
-        .with_projection(mask)
-        .with_batch_size(ROW_GROUP_ROWS)
-        .build()
-        .map_err(|error| StoreError::reading(&file.place().path, &error))?;
-        let batches: Vec<RecordBatch> = stream
-            .try_collect()
-            .await
-            .map_err(|error| StoreError::reading(&file.place().path, &error))?;
-        let columns = batches.iter().map(|batch| {
-            let column = batch.column(0).as_fixed_size_binary_opt();
-            let column =
-                column.filter(|column| column.null_count() == 0 && column.value_length() == ID_BYTES);
-            column
-                .cloned()
-                .ok_or_else(|| StoreError::corrupt(format!("object {}: ids are no ids", file.place().path)))
-        });
-        columns.collect()
+        let mut stream = self.stream(file, &stretches, mask, ROW_GROUP_ROWS)?;
+        let mut found = Vec::new();
+        let mut passed = 0;
+        let reading = |error| StoreError::reading(&file.place().path, &error);
+        while let Some(batch) = stream.try_next().await.map_err(reading)? {
+            let among = wanted.among(&id_column(file, &batch)?).into_iter();
+            found.extend(among.filter_map(|(row, id)| Some((stretches.row(passed + row)?, id))));
+            passed += batch.num_rows();
+        }
+        Ok(found)
     }
 
-    /// Whole rows of a row group, by number, in order.
-    async fn read_rows(
-        &self,
-        file: &PieceFile,
-        group: usize,
-        rows: &[usize],
-    ) -> Result<RecordBatch, StoreError> {
-        let mut selectors = Vec::new();
-        let mut next = 0;
-        for row in rows {
-            selectors.push(RowSelector::skip(row - next));
-            selectors.push(RowSelector::select(1));
-            next = row + 1;
-        }
+    /// Whole rows, by number, in order.
+    async fn read_rows(&self, file: &PieceFile, rows: &[usize]) -> Result<RecordBatch, StoreError> {
         // What the footer tells of all rows need not be decoded.
         let schema = file.schema();
         let constants = schema.fields().iter().map(|field| Constant::of(file, field));
         let constants: Vec<Option<Constant>> = constants.collect();
         let read = (0..constants.len()).filter(|column| constants[*column].is_none());
         let mask = ProjectionMask::roots(file.metadata().file_metadata().schema_descr(), read);
-        let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(
-            self.0.files.reader(file.place()),
-            file.parquet().clone(),
-        )
-        .with_row_groups(vec![group])
-        .with_projection(mask)
-        .with_row_selection(RowSelection::from(selectors))
-        .with_batch_size(rows.len())
-        .build()
-        .map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let stretches = Stretches::of(rows.iter().map(|row| *row..row + 1).collect());
+        let stream = self.stream(file, &stretches, mask, rows.len())?;
         let read = Arc::clone(stream.schema());
         let batches: Vec<RecordBatch> = stream
             .try_collect()
@@ -321,6 +178,66 @@ impl Finder {
                 file.place().path
             )))
         }
+    }
+
+    /// Some columns of stretches of rows, which are in order.
+    fn stream(
+        &self,
+        file: &PieceFile,
+        stretches: &Stretches,
+        columns: ProjectionMask,
+        batch_rows: usize,
+    ) -> Result<ParquetRecordBatchStream<PieceReader>, StoreError> {
+        let rows = file.metadata().file_metadata().num_rows();
+        let selection = RowSelection::from_consecutive_ranges(stretches.list.iter().cloned(), rows as usize);
+        ParquetRecordBatchStreamBuilder::new_with_metadata(
+            self.0.files.reader(file.place()),
+            file.parquet().clone(),
+        )
+        .with_projection(columns)
+        .with_row_selection(selection)
+        .with_batch_size(batch_rows)
+        .build()
+        .map_err(|error| StoreError::reading(&file.place().path, &error))
+    }
+}
+
+/// Rows of an object, told by where they begin and end.
+struct Stretches {
+    /// In order; none touches the next.
+    list: Vec<Range<usize>>,
+    /// How many rows there are before each.
+    before: Vec<usize>,
+}
+
+impl Stretches {
+    fn of(mut list: Vec<Range<usize>>) -> Self {
+        list.sort_unstable_by_key(|stretch| stretch.start);
+        list.dedup_by(|next, last| {
+            let touches = next.start <= last.end;
+            if touches {
+                last.end = last.end.max(next.end);
+            }
+            touches
+        });
+        let before = list.iter().scan(0, |rows, stretch| {
+            let before = *rows;
+            *rows += stretch.len();
+            Some(before)
+        });
+        Self {
+            before: before.collect(),
+            list,
+        }
+    }
+
+    /// The number of a row in the object, by its number among these.
+    fn row(&self, number: usize) -> Option<usize> {
+        let stretch = self
+            .before
+            .partition_point(|before| *before <= number)
+            .checked_sub(1)?;
+        Some(self.list.get(stretch)?.start + number - self.before.get(stretch)?)
     }
 }
 
@@ -373,27 +290,10 @@ fn is_live(piece: &SnapshotPiece, id: RecordId) -> bool {
     piece.dead.binary_search(&id).is_err()
 }
 
-fn id_column(file: &PieceFile) -> Option<usize> {
-    let columns = file.metadata().file_metadata().schema_descr().columns();
-    columns.iter().position(|column| {
-        column.name() == ID
-            && column.path().parts().len() == 1
-            && column.physical_type() == PhysicalType::FIXED_LEN_BYTE_ARRAY
-    })
-}
-
-/// From the least to the greatest id of a row group, if the file says so.
-fn id_range(file: &PieceFile, group: usize) -> Option<RangeInclusive<RecordId>> {
-    let statistics = file
-        .metadata()
-        .row_groups()
-        .get(group)?
-        .columns()
-        .get(id_column(file)?)?
-        .statistics()?;
-    let Statistics::FixedLenByteArray(statistics) = statistics else {
-        return None;
-    };
-    let id = |bytes: Option<&FixedLenByteArray>| bytes.and_then(|bytes| RecordId::from_slice(bytes.data()));
-    Some(id(statistics.min_opt())?..=id(statistics.max_opt())?)
+fn id_column(file: &PieceFile, batch: &RecordBatch) -> Result<FixedSizeBinaryArray, StoreError> {
+    let column = batch.column(0).as_fixed_size_binary_opt();
+    let column = column.filter(|column| column.null_count() == 0 && column.value_length() == ID_BYTES);
+    column
+        .cloned()
+        .ok_or_else(|| StoreError::corrupt(format!("object {}: ids are no ids", file.place().path)))
 }

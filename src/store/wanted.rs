@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use arrow::array::FixedSizeBinaryArray;
 use uuid::Uuid;
 
-use super::filter::HashedId;
+use super::id_index::hashed::HashedId;
 use crate::model::ids::RecordId;
 
 /// Some ids, each of them once.
@@ -47,11 +47,6 @@ impl WantedIds {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = RecordId> {
         self.ids.iter().copied()
-    }
-
-    /// All of them, in order.
-    pub(super) fn all(&self) -> &[RecordId] {
-        &self.ids
     }
 
     /// Those in a range, in order.
@@ -101,7 +96,7 @@ impl WantedIds {
 }
 
 /// The ids of a column.
-pub(super) fn all_ids(column: &FixedSizeBinaryArray) -> impl Iterator<Item = RecordId> {
+pub(super) fn all_ids(column: &FixedSizeBinaryArray) -> impl Iterator<Item = RecordId> + Clone {
     let (all, _) = column.value_data().as_chunks::<16>();
     all.iter().map(|bytes| RecordId(Uuid::from_bytes(*bytes)))
 }

@@ -52,7 +52,7 @@ async fn a_flipped_bit_of_an_object_is_noticed_by_whoever_reads_it() {
             Err(error) => panic!("bit {bit}: {error}"),
         }
     }
-    // The bloom filter is the only part that this reader does not look at.
+    // The index of ids is the only part that this reader does not look at.
     assert!(noticed > 500, "{noticed}");
 }
 

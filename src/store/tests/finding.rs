@@ -8,16 +8,22 @@ use arrow::datatypes::Float64Type;
 use proptest::prelude::*;
 
 use super::super::arrange::without_null_columns;
-use super::super::files::PieceFiles;
+use super::super::files::{PieceFiles, footer_of};
 use super::super::find::Finder;
 use super::super::piece::write_batch;
 use super::super::snapshot::Snapshots;
 use super::super::{StoreError, tail};
+use super::pieces::read_back;
 use super::*;
+use crate::catalog::records::NewPlace;
 use crate::model::ids::SystemIds;
 
 fn finder(bench: &Bench) -> Finder {
-    Finder::new(PieceFiles::new(bench.objects.clone(), 1 << 20), 1 << 22)
+    finder_with(bench, 1 << 22)
+}
+
+fn finder_with(bench: &Bench, memory: u64) -> Finder {
+    Finder::new(PieceFiles::new(bench.objects.clone(), 1 << 20), memory)
 }
 
 /// The values of the rows found, by id.
@@ -26,11 +32,20 @@ async fn found(
     person: PersonId,
     ids: &[RecordId],
 ) -> Result<HashMap<RecordId, f64>, StoreError> {
+    found_by(&finder(bench), bench, person, ids).await
+}
+
+async fn found_by(
+    finder: &Finder,
+    bench: &Bench,
+    person: PersonId,
+    ids: &[RecordId],
+) -> Result<HashMap<RecordId, f64>, StoreError> {
     let snapshot = Snapshots::new(bench.catalog.clone(), 1 << 20)
         .get(person, &[heart_rate()])
         .await?
         .remove(0);
-    let rows = finder(bench).predecessors(&snapshot, ids).await?;
+    let rows = finder.predecessors(&snapshot, ids).await?;
     let mut values = HashMap::new();
     for part in rows {
         assert_eq!(ids_of(&part.rows), part.ids);
@@ -79,7 +94,10 @@ proptest! {
             }
             let ids: Vec<_> = (0..50).map(known_id).collect();
             let expected: HashMap<RecordId, f64> = live.into_iter().map(|(id, (_, value))| (id, value)).collect();
-            assert_eq!(found(&bench, person, &ids).await.unwrap(), expected);
+            for memory in [0, 1 << 22] {
+                let finder = finder_with(&bench, memory);
+                assert_eq!(found_by(&finder, &bench, person, &ids).await.unwrap(), expected);
+            }
         });
     }
 }
@@ -136,7 +154,7 @@ async fn found_rows_are_what_was_stored_in_every_column() {
 }
 
 #[tokio::test]
-async fn what_filters_were_wrong_about_hides_nothing() {
+async fn ids_that_are_not_there_hide_none_that_are() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(50_000, NEW_YEAR_2024);
@@ -146,13 +164,13 @@ async fn what_filters_were_wrong_about_hides_nothing() {
     bench.commit(change(person, 0, pieces)).await;
     let snapshots = Snapshots::new(bench.catalog.clone(), 1 << 20);
     let snapshot = snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
-    let finder = finder(&bench);
-    // The filter takes some of so many for ids of its own.
+    // The filter takes hundreds of so many for ids of its own, and the table some of these.
     let spread = |number: u128| number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     let strangers: Vec<RecordId> = (1..=1_000_000)
         .map(|number| RecordId(Uuid::from_u128(spread(number))))
         .collect();
-    for _ in 0..2 {
+    for memory in [0, 1 << 22] {
+        let finder = finder_with(&bench, memory);
         assert!(
             finder
                 .predecessors(&snapshot, &strangers)
@@ -160,11 +178,55 @@ async fn what_filters_were_wrong_about_hides_nothing() {
                 .unwrap()
                 .is_empty()
         );
+        for some in ids_of(&batch).chunks(7_000) {
+            let mixed: Vec<RecordId> = some.iter().chain(&strangers[..1_000]).copied().collect();
+            let found = finder.predecessors(&snapshot, &mixed).await.unwrap();
+            let found: Vec<RecordId> = found.into_iter().flat_map(|part| part.ids).collect();
+            assert_eq!(found, some);
+        }
+        for few in ids_of(&batch).chunks(2).step_by(5_000) {
+            let found = finder.predecessors(&snapshot, few).await.unwrap();
+            let found: Vec<RecordId> = found.into_iter().flat_map(|part| part.ids).collect();
+            assert_eq!(found, few);
+        }
     }
-    for some in ids_of(&batch).chunks(7_000) {
-        let mixed: Vec<RecordId> = some.iter().chain(&strangers[..1_000]).copied().collect();
-        let found = finder.predecessors(&snapshot, &mixed).await.unwrap();
-        let found: Vec<RecordId> = found.into_iter().flat_map(|part| part.ids).collect();
-        assert_eq!(found, some);
+}
+
+/// An object as it was written before objects carried an index of their ids.
+#[tokio::test]
+async fn rows_of_an_object_without_index_are_found_by_its_bloom_filters() {
+    const OBJECT: &[u8] = include_bytes!("without_index.parquet");
+    let bench = Bench::new().await;
+    let person = person();
+    let mut piece = write_batch(
+        &bench.objects,
+        &SystemIds,
+        target(person),
+        &many(1, NEW_YEAR_2024),
+    )
+    .await
+    .unwrap()
+    .remove(0);
+    let NewPlace::Object { path, .. } = &piece.place else {
+        panic!("a tail piece")
+    };
+    std::fs::write(bench.directory.path().join("objects").join(path), OBJECT).unwrap();
+    let bytes = OBJECT.len() as u64;
+    let footer = footer_of(&bench.objects, path, bytes).await.unwrap();
+    let path = path.clone();
+    piece.place = NewPlace::Object { path, footer };
+    piece.bytes = bytes as i64;
+    piece.rows = 600;
+    let files = PieceFiles::new(bench.objects.clone(), 1 << 20);
+    let ids = ids_of(&read_back(&files, &piece).await.unwrap());
+    bench.commit(change(person, 0, vec![piece])).await;
+    assert_eq!(ids.len(), 600);
+    let strangers = (0..50_000).map(|_| RecordId(Uuid::new_v4()));
+    let asked: Vec<RecordId> = ids.iter().copied().chain(strangers).collect();
+    let values = found(&bench, person, &asked).await.unwrap();
+    assert_eq!(values.len(), 600);
+    for (row, id) in ids.iter().enumerate() {
+        assert!((values[id] - (60 + row % 41) as f64).abs() < f64::EPSILON);
     }
+    assert_eq!(found(&bench, person, &ids[7..8]).await.unwrap().len(), 1);
 }

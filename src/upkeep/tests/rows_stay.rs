@@ -201,7 +201,7 @@ async fn a_compaction_of_long_overlapping_objects_keeps_order_and_leaves_the_dea
     }
     bench
         .put(
-            &many(900_000, 30_000, LAST_DAY_OF_2023 + DAY + 100_000 * SECOND),
+            &many(900_000, 24_000, LAST_DAY_OF_2023 + DAY + 100_000 * SECOND),
             true,
         )
         .await;

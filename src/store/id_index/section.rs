@@ -1,0 +1,116 @@
+//! Where the index of a section stands in its object, and how it is laid out: the blocks of the filter, then
+//! the table, which begins with where each bucket does.
+
+use std::ops::{Range, RangeInclusive};
+
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
+use serde::{Deserialize, Serialize};
+
+use super::filter::{BLOCK_BYTES, block_of};
+use super::table::{ENTRY_BYTES, OFFSET_BYTES, PLACE_ROWS, bucket_of};
+use crate::model::ids::RecordId;
+use crate::store::errors::StoreError;
+
+/// What the footer calls the list of sections.
+const SECTIONS_KEY: &str = "almanac.ids";
+/// Ids for each block of a filter: sixteen bits an id, which let one other id of a thousand pass.
+const IDS_A_BLOCK: usize = 16;
+/// Bytes of a filter for each row.
+pub(in crate::store) const FILTER_BYTES_A_ROW: u64 = (BLOCK_BYTES / IDS_A_BLOCK) as u64;
+/// Ids for each bucket of a table, about: half a kilobyte, and one in thirty thousand others is taken for one
+/// of them.
+const IDS_A_BUCKET: usize = 128;
+
+/// The rows that one index is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct Section {
+    /// The number of the first of them in the object.
+    first: usize,
+    rows: usize,
+    /// Where the index stands in the object.
+    start: u64,
+    least: RecordId,
+    greatest: RecordId,
+}
+
+/// Blocks of a filter of so many rows.
+pub(super) fn blocks(rows: usize) -> usize {
+    rows.div_ceil(IDS_A_BLOCK)
+}
+
+/// Buckets of a table of so many rows.
+pub(super) fn buckets(rows: usize) -> usize {
+    rows.div_ceil(IDS_A_BUCKET)
+}
+
+impl Section {
+    pub(super) fn new(rows: Range<usize>, start: u64, ids: &RangeInclusive<RecordId>) -> Self {
+        Self {
+            first: rows.start,
+            rows: rows.len(),
+            start,
+            least: *ids.start(),
+            greatest: *ids.end(),
+        }
+    }
+
+    /// From the least to the greatest of its ids.
+    pub(in crate::store) fn ids(&self) -> RangeInclusive<RecordId> {
+        self.least..=self.greatest
+    }
+
+    pub(in crate::store) fn filter(&self) -> Range<u64> {
+        self.start..self.start + self.filter_bytes()
+    }
+
+    pub(in crate::store) fn filter_bytes(&self) -> u64 {
+        (blocks(self.rows) * BLOCK_BYTES) as u64
+    }
+
+    /// The block of the filter that an id belongs to.
+    pub(in crate::store) fn block(&self, hash: u64) -> Range<u64> {
+        let start = self.start + (block_of(hash, blocks(self.rows)) * BLOCK_BYTES) as u64;
+        start..start + BLOCK_BYTES as u64
+    }
+
+    /// The bucket of the table that an id belongs to.
+    pub(in crate::store) fn bucket(&self, hash: u64) -> usize {
+        bucket_of(hash, buckets(self.rows))
+    }
+
+    /// Where it says what belongs to a bucket: two offsets.
+    pub(in crate::store) fn offsets(&self, bucket: usize) -> Range<u64> {
+        let start = self.filter().end + (bucket * OFFSET_BYTES) as u64;
+        start..start + 2 * OFFSET_BYTES as u64
+    }
+
+    /// Where the entries of a bucket stand, by its offsets; `None` if these cannot be.
+    pub(in crate::store) fn entries(&self, offsets: &[u8]) -> Option<Range<u64>> {
+        let (pair, _) = offsets.as_chunks::<OFFSET_BYTES>();
+        let [from, until] = pair else { return None };
+        let (from, until) = (u32::from_le_bytes(*from), u32::from_le_bytes(*until));
+        let start = self.filter().end + ((buckets(self.rows) + 1) * OFFSET_BYTES) as u64;
+        let entry = |number: u32| start + u64::from(number) * ENTRY_BYTES as u64;
+        (from <= until && until as usize <= self.rows).then(|| entry(from)..entry(until))
+    }
+
+    /// The rows of the object that a place of the table stands for.
+    pub(in crate::store) fn rows_at(&self, place: usize) -> Range<usize> {
+        let at = |place: usize| self.first + (place * PLACE_ROWS).min(self.rows);
+        at(place)..at(place + 1)
+    }
+}
+
+/// What a footer is to say of them.
+pub(super) fn said_of(sections: &[Section]) -> Result<KeyValue, StoreError> {
+    let list = serde_json::to_string(sections).map_err(StoreError::rows)?;
+    Ok(KeyValue::new(SECTIONS_KEY.to_owned(), list))
+}
+
+/// The sections that a footer tells of; none where an object has no index, as older ones do not.
+pub(in crate::store) fn sections(footer: &ParquetMetaData) -> Result<Vec<Section>, serde_json::Error> {
+    let facts = footer.file_metadata().key_value_metadata().into_iter().flatten();
+    let mut lists = facts.filter(|fact| fact.key == SECTIONS_KEY);
+    let list = lists.next().and_then(|fact| fact.value.as_deref());
+    list.map_or_else(|| Ok(Vec::new()), serde_json::from_str)
+}

@@ -1,0 +1,72 @@
+//! The index of an object that is being written, on its way into it.
+
+use std::ops::RangeInclusive;
+
+use arrow::array::FixedSizeBinaryArray;
+use parquet::file::metadata::KeyValue;
+
+use super::filter::Filter;
+use super::hashed::xxh64;
+use super::section::{Section, blocks, buckets, said_of};
+use super::table::{self, MOST_ROWS};
+use crate::model::ids::RecordId;
+use crate::store::errors::StoreError;
+use crate::store::wanted::all_ids;
+
+/// The sections of an object, of which the last is open. Holds eight bytes for each row of that.
+#[derive(Default)]
+pub(in crate::store) struct Indexing {
+    /// Of the ids in the open section, in the order of their rows.
+    hashes: Vec<u64>,
+    /// The least and the greatest id of the open section.
+    ids: Option<RangeInclusive<RecordId>>,
+    /// Rows of the sections that are written.
+    rows: usize,
+    written: Vec<Section>,
+}
+
+impl Indexing {
+    /// Takes the ids of the next rows, as far as they fit into the open section; says how many.
+    pub(in crate::store) fn take(&mut self, ids: &FixedSizeBinaryArray, from: usize) -> usize {
+        let room = MOST_ROWS - self.hashes.len();
+        let taken = all_ids(ids).skip(from).take(room);
+        let before = self.hashes.len();
+        let (mut least, mut greatest) = match &self.ids {
+            Some(ids) => (*ids.start(), *ids.end()),
+            None => match taken.clone().next() {
+                Some(first) => (first, first),
+                None => return 0,
+            },
+        };
+        self.hashes.extend(taken.map(|id| {
+            least = least.min(id);
+            greatest = greatest.max(id);
+            xxh64(*id.as_bytes())
+        }));
+        self.ids = Some(least..=greatest);
+        self.hashes.len() - before
+    }
+
+    pub(in crate::store) fn is_full(&self) -> bool {
+        self.hashes.len() == MOST_ROWS
+    }
+
+    /// Ends the open section: what is to be written at `start` of the object, unless that is nothing.
+    pub(in crate::store) fn end_section(&mut self, start: u64) -> Option<Vec<u8>> {
+        let ids = self.ids.take()?;
+        let rows = self.hashes.len();
+        let mut content = Vec::new();
+        Filter::of(&self.hashes, blocks(rows)).write(&mut content);
+        table::write(&self.hashes, buckets(rows), &mut content);
+        self.hashes.clear();
+        self.written
+            .push(Section::new(self.rows..self.rows + rows, start, &ids));
+        self.rows += rows;
+        Some(content)
+    }
+
+    /// What is to be said of all sections in the footer.
+    pub(in crate::store) fn said(self) -> Result<KeyValue, StoreError> {
+        said_of(&self.written)
+    }
+}
