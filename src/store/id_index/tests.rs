@@ -16,7 +16,7 @@ fn ids(numbers: std::ops::Range<u32>) -> Vec<RecordId> {
 }
 
 fn column(ids: &[RecordId]) -> FixedSizeBinaryArray {
-    FixedSizeBinaryArray::try_from_iter(ids.iter().map(|id| id.as_bytes())).unwrap()
+    FixedSizeBinaryArray::try_from_iter(ids.iter().map(RecordId::as_bytes)).unwrap()
 }
 
 /// An object that has nothing but indexes, and gaps before them.
