@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Many short-lived buffers of many sizes are made and dropped on many threads; the system's allocator takes a
-/// fifth more work for that, or holds on to far more memory.
+/// Many short-lived buffers of many sizes are made and dropped on many threads; the system's allocator takes
+/// a fifth more work for that, or holds on to far more memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -28,8 +28,8 @@ mod allocator {
         usual: c_long,
     }
 
-    /// Thirty threads that take turns each hold on to what they last freed: by itself the allocator kept three
-    /// times of what was in use while records came in. Measured in docs/decisions/0058.
+    /// Thirty threads that take turns each hold on to what they last freed: by itself the allocator kept
+    /// three times of what was in use while records came in. Measured in docs/decisions/0058.
     const CHOICES: [Choice; 2] = [
         // What it calls `mi_option_purge_delay`: after so many milliseconds memory goes back to the system.
         Choice {
@@ -39,8 +39,8 @@ mod allocator {
             #[cfg(test)]
             usual: 1_000,
         },
-        // `mi_option_generic_collect`: each so many times that a thread needs another page, it looks for those
-        // that others have emptied meanwhile.
+        // `mi_option_generic_collect`: each so many times that a thread needs another page, it looks for
+        // those that others have emptied meanwhile.
         Choice {
             option: 34,
             value: 200,
