@@ -122,10 +122,14 @@ impl Encoder {
         Ok(())
     }
 
+    /// Bytes of the object so far, of those that the writer has let go of.
+    fn bytes(&self) -> u64 {
+        self.summing.bytes() + self.writer.inner().len() as u64
+    }
+
     fn end_section(&mut self) -> std::io::Result<()> {
         self.writer.sync()?;
-        let start = self.summing.bytes() + self.writer.inner().len() as u64;
-        match self.ids.end_section(start) {
+        match self.ids.end_section(self.bytes()) {
             Some(content) => self.writer.write_all(&content),
             None => Ok(()),
         }
@@ -155,7 +159,7 @@ impl Encoder {
         self.end_rows().map_err(StoreError::rows)?;
         let ids = std::mem::take(&mut self.ids).said()?;
         self.writer.append_key_value_metadata(ids);
-        let start = self.summing.bytes() + self.writer.inner().len() as u64;
+        let start = self.bytes();
         let rollups = self.rollups.take().map(|rollups| rollups.finish(start));
         let mut last = self.end_blocks(rollups.transpose()?.flatten())?;
         let footer = self.end_footer().map_err(StoreError::rows)?;

@@ -278,10 +278,10 @@ pub async fn footer_of(objects: &ObjectStorage, path: &str, bytes: u64) -> Resul
 }
 
 /// Ranges that overlap or touch made one; in order.
-fn merge(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(super) fn merge<N: Ord + Copy>(ranges: &[Range<N>]) -> Vec<Range<N>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| range.start);
-    let mut merged: Vec<Range<u64>> = Vec::with_capacity(sorted.len());
+    let mut merged: Vec<Range<N>> = Vec::with_capacity(sorted.len());
     for range in sorted {
         match merged.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),

@@ -24,7 +24,7 @@ use super::arrange::{ID, KeyColumns};
 use super::constant::Constant;
 use super::encoding::ROW_GROUP_ROWS;
 use super::errors::StoreError;
-use super::files::{PieceFile, PieceFiles, PieceReader};
+use super::files::{PieceFile, PieceFiles, PieceReader, merge};
 use super::id_index::filter::Filter;
 use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
 use super::wanted::WantedIds;
@@ -140,7 +140,7 @@ impl Finder {
         suspects: Suspects,
     ) -> Result<Vec<(usize, RecordId)>, StoreError> {
         let wanted = WantedIds::new(suspects.ids);
-        let stretches = Stretches::of(suspects.rows);
+        let stretches = Stretches::of(&suspects.rows);
         let mask = ProjectionMask::columns(file.metadata().file_metadata().schema_descr(), [ID]);
         let mut stream = self.stream(file, &stretches, mask, ROW_GROUP_ROWS)?;
         let mut found = Vec::new();
@@ -162,7 +162,8 @@ impl Finder {
         let constants: Vec<Option<Constant>> = constants.collect();
         let read = (0..constants.len()).filter(|column| constants[*column].is_none());
         let mask = ProjectionMask::roots(file.metadata().file_metadata().schema_descr(), read);
-        let stretches = Stretches::of(rows.iter().map(|row| *row..row + 1).collect());
+        let each: Vec<_> = rows.iter().map(|row| *row..row + 1).collect();
+        let stretches = Stretches::of(&each);
         let stream = self.stream(file, &stretches, mask, rows.len())?;
         let read = Arc::clone(stream.schema());
         let batches: Vec<RecordBatch> = stream
@@ -211,15 +212,8 @@ struct Stretches {
 }
 
 impl Stretches {
-    fn of(mut list: Vec<Range<usize>>) -> Self {
-        list.sort_unstable_by_key(|stretch| stretch.start);
-        list.dedup_by(|next, last| {
-            let touches = next.start <= last.end;
-            if touches {
-                last.end = last.end.max(next.end);
-            }
-            touches
-        });
+    fn of(rows: &[Range<usize>]) -> Self {
+        let list = merge(rows);
         let before = list.iter().scan(0, |rows, stretch| {
             let before = *rows;
             *rows += stretch.len();

@@ -7,7 +7,7 @@
 use parquet::bloom_filter::Sbbf;
 use parquet::errors::ParquetError;
 
-use super::hashed::HashedId;
+use super::hashed::{HashedId, part_of};
 
 /// The constants of the format, one for each word of a block.
 const SALT: [u32; 8] = [
@@ -39,7 +39,7 @@ impl Filter {
             blocks: vec![Block::default(); blocks],
         };
         for hash in hashes {
-            if let Some(block) = filter.blocks.get_mut(block_of(*hash, blocks)) {
+            if let Some(block) = filter.blocks.get_mut(part_of(*hash, blocks)) {
                 for (word, salt) in block.iter_mut().zip(SALT) {
                     *word |= 1 << bit(*hash, salt);
                 }
@@ -105,18 +105,13 @@ impl Filter {
 
     fn block(&self, hash: u64) -> &Block {
         // There is no filter without blocks; one would have to let everything pass.
-        let block = self.blocks.get(block_of(hash, self.blocks.len()));
+        let block = self.blocks.get(part_of(hash, self.blocks.len()));
         block.unwrap_or(&[u32::MAX; 8])
     }
 
     pub(in crate::store) fn memory(&self) -> usize {
         self.blocks.len() * BLOCK_BYTES
     }
-}
-
-/// Which of so many blocks an id belongs to. Ids in the order of their hashes belong to blocks in order.
-pub(in crate::store) fn block_of(hash: u64, blocks: usize) -> usize {
-    (((hash >> 32) * blocks as u64) >> 32) as usize
 }
 
 fn may_hold(block: &Block, hash: u64) -> bool {

@@ -25,6 +25,12 @@ impl HashedId {
     }
 }
 
+/// Which of so many parts an id belongs to, by the first bits of its hash. Ids in the order of their hashes
+/// belong to parts in order.
+pub(super) fn part_of(hash: u64, parts: usize) -> usize {
+    (((hash >> 32) * parts as u64) >> 32) as usize
+}
+
 /// XXH64 with seed 0 of exactly 16 bytes.
 pub(super) fn xxh64(bytes: [u8; 16]) -> u64 {
     const PRIMES: [u64; 5] = [

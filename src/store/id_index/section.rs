@@ -6,8 +6,9 @@ use std::ops::{Range, RangeInclusive};
 use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use serde::{Deserialize, Serialize};
 
-use super::filter::{BLOCK_BYTES, block_of};
-use super::table::{ENTRY_BYTES, OFFSET_BYTES, PLACE_ROWS, bucket_of};
+use super::filter::BLOCK_BYTES;
+use super::hashed::part_of;
+use super::table::{ENTRY_BYTES, OFFSET_BYTES, PLACE_ROWS};
 use crate::model::ids::RecordId;
 use crate::store::errors::StoreError;
 
@@ -69,13 +70,13 @@ impl Section {
 
     /// The block of the filter that an id belongs to.
     pub(in crate::store) fn block(&self, hash: u64) -> Range<u64> {
-        let start = self.start + (block_of(hash, blocks(self.rows)) * BLOCK_BYTES) as u64;
+        let start = self.start + (part_of(hash, blocks(self.rows)) * BLOCK_BYTES) as u64;
         start..start + BLOCK_BYTES as u64
     }
 
     /// The bucket of the table that an id belongs to.
     pub(in crate::store) fn bucket(&self, hash: u64) -> usize {
-        bucket_of(hash, buckets(self.rows))
+        part_of(hash, buckets(self.rows))
     }
 
     /// Where it says what belongs to a bucket: two offsets.

@@ -4,7 +4,7 @@
 //! and the place of its row: which of up to 1,024 stretches of the section. A bucket is read and looked
 //! through as a whole.
 
-use super::hashed::HashedId;
+use super::hashed::{HashedId, part_of};
 
 pub(super) const ENTRY_BYTES: usize = size_of::<u32>();
 pub(super) const OFFSET_BYTES: usize = size_of::<u32>();
@@ -20,7 +20,7 @@ pub(super) const MOST_ROWS: usize = PLACE_ROWS << PLACE_BITS;
 pub(super) fn write(hashes: &[u64], buckets: usize, to: &mut Vec<u8>) {
     let mut offsets = vec![0_u32; buckets + 1];
     for hash in hashes {
-        if let Some(after) = offsets.get_mut(bucket_of(*hash, buckets) + 1) {
+        if let Some(after) = offsets.get_mut(part_of(*hash, buckets) + 1) {
             *after += 1;
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn write(hashes: &[u64], buckets: usize, to: &mut Vec<u8>) {
 
     let mut entries = vec![0_u32; hashes.len()];
     for (row, hash) in hashes.iter().enumerate() {
-        let Some(next) = offsets.get_mut(bucket_of(*hash, buckets)) else {
+        let Some(next) = offsets.get_mut(part_of(*hash, buckets)) else {
             continue;
         };
         if let Some(entry) = entries.get_mut(*next as usize) {
@@ -55,12 +55,7 @@ pub(in crate::store) fn places(bucket: &[u8], ids: &[HashedId]) -> Vec<usize> {
     meant.map(|entry| entry as usize % (1 << PLACE_BITS)).collect()
 }
 
-/// Which of so many buckets an id belongs to. Ids in the order of their hashes belong to buckets in order.
-pub(super) fn bucket_of(hash: u64, buckets: usize) -> usize {
-    (((hash >> 32) * buckets as u64) >> 32) as usize
-}
-
-/// Bits of a hash that neither the bucket nor the filter has looked at.
+/// 22 bits of a hash that was mixed once more: those that bucket and filter look at have agreed already.
 fn fingerprint(hash: u64) -> u32 {
     (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 32 + PLACE_BITS)) as u32
 }
