@@ -90,6 +90,13 @@ impl Catalog {
             .collect()
     }
 
+    /// Has a person written down anew, and what was written down before removed.
+    pub async fn have_written_down(&self, person: PersonId) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        note_to_write_down(&mut session, person).await?;
+        session.commit().await
+    }
+
     /// Forgets a partition in which nothing waits any more. What dies from now on is noticed again.
     pub async fn forget_deletion(&self, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;

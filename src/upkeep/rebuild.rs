@@ -62,10 +62,14 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
         None => identity::write(stores.objects(), stores.ids.next()).await?,
     };
     stores.catalog.replace_store_identity(identity).await?;
-    Box::pin(heed_erasures(stores, &mut people, &mut rebuilt)).await?;
+    let is_erasing = Box::pin(heed_erasures(stores, &mut people, &mut rebuilt)).await?;
     for person in people {
         let paths = objects.get(&person).map_or(&[][..], Vec::as_slice);
-        if let Err(error) = put_back(stores, person, paths, &mut rebuilt).await {
+        let mut back = put_back(stores, person, paths, &mut rebuilt).await;
+        if is_erasing && back.is_ok() {
+            back = forget_what_was_before(stores, person).await;
+        }
+        if let Err(error) = back {
             rebuilt
                 .failed
                 .push(format!("person {person} is not back yet: {error}"));
@@ -98,12 +102,13 @@ async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonI
 }
 
 /// Leaves out people whose erasure the store remembers, removes what is left of them, and takes note of all
-/// erasures.
+/// erasures. Whether one of them was not done: then there is still something to look for, however long ago it
+/// began.
 async fn heed_erasures(
     stores: &UpkeepStores,
     people: &mut BTreeSet<PersonId>,
     rebuilt: &mut Rebuilt,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let by_mark: BTreeMap<ErasureMark, PersonId> = people
         .iter()
         .map(|person| (ErasureMark::of(*person), *person))
@@ -114,9 +119,9 @@ async fn heed_erasures(
         stores.objects().remove_empty_folders(folder).await?;
     }
     let now = stores.catalog.now().await?;
+    let mut is_erasing = false;
     for (mark, begun_at) in erase::remembered(stores.objects()).await? {
         let ends_at = erase::ends_at(begun_at);
-        let is_over = now >= ends_at;
         let mut person = by_mark.get(&mark).copied();
         if let Some(found) = person {
             if came_back(stores, found, ends_at).await? {
@@ -129,14 +134,25 @@ async fn heed_erasures(
                     .push(format!("left out: somebody who was erased, {mark}"));
             }
         }
+        let is_over = person.is_none() && now >= ends_at;
+        is_erasing |= person.is_some();
         let erasure = Erasure {
             mark,
-            person: person.filter(|_| !is_over),
+            person,
             begun_at,
             purged_at: None,
             ended_at: is_over.then_some(now),
         };
         stores.catalog.note_erasure(&erasure).await?;
+    }
+    Ok(is_erasing)
+}
+
+/// Has a person written down anew where there are older manifests than the one that was read: these may name
+/// somebody who is being erased, of whom the newest says nothing any more.
+async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
+    if manifest::numbers(stores.objects(), person).await?.len() > 1 {
+        stores.catalog.have_written_down(person).await?;
     }
     Ok(())
 }

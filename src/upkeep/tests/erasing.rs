@@ -251,6 +251,38 @@ async fn a_catalogue_that_is_lost_at_any_step_brings_nobody_back() {
     }
 }
 
+/// Loses the catalogue, makes another one from the store and completes what is under way; nothing is left.
+async fn rebuilt_and_completed(bench: Bench, friend: PersonId) {
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(rebuilt.failed, [""; 0]);
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0]);
+    assert_eq!(numbers(bench.stores.objects(), friend).await.unwrap().len(), 1);
+    assert_eq!(bench.stores.catalog.people_ids().await.unwrap(), [friend]);
+}
+
+#[tokio::test]
+async fn a_catalogue_that_is_lost_between_two_manifests_of_a_friend_leaves_the_first_to_nobody() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    begin(&bench).await;
+    let catalog = &bench.stores.catalog;
+    while catalog.purge_some(bench.key.person).await.unwrap() {}
+    assert!(write_manifest(&bench.stores, friend).await.unwrap());
+    assert_eq!(numbers(bench.stores.objects(), friend).await.unwrap(), [2, 1]);
+    rebuilt_and_completed(bench, friend).await;
+}
+
+#[tokio::test]
+async fn an_erasure_that_nobody_went_on_with_in_its_time_is_done_after_the_catalogue_was_lost() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    begin(&bench).await;
+    bench.pass(2 * LENGTH);
+    rebuilt_and_completed(bench, friend).await;
+}
+
 #[tokio::test]
 async fn a_catalogue_from_before_is_told_by_the_store() {
     let bench = Bench::new().await;
