@@ -17,6 +17,7 @@ pub mod gather;
 mod id_index;
 pub mod local;
 pub mod objects;
+mod page_cache;
 pub mod piece;
 pub mod rollups;
 pub mod scrub;

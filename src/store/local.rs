@@ -23,6 +23,8 @@ use object_store::{
 };
 use uuid::Uuid;
 
+use super::page_cache;
+
 const STAGING: &str = "staging";
 
 /// Makes written bytes and names survive a power cut. A seam: tests keep books on what was synchronised.
@@ -257,7 +259,10 @@ impl ObjectStore for DurableDirectory {
         location: &Path,
         ranges: &[std::ops::Range<u64>],
     ) -> Result<Vec<bytes::Bytes>> {
-        self.files.get_ranges(location, ranges).await
+        match page_cache::read(&self.names.place(location), ranges) {
+            Some(content) => Ok(content),
+            None => self.files.get_ranges(location, ranges).await,
+        }
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {

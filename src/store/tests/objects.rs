@@ -48,6 +48,14 @@ async fn what_was_put_is_there_whole_and_in_parts() {
             store.get_ranges(&path, &[0..1, 8..10]).await.unwrap(),
             ["0", "89"]
         );
+        assert_eq!(
+            store.get_range(&path, 8..12).await.unwrap(),
+            "89",
+            "what there is"
+        );
+        assert!(store.get_range(&path, 10..12).await.is_err());
+        let missing = store.get_range("data/none", 0..1).await;
+        assert!(matches!(missing, Err(StoreError::Missing { .. })));
         assert_eq!(store.size(&path).await.unwrap(), 10);
     }
 }
