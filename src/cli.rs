@@ -30,6 +30,7 @@ mod logging;
 mod plaintext;
 mod progress;
 mod query;
+mod runtimes;
 pub mod serve;
 pub mod settings;
 mod spill;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -58,10 +58,10 @@ use crate::store::snapshot::Snapshots;
 use crate::store::tail::Packer;
 use crate::upkeep::UpkeepStores;
 
-use super::Failed;
 use super::caches::Caches;
 use super::settings::Settings;
 use super::spill::{SPILL, SpillDirectory};
+use super::{Failed, runtimes};
 
 #[cfg(test)]
 mod tests;
@@ -70,9 +70,6 @@ mod tests;
 const GROUP_REQUESTS: usize = 1024;
 /// People whose requests are put together at the same time.
 const PEOPLE_AT_ONCE: usize = 4;
-/// Bytes that are set aside for the stack of a thread that computes, and used as far as it goes down: an
-/// expression in SQL has up to four hundred steps.
-const COMPUTE_STACK: usize = 16 << 20;
 /// How long a body waits for memory.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -129,7 +126,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         packer: Packer::default(),
     };
 
-    let computing = compute_runtime(settings.queries.threads)?;
+    let computing = runtimes::computing(settings.queries.threads)?;
     let spill = SpillDirectory::open(&settings.data_dir.join(SPILL), ids.next())?;
     let engine = Arc::new(engine(settings, &spill, &computing)?);
     let intake = IntakeStores {
@@ -319,19 +316,6 @@ fn geocoder(settings: &Settings, metrics: &Metrics) -> Result<Arc<dyn Geocoder>,
         }
         None => Arc::new(Offline::default()),
     })
-}
-
-fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
-    // One question can keep a thread busy for seconds, however often it gives way; a second thread is for
-    // everybody else.
-    let usual = || std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
-    Builder::new_multi_thread()
-        .worker_threads(if threads > 0 { threads } else { usual() })
-        .thread_name("compute")
-        .thread_stack_size(COMPUTE_STACK)
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)
 }
 
 fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Runtime) -> Result<Engine, Failed> {

@@ -17,7 +17,7 @@ use super::backups::Backups;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, installation, print};
+use super::{Failed, data_directory, installation, print, runtimes};
 
 /// Where a backup goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +50,7 @@ pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
 fn copied_into(settings: &Settings, directory: &Path) -> Result<(), Failed> {
     refuse_full(directory)?;
     data_directory::open(directory)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::many_threads()?;
     runtime.block_on(back_up(settings, directory))
 }
 

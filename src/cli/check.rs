@@ -19,16 +19,13 @@ use super::progress::Progress;
 use super::settings::Settings;
 use super::spill::SPILL;
 use super::stores::{self, OpenedStore};
-use super::{Failed, installation, print};
+use super::{Failed, installation, print, runtimes};
 
 /// Everything is looked at once, so nothing is worth keeping in memory.
 const MEMORY: u64 = 8 << 20;
 
 pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::many_threads()?;
     runtime.block_on(check_all(settings, repair))
 }
 
@@ -74,10 +71,7 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
 
 /// `almanac check --erased`: is anything left of a person?
 pub fn run_erased(settings: &Settings, person: PersonId) -> Result<(), Failed> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::one_thread()?;
     runtime.block_on(check_erased(settings, person))
 }
 

@@ -23,17 +23,14 @@ use super::assembly::{commit_queue, kept_files};
 use super::progress::Progress;
 use super::settings::Settings;
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, print};
+use super::{Failed, data_directory, print, runtimes};
 
 /// Bytes of each cache: one person is looked at, once.
 const MEMORY: u64 = 16 << 20;
 
 pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
     data_directory::open(&settings.data_dir)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::many_threads()?;
     let imported = runtime.block_on(Box::pin(bring_in(settings, order)))?;
     print(&report(&imported))
 }

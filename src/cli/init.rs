@@ -11,17 +11,14 @@ use crate::model::ids::SystemIds;
 use crate::upkeep::identity;
 
 use super::settings::Settings;
-use super::{Failed, data_directory, print, stores};
+use super::{Failed, data_directory, print, runtimes, stores};
 
 pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
     data_directory::open(&settings.data_dir)?;
     if settings.identity.provider == Provider::Embedded {
         SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::one_thread()?;
     runtime.block_on(made(settings))?;
     let place = data_directory::shown(&settings.data_dir);
     print(&format!("there is an installation in {place}\n"))

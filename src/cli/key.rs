@@ -12,7 +12,7 @@ use crate::model::clock::SystemClock;
 use crate::store::StoreError;
 
 use super::settings::Settings;
-use super::{Failed, data_directory, installation, print, stores};
+use super::{Failed, data_directory, installation, print, runtimes, stores};
 
 /// What is to be done with the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +25,7 @@ pub(super) enum KeyOrder {
 
 pub(super) fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
     if *order == KeyOrder::Rewrap {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(Failed::from_error)?;
+        let runtime = runtimes::one_thread()?;
         return runtime.block_on(Box::pin(rewrap(settings)));
     }
     if let Provider::Outside(provider) = &settings.identity.provider {

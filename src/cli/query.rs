@@ -30,7 +30,7 @@ use super::assembly::{Assembly, Foundations, assemble};
 use super::serve::{AlwaysReady, close, ring, verifier};
 use super::settings::Settings;
 use super::stores::{self, OpenedStore};
-use super::{Failed, installation, print, print_bytes};
+use super::{Failed, installation, print, print_bytes, runtimes};
 
 /// What the session is called while the query runs.
 const SESSION: &str = "almanac query";
@@ -63,10 +63,7 @@ pub(super) fn run(settings: &Settings, order: &QueryOrder) -> Result<(), Failed>
             .map_err(|error| Failed::because(format!("the parameters are no JSON: {error}")))?,
     };
     let body = json!({"query": order.text, "parameters": parameters, "output": order.output});
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::many_threads()?;
     runtime.block_on(Box::pin(asked(settings, order.person, body)))
 }
 

@@ -38,7 +38,7 @@ use crate::upkeep::{Upkeep, UpkeepStores, identity};
 use super::assembly::{Assembly, Foundations, assemble};
 use super::settings::{Settings, own_url};
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, demo, descriptors, forgetting, hosts, logging, print};
+use super::{Failed, data_directory, demo, descriptors, forgetting, hosts, logging, print, runtimes};
 
 /// Asking for an object that is not there shows that the store answers, and costs it nothing.
 const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
@@ -57,10 +57,7 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     data_directory::open(&settings.data_dir)?;
     warn_about(&settings);
     refuse_what_is_unsafe(&settings)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::many_threads()?;
     runtime.block_on(serve_until_told(settings, demo))
 }
 

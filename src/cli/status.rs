@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::SystemClock;
 
 use super::settings::Settings;
-use super::{Failed, data_directory, installation, print};
+use super::{Failed, data_directory, installation, print, runtimes};
 
 /// Everybody, a line each: id, types, records, name.
 pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
@@ -65,10 +65,7 @@ fn looked(
     look: impl AsyncFnOnce(&Catalog) -> Result<String, CatalogError>,
 ) -> Result<String, Failed> {
     installation::needed(settings)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::one_thread()?;
     let text = runtime.block_on(async {
         let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock)).await?;
         let text = look(&catalog).await;

@@ -16,7 +16,7 @@ use crate::people::sessions::{Session, Sessions};
 use crate::people::text::Name;
 
 use super::settings::Settings;
-use super::{Failed, installation, print};
+use super::{Failed, installation, print, runtimes};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -45,10 +45,7 @@ pub(super) fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed>
         ..order.clone()
     };
     let key = installation::signing_key(settings)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failed::from_error)?;
+    let runtime = runtimes::one_thread()?;
     let session = runtime.block_on(opened(settings, &order, name))?;
     let token = Minter::new(key, settings.identity.clone())
         .token(&order, session.id, session.created_at)
