@@ -30,10 +30,10 @@ use super::upload::{PartitionChanges, Work};
 
 /// Faults beyond so many are not looked for: the caller has enough to mend.
 const FAULTS: usize = 100;
-/// Bytes of JSON that may wait as rows before they are written.
+/// Bytes of rows that may wait before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
-/// A chunk of JSON takes so many times its size: as columns, as the batch made of them, and as what is
-/// written.
+/// A chunk takes so many times its size: as columns, as the batch made of them with the columns that it
+/// lacks, sorted, and as what is written.
 const FACTOR: usize = 4;
 /// Files that one body may name.
 const MOST_FILES: usize = 1000;

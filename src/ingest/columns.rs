@@ -35,6 +35,18 @@ pub(super) enum Cell<'a> {
 }
 
 impl Cell<'_> {
+    /// About how many bytes it takes up beyond what each row of its column does.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Null | Self::Float(_) | Self::Int(_) | Self::Bool(_) | Self::Time(_) | Self::Known(_) => 0,
+            Self::Text(text) => text.len(),
+            Self::List(cells) | Self::Struct(cells) => cells
+                .iter()
+                .map(|cell| size_of::<Cell<'_>>() + cell.bytes())
+                .sum(),
+        }
+    }
+
     pub(super) fn into_owned(self) -> Cell<'static> {
         match self {
             Self::Null => Cell::Null,
@@ -84,17 +96,19 @@ impl Column {
             DataType::Dictionary(..) => Self::Words(Words::default()),
             _ => Self::Composite(Composite {
                 data_type: data_type.clone(),
+                copies: copies_texts(data_type),
                 entries: Vec::new(),
                 rows: Vec::new(),
             }),
         })
     }
 
-    /// Sets the value of row number `row`. Rows between the last one that was set and this one have none.
+    /// Sets the value of row number `row`; returns about how many bytes that takes up beyond what each row of
+    /// the column does. Rows between the last one that was set and this one have none.
     ///
     /// # Errors
     /// If the cell is of another type than the column; nothing is set then.
-    pub(super) fn set(&mut self, row: usize, cell: Cell<'_>) -> Result<(), ArrowError> {
+    pub(super) fn set(&mut self, row: usize, cell: Cell<'_>) -> Result<usize, ArrowError> {
         self.pad(row);
         match (self, cell) {
             (_, Cell::Null) => {}
@@ -102,11 +116,14 @@ impl Column {
             (Self::Int(rows), Cell::Int(value)) => rows.append_value(value),
             (Self::Bool(rows), Cell::Bool(value)) => rows.append_value(value),
             (Self::Time(rows), Cell::Time(value)) => rows.append_value(value),
-            (Self::Text(rows), Cell::Text(text)) => rows.append_value(text),
-            (Self::Words(rows), Cell::Text(text)) => rows.push(&text)?,
-            (Self::Composite(rows), Cell::Known(number)) => rows.rows.push(Some(number)),
+            (Self::Text(rows), Cell::Text(text)) => {
+                rows.append_value(&text);
+                return Ok(text.len());
+            }
+            (Self::Words(rows), Cell::Text(text)) => return rows.push(&text),
+            (Self::Composite(rows), Cell::Known(number)) => return Ok(rows.push_again(number)),
             (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => {
-                rows.push(cell.into_owned())?;
+                return rows.push(cell.into_owned());
             }
             (column, cell) => {
                 return Err(mismatch(
@@ -115,7 +132,7 @@ impl Column {
                 ));
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     /// Whether no row has a value.
@@ -192,6 +209,9 @@ impl Column {
     }
 }
 
+/// What a word takes up beside its text, in each of the two places that know it.
+const WORD_BYTES: usize = 2 * size_of::<Box<str>>();
+
 /// Texts of which few are distinct.
 #[derive(Debug, Default)]
 pub(super) struct Words {
@@ -202,7 +222,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    fn push(&mut self, word: &str) -> Result<(), ArrowError> {
+    fn push(&mut self, word: &str) -> Result<usize, ArrowError> {
+        let known = self.known.len();
         // The same word as in the row before is the common case, and comparing is cheaper than hashing.
         if self.known.get(self.last).is_none_or(|last| **last != *word) {
             self.last = match self.numbers.get(word) {
@@ -211,7 +232,8 @@ impl Words {
             };
         }
         self.keys.push(i32::try_from(self.last).ok());
-        Ok(())
+        let is_new = self.known.len() > known;
+        Ok(if is_new { 2 * (word.len() + WORD_BYTES) } else { 0 })
     }
 
     fn learn(&mut self, word: &str) -> Result<usize, ArrowError> {
@@ -232,16 +254,25 @@ impl Words {
 #[derive(Debug)]
 pub(super) struct Composite {
     data_type: DataType,
+    /// Whether what it was given before is there again in each row in the end.
+    copies: bool,
     entries: Vec<Cell<'static>>,
     rows: Vec<Option<u32>>,
 }
 
 impl Composite {
-    fn push(&mut self, cell: Cell<'static>) -> Result<(), ArrowError> {
+    fn push(&mut self, cell: Cell<'static>) -> Result<usize, ArrowError> {
         let number = u32::try_from(self.entries.len()).map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
+        let bytes = cell.bytes();
         self.entries.push(cell);
         self.rows.push(Some(number));
-        Ok(())
+        Ok(bytes)
+    }
+
+    fn push_again(&mut self, number: u32) -> usize {
+        self.rows.push(Some(number));
+        let entry = self.entries.get(number as usize).filter(|_| self.copies);
+        entry.map_or(0, Cell::bytes)
     }
 
     fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
@@ -254,6 +285,26 @@ impl Composite {
         let all = arrow::compute::take(&distinct, &rows, None)?;
         self.entries.clear();
         Ok(all)
+    }
+}
+
+/// How many bytes a row of a column takes up at least, with a value or without.
+pub(super) fn width(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(members) => members.iter().map(|member| width(member.data_type())).sum(),
+        // Where its value begins, or the number of its text.
+        DataType::Utf8 | DataType::List(_) | DataType::Dictionary(..) => size_of::<i32>(),
+        DataType::FixedSizeBinary(bytes) => *bytes as usize,
+        other => other.primitive_width().unwrap_or(1),
+    }
+}
+
+/// Whether each row that has the same value has a copy of its texts.
+fn copies_texts(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(members) => members.iter().any(|member| copies_texts(member.data_type())),
+        DataType::Utf8 | DataType::List(_) => true,
+        _ => false,
     }
 }
 
@@ -425,6 +476,35 @@ mod tests {
             [Some("watch"), None, Some("phone"), Some("watch")]
         );
         assert!(rows.is_null(1) && !rows.is_null(2));
+    }
+
+    #[test]
+    fn values_weigh_what_they_take_up() {
+        let texts = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
+        let mut column = Column::new(&texts).unwrap();
+        let list = Cell::List(vec![text("a device"), text("a phone")]);
+        let weight = 2 * size_of::<Cell<'_>>() + 15;
+        assert_eq!(column.set(0, list).unwrap(), weight);
+        let again = column.set(1, Cell::Known(0)).unwrap();
+        assert_eq!(again, weight, "the texts are there again in each row");
+
+        let members = vec![
+            Field::new("name", words(), true),
+            Field::new("size", DataType::Float64, true),
+        ];
+        let structs = DataType::Struct(Fields::from(members));
+        let mut column = Column::new(&structs).unwrap();
+        let value = Cell::Struct(vec![text("a device"), Cell::Float(1.0)]);
+        assert!(column.set(0, value).unwrap() > 8);
+        assert_eq!(column.set(1, Cell::Known(0)).unwrap(), 0, "words are not");
+
+        let mut column = Column::new(&words()).unwrap();
+        assert!(column.set(0, text("bpm")).unwrap() > 6);
+        assert_eq!(column.set(1, text("bpm")).unwrap(), 0);
+        assert_eq!(width(&structs), 4 + 8);
+        assert_eq!(width(&texts), 4);
+        assert_eq!(width(&DataType::Boolean), 1);
+        assert_eq!(width(&DataType::FixedSizeBinary(16)), 16);
     }
 
     #[test]

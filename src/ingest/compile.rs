@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, new_null_array};
 use jsonschema::{PatternOptions, Validator};
 use uuid::Uuid;
 
-use super::columns::{Column, UnfillableColumn};
+use super::columns::{Column, UnfillableColumn, width};
 use super::plan::{Plan, PlanError};
 use crate::model::ids::PersonId;
 use crate::model::registry::schema::cost::{TooCostly, checks_of_records};
@@ -39,7 +39,9 @@ pub struct CompiledType {
     pub(super) checks: u64,
     /// The type's own columns of one row without a value in any of them.
     pub(super) null_row: Vec<ArrayRef>,
-    /// The bytes it takes, about.
+    /// How many bytes a row takes up, at least.
+    pub(super) row_bytes: usize,
+    /// The bytes that all of this takes, about.
     weight: u32,
 }
 
@@ -69,7 +71,9 @@ impl CompiledType {
         let validator = validator(&data_type)?;
         let weight = weight(&data_type);
         let columns = plan.columns.iter();
+        let stored = data_type.layout.storage.fields().iter();
         Ok(Self {
+            row_bytes: stored.map(|field| width(field.data_type())).sum(),
             data_type,
             null_row: columns
                 .map(|column| new_null_array(column.data_type(), 1))

@@ -128,9 +128,7 @@ impl RecordDecoder {
             Some(epoch) => coerced(named, &self.compiled.plan, epoch),
             None => named,
         };
-        self.push_record(place, &record)?;
-        self.bytes = self.bytes.saturating_add(record.len());
-        Ok(())
+        self.push_record(place, &record)
     }
 
     fn push_record(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
@@ -169,7 +167,8 @@ impl RecordDecoder {
         self.given.is_empty()
     }
 
-    /// How many bytes of JSON the waiting rows were; what they take up here is about as much.
+    /// About how many bytes the waiting rows take up. That is far less than their JSON, where most of that
+    /// says again which source and device they are of.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
@@ -313,20 +312,21 @@ impl RecordDecoder {
             row.cells.push((column, Cell::Text(source_id.to_string().into())));
         }
         self.leave_to_definition(&mut row.cells);
-        let mut outcome = Ok(());
+        let (mut bytes, mut refused) = (self.compiled.row_bytes, None);
+        let mut count = |set: Result<usize, ArrowError>| match set {
+            Ok(more) => bytes += more,
+            Err(error) => refused = Some(error),
+        };
         for (column, cell) in row.cells.drain(..) {
-            if let Some(Err(error)) = self
-                .columns
-                .get_mut(column)
-                .map(|column| column.set(number, cell))
-            {
-                outcome = Err(error);
+            if let Some(column) = self.columns.get_mut(column) {
+                count(column.set(number, cell));
             }
         }
         if let Some(extras) = row.extras {
-            outcome = outcome.and(self.extras.set(number, Cell::Text(extras.into())));
+            count(self.extras.set(number, Cell::Text(extras.into())));
         }
-        if let Err(error) = outcome {
+        self.bytes += bytes;
+        if let Some(error) = refused {
             self.broken.get_or_insert(error);
         }
         self.memo.spare = fast::empty(row.cells);
