@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use arrow::array::FixedSizeBinaryArray;
 use uuid::Uuid;
 
-use super::id_index::hashed::HashedId;
+use super::id_index::filter::AskedIds;
 use crate::model::ids::RecordId;
 
 /// Some ids, each of them once.
@@ -20,7 +20,7 @@ pub(super) struct WantedIds {
     /// apart with one look. A set of 65,536 bits.
     endings: Vec<u64>,
     /// As filters are asked for them, made when the first filter is.
-    hashed: OnceLock<Vec<HashedId>>,
+    asked: OnceLock<AskedIds>,
 }
 
 impl WantedIds {
@@ -37,7 +37,7 @@ impl WantedIds {
         Self {
             ids,
             endings,
-            hashed: OnceLock::new(),
+            asked: OnceLock::new(),
         }
     }
 
@@ -56,8 +56,8 @@ impl WantedIds {
         self.ids.get(from..until).unwrap_or_default()
     }
 
-    pub(super) fn hashed(&self) -> &[HashedId] {
-        self.hashed.get_or_init(|| HashedId::all(&self.ids))
+    pub(super) fn asked(&self) -> &AskedIds {
+        self.asked.get_or_init(|| AskedIds::new(&self.ids))
     }
 
     /// The rows of a column of ids that hold one of these, in order.

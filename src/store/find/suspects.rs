@@ -20,7 +20,7 @@ use crate::store::arrange::ID;
 use crate::store::checksums::BLOCK_BYTES;
 use crate::store::errors::StoreError;
 use crate::store::files::PieceFile;
-use crate::store::id_index::filter::Filter;
+use crate::store::id_index::filter::{AskedIds, Filter};
 use crate::store::id_index::hashed::HashedId;
 use crate::store::id_index::section::{FILTER_BYTES_A_ROW, Section};
 use crate::store::id_index::table;
@@ -59,21 +59,22 @@ impl Finder {
         let mut all = Suspects::default();
         for (number, section) in file.sections().iter().enumerate() {
             let range = section.ids();
-            let Some(hashed) = within(ids, &range) else {
+            let Some(asked) = within(ids, &range) else {
                 continue;
             };
+            let hashed = asked.as_slice();
             let key = (Arc::clone(&file.place().path), number);
             let kept = self.0.filters.get(&key).await;
             let is_few = (hashed.len() as u64) < section.filter_bytes() / BLOCK_BYTES;
             let mut suspects = match kept {
-                Some(filter) => filter.suspects(&hashed),
+                Some(filter) => filter.suspects(&asked),
                 None if is_few && !keeps => {
                     let blocks: Vec<_> = hashed.iter().map(|id| section.block(id.hash)).collect();
-                    Filter::suspects_by_block(&hashed, &self.0.files.read(file, &blocks).await?)
+                    Filter::suspects_by_block(hashed, &self.0.files.read(file, &blocks).await?)
                 }
                 None => {
                     let filter = Filter::from_bytes(&self.read_one(file, section.filter()).await?);
-                    self.keep(key, filter).await.suspects(&hashed)
+                    self.keep(key, filter).await.suspects(&asked)
                 }
             };
             suspects.retain(|id| range.contains(&id.id) && is_live(piece, id.id));
@@ -134,7 +135,7 @@ impl Finder {
             let column = id_column(file).ok_or_else(|| damaged(file, &"it has no ids"))?;
             let all_there_are = RecordId(Uuid::nil())..=RecordId(Uuid::max());
             let range = id_range(group, column).unwrap_or(all_there_are);
-            let Some(hashed) = within(ids, &range) else {
+            let Some(asked) = within(ids, &range) else {
                 continue;
             };
             let key = (Arc::clone(&file.place().path), number);
@@ -145,7 +146,7 @@ impl Finder {
                         .await
                 }
             };
-            let mut suspects = filter.suspects(&hashed);
+            let mut suspects = filter.suspects(&asked);
             suspects.retain(|id| range.contains(&id.id) && is_live(piece, id.id));
             if !suspects.is_empty() {
                 all.rows.push(rows);
@@ -185,15 +186,15 @@ impl Finder {
 
 /// The ids in a range by their hashes, and perhaps others; `None` if there are none. Ids made in order of
 /// time mostly are not between the least and the greatest of older rows; then no filter is even read.
-fn within<'i>(ids: &'i WantedIds, range: &RangeInclusive<RecordId>) -> Option<Cow<'i, [HashedId]>> {
+fn within<'i>(ids: &'i WantedIds, range: &RangeInclusive<RecordId>) -> Option<Cow<'i, AskedIds>> {
     let within = ids.within(range);
     if within.is_empty() {
         None
     } else if within.len() < ids.len() / 2 {
-        Some(Cow::Owned(HashedId::all(within)))
+        Some(Cow::Owned(AskedIds::new(within)))
     } else {
         // Where nearly all are, they are hashed and sorted once for all.
-        Some(Cow::Borrowed(ids.hashed()))
+        Some(Cow::Borrowed(ids.asked()))
     }
 }
 

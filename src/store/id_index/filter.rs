@@ -8,24 +8,54 @@ use parquet::bloom_filter::Sbbf;
 use parquet::errors::ParquetError;
 
 use super::hashed::{HashedId, part_of};
+use crate::model::ids::RecordId;
 
 /// The constants of the format, one for each word of a block.
-const SALT: [u32; 8] = [
-    0x47b6_137b,
-    0x4497_4d91,
-    0x8824_ad5b,
-    0xa2b7_289d,
-    0x7054_95c7,
-    0x2df1_424b,
-    0x9efc_4947,
-    0x5c6b_fb31,
+const SALT: [[u32; 2]; 4] = [
+    [0x47b6_137b, 0x4497_4d91],
+    [0x8824_ad5b, 0xa2b7_289d],
+    [0x7054_95c7, 0x2df1_424b],
+    [0x9efc_4947, 0x5c6b_fb31],
 ];
 
-/// One of its blocks.
-type Block = [u32; 8];
+/// One of its blocks: its eight words, by twos.
+type Block = [u64; SALT.len()];
 
 /// Bytes of a block.
 pub(in crate::store) const BLOCK_BYTES: usize = size_of::<Block>();
+
+/// Ids in the order of their hashes, with what every filter asks of each first.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct AskedIds {
+    ids: Vec<HashedId>,
+    /// Apart from the ids, since the first look at a filter needs nothing else.
+    looks: Vec<Look>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    hash: u64,
+    /// The bits that are set in the first two words if the id is there.
+    first: u64,
+}
+
+impl AskedIds {
+    pub(in crate::store) fn new(ids: &[RecordId]) -> Self {
+        let ids = HashedId::all(ids);
+        let looks = ids.iter().map(|id| Look {
+            hash: id.hash,
+            first: bits(id.hash, SALT[0]),
+        });
+        Self {
+            looks: looks.collect(),
+            ids,
+        }
+    }
+
+    pub(in crate::store) fn as_slice(&self) -> &[HashedId] {
+        &self.ids
+    }
+}
 
 /// A bloom filter of the ids of some rows.
 pub(in crate::store) struct Filter {
@@ -40,8 +70,8 @@ impl Filter {
         };
         for hash in hashes {
             if let Some(block) = filter.blocks.get_mut(part_of(*hash, blocks)) {
-                for (word, salt) in block.iter_mut().zip(SALT) {
-                    *word |= 1 << bit(*hash, salt);
+                for (words, salts) in block.iter_mut().zip(SALT) {
+                    *words |= bits(*hash, salts);
                 }
             }
         }
@@ -58,34 +88,35 @@ impl Filter {
 
     /// From its blocks.
     pub(in crate::store) fn from_bytes(bytes: &[u8]) -> Self {
-        let (words, _) = bytes.as_chunks::<4>();
-        let (blocks, _) = words.as_chunks::<8>();
+        let (words, _) = bytes.as_chunks::<8>();
+        let (blocks, _) = words.as_chunks::<{ SALT.len() }>();
         Self {
-            blocks: blocks.iter().map(|block| block.map(u32::from_le_bytes)).collect(),
+            blocks: blocks.iter().map(|block| block.map(u64::from_le_bytes)).collect(),
         }
     }
 
     /// Its blocks.
     pub(super) fn write(&self, to: &mut Vec<u8>) {
-        to.extend(self.blocks.iter().flatten().flat_map(|word| word.to_le_bytes()));
+        to.extend(self.blocks.iter().flatten().flat_map(|words| words.to_le_bytes()));
     }
 
-    /// Those of `ids` that may be there. Those that are left out are not.
-    pub(in crate::store) fn suspects(&self, ids: &[HashedId]) -> Vec<HashedId> {
+    /// Those of `asked` that may be there. Those that are left out are not.
+    pub(in crate::store) fn suspects(&self, asked: &AskedIds) -> Vec<HashedId> {
         // Most ids fail at the first words, at random. Whether they do is added up instead of branched on, so
         // that the processor never guesses wrong and fetches the next blocks meanwhile.
-        let mut candidates = vec![0_u32; ids.len() + 1];
+        let mut candidates = vec![0_u32; asked.looks.len() + 1];
         let mut count = 0;
-        for (index, id) in ids.iter().enumerate() {
-            let [first, second, ..] = self.block(id.hash);
-            let both = (first >> bit(id.hash, SALT[0])) & (second >> bit(id.hash, SALT[1])) & 1;
+        for (index, look) in asked.looks.iter().enumerate() {
+            let [first, ..] = self.block(look.hash);
             if let Some(place) = candidates.get_mut(count) {
                 *place = index as u32;
             }
-            count += both as usize;
+            count += usize::from(first & look.first == look.first);
         }
         candidates.truncate(count);
-        let candidates = candidates.iter().filter_map(|index| ids.get(*index as usize));
+        let candidates = candidates
+            .iter()
+            .filter_map(|index| asked.ids.get(*index as usize));
         candidates
             .filter(|id| may_hold(self.block(id.hash), id.hash))
             .copied()
@@ -106,7 +137,7 @@ impl Filter {
     fn block(&self, hash: u64) -> &Block {
         // There is no filter without blocks; one would have to let everything pass.
         let block = self.blocks.get(part_of(hash, self.blocks.len()));
-        block.unwrap_or(&[u32::MAX; 8])
+        block.unwrap_or(&[u64::MAX; SALT.len()])
     }
 
     pub(in crate::store) fn memory(&self) -> usize {
@@ -115,15 +146,16 @@ impl Filter {
 }
 
 fn may_hold(block: &Block, hash: u64) -> bool {
-    let asked = block.iter().zip(SALT);
-    asked.fold(true, |all, (word, salt)| {
-        all & ((word >> bit(hash, salt)) & 1 == 1)
+    block.iter().zip(SALT).all(|(words, salts)| {
+        let asked = bits(hash, salts);
+        words & asked == asked
     })
 }
 
-/// Which bit of a word an id sets, by the word's salt.
-fn bit(hash: u64, salt: u32) -> u32 {
-    (hash as u32).wrapping_mul(salt) >> 27
+/// The bits that an id sets in two words, one in each, by their salts.
+fn bits(hash: u64, salts: [u32; 2]) -> u64 {
+    let [first, second] = salts.map(|salt| (hash as u32).wrapping_mul(salt) >> 27);
+    1 << first | 1 << (second + u32::BITS)
 }
 
 #[cfg(test)]
@@ -131,7 +163,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::model::ids::RecordId;
 
     #[test]
     fn it_answers_as_the_format_demands() {
@@ -145,12 +176,12 @@ mod tests {
         let mut bytes = Vec::new();
         theirs.write(&mut bytes).unwrap();
         let ours = Filter::of_column(&bytes).unwrap();
-        let hashed: Vec<HashedId> = ids.iter().copied().map(HashedId::new).collect();
-        let expected: Vec<RecordId> = ids
-            .into_iter()
-            .filter(|id| theirs.check(id.as_bytes().as_slice()))
-            .collect();
-        let suspects: Vec<RecordId> = ours.suspects(&hashed).into_iter().map(|id| id.id).collect();
+        let mut expected = ids.clone();
+        expected.retain(|id| theirs.check(id.as_bytes().as_slice()));
+        let suspects = ours.suspects(&AskedIds::new(&ids));
+        let mut suspects: Vec<RecordId> = suspects.into_iter().map(|id| id.id).collect();
+        expected.sort_unstable();
+        suspects.sort_unstable();
         assert_eq!(suspects, expected);
         assert!(expected.len() < 2_000, "{}", expected.len());
     }

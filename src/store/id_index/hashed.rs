@@ -18,7 +18,7 @@ impl HashedId {
     }
 
     /// Of each of `ids`, in the order in which filters and tables are asked.
-    pub(in crate::store) fn all(ids: &[RecordId]) -> Vec<Self> {
+    pub(super) fn all(ids: &[RecordId]) -> Vec<Self> {
         let mut hashed: Vec<Self> = ids.iter().copied().map(Self::new).collect();
         hashed.sort_unstable();
         hashed
@@ -28,7 +28,8 @@ impl HashedId {
 /// Which of so many parts an id belongs to, by the first bits of its hash. Ids in the order of their hashes
 /// belong to parts in order.
 pub(super) fn part_of(hash: u64, parts: usize) -> usize {
-    (((hash >> 32) * parts as u64) >> 32) as usize
+    // Two numbers of 32 bits, so their product fits.
+    ((hash >> 32).wrapping_mul(parts as u64) >> 32) as usize
 }
 
 /// XXH64 with seed 0 of exactly 16 bytes.

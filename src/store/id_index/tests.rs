@@ -3,7 +3,7 @@
 use arrow::array::{Array as _, FixedSizeBinaryArray};
 use uuid::Uuid;
 
-use super::filter::Filter;
+use super::filter::{AskedIds, Filter};
 use super::hashed::HashedId;
 use super::section::Section;
 use super::table::{self, MOST_ROWS};
@@ -60,7 +60,7 @@ impl Written {
             let filter = Filter::from_bytes(self.read(section.filter()));
             for (id, rows) in ids.iter().zip(&mut rows) {
                 let one = std::slice::from_ref(id);
-                let suspects = filter.suspects(one);
+                let suspects = filter.suspects(&AskedIds::new(&[id.id]));
                 let block = self.read(section.block(id.hash));
                 assert_eq!(suspects, Filter::suspects_by_block(one, &[block]));
                 if !suspects.is_empty() {
@@ -92,11 +92,11 @@ fn every_id_is_found_where_it_is_and_few_others_anywhere() {
             );
             assert!(rows.iter().all(|rows| rows.end <= there.len()));
         }
-        let strangers = HashedId::all(&ids(100_000..200_000));
+        let strangers = AskedIds::new(&ids(100_000..200_000));
         let filter = Filter::from_bytes(written.read(written.sections[0].filter()));
         let suspects = filter.suspects(&strangers).len();
         assert!(suspects < 300, "{suspects} of 100,000 beside {count}");
-        let found = written.rows(&strangers);
+        let found = written.rows(strangers.as_slice());
         let found = found.iter().filter(|rows| !rows.is_empty()).count();
         assert!(found < 5, "{found} of 100,000 beside {count}");
     }
