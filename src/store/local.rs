@@ -1,9 +1,9 @@
 //! A directory as an object store whose writes survive a power cut.
 //!
-//! Reads, listings and removals are those of `object_store`'s own local store, which never synchronises what
-//! it writes. Here an object is written to a staging file, synchronised, given its name, and then the
-//! directory is synchronised, as are directories that had to be made. When a write returns `Ok`, the object
-//! is there whole after a crash; before that it is not there at all.
+//! Listings, removals, and reads that have to wait are those of `object_store`'s own local store, which
+//! never synchronises what it writes. Here an object is written to a staging file, synchronised, given
+//! its name, and then the directory is synchronised, as are directories that had to be made. When a write
+//! returns `Ok`, the object is there whole after a crash; before that it is not there at all.
 
 use std::collections::HashSet;
 use std::fmt;
