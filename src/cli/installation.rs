@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::thread;
 
 use crate::auth::keys::SigningKey;
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::Catalog;
 
 use super::settings::Settings;
-use super::{Failed, data_directory};
+use super::{Failed, data_directory, runtimes};
 
 /// Where the settings say that everything is.
 fn place(settings: &Settings) -> String {
@@ -56,18 +56,13 @@ pub(super) fn repairable(settings: &Settings) -> Result<(), Failed> {
 fn is_there(database_url: &str) -> Result<bool, Failed> {
     let asked = thread::scope(|scope| {
         let asking = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|error| CatalogError::Unavailable {
-                    detail: error.to_string(),
-                })?;
-            runtime.block_on(Catalog::is_there(database_url))
+            let looked = runtimes::one_thread()?.block_on(Catalog::is_there(database_url));
+            looked.map_err(Failed::from_error)
         });
         asking.join()
     });
     match asked {
-        Ok(found) => found.map_err(Failed::from_error),
+        Ok(found) => found,
         Err(_) => Err(Failed::because("nobody could look for a catalogue")),
     }
 }

@@ -24,7 +24,8 @@ pub(super) fn many_threads() -> Result<Runtime, Failed> {
     made(&mut Builder::new_multi_thread())
 }
 
-/// For questions and upkeep, which answer nobody. `threads`: how many; 0: as many as there are processors.
+/// For questions and upkeep, away from the threads that answer requests. `threads`: how many; 0: as many as
+/// there are processors.
 pub(super) fn computing(threads: usize) -> Result<Runtime, Failed> {
     // One question can keep a thread busy for seconds, however often it gives way; a second thread is for
     // everybody else.

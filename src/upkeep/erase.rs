@@ -197,7 +197,7 @@ async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreErr
 }
 
 /// Removes a person's objects; returns how many there were.
-pub async fn purge_store(objects: &ObjectStorage, person: PersonId) -> Result<usize, StoreError> {
+async fn purge_store(objects: &ObjectStorage, person: PersonId) -> Result<usize, StoreError> {
     let mut removed = 0;
     for folder in FOLDERS_OF_PEOPLE {
         removed += objects.delete_folder(&format!("{folder}/{person}")).await?;

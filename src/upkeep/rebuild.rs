@@ -101,9 +101,9 @@ async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonI
     Ok(found)
 }
 
-/// Leaves out people whose erasure the store remembers, removes what is left of them, and takes note of all
-/// erasures. Whether one of them was not done: then there is still something to look for, however long ago it
-/// began.
+/// Leaves out people whose erasure the store remembers, and takes note of all erasures. Whether one of them
+/// was not done: then there is still something to look for, however long ago it began. What is left of these
+/// people goes when the erasure goes on, which removes last what tells that there were such people.
 async fn heed_erasures(
     stores: &UpkeepStores,
     people: &mut BTreeSet<PersonId>,
@@ -128,7 +128,6 @@ async fn heed_erasures(
                 person = None;
             } else {
                 people.remove(&found);
-                erase::purge_store(stores.objects(), found).await?;
                 rebuilt
                     .done
                     .push(format!("left out: somebody who was erased, {mark}"));
@@ -157,15 +156,20 @@ async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Resu
     Ok(())
 }
 
-/// Whether something was written down of somebody after their erasure was over. What was written down before
-/// is removed.
+/// Whether something was written down of somebody after their erasure was over. If so, what was written down
+/// before is removed.
 async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -> Result<bool, StoreError> {
-    let mut unreadable = None;
+    let (mut before, mut unreadable) = (Vec::<String>::new(), None);
     for number in manifest::numbers(stores.objects(), person).await? {
         let path = manifest_path(person, number);
         match Manifest::fetch(stores.objects(), &path).await {
-            Ok(manifest) if manifest.heading.moment() > ended_at => return Ok(true),
-            Ok(_) => stores.objects().delete(&path).await?,
+            Ok(manifest) if manifest.heading.moment() > ended_at => {
+                for older in before {
+                    stores.objects().delete(&older).await?;
+                }
+                return Ok(true);
+            }
+            Ok(_) => before.push(path),
             Err(error @ StoreError::Corrupt { .. }) => unreadable = Some(error),
             Err(error) => return Err(error),
         }

@@ -284,6 +284,18 @@ async fn an_erasure_that_nobody_went_on_with_in_its_time_is_done_after_the_catal
 }
 
 #[tokio::test]
+async fn a_rebuild_that_is_killed_at_any_step_forgets_no_erasure() {
+    for steps in [1, 5, 10, 20, 40, 80, 160] {
+        let bench = Bench::new().await;
+        let friend = friends(&bench).await;
+        begin(&bench).await;
+        let bench = bench.without_catalogue().await;
+        killed_after(steps, rebuild(&bench.stores)).await;
+        rebuilt_and_completed(bench, friend).await;
+    }
+}
+
+#[tokio::test]
 async fn a_catalogue_from_before_is_told_by_the_store() {
     let bench = Bench::new().await;
     let friend = friends(&bench).await;
