@@ -37,7 +37,7 @@ pub(super) fn decode<'a>(
         return None;
     }
     let text = std::str::from_utf8(json).ok()?;
-    let cells = empty(std::mem::take(&mut memo.spare));
+    let cells: Vec<(usize, Cell<'a>)> = std::mem::take(&mut memo.spare);
     let mut record = FastRecord {
         compiled,
         text_limit: context.text_limit,
@@ -58,9 +58,9 @@ pub(super) fn decode<'a>(
     record.row(context, sources)
 }
 
-/// The same vector without its cells, for cells that borrow from another line: collecting in place keeps its
-/// memory.
-pub(super) fn empty<'b>(mut cells: Vec<(usize, Cell<'_>)>) -> Vec<(usize, Cell<'b>)> {
+/// The same vector without its cells, for cells that borrow from any other line: collecting in place keeps
+/// its memory.
+pub(super) fn empty(mut cells: Vec<(usize, Cell<'_>)>) -> Vec<(usize, Cell<'static>)> {
     cells.clear();
     cells
         .into_iter()

@@ -3,8 +3,6 @@
 //! Lives as long as one request. Memory is one unfinished line, and that is bounded; a line that lies whole
 //! inside a chunk is never copied. Knows bytes and line ends; knows nothing of JSON, records or HTTP.
 
-use std::io::BufRead;
-
 /// Editors of some platforms put this before a text; it is no part of it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -137,11 +135,8 @@ impl Lines {
 
 /// What is before the first LF and what is after it.
 fn split_at_line_end(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut after = bytes;
-    // Skipping in a slice cannot fail, and searches many bytes at a time.
-    let length = after.skip_until(b'\n').ok()?;
-    let line = bytes.get(..length)?.strip_suffix(b"\n")?;
-    Some((line, after))
+    let (line, rest) = bytes.split_at_checked(memchr::memchr(b'\n', bytes)?)?;
+    Some((line, rest.get(1..)?))
 }
 
 #[cfg(test)]

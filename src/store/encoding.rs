@@ -9,7 +9,6 @@ use std::collections::HashSet;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
@@ -21,6 +20,7 @@ use super::checksums::Summing;
 use super::errors::StoreError;
 use super::id_index::writing::Indexing;
 use super::rollups::keeping::Keeping;
+use super::row_groups::RowGroups;
 use crate::catalog::records::Footer;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -50,7 +50,7 @@ pub struct Target {
 
 /// Turns sorted batches into the bytes of one Parquet object. Blocks; runs where blocking is allowed.
 pub(super) struct Encoder {
-    writer: ArrowWriter<Vec<u8>>,
+    groups: RowGroups,
     summing: Summing,
     /// Bytes in memory of the rows in the open row group.
     in_group: usize,
@@ -83,10 +83,8 @@ impl Encoder {
         rows: Ahead<'_>,
     ) -> Result<Self, StoreError> {
         let properties = properties(target, piece, schema, rows)?;
-        let writer =
-            ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(StoreError::rows)?;
         Ok(Self {
-            writer,
+            groups: RowGroups::new(schema, properties).map_err(StoreError::rows)?,
             summing: Summing::default(),
             in_group: 0,
             ids: Indexing::default(),
@@ -123,14 +121,15 @@ impl Encoder {
     }
 
     /// Bytes of the object so far, of those that the writer has let go of.
-    fn bytes(&self) -> u64 {
-        self.summing.bytes() + self.writer.inner().len() as u64
+    fn bytes(&mut self) -> u64 {
+        self.summing.bytes() + self.groups.bytes().len() as u64
     }
 
     fn end_section(&mut self) -> std::io::Result<()> {
-        self.writer.sync()?;
-        match self.ids.end_section(self.bytes()) {
-            Some(content) => self.writer.write_all(&content),
+        self.groups.sync()?;
+        let start = self.bytes();
+        match self.ids.end_section(start) {
+            Some(content) => self.groups.put(&content),
             None => Ok(()),
         }
     }
@@ -143,13 +142,13 @@ impl Encoder {
             self.add(&batch.slice(0, half))?;
             return self.add(&batch.slice(half, rows - half));
         }
-        if self.writer.in_progress_rows() == 0 {
+        if self.groups.rows_in_open_group() == 0 {
             self.in_group = 0;
         } else if self.in_group + bytes > ROW_GROUP_BYTES {
-            self.writer.flush().map_err(StoreError::rows)?;
+            self.groups.end_group().map_err(StoreError::rows)?;
             self.in_group = 0;
         }
-        self.writer.write(batch).map_err(StoreError::rows)?;
+        self.groups.write(batch).map_err(StoreError::rows)?;
         self.in_group += bytes;
         Ok(())
     }
@@ -158,7 +157,7 @@ impl Encoder {
     pub(super) fn finish(mut self) -> Result<(Vec<u8>, Encoded), StoreError> {
         self.end_rows().map_err(StoreError::rows)?;
         let ids = std::mem::take(&mut self.ids).said()?;
-        self.writer.append_key_value_metadata(ids);
+        self.groups.say(ids);
         let start = self.bytes();
         let rollups = self.rollups.take().map(|rollups| rollups.finish(start));
         let mut last = self.end_blocks(rollups.transpose()?.flatten())?;
@@ -177,33 +176,33 @@ impl Encoder {
     }
 
     fn end_rows(&mut self) -> Result<(), ParquetError> {
-        self.writer.flush()?;
+        self.groups.end_group()?;
         self.end_section()?;
-        self.writer.sync()?;
+        self.groups.sync()?;
         Ok(())
     }
 
     /// Ends what the table of checksums is of: rows with the index of their ids, and rollups behind them.
     fn end_blocks(&mut self, rollups: Option<(Vec<u8>, KeyValue)>) -> Result<Vec<u8>, StoreError> {
         if let Some((content, said)) = rollups {
-            self.writer.write_all(&content).map_err(StoreError::rows)?;
-            self.writer.append_key_value_metadata(said);
+            self.groups.put(&content).map_err(StoreError::rows)?;
+            self.groups.say(said);
         }
         self.ready()
     }
 
     fn end_footer(&mut self) -> Result<Vec<u8>, ParquetError> {
         let table = self.summing.end_of_blocks();
-        self.writer.write_all(&table)?;
-        self.writer.finish()?;
-        let footer = std::mem::take(self.writer.inner_mut());
+        self.groups.put(&table)?;
+        self.groups.finish()?;
+        let footer = std::mem::take(self.groups.bytes());
         self.summing.take(&footer);
         Ok(footer)
     }
 
     fn ready(&mut self) -> Result<Vec<u8>, StoreError> {
-        self.writer.sync().map_err(StoreError::rows)?;
-        let ready = std::mem::take(self.writer.inner_mut());
+        self.groups.sync().map_err(StoreError::rows)?;
+        let ready = std::mem::take(self.groups.bytes());
         self.summing.take(&ready);
         Ok(ready)
     }
@@ -335,8 +334,9 @@ fn plain(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterProperti
 
 fn many_different(values: impl ExactSizeIterator<Item = u64>) -> bool {
     let sampled = values.len().min(PAGE_ROWS);
-    let different: HashSet<u64> = values.take(sampled).collect();
-    different.len() * FEW_DIFFERENT > sampled
+    let mut different = HashSet::new();
+    let are_many = |value| different.insert(value) && different.len() * FEW_DIFFERENT > sampled;
+    values.take(sampled).any(are_many)
 }
 
 /// The order of the rows, in the file's own terms: leaf columns by number.

@@ -1,0 +1,203 @@
+//! Batches to the row groups of a Parquet file, as Parquet's own writer makes them, but that columns of one
+//! word are not encoded row by row (`one_word`).
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+
+use super::encoding::ROW_GROUP_ROWS;
+use super::one_word;
+
+pub(super) struct RowGroups {
+    file: SerializedFileWriter<Vec<u8>>,
+    columns: ArrowRowGroupWriterFactory,
+    schema: SchemaRef,
+    open: Option<OpenGroup>,
+}
+
+struct OpenGroup {
+    rows: usize,
+    leaves: Vec<Leaf>,
+}
+
+/// A leaf column of the open row group.
+struct Leaf {
+    writer: ArrowColumnWriter,
+    held: Held,
+}
+
+/// What the writer of a leaf was not given yet.
+enum Held {
+    /// There are no rows.
+    Nothing,
+    /// All rows are this word.
+    Word { word: String, rows: usize },
+    /// The writer has all rows.
+    Written,
+}
+
+impl RowGroups {
+    pub(super) fn new(schema: &SchemaRef, properties: WriterProperties) -> Result<Self, ParquetError> {
+        let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))?;
+        let (file, columns) = writer.into_serialized_writer()?;
+        Ok(Self {
+            file,
+            columns,
+            schema: schema.clone(),
+            open: None,
+        })
+    }
+
+    pub(super) fn rows_in_open_group(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.rows)
+    }
+
+    /// Takes rows, and ends each row group that they fill.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
+        let mut from = 0;
+        while from < batch.num_rows() {
+            let mut open = match self.open.take() {
+                Some(open) => open,
+                None => self.open_group()?,
+            };
+            let length = (ROW_GROUP_ROWS - open.rows).min(batch.num_rows() - from);
+            open.write(&self.schema, &batch.slice(from, length))?;
+            from += length;
+            let is_full = open.rows == ROW_GROUP_ROWS;
+            self.open = Some(open);
+            if is_full {
+                self.end_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_group(&self) -> Result<OpenGroup, ParquetError> {
+        let number = self.file.flushed_row_groups().len();
+        let leaf = |writer| Leaf {
+            writer,
+            held: Held::Nothing,
+        };
+        let writers = self.columns.create_column_writers(number)?;
+        Ok(OpenGroup {
+            rows: 0,
+            leaves: writers.into_iter().map(leaf).collect(),
+        })
+    }
+
+    pub(super) fn end_group(&mut self) -> Result<(), ParquetError> {
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
+        let described = self.file.schema_descr().columns().to_vec();
+        let mut group = self.file.next_row_group()?;
+        for (leaf, column) in open.leaves.into_iter().zip(&described) {
+            if let Held::Word { word, rows } = leaf.held {
+                let (bytes, close) = one_word::chunk(column, &word, rows)?;
+                group.append_column(&bytes, close)?;
+            } else {
+                leaf.writer.close()?.append_to_row_group(&mut group)?;
+            }
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    /// Bytes of the file that were not taken yet; `sync` makes them all that there are.
+    pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
+        self.file.inner_mut()
+    }
+
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+
+    /// Puts bytes between row groups or behind them.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    pub(super) fn say(&mut self, said: KeyValue) {
+        self.file.append_key_value_metadata(said);
+    }
+
+    /// Writes the footer.
+    pub(super) fn finish(&mut self) -> Result<(), ParquetError> {
+        self.end_group()?;
+        self.file.finish()?;
+        Ok(())
+    }
+}
+
+impl OpenGroup {
+    fn write(&mut self, schema: &SchemaRef, batch: &RecordBatch) -> Result<(), ParquetError> {
+        let rows = batch.num_rows();
+        self.rows += rows;
+        let mut rest = self.leaves.as_mut_slice();
+        for (field, column) in schema.fields().iter().zip(batch.columns()) {
+            let words = one_word::words(column);
+            let (leaves, others) = rest.split_at_mut_checked(words.len()).ok_or_else(|| {
+                ParquetError::General(format!("column {} has too many leaves", field.name()))
+            })?;
+            rest = others;
+            let mut written = Vec::new();
+            for (number, (leaf, word)) in leaves.iter_mut().zip(words).enumerate() {
+                if !word.is_some_and(|word| leaf.hold(word, rows)) {
+                    written.push(number);
+                }
+            }
+            if written.is_empty() {
+                continue;
+            }
+            for (number, levels) in compute_leaves(field, column)?.iter().enumerate() {
+                let Some(leaf) = leaves.get_mut(number).filter(|_| written.contains(&number)) else {
+                    continue;
+                };
+                leaf.write_held(field, number)?;
+                leaf.writer.write(levels)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Leaf {
+    /// Takes so many rows of the word, unless there were others.
+    fn hold(&mut self, next: &str, more: usize) -> bool {
+        match &mut self.held {
+            Held::Nothing => {
+                self.held = Held::Word {
+                    word: next.to_owned(),
+                    rows: more,
+                };
+                true
+            }
+            Held::Word { word, rows } if word == next => {
+                *rows += more;
+                true
+            }
+            Held::Word { .. } | Held::Written => false,
+        }
+    }
+
+    /// Other rows come: gives the writer those that were held until now.
+    fn write_held(&mut self, field: &Field, number: usize) -> Result<(), ParquetError> {
+        if let Held::Word { word, rows } = std::mem::replace(&mut self.held, Held::Written) {
+            let (field, column) = one_word::rows_of(field, number, &word, rows)?;
+            for levels in compute_leaves(&field, &column)? {
+                self.writer.write(&levels)?;
+            }
+        }
+        Ok(())
+    }
+}
