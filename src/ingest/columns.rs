@@ -4,16 +4,20 @@
 //! lists) are kept once and referred to by number. Knows Arrow; knows nothing of JSON or of what a column
 //! means.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayBuilder, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int32Array, Int64Builder,
-    ListArray, StringArray, StringBuilder, StructArray, TimestampMicrosecondBuilder, UInt32Array,
-    new_empty_array, new_null_array,
+    Array as _, ArrayBuilder, ArrayRef, AsArray as _, BooleanBuilder, DictionaryArray, Float64Builder,
+    Int32Array, Int64Builder, ListArray, StringArray, StringBuilder, StructArray,
+    TimestampMicrosecondBuilder, UInt32Array, new_empty_array, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Int32Type, TimeUnit};
 use arrow::error::ArrowError;
 
@@ -104,30 +108,31 @@ impl Column {
     }
 
     /// Sets the value of row number `row`; returns about how many bytes that takes up beyond what each row of
-    /// the column does. Rows between the last one that was set and this one have none.
+    /// the column does. Rows between the last one that was set and this one have none. A struct or a list is
+    /// taken out of its cell; cells are not moved, which would cost more than to set them.
     ///
     /// # Errors
     /// If the cell is of another type than the column; nothing is set then.
-    pub(super) fn set(&mut self, row: usize, cell: Cell<'_>) -> Result<usize, ArrowError> {
+    pub(super) fn set(&mut self, row: usize, cell: &mut Cell<'_>) -> Result<usize, ArrowError> {
         self.pad(row);
-        match (self, cell) {
+        match (self, &*cell) {
             (_, Cell::Null) => {}
-            (Self::Float(rows), Cell::Float(value)) => rows.append_value(value),
-            (Self::Int(rows), Cell::Int(value)) => rows.append_value(value),
-            (Self::Bool(rows), Cell::Bool(value)) => rows.append_value(value),
-            (Self::Time(rows), Cell::Time(value)) => rows.append_value(value),
+            (Self::Float(rows), Cell::Float(value)) => rows.append_value(*value),
+            (Self::Int(rows), Cell::Int(value)) => rows.append_value(*value),
+            (Self::Bool(rows), Cell::Bool(value)) => rows.append_value(*value),
+            (Self::Time(rows), Cell::Time(value)) => rows.append_value(*value),
             (Self::Text(rows), Cell::Text(text)) => {
-                rows.append_value(&text);
+                rows.append_value(text);
                 return Ok(text.len());
             }
-            (Self::Words(rows), Cell::Text(text)) => return rows.push(&text),
-            (Self::Composite(rows), Cell::Known(number)) => return Ok(rows.push_again(number)),
-            (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => {
-                return rows.push(cell.into_owned());
+            (Self::Words(rows), Cell::Text(text)) => return rows.push(text),
+            (Self::Composite(rows), Cell::Known(number)) => return Ok(rows.push_again(*number)),
+            (Self::Composite(rows), Cell::Struct(_) | Cell::List(_)) => {
+                return rows.push(std::mem::replace(cell, Cell::Null).into_owned());
             }
             (column, cell) => {
                 return Err(mismatch(
-                    &cell,
+                    cell,
                     &format!("{column:?}").chars().take(40).collect::<String>(),
                 ));
             }
@@ -276,16 +281,42 @@ impl Composite {
     }
 
     fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
-        let rows = UInt32Array::from(std::mem::take(&mut self.rows));
+        let rows = std::mem::take(&mut self.rows);
         if self.entries.is_empty() {
             return Ok(new_null_array(&self.data_type, rows.len()));
         }
         let entries: Vec<&Cell<'_>> = self.entries.iter().collect();
         let distinct = array(&self.data_type, &entries)?;
-        let all = arrow::compute::take(&distinct, &rows, None)?;
+        let all = match rows.first() {
+            Some(Some(one)) if rows.iter().all(|row| *row == Some(*one)) => {
+                repeated(&distinct, *one, rows.len())
+            }
+            _ => take(&distinct, &UInt32Array::from(rows), None),
+        };
         self.entries.clear();
-        Ok(all)
+        all
     }
+}
+
+/// A column that has the value of one row of `distinct` in all its rows, as most bodies come from one device.
+fn repeated(distinct: &ArrayRef, row: u32, rows: usize) -> Result<ArrayRef, ArrowError> {
+    if let Some(structs) = distinct.as_struct_opt()
+        && structs.is_valid(row as usize)
+    {
+        let members = structs.columns().iter();
+        let members = members.map(|member| repeated(member, row, rows));
+        let members = members.collect::<Result<_, _>>()?;
+        let all = StructArray::try_new_with_length(structs.fields().clone(), members, None, rows)?;
+        return Ok(Arc::new(all));
+    }
+    if let Some(words) = distinct.as_dictionary_opt::<Int32Type>()
+        && words.is_valid(row as usize)
+    {
+        let keys = Int32Array::from_value(words.keys().value(row as usize), rows);
+        let all = DictionaryArray::<Int32Type>::try_new(keys, Arc::clone(words.values()))?;
+        return Ok(Arc::new(all));
+    }
+    take(distinct, &UInt32Array::from_value(row, rows), None)
 }
 
 /// How many bytes a row of a column takes up at least, with a value or without.
@@ -374,7 +405,7 @@ fn array(data_type: &DataType, cells: &[&Cell<'_>]) -> Result<ArrayRef, ArrowErr
             let mut column =
                 Column::new(data_type).map_err(|error| ArrowError::SchemaError(error.to_string()))?;
             for (row, cell) in cells.iter().enumerate() {
-                column.set(row, (*cell).clone())?;
+                column.set(row, &mut (*cell).clone())?;
             }
             column.finish(cells.len())
         }
@@ -404,128 +435,4 @@ fn mismatch(cell: &Cell<'_>, column: &str) -> ArrowError {
         Cell::Known(_) => "a repeated value",
     };
     ArrowError::InvalidArgumentError(format!("{kind} does not fit into {column}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use arrow::array::{Array as _, AsArray, StructArray};
-    use arrow::datatypes::{Field, Fields, Float64Type};
-
-    use super::*;
-
-    fn words() -> DataType {
-        DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-    }
-
-    fn text(text: &str) -> Cell<'_> {
-        Cell::Text(Cow::Borrowed(text))
-    }
-
-    #[test]
-    fn repeated_words_are_kept_once() {
-        let mut column = Column::new(&words()).unwrap();
-        for (row, word) in ["bpm", "bpm", "ms", "bpm"].into_iter().enumerate() {
-            column.set(row, text(word)).unwrap();
-        }
-        let array = column.finish(5).unwrap();
-        let dictionary = array.as_dictionary::<Int32Type>();
-        assert_eq!(dictionary.values().len(), 2);
-        assert_eq!(
-            dictionary.keys().iter().collect::<Vec<_>>(),
-            [Some(0), Some(0), Some(1), Some(0), None]
-        );
-        assert_eq!(
-            column.finish(0).unwrap().len(),
-            0,
-            "a finished column starts anew"
-        );
-    }
-
-    #[test]
-    fn rows_that_were_not_set_are_null() {
-        let mut column = Column::new(&DataType::Float64).unwrap();
-        column.set(2, Cell::Float(1.5)).unwrap();
-        column.set(4, Cell::Null).unwrap();
-        column.set(5, Cell::Float(2.5)).unwrap();
-        let array = column.finish(7).unwrap();
-        let values: Vec<_> = array.as_primitive::<Float64Type>().iter().collect();
-        assert_eq!(values, [None, None, Some(1.5), None, None, Some(2.5), None]);
-    }
-
-    #[test]
-    fn a_struct_given_before_is_called_by_its_number() {
-        let fields: Fields = vec![
-            Field::new("name", words(), true),
-            Field::new("count", DataType::Int64, true),
-        ]
-        .into();
-        let mut column = Column::new(&DataType::Struct(fields)).unwrap();
-        column
-            .set(0, Cell::Struct(vec![text("watch"), Cell::Int(1)]))
-            .unwrap();
-        let watch = column.last_number().unwrap();
-        column
-            .set(2, Cell::Struct(vec![text("phone"), Cell::Null]))
-            .unwrap();
-        column.set(3, Cell::Known(watch)).unwrap();
-        let array = column.finish(4).unwrap();
-        let rows: &StructArray = array.as_struct();
-        let names = arrow::compute::cast(rows.column(0), &DataType::Utf8).unwrap();
-        assert_eq!(
-            names.as_string::<i32>().iter().collect::<Vec<_>>(),
-            [Some("watch"), None, Some("phone"), Some("watch")]
-        );
-        assert!(rows.is_null(1) && !rows.is_null(2));
-    }
-
-    #[test]
-    fn values_weigh_what_they_take_up() {
-        let texts = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
-        let mut column = Column::new(&texts).unwrap();
-        let list = Cell::List(vec![text("a device"), text("a phone")]);
-        let weight = 2 * size_of::<Cell<'_>>() + 15;
-        assert_eq!(column.set(0, list).unwrap(), weight);
-        let again = column.set(1, Cell::Known(0)).unwrap();
-        assert_eq!(again, weight, "the texts are there again in each row");
-
-        let members = vec![
-            Field::new("name", words(), true),
-            Field::new("size", DataType::Float64, true),
-        ];
-        let structs = DataType::Struct(Fields::from(members));
-        let mut column = Column::new(&structs).unwrap();
-        let value = Cell::Struct(vec![text("a device"), Cell::Float(1.0)]);
-        assert!(column.set(0, value).unwrap() > 8);
-        assert_eq!(column.set(1, Cell::Known(0)).unwrap(), 0, "words are not");
-
-        let mut column = Column::new(&words()).unwrap();
-        assert!(column.set(0, text("bpm")).unwrap() > 6);
-        assert_eq!(column.set(1, text("bpm")).unwrap(), 0);
-        assert_eq!(width(&structs), 4 + 8);
-        assert_eq!(width(&texts), 4);
-        assert_eq!(width(&DataType::Boolean), 1);
-        assert_eq!(width(&DataType::FixedSizeBinary(16)), 16);
-    }
-
-    #[test]
-    fn lists_nest() {
-        let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
-        let mut column = Column::new(&DataType::List(item)).unwrap();
-        column.set(0, Cell::List(vec![text("a"), Cell::Null])).unwrap();
-        column.set(1, Cell::List(Vec::new())).unwrap();
-        let array = column.finish(3).unwrap();
-        let lists = array.as_list::<i32>();
-        assert_eq!(
-            (lists.value(0).len(), lists.value(1).len(), lists.is_null(2)),
-            (2, 0, true)
-        );
-    }
-
-    #[test]
-    fn a_cell_of_another_type_is_refused() {
-        let mut column = Column::new(&DataType::Float64).unwrap();
-        assert!(column.set(0, text("72")).is_err());
-        assert_eq!(column.finish(0).unwrap().len(), 0);
-        assert!(Column::new(&DataType::Date32).is_err());
-    }
 }

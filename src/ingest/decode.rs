@@ -317,13 +317,13 @@ impl RecordDecoder {
             Ok(more) => bytes += more,
             Err(error) => refused = Some(error),
         };
-        for (column, cell) in row.cells.drain(..) {
-            if let Some(column) = self.columns.get_mut(column) {
+        for (column, cell) in &mut row.cells {
+            if let Some(column) = self.columns.get_mut(*column) {
                 count(column.set(number, cell));
             }
         }
         if let Some(extras) = row.extras {
-            count(self.extras.set(number, Cell::Text(extras.into())));
+            count(self.extras.set(number, &mut Cell::Text(extras.into())));
         }
         self.bytes += bytes;
         if let Some(error) = refused {

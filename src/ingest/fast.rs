@@ -207,9 +207,11 @@ impl<'a> FastRecord<'_, '_, 'a> {
         Some(instant)
     }
 
+    /// Each cell is made where it stays: one that is put together elsewhere and moved costs more than to read
+    /// it.
     fn column(&mut self, field: usize, column: usize, rule: &ScalarRule) -> Option<()> {
         let stored: &Field = self.compiled.plan.columns.get(column)?;
-        let cell = match stored.data_type() {
+        match stored.data_type() {
             ColumnType::Float64 => {
                 let number = self.number(rule)?;
                 if self.compiled.plan.value == Some(field) {
@@ -218,7 +220,8 @@ impl<'a> FastRecord<'_, '_, 'a> {
                     return Some(());
                 }
                 let stored = self.compiled.plan.fields.get(field)?.stored(number.value);
-                rule.allows_number(number.value).then_some(Cell::Float(stored))?
+                rule.allows_number(number.value)
+                    .then(|| self.cells.push((column, Cell::Float(stored))))
             }
             ColumnType::Int64 => {
                 let number = self.number(rule)?;
@@ -230,20 +233,23 @@ impl<'a> FastRecord<'_, '_, 'a> {
                     .parse()
                     .ok()
                     .filter(|value: &i64| value.unsigned_abs() < 1 << 53)?;
-                rule.allows_number(number.value).then_some(Cell::Int(value))?
+                rule.allows_number(number.value)
+                    .then(|| self.cells.push((column, Cell::Int(value))))
             }
             ColumnType::Boolean if rule.allows(Token::Bool) => {
-                if self.scanner.take_word("true") {
-                    Cell::Bool(true)
-                } else if self.scanner.take_word("false") {
-                    Cell::Bool(false)
-                } else {
-                    return None;
-                }
+                let is_true = self.scanner.take_word("true");
+                let is_given = is_true || self.scanner.take_word("false");
+                is_given.then(|| self.cells.push((column, Cell::Bool(is_true))))
             }
-            ColumnType::Timestamp(..) => Cell::Time(self.instant(rule)?.micros()),
+            ColumnType::Timestamp(..) => {
+                let instant = self.instant(rule)?;
+                self.cells.push((column, Cell::Time(instant.micros())));
+                Some(())
+            }
             ColumnType::Utf8 | ColumnType::Dictionary(..) if !rule.formatted && !is_json_text(stored) => {
-                Cell::Text(Cow::Borrowed(self.text(rule)?))
+                let text = self.text(rule)?;
+                self.cells.push((column, Cell::Text(Cow::Borrowed(text))));
+                Some(())
             }
             ColumnType::Struct(_) | ColumnType::List(_) => {
                 let number = self.known(column)?;
@@ -256,12 +262,11 @@ impl<'a> FastRecord<'_, '_, 'a> {
                 {
                     *self.source_key.get_mut(place)? = number;
                 }
-                Cell::Known(number)
+                self.cells.push((column, Cell::Known(number)));
+                Some(())
             }
-            _ => return None,
-        };
-        self.cells.push((column, cell));
-        Some(())
+            _ => None,
+        }
     }
 
     fn number(&mut self, rule: &ScalarRule) -> Option<NumberToken<'a>> {

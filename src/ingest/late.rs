@@ -41,7 +41,7 @@ pub fn declared_later(
             continue;
         };
         if let Ok(filled) = cells::fill(raw, column) {
-            found.set(row, cells::in_one_spelling(filled.cell, canonical))?;
+            found.set(row, &mut cells::in_one_spelling(filled.cell, canonical))?;
             *place = true;
         }
     }
