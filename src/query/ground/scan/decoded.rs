@@ -70,10 +70,7 @@ impl Decoded {
     /// Those of the rows that are selected and count.
     fn selected(&self, rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
         let (starts, ends) = (moments(rows, "start_time")?, moments(rows, "end_time")?);
-        let times = starts.values().iter().zip(ends.values());
-        let mut keep: Vec<bool> = times
-            .map(|(start, end)| self.selection.selects(*start, *end))
-            .collect();
+        let mut keep = self.selection.selected(starts.values(), ends.values());
         if !dead.is_empty() {
             let ids = rows
                 .column_by_name("id")

@@ -52,15 +52,30 @@ impl Selection {
         Some(from.micros()..before.micros())
     }
 
-    /// The intersect rule, `start < to and (end > from or start >= from)`, for some window; and where rows
-    /// are to begin.
-    pub(super) fn selects(&self, start: i64, end: i64) -> bool {
-        let intersects = |window: &TimeRange| {
-            let (from, to) = (window.start().micros(), window.end().micros());
-            start < to && (end > from || start >= from)
-        };
-        let begins = |range: TimeRange| range.start().micros() <= start && start < range.end().micros();
-        self.begins.is_none_or(begins) && self.windows.iter().any(intersects)
+    /// Which of some rows are selected, that come in the order of their starts. The intersect rule,
+    /// `start < to and (end > from or start >= from)`, for some window; and where rows are to begin. Only of
+    /// rows that begin before a window it matters when they end.
+    pub(super) fn selected(&self, starts: &[i64], ends: &[i64]) -> Vec<bool> {
+        let before = |moment: Instant| starts.partition_point(|start| *start < moment.micros());
+        let rows_in = |range: &TimeRange| before(range.start())..before(range.end());
+        let all = 0..starts.len();
+        let may_begin = self.begins.as_ref().map_or(all, rows_in);
+        let mut selected = vec![false; starts.len()];
+        for window in self.windows.iter() {
+            let begin_in = rows_in(window);
+            let to = begin_in.end.min(may_begin.end);
+            let from = begin_in.start.clamp(may_begin.start.min(to), to);
+            if let Some(selected) = selected.get_mut(from..to) {
+                selected.fill(true);
+            }
+            let earlier = may_begin.start.min(from)..from;
+            if let (Some(selected), Some(ends)) = (selected.get_mut(earlier.clone()), ends.get(earlier)) {
+                for (selected, end) in selected.iter_mut().zip(ends) {
+                    *selected |= *end > window.start().micros();
+                }
+            }
+        }
+        selected
     }
 
     /// The same as a condition of a plan.
@@ -181,9 +196,12 @@ mod tests {
                 windows: ranges(&windows),
                 begins: begins.map(|begins| ranges(&[begins])[0]),
             };
+            let mut times = times;
+            times.sort_unstable();
             let rows = rows(&times);
-            let selected: Vec<bool> =
-                times.iter().map(|(start, length)| selection.selects(*start, start + length)).collect();
+            let (starts, ends): (Vec<_>, Vec<_>) =
+                times.iter().map(|(start, length)| (*start, start + length)).unzip();
+            let selected = selection.selected(&starts, &ends);
             prop_assert_eq!(&met(&selection.condition(rows.schema_ref()).unwrap(), &rows), &selected);
             let reaching = met(&selection.reaching(rows.schema_ref()).unwrap(), &rows);
             prop_assert_eq!(&reaching, &selected);
