@@ -21,8 +21,6 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
-use super::encoding::PAGE_ROWS;
-
 /// Of a longer word the footer would have the beginning only.
 const LONGEST: usize = 64;
 
@@ -98,11 +96,13 @@ pub(super) fn rows_of(
     Err(ArrowError::InvalidArgumentError(error))
 }
 
-/// The chunk of a leaf that holds the word in all its rows: what Parquet's writer would make of it.
+/// The chunk of a leaf that holds the word in all its rows, so many of them in a page: what Parquet's writer
+/// would make of it.
 pub(super) fn chunk(
     leaf: &ColumnDescPtr,
     word: &str,
     rows: usize,
+    page_rows: usize,
 ) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
     let mut sink = TrackedWrite::new(Vec::new());
     let mut pages = SerializedPageWriter::new(&mut sink);
@@ -111,7 +111,7 @@ pub(super) fn chunk(
     let mut offsets = OffsetIndexBuilder::new();
     let (mut begun, mut count) = (0, 0);
     while begun < rows {
-        let in_page = PAGE_ROWS.min(rows - begun);
+        let in_page = page_rows.min(rows - begun);
         let page = pages.write_page(data_page(leaf, in_page))?;
         offsets.append_row_count(in_page as i64);
         offsets.append_unencoded_byte_array_data_bytes(Some((in_page * word.len()) as i64));

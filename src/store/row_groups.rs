@@ -15,7 +15,6 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::encoding::ROW_GROUP_ROWS;
 use super::one_word;
 
 pub(super) struct RowGroups {
@@ -64,16 +63,18 @@ impl RowGroups {
 
     /// Takes rows, and ends each row group that they fill.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
+        let most = self.file.properties().max_row_group_row_count();
+        let most = most.unwrap_or(usize::MAX);
         let mut from = 0;
         while from < batch.num_rows() {
             let mut open = match self.open.take() {
                 Some(open) => open,
                 None => self.open_group()?,
             };
-            let length = (ROW_GROUP_ROWS - open.rows).min(batch.num_rows() - from);
+            let length = (most - open.rows).min(batch.num_rows() - from);
             open.write(&self.schema, &batch.slice(from, length))?;
             from += length;
-            let is_full = open.rows == ROW_GROUP_ROWS;
+            let is_full = open.rows == most;
             self.open = Some(open);
             if is_full {
                 self.end_group()?;
@@ -99,11 +100,12 @@ impl RowGroups {
         let Some(open) = self.open.take() else {
             return Ok(());
         };
+        let page_rows = self.file.properties().data_page_row_count_limit();
         let described = self.file.schema_descr().columns().to_vec();
         let mut group = self.file.next_row_group()?;
         for (leaf, column) in open.leaves.into_iter().zip(&described) {
             if let Held::Word { word, rows } = leaf.held {
-                let (bytes, close) = one_word::chunk(column, &word, rows)?;
+                let (bytes, close) = one_word::chunk(column, &word, rows, page_rows)?;
                 group.append_column(&bytes, close)?;
             } else {
                 leaf.writer.close()?.append_to_row_group(&mut group)?;
@@ -150,21 +152,18 @@ impl OpenGroup {
                 ParquetError::General(format!("column {} has too many leaves", field.name()))
             })?;
             rest = others;
-            let mut written = Vec::new();
-            for (number, (leaf, word)) in leaves.iter_mut().zip(words).enumerate() {
-                if !word.is_some_and(|word| leaf.hold(word, rows)) {
-                    written.push(number);
-                }
-            }
-            if written.is_empty() {
+            let held = leaves.iter_mut().zip(words);
+            let held = held.map(|(leaf, word)| word.is_some_and(|word| leaf.hold(word, rows)));
+            let held: Vec<bool> = held.collect();
+            if !held.contains(&false) {
                 continue;
             }
-            for (number, levels) in compute_leaves(field, column)?.iter().enumerate() {
-                let Some(leaf) = leaves.get_mut(number).filter(|_| written.contains(&number)) else {
-                    continue;
-                };
-                leaf.write_held(field, number)?;
-                leaf.writer.write(levels)?;
+            let levels = compute_leaves(field, column)?;
+            for (number, (leaf, levels)) in leaves.iter_mut().zip(&levels).enumerate() {
+                if held.get(number) == Some(&false) {
+                    leaf.write_held(field, number)?;
+                    leaf.writer.write(levels)?;
+                }
             }
         }
         Ok(())

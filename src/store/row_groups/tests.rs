@@ -15,7 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::encoding::PAGE_ROWS;
+use crate::store::encoding::{PAGE_ROWS, ROW_GROUP_ROWS};
 
 /// What a column of texts holds in one batch.
 #[derive(Clone, Debug)]
