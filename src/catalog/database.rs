@@ -17,6 +17,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 
 use super::errors::CatalogError;
+use super::kept_rows::Asked;
 use super::lookups::Lookups;
 use super::writing::Writer;
 use crate::model::clock::Clock;
@@ -71,7 +72,7 @@ impl Database {
             return Ok(Self::Sqlite {
                 writer,
                 readers,
-                lookups: Lookups::new(path),
+                lookups: Lookups::open(path),
                 disturbed: None,
             });
         }
@@ -134,9 +135,11 @@ impl Database {
             disturbed: None,
             ..
         } = self
-            && let Some(rows) = lookups.look_up(&sql, &values)
         {
-            return Ok(rows.into_iter().map(Row::LookedUp).collect());
+            return match lookups.look_up(Asked { sql, values }) {
+                Ok(rows) => Ok(rows.into_iter().map(Row::LookedUp).collect()),
+                Err(Asked { sql, values }) => self.fetch(sql, values).await,
+            };
         }
         self.fetch(sql, values).await
     }

@@ -3,9 +3,13 @@
 //! The driver hands every statement to a thread of the connection's own and waits for it, which costs several
 //! times what finding a row does. What a request asks of the catalogue before it does any work (may this be
 //! read, what is there now) is a few rows by their key, most of them in memory, so it is asked here.
-//! Statements that read much, transactions, and everything of PostgreSQL go through the driver.
+//! Statements that read much, transactions, and everything of PostgreSQL go through the driver. What was
+//! found is kept for as long as nothing is committed.
 //!
 //! Never waits: who would have to is told so, and asks the driver. Knows no tables.
+
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,15 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, ToSql};
 
-use super::value::Value;
+use super::kept_rows::{Asked, KeptRows};
+use super::log_index::LogIndex;
+use super::value::{Found, Value};
 
 /// Statements kept prepared on a connection.
 const PREPARED_STATEMENTS: usize = 64;
 /// Connections kept open. One more thread than that asks the driver.
 const CONNECTIONS: usize = 8;
-
-/// A value that was read.
-pub(super) type Found = rusqlite::types::Value;
 
 /// The connections, which belong to whoever asks next.
 #[derive(Clone, Debug)]
@@ -30,72 +33,95 @@ pub(super) struct Lookups(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    connections: Mutex<Connections>,
+    inner: Mutex<Inner>,
+    /// Tells whether anything was committed; none where nothing can be kept. Let go after the connections.
+    index: Option<LogIndex>,
 }
 
 #[derive(Debug)]
-struct Connections {
+struct Inner {
     idle: Vec<Connection>,
     /// How many further ones may be opened.
     unopened: usize,
     /// One that was in use then is not kept when it comes back.
     is_closed: bool,
+    /// Keeps the index from being made anew under us, and is used for nothing else.
+    anchor: Option<Connection>,
+    kept: KeptRows,
 }
 
 impl Lookups {
-    /// Opens nothing yet.
-    pub(super) fn new(path: &Path) -> Self {
+    /// Of the file at `path`, which is there.
+    pub(super) fn open(path: &Path) -> Self {
+        let anchor = open(path).ok();
         Self(Arc::new(Shared {
             path: path.to_owned(),
-            connections: Mutex::new(Connections {
+            index: anchor.as_ref().and_then(LogIndex::of),
+            inner: Mutex::new(Inner {
                 idle: Vec::new(),
                 unopened: CONNECTIONS,
                 is_closed: false,
+                anchor,
+                kept: KeptRows::default(),
             }),
         }))
     }
 
-    /// The rows that the statement finds; `None` when it has to be asked in another way: all connections are
-    /// taken, somebody is in the way, or something is wrong that the driver shall name.
-    pub(super) fn look_up(&self, sql: &str, values: &[Value]) -> Option<Vec<Vec<Found>>> {
-        let connection = self.take()?;
-        let found = rows(&connection, sql, values);
-        let mut connections = self.connections();
-        // One that has failed is not used again.
-        if found.is_ok() && !connections.is_closed {
-            connections.idle.push(connection);
-        } else {
-            connections.unopened += 1;
+    /// The rows that the statement finds. It is given back when it has to be asked in another way: all
+    /// connections are taken, somebody is in the way, or something is wrong that the driver shall name.
+    pub(super) fn look_up(&self, asked: Asked) -> Result<Vec<Vec<Found>>, Asked> {
+        // From before anything is read: what is found then is not older.
+        let state = self.0.index.as_ref().and_then(LogIndex::state);
+        if let Some(rows) = state.and_then(|state| self.inner().kept.find(state, &asked)) {
+            return Ok(rows);
         }
-        found.ok()
+        let Some(connection) = self.take() else {
+            return Err(asked);
+        };
+        let found = rows(&connection, &asked.sql, &asked.values);
+        let mut inner = self.inner();
+        let Ok(found) = found else {
+            // One that has failed is not used again.
+            inner.unopened += 1;
+            return Err(asked);
+        };
+        if !inner.is_closed {
+            inner.idle.push(connection);
+            if let Some(state) = state {
+                inner.kept.keep(state, asked, &found);
+            }
+        }
+        Ok(found)
     }
 
     /// Closes them, and opens no more.
     pub(super) fn close(&self) {
-        let mut connections = self.connections();
-        connections.is_closed = true;
-        connections.idle.clear();
+        let mut inner = self.inner();
+        inner.is_closed = true;
+        inner.idle.clear();
+        inner.kept.forget();
+        inner.anchor = None;
     }
 
     fn take(&self) -> Option<Connection> {
-        let mut connections = self.connections();
-        if connections.is_closed {
+        let mut inner = self.inner();
+        if inner.is_closed {
             return None;
         }
-        if let Some(idle) = connections.idle.pop() {
+        if let Some(idle) = inner.idle.pop() {
             return Some(idle);
         }
-        connections.unopened = connections.unopened.checked_sub(1)?;
-        drop(connections);
+        inner.unopened = inner.unopened.checked_sub(1)?;
+        drop(inner);
         let opened = open(&self.0.path);
         if opened.is_err() {
-            self.connections().unopened += 1;
+            self.inner().unopened += 1;
         }
         opened.ok()
     }
 
-    fn connections(&self) -> std::sync::MutexGuard<'_, Connections> {
-        self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

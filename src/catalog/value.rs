@@ -1,7 +1,7 @@
-//! What is bound to a statement. Knows no database.
+//! What is bound to a statement, and what SQLite finds. Knows no database.
 
 /// A value to bind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Value {
     Int(i64),
     Text(String),
@@ -9,3 +9,6 @@ pub(super) enum Value {
     NullInt,
     NullText,
 }
+
+/// A value that was read from SQLite.
+pub(super) type Found = rusqlite::types::Value;

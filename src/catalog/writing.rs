@@ -14,8 +14,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::errors::CatalogError;
-use super::lookups::{Found, bind, rows};
-use super::value::Value;
+use super::lookups::{bind, rows};
+use super::value::{Found, Value};
 
 /// How the connection is set up. What is in the log moves into the file after 4,000 pages of it: 16 MB.
 const SETTINGS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA foreign_keys = on; \

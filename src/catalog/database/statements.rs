@@ -7,8 +7,7 @@ use sqlx::{AssertSqlSafe, Decode, Encode, Postgres, Row as _, Sqlite, Type};
 
 use super::failures::classify;
 use crate::catalog::errors::CatalogError;
-use crate::catalog::lookups::Found;
-use crate::catalog::value::Value;
+use crate::catalog::value::{Found, Value};
 
 /// One row of a result.
 pub(in crate::catalog) enum Row {
