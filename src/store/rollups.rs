@@ -1,5 +1,4 @@
-//! Rollups: what the values of a piece come to in each minute and in each quarter of an hour, source by
-//! source.
+//! Rollups: what the values of a piece come to in each minute, quarter of an hour and hour, source by source.
 //!
 //! Whoever writes an object that stays for long keeps them in it, month by month, so that years of them
 //! are read in milliseconds by a process that has read nothing yet. Knows times, values and sources;
@@ -38,23 +37,25 @@ pub const SOURCE_CLASS: &str = "source_class";
 /// What they are made of.
 const VALUE: &str = "value";
 
-/// How long a rollup is. The edges of every zone's periods fall on quarters of an hour since 1970, and most
-/// windows on minutes.
+/// How long a rollup is. The edges of every zone's periods fall on quarters of an hour since 1970, those of
+/// most zones on hours, and most windows on minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
     Minute,
     Quarter,
+    Hour,
 }
 
 impl Step {
-    pub const COARSE_FIRST: [Self; 2] = [Self::Quarter, Self::Minute];
+    pub const COARSE_FIRST: [Self; 3] = [Self::Hour, Self::Quarter, Self::Minute];
 
     #[must_use]
     pub const fn micros(self) -> i64 {
         match self {
             Self::Minute => 60_000_000,
             Self::Quarter => 900_000_000,
+            Self::Hour => 3_600_000_000,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::rollups::Rollups;
 /// Bytes that are kept in memory of what was worked out and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// A person's ten years of heart rate in quarters of an hour are some 20 MB.
+    /// A person's ten years of heart rate in quarters of an hour are some 20 MB, in hours a quarter of that.
     pub rollups: u64,
     /// Of moments and values, 8 bytes each.
     pub decoded: u64,

@@ -1,6 +1,6 @@
-//! Rollups in memory: what immutable pieces come to in a minute or a quarter of an hour, kept as long as
-//! there is room, and the names of the columns in which they stand beside rows. Who makes them and where
-//! they serve is decided where series are.
+//! Rollups in memory: what immutable pieces come to in a minute, a quarter of an hour or an hour, kept as
+//! long as there is room, and the names of the columns in which they stand beside rows. Who makes them and
+//! where they serve is decided where series are.
 
 use std::fmt;
 use std::hash::Hash;

@@ -1,8 +1,8 @@
 //! Partial results of immutable pieces, so that a year of days need not be read row by row each time it is
 //! asked for.
 //!
-//! For one piece, one calendar month and one step (a minute or a quarter of an hour) the rows are brought
-//! down to *rollups* once, and kept in memory as long as there is room. Rollups take the place of rows only
+//! For one piece, one calendar month and one step (a minute, a quarter of an hour or an hour) the rows are
+//! brought down to *rollups* once, and kept in memory as long as there is room. Rollups stand for rows only
 //! where that changes no answer: where no row in them is dead, every edge of the question falls on an edge of
 //! rollups, no point lasts from one rollup into the next, and, of amounts, the piece is the only one with
 //! rows in that time and has no dead ones. Everywhere else rows are read. A piece never changes, so rollups

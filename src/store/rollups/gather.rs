@@ -247,20 +247,54 @@ pub fn together(rollups: &RecordBatch) -> Result<RecordBatch, StoreError> {
     if starts.windows(2).all(|pair| pair.first() != pair.last()) {
         return Ok(rollups.clone());
     }
-    let counts = numbers::<Int64Type>(rollups, COUNT)?.iter();
-    let values = |name: &str| numbers::<Float64Type>(rollups, name);
-    let (sums, least, greatest) = (values(SUM)?, values(LEAST)?, values(GREATEST)?);
-    let values = sums.iter().zip(least.iter().zip(greatest));
     let mut columns = Columns::default();
     let mut whole = Summary::default();
-    let mut rows = starts.iter().zip(counts.zip(values)).peekable();
-    while let Some((&start, (count, (sum, (least, greatest))))) = rows.next() {
-        whole.merge(&Summary::of_parts(count.cast_unsigned(), *sum, *least, *greatest));
-        if rows.peek().is_none_or(|(next, _)| **next != start) {
+    let mut rows = summaries(rollups)?.peekable();
+    while let Some((start, part)) = rows.next() {
+        whole.merge(&part);
+        if rows.peek().is_none_or(|(next, _)| *next != start) {
             columns.add(start, std::mem::take(&mut whole), None, Sources::NONE.1);
         }
     }
     columns.rollups()
+}
+
+/// Rollups of one month, source by source, in steps that hold several of them each.
+pub(super) fn coarser(rollups: &RecordBatch, step: Step) -> Result<RecordBatch, StoreError> {
+    let sources = Sources::of(rollups)?;
+    let mut gatherer = Gatherer::new(step, true);
+    for (row, (start, part)) in summaries(rollups)?.enumerate() {
+        let rollup = start - start.rem_euclid(gatherer.step);
+        if rollup != gatherer.rollup {
+            gatherer.end_rollup();
+            gatherer.rollup = rollup;
+        }
+        let (name, class) = sources.as_ref().map_or(Sources::NONE, |sources| sources.at(row));
+        let name = sources.as_ref().and_then(|sources| sources.name(name));
+        let seat = gatherer.seat(name, class);
+        if let Some(seat) = gatherer.seats.get_mut(seat) {
+            seat.summary.merge(&part);
+        }
+    }
+    gatherer.end_rollup();
+    gatherer.columns.rollups()
+}
+
+/// What rollups say, each with its start.
+fn summaries(rollups: &RecordBatch) -> Result<impl Iterator<Item = (i64, Summary)>, StoreError> {
+    let starts = numbers::<TimestampMicrosecondType>(rollups, START)?.iter();
+    let counts = numbers::<Int64Type>(rollups, COUNT)?.iter();
+    let values = |name: &str| numbers::<Float64Type>(rollups, name);
+    let (sums, least, greatest) = (values(SUM)?, values(LEAST)?, values(GREATEST)?);
+    let values = sums.iter().zip(least.iter().zip(greatest));
+    Ok(starts
+        .zip(counts.zip(values))
+        .map(|(start, (count, (sum, (least, greatest))))| {
+            (
+                *start,
+                Summary::of_parts(count.cast_unsigned(), *sum, *least, *greatest),
+            )
+        }))
 }
 
 /// The values of a column that has one in each row.

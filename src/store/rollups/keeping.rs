@@ -15,7 +15,7 @@ const AT_A_TIME: usize = 8_192;
 
 /// The rollups of an object that is being written.
 pub(in crate::store) struct Keeping {
-    steps: [OfStep; 2],
+    steps: [OfStep; Step::COARSE_FIRST.len()],
     shelves: Shelves,
 }
 

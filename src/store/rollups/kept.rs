@@ -3,10 +3,11 @@
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 
+use super::gather::coarser;
 use super::shelf::{Shelf, taken_up};
 use super::{Step, schema};
 use crate::store::errors::StoreError;
-use crate::store::files::{ObjectPlace, PieceFiles};
+use crate::store::files::{ObjectPlace, PieceFile, PieceFiles};
 
 /// What an object keeps of one step and month.
 #[derive(Clone, Debug)]
@@ -17,7 +18,8 @@ pub struct KeptRollups {
 }
 
 impl PieceFiles {
-    /// What an object keeps of one step and month; `None`: nothing, or there are no rows.
+    /// What an object keeps of one step and month; `None`: nothing, or there are no rows. Objects that were
+    /// written before hours were kept have them from their quarters.
     pub async fn rollups(
         &self,
         place: &ObjectPlace,
@@ -25,6 +27,25 @@ impl PieceFiles {
         month: i64,
     ) -> Result<Option<KeptRollups>, StoreError> {
         let file = self.open(place).await?;
+        let kept = self.taken_from(&file, step, month).await?;
+        if kept.is_some() || step != Step::Hour {
+            return Ok(kept);
+        }
+        let Some(quarters) = self.taken_from(&file, Step::Quarter, month).await? else {
+            return Ok(None);
+        };
+        Ok(Some(KeptRollups {
+            rollups: coarser(&quarters.rollups, step)?,
+            are_points: quarters.are_points,
+        }))
+    }
+
+    async fn taken_from(
+        &self,
+        file: &PieceFile,
+        step: Step,
+        month: i64,
+    ) -> Result<Option<KeptRollups>, StoreError> {
         let shelves = file.shelves().iter();
         let shelves: Vec<&Shelf> = shelves
             .filter(|shelf| shelf.step == step && shelf.month == month)
@@ -34,7 +55,7 @@ impl PieceFiles {
         };
         let range = |shelf: &&Shelf| shelf.start..shelf.start.saturating_add(u64::from(shelf.bytes));
         let ranges: Vec<_> = shelves.iter().map(range).collect();
-        let blobs = self.read(&file, &ranges).await?;
+        let blobs = self.read(file, &ranges).await?;
         let taken = blobs.iter().zip(&shelves);
         let taken = taken.map(|(blob, shelf)| taken_up(blob, shelf.checksum));
         let parts = taken.collect::<Result<Vec<_>, _>>()?;

@@ -12,12 +12,13 @@ use arrow::datatypes::{Float64Type, Int8Type, Int32Type, Int64Type, TimestampMic
 use proptest::prelude::*;
 use uuid::Uuid;
 
+use super::gather::coarser;
 use super::*;
 use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
-use crate::store::files::{ObjectPlace, PieceFiles};
+use crate::store::files::{ObjectPlace, PieceFiles, footer_of};
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::{PieceWriter, Target};
 
@@ -232,6 +233,31 @@ proptest! {
         let numbers = |rollups: &RecordBatch| rollups.project(&[0, 1, 2, 3, 4]).unwrap();
         prop_assert_eq!(numbers(&together(&gathered(true)).unwrap()), numbers(&gathered(false)));
     }
+
+    #[test]
+    fn quarters_add_up_to_hours(samples in samples()) {
+        let gathered = |step: Step| {
+            let mut gatherer = Gatherer::new(step, true);
+            gatherer.take(&batch(&samples)).unwrap();
+            gatherer.finish().unwrap()
+        };
+        let (quarters, hours) = (gathered(Step::Quarter), gathered(Step::Hour));
+        prop_assert_eq!(quarters.len(), hours.len());
+        for (quarters, hours) in quarters.iter().zip(&hours) {
+            let coarser = coarser(&quarters.rollups, Step::Hour).unwrap();
+            prop_assert!(is_in_order(&coarser));
+            prop_assert_eq!(told(&coarser), told(&hours.rollups));
+            prop_assert!(hours.are_points || !quarters.are_points);
+        }
+    }
+}
+
+fn is_in_order(rollups: &RecordBatch) -> bool {
+    rollups
+        .column(0)
+        .as_primitive::<TimestampMicrosecondType>()
+        .values()
+        .is_sorted()
 }
 
 /// An object of these rows in a directory.
@@ -282,6 +308,49 @@ async fn an_object_keeps_what_its_rows_come_to() {
         }
         assert!(files.rollups(&place, step, january + 2).await.unwrap().is_none());
     }
+}
+
+#[tokio::test]
+async fn an_object_without_hours_has_them_from_its_quarters() {
+    let directory = tempfile::tempdir().unwrap();
+    let samples = every(MINUTE / 10, 5 * 14_400);
+    let (files, place, piece) = object(directory.path(), &batch(&samples)).await;
+    let january = Month::of(BEGIN).unwrap().number;
+    let hours = files.rollups(&place, Step::Hour, january).await.unwrap().unwrap();
+    // As an object is that was written before there were hours: its list has none of this month.
+    let path = directory.path().join(&*place.path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let listed = format!(r#""step":"hour","month":{january},"#).into_bytes();
+    let at = bytes
+        .windows(listed.len())
+        .position(|window| window == listed)
+        .unwrap();
+    let digit = at + listed.len() - 2;
+    bytes[digit] = b'0' + (bytes[digit] - b'0' + 5) % 10;
+    std::fs::write(&path, &bytes).unwrap();
+    let settings = ObjectStoreSettings::Local(directory.path().to_owned());
+    let objects = ObjectStorage::open(&settings).unwrap();
+    let footer = footer_of(&objects, &place.path, bytes.len() as u64)
+        .await
+        .unwrap();
+    let place = ObjectPlace::new(&place.path, piece.bytes, footer);
+    let files = PieceFiles::new(objects, 1 << 20);
+    let shelves = files.open(&place).await.unwrap().shelves().to_vec();
+    assert!(
+        !shelves
+            .iter()
+            .any(|shelf| (shelf.step, shelf.month) == (Step::Hour, january))
+    );
+    let from_quarters = files.rollups(&place, Step::Hour, january).await.unwrap().unwrap();
+    assert_eq!(told(&from_quarters.rollups), told(&hours.rollups));
+    assert_eq!(from_quarters.are_points, hours.are_points);
+    assert!(
+        files
+            .rollups(&place, Step::Hour, january + 2)
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[tokio::test]
