@@ -4,7 +4,8 @@
 //!
 //! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each
 //! of these on a thread of its own; the pool hands them out. A `Session` is one transaction and rolls back
-//! when it is dropped before `commit`. Knows no tables.
+//! when it is dropped before `commit`. What the driver does while it opens a connection takes up to 15 KiB,
+//! which whoever waits for it would carry about in every future, so it is boxed. Knows no tables.
 
 mod failures;
 mod opening;
@@ -89,12 +90,11 @@ impl Database {
         Ok(match self {
             Self::Sqlite {
                 readers, disturbed, ..
-            } => Session::Sqlite(SqliteSession::reading(readers, disturbed).await?),
-            Self::Postgres(pool) => Session::Postgres(
-                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    .await
-                    .map_err(classify)?,
-            ),
+            } => Session::Sqlite(Box::pin(SqliteSession::reading(readers, disturbed)).await?),
+            Self::Postgres(pool) => {
+                let begun = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+                Session::Postgres(Box::pin(begun).await.map_err(classify)?)
+            }
         })
     }
 
@@ -105,7 +105,7 @@ impl Database {
             Self::Sqlite {
                 writer, disturbed, ..
             } => Session::Sqlite(SqliteSession::writing(writer, disturbed).await?),
-            Self::Postgres(pool) => Session::Postgres(pool.begin().await.map_err(classify)?),
+            Self::Postgres(pool) => Session::Postgres(Box::pin(pool.begin()).await.map_err(classify)?),
         })
     }
 
@@ -117,11 +117,13 @@ impl Database {
             } => {
                 let _turn = turn(disturbed, false).await?;
                 let _working = working(disturbed);
-                let mut connection: PoolConnection<Sqlite> = readers.acquire().await.map_err(classify)?;
+                let connection = Box::pin(readers.acquire()).await;
+                let mut connection: PoolConnection<Sqlite> = connection.map_err(classify)?;
                 fetch_sqlite(&mut connection, sql, values).await
             }
             Self::Postgres(pool) => {
-                let mut connection: PoolConnection<Postgres> = pool.acquire().await.map_err(classify)?;
+                let connection = Box::pin(pool.acquire()).await;
+                let mut connection: PoolConnection<Postgres> = connection.map_err(classify)?;
                 fetch_postgres(&mut connection, sql, values).await
             }
         }

@@ -42,7 +42,8 @@ struct OpenPiece {
     path: String,
     /// The first moment of the next year.
     until: i64,
-    encoder: Encoder,
+    /// It goes to a thread that may be busy, and comes back: some kilobytes, which are not moved.
+    encoder: Box<Encoder>,
     upload: Upload,
     rows: i64,
     bounds: Bounds,
@@ -131,7 +132,8 @@ impl<'a> PieceWriter<'a> {
             Ahead::Some(sample)
         };
         let rollups = self.keeps_rollups.then(|| Keeping::of(&self.schema)).flatten();
-        let encoder = Encoder::new(&self.target, &id.to_string(), &self.schema, ahead)?.keeping(rollups);
+        let encoder = Encoder::new(&self.target, &id.to_string(), &self.schema, ahead)?;
+        let encoder = Box::new(encoder.keeping(rollups));
         let upload = self.objects.upload(&path)?;
         let bounds = Bounds {
             min_start: Instant::from_micros(start),

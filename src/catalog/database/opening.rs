@@ -70,7 +70,7 @@ pub(super) async fn open_postgres(address: &str) -> Result<PgPool, CatalogError>
             Ok(true)
         })
     });
-    pool.connect_with(options).await.map_err(classify)
+    Box::pin(pool.connect_with(options)).await.map_err(classify)
 }
 
 fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
