@@ -28,7 +28,7 @@ const REPETITIONS: u32 = 6;
 /// The witnesses of a process: where new ones come from, and those that nobody will ask for any more.
 #[derive(Clone)]
 pub(super) struct Witnesses {
-    ids: SystemIds,
+    ids: Arc<SystemIds>,
     spent: Arc<Mutex<Vec<Uuid>>>,
     /// How long the database is asked.
     pub(super) patience: Duration,
@@ -37,7 +37,7 @@ pub(super) struct Witnesses {
 impl Default for Witnesses {
     fn default() -> Self {
         Self {
-            ids: SystemIds,
+            ids: Arc::default(),
             spent: Arc::default(),
             patience: PATIENCE,
         }

@@ -115,7 +115,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         readiness,
     } = foundations;
     let registry = Arc::new(registry);
-    let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
+    let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
     let metrics = Metrics::new();
     let caches = Caches::of(settings.queries.cache_memory);
     let files = PieceFiles::new(objects.clone(), caches.footers);

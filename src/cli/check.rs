@@ -135,6 +135,6 @@ async fn open(settings: &Settings) -> Result<UpkeepStores, Failed> {
         files: PieceFiles::new(objects, MEMORY),
         catalog,
         clock,
-        ids: Arc::new(SystemIds),
+        ids: Arc::new(SystemIds::default()),
     })
 }

@@ -37,12 +37,12 @@ pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
 
 async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
+    let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
-    identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store)
+    identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);

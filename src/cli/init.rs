@@ -30,7 +30,7 @@ async fn made(settings: &Settings) -> Result<(), Failed> {
         .await
         .map_err(Failed::from_error)?;
     let objects = stores::open(settings).await?.objects;
-    let settled = identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store).await;
+    let settled = identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store).await;
     catalog.close().await;
     settled.map(drop).map_err(Failed::from_error)
 }

@@ -81,7 +81,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         .await
         .map_err(Failed::from_error)?;
     let OpenedStore { objects, keys } = stores::open(&settings).await?;
-    identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store)
+    identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
     let ring = ring(&settings, &clock)?;

@@ -84,7 +84,7 @@ async fn opened(settings: &Settings, order: &TokenOrder, name: Name) -> Result<S
     let sessions = Sessions::new(
         catalog.clone(),
         Arc::new(SystemClock),
-        Arc::new(SystemIds),
+        Arc::new(SystemIds::default()),
         settings.limits.sessions,
     );
     let session = match ensured {

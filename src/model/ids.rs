@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 macro_rules! uuid_newtype {
     ($(#[$doc:meta])* $name:ident) => {
@@ -71,12 +73,91 @@ pub trait IdSource: Send + Sync {
     fn next(&self) -> Uuid;
 }
 
-/// UUID version 7 from the system's clock and randomness.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemIds;
+/// UUID version 7 from the system's clock and randomness. Each is greater than all that were made before it,
+/// within a millisecond and when the clock was set back, too.
+#[derive(Debug, Default)]
+pub struct SystemIds {
+    /// Of the last one its millisecond, and behind it the bits that are random.
+    last: Mutex<u128>,
+}
+
+/// Bits of an id beside its millisecond, its version and its variant.
+const RANDOM_BITS: u32 = 74;
 
 impl IdSource for SystemIds {
     fn next(&self) -> Uuid {
-        Uuid::now_v7()
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = following(*last, now.as_millis(), rand::random());
+        uuid_of(*last)
+    }
+}
+
+/// What comes after `last` at a millisecond.
+fn following(last: u128, millisecond: u128, random: u128) -> u128 {
+    if millisecond > last >> RANDOM_BITS {
+        // The first bit leaves room for those that follow.
+        (millisecond << RANDOM_BITS) + (random >> (u128::BITS - RANDOM_BITS + 1))
+    } else {
+        last + 1 + (random >> (u128::BITS - u32::BITS))
+    }
+}
+
+fn uuid_of(bits: u128) -> Uuid {
+    // Twelve bits stand before the variant, the others behind it.
+    let before = (bits >> 62) as u16 & 0xfff;
+    let behind = bits as u64 & (u64::MAX >> 2);
+    let mut random = [0; 10];
+    let (first, second) = random.split_at_mut(size_of::<u16>());
+    first.copy_from_slice(&before.to_be_bytes());
+    second.copy_from_slice(&behind.to_be_bytes());
+    Builder::from_unix_timestamp_millis((bits >> RANDOM_BITS) as u64, &random).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_ids_are_of_version_7_and_in_order() {
+        let ids = SystemIds::default();
+        let before = SystemTime::now();
+        let made: Vec<Uuid> = (0..100_000).map(|_| ids.next()).collect();
+        let after = SystemTime::now();
+        assert!(made.is_sorted_by(|one, next| one < next));
+        for id in [made[0], made[99_999]] {
+            assert_eq!(
+                (id.get_version_num(), id.get_variant()),
+                (7, uuid::Variant::RFC4122)
+            );
+        }
+        let millisecond = |id: Uuid| u128::from(id.get_timestamp().unwrap().to_unix().0) * 1_000;
+        let since = |moment: SystemTime| moment.duration_since(UNIX_EPOCH).unwrap().as_millis();
+        assert!(millisecond(made[0]) + 1_000 > since(before) - 1_000);
+        assert!(millisecond(made[99_999]) <= since(after));
+    }
+
+    #[test]
+    fn an_id_follows_the_last_one_whatever_the_clock_says() {
+        let at = |millisecond: u128, random: u128| (millisecond << RANDOM_BITS) + random;
+        let greatest = at(5, (1 << RANDOM_BITS) - 1);
+        for (last, now, expected) in [
+            (0, 5, at(5, (1 << (RANDOM_BITS - 1)) - 1)),
+            (at(5, 7), 5, at(5, 7 + (1 << 32))),
+            // Set back.
+            (at(5, 7), 3, at(5, 7 + (1 << 32))),
+            // So many that the next millisecond has begun for them.
+            (greatest, 5, at(6, (1 << 32) - 1)),
+            (greatest, 6, at(6, (1 << (RANDOM_BITS - 1)) - 1)),
+        ] {
+            assert_eq!(following(last, now, u128::MAX), expected, "{last:x} {now}");
+        }
+        assert_eq!(following(at(5, 7), 5, 0), at(5, 8), "another one in any case");
+    }
+
+    #[test]
+    fn every_bit_has_its_place() {
+        let id = uuid_of((0x0123_4567_89ab << RANDOM_BITS) + (0xcde << 62) + 0x3f0f_1e2d_3c4b_5a69);
+        assert_eq!(id.to_string(), "01234567-89ab-7cde-bf0f-1e2d3c4b5a69");
     }
 }

@@ -281,9 +281,14 @@ impl World {
         self.keeps_more = true;
         self.say("the backup is put back");
         let node = Node::undisturbed(&self.shared).await;
-        identity::settle(&node.stores.catalog, node.stores.objects(), &SystemIds, true)
-            .await
-            .unwrap();
+        identity::settle(
+            &node.stores.catalog,
+            node.stores.objects(),
+            &SystemIds::default(),
+            true,
+        )
+        .await
+        .unwrap();
         node.stores.catalog.close().await;
         node.die();
         let people = backup.people;
@@ -324,9 +329,14 @@ impl World {
                 rebuilt.failed
             ));
         }
-        identity::settle(&node.stores.catalog, node.stores.objects(), &SystemIds, false)
-            .await
-            .unwrap();
+        identity::settle(
+            &node.stores.catalog,
+            node.stores.objects(),
+            &SystemIds::default(),
+            false,
+        )
+        .await
+        .unwrap();
         let mut written_down = Vec::new();
         for owner in 0..PEOPLE {
             written_down.push(

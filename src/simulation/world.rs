@@ -185,9 +185,14 @@ impl World {
     /// Catalogue and store become a pair.
     async fn found(&self) {
         let node = Node::undisturbed(&self.shared).await;
-        identity::settle(&node.stores.catalog, node.stores.objects(), &SystemIds, false)
-            .await
-            .unwrap();
+        identity::settle(
+            &node.stores.catalog,
+            node.stores.objects(),
+            &SystemIds::default(),
+            false,
+        )
+        .await
+        .unwrap();
         node.stores.catalog.close().await;
     }
 

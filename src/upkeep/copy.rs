@@ -73,7 +73,7 @@ pub async fn copy(
                 copy.clone(),
                 objects.clone(),
                 Arc::clone(&clock),
-                Arc::new(SystemIds),
+                Arc::new(SystemIds::default()),
             );
             missing.extend(copy_files(&copy, &contents, objects, &target, &mut copied).await?);
             Ok::<_, StoreError>(missing)

@@ -123,7 +123,7 @@ impl Bench {
             catalog,
             files: files.clone(),
             clock: clock.clone(),
-            ids: Arc::new(SystemIds),
+            ids: Arc::new(SystemIds::default()),
         };
         let key = PartitionKey {
             person: PersonId(Uuid::now_v7()),
@@ -182,7 +182,7 @@ impl Bench {
                 data_type: self.key.data_type.clone(),
                 layout_version: 1,
             };
-            write_batch(self.stores.objects(), &SystemIds, target, &batch)
+            write_batch(self.stores.objects(), &SystemIds::default(), target, &batch)
                 .await
                 .unwrap()
         } else {

@@ -442,7 +442,7 @@ impl Bench {
         let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
         let node = || async {
             let catalog = Catalog::open(address, clock.clone()).await.unwrap();
-            let documents = Documents::new(catalog, clock.clone(), Arc::new(SystemIds));
+            let documents = Documents::new(catalog, clock.clone(), Arc::new(SystemIds::default()));
             Annotations::new(documents, LIMIT, "com.almanac".into())
         };
         Self {

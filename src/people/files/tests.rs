@@ -66,7 +66,7 @@ impl Bench {
         let catalog = Catalog::open(address, clock.clone()).await.unwrap();
         let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects")));
         let objects = objects.unwrap();
-        let ids = Arc::new(SystemIds);
+        let ids = Arc::new(SystemIds::default());
         let contents = Contents::new(catalog.clone(), objects.clone(), clock.clone(), ids.clone());
         let settings = FileSettings {
             limits: LIMITS,
@@ -179,7 +179,7 @@ impl Bench {
             files: crate::store::files::PieceFiles::new(self.objects.clone(), 1 << 20),
             catalog: self.catalog.clone(),
             clock: self.clock.clone(),
-            ids: Arc::new(SystemIds),
+            ids: Arc::new(SystemIds::default()),
         }
     }
 }

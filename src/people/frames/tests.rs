@@ -42,7 +42,7 @@ impl Bench {
                 catalog,
                 objects.clone(),
                 clock.clone(),
-                Arc::new(SystemIds),
+                Arc::new(SystemIds::default()),
                 SETTINGS,
             ),
             objects,

@@ -36,7 +36,7 @@ impl Bench {
         let clock = Arc::new(ManualClock::at(NOW));
         let node = async || {
             let catalog = Catalog::open(address, clock.clone()).await.unwrap();
-            Sessions::new(catalog, clock.clone(), Arc::new(SystemIds), LIMIT)
+            Sessions::new(catalog, clock.clone(), Arc::new(SystemIds::default()), LIMIT)
         };
         let nodes = [node().await, node().await];
         Self {

@@ -269,7 +269,8 @@ async fn object(directory: &std::path::Path, rows: &RecordBatch) -> (PieceFiles,
         data_type: TypeId("HeartRate".into()),
         layout_version: 1,
     };
-    let mut writer = PieceWriter::new(&objects, &SystemIds, target, rows.schema()).keeping_rollups();
+    let ids = SystemIds::default();
+    let mut writer = PieceWriter::new(&objects, &ids, target, rows.schema()).keeping_rollups();
     writer.push(rows).await.unwrap();
     let piece = writer.finish().await.unwrap().remove(0);
     let NewPlace::Object { path, footer } = &piece.place else {

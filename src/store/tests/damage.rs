@@ -29,7 +29,7 @@ fn every_flipped_bit_of_a_blob_is_noticed() {
 async fn a_flipped_bit_of_an_object_is_noticed_by_whoever_reads_it() {
     let bench = Bench::new().await;
     let batch = many(20_000, NEW_YEAR_2024);
-    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &batch)
+    let piece = write_batch(&bench.objects, &SystemIds::default(), target(person()), &batch)
         .await
         .unwrap()
         .remove(0);
@@ -61,7 +61,7 @@ async fn an_object_that_was_cut_short_or_lost_is_noticed() {
     let bench = Bench::new().await;
     let piece = write_batch(
         &bench.objects,
-        &SystemIds,
+        &SystemIds::default(),
         target(person()),
         &many(1_000, NEW_YEAR_2024),
     )
@@ -160,7 +160,7 @@ async fn a_scrub_notices_an_object_that_is_not_what_was_written() {
     let bench = Bench::new().await;
     let piece = write_batch(
         &bench.objects,
-        &SystemIds,
+        &SystemIds::default(),
         target(person()),
         &many(100, NEW_YEAR_2024),
     )

@@ -41,7 +41,7 @@ fn lasting(count: usize, seed: u64) -> RecordBatch {
 }
 
 async fn written(bench: &Bench, batch: &RecordBatch) -> (DecodedRows, Arc<PieceFile>) {
-    let piece = write_batch(&bench.objects, &SystemIds, target(person()), batch)
+    let piece = write_batch(&bench.objects, &SystemIds::default(), target(person()), batch)
         .await
         .unwrap()
         .remove(0);

@@ -86,7 +86,7 @@ proptest! {
                 } else if *small {
                     vec![tail::piece(piece_id(), &rows(&put), 1).unwrap()]
                 } else {
-                    write_batch(&bench.objects, &SystemIds, target(person), &rows(&put)).await.unwrap()
+                    write_batch(&bench.objects, &SystemIds::default(), target(person), &rows(&put)).await.unwrap()
                 };
                 live.extend(put.iter().map(|(id, _, value)| (*id, (pieces[0].id, *value))));
                 let records_delta = put.len() as i64 - dead.len() as i64;
@@ -107,7 +107,7 @@ async fn rows_are_found_in_every_row_group() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(300_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
         .await
         .unwrap();
     bench.commit(change(person, 0, pieces)).await;
@@ -133,7 +133,7 @@ async fn found_rows_are_what_was_stored_in_every_column() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(20_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
         .await
         .unwrap();
     bench.commit(change(person, 0, pieces)).await;
@@ -158,7 +158,7 @@ async fn ids_that_are_not_there_hide_none_that_are() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(50_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
         .await
         .unwrap();
     bench.commit(change(person, 0, pieces)).await;
@@ -200,7 +200,7 @@ async fn rows_of_an_object_without_index_are_found_by_its_bloom_filters() {
     let person = person();
     let mut piece = write_batch(
         &bench.objects,
-        &SystemIds,
+        &SystemIds::default(),
         target(person),
         &many(1, NEW_YEAR_2024),
     )

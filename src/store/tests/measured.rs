@@ -111,7 +111,7 @@ async fn objects() {
     let rows = 64 * 131_072;
     let batch = many(rows, NEW_YEAR_2024);
     let start = Moment::now();
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
         .await
         .unwrap();
     let seconds = start.elapsed().as_secs_f64();

@@ -205,7 +205,7 @@ async fn a_piece_whose_write_failed_is_not_there_and_can_be_written_again() {
     let (person, batch) = (person(), many(2_000, NEW_YEAR_2024));
     for (fault, left_behind) in [(Fault::Fail, 0), (Fault::NoRoom, 0), (Fault::LoseAnswer, 1)] {
         faults.once(Operation::Put, fault);
-        let refused = write_batch(&store, &SystemIds, target(person), &batch).await;
+        let refused = write_batch(&store, &SystemIds::default(), target(person), &batch).await;
         assert!(
             matches!(
                 refused,
@@ -221,7 +221,7 @@ async fn a_piece_whose_write_failed_is_not_there_and_can_be_written_again() {
         Some(Fault::Delay(std::time::Duration::from_millis(5))),
     );
     assert_eq!(
-        write_batch(&store, &SystemIds, target(person), &batch)
+        write_batch(&store, &SystemIds::default(), target(person), &batch)
             .await
             .unwrap()
             .len(),

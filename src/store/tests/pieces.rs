@@ -56,7 +56,7 @@ async fn an_object_holds_what_was_put_in_and_says_whose_it_is() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(300_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
         .await
         .unwrap();
     assert_eq!(pieces.len(), 1);
@@ -99,7 +99,7 @@ async fn an_object_holds_what_was_put_in_and_says_whose_it_is() {
 async fn rows_of_two_years_become_two_objects() {
     let bench = Bench::new().await;
     let batch = many(10, NEW_YEAR_2024 - 4 * SECOND);
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person()), &batch)
+    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person()), &batch)
         .await
         .unwrap();
     assert_eq!(pieces.iter().map(|piece| piece.rows).collect::<Vec<_>>(), [4, 6]);
@@ -116,7 +116,8 @@ async fn rows_of_two_years_become_two_objects() {
 #[tokio::test]
 async fn rows_that_are_not_in_order_are_refused() {
     let bench = Bench::new().await;
-    let mut writer = PieceWriter::new(&bench.objects, &SystemIds, target(person()), schema());
+    let ids = SystemIds::default();
+    let mut writer = PieceWriter::new(&bench.objects, &ids, target(person()), schema());
     writer.push(&many(5, NEW_YEAR_2024)).await.unwrap();
     assert!(matches!(
         writer.push(&many(5, NEW_YEAR_2024)).await,

@@ -89,7 +89,7 @@ async fn a_flush_changes_the_pieces_and_not_the_rows() {
     let small = tail::piece(piece_id(), &batch, 1).unwrap();
     bench.commit(change(person, 0, vec![small.clone()])).await;
     let before = snapshots.get(person, &[heart_rate()]).await.unwrap();
-    let output = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+    let output = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
         .await
         .unwrap();
     let replace = Replace {

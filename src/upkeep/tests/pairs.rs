@@ -4,13 +4,24 @@ use super::*;
 use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, read, settle};
 
 async fn settled(bench: &Bench) -> Result<Uuid, ApartError> {
-    settle(&bench.stores.catalog, bench.stores.objects(), &SystemIds, false).await
+    settle(
+        &bench.stores.catalog,
+        bench.stores.objects(),
+        &SystemIds::default(),
+        false,
+    )
+    .await
 }
 
 async fn insisted(bench: &Bench) -> Uuid {
-    settle(&bench.stores.catalog, bench.stores.objects(), &SystemIds, true)
-        .await
-        .unwrap()
+    settle(
+        &bench.stores.catalog,
+        bench.stores.objects(),
+        &SystemIds::default(),
+        true,
+    )
+    .await
+    .unwrap()
 }
 
 /// The first one's catalogue over the second one's store.

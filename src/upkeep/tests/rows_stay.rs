@@ -133,9 +133,14 @@ async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards(
         data_type: bench.key.data_type.clone(),
         layout_version: 1,
     };
-    let output = write_batch(bench.stores.objects(), &SystemIds, target, &super::rows(&rows))
-        .await
-        .unwrap();
+    let output = write_batch(
+        bench.stores.objects(),
+        &SystemIds::default(),
+        target,
+        &super::rows(&rows),
+    )
+    .await
+    .unwrap();
     bench.delete(&[record(7), record(301)]).await;
     bench
         .put(
@@ -169,7 +174,7 @@ async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards(
     // The same inputs again are gone: nothing happens, and what was written for nothing is removed.
     let again = write_batch(
         bench.stores.objects(),
-        &SystemIds,
+        &SystemIds::default(),
         Target {
             person: bench.key.person,
             data_type: bench.key.data_type.clone(),

@@ -95,9 +95,14 @@ async fn an_object_that_cannot_be_read_stops_neither_scrub_nor_check() {
     for piece in 0..3 {
         bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
     }
-    crate::upkeep::identity::settle(&bench.stores.catalog, bench.stores.objects(), &SystemIds, false)
-        .await
-        .unwrap();
+    crate::upkeep::identity::settle(
+        &bench.stores.catalog,
+        bench.stores.objects(),
+        &SystemIds::default(),
+        false,
+    )
+    .await
+    .unwrap();
     let paths = bench.paths().await.0;
     let last = bench.directory.path().join("objects").join(&paths[2]);
     let mut content = std::fs::read(&last).unwrap();

@@ -118,7 +118,7 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
+        let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
         let catalog = Catalog::open(&address, Arc::clone(&clock)).await.unwrap();
         let registry = Arc::new(Registry::builtin().unwrap());
         let (log, _task) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));

@@ -51,7 +51,7 @@ impl Bench {
             files: PieceFiles::new(objects, 1 << 20),
             catalog,
             clock: clock.clone(),
-            ids: Arc::new(SystemIds),
+            ids: Arc::new(SystemIds::default()),
         };
         Self {
             exports: Exports::new(stores.clone(), SETTINGS, "com.almanac".into()),

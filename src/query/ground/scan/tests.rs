@@ -197,7 +197,9 @@ impl Bench {
                 data_type: snapshot.data_type.clone(),
                 layout_version: 1,
             };
-            let written = write_batch(&objects, &SystemIds, target, &rows).await.unwrap();
+            let written = write_batch(&objects, &SystemIds::default(), target, &rows)
+                .await
+                .unwrap();
             let [piece] = <[_; 1]>::try_from(written).unwrap();
             let NewPlace::Object { path, footer } = piece.place else {
                 panic!("an object was written");

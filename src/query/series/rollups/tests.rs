@@ -142,10 +142,13 @@ impl Bench {
         let objects = self.files.objects();
         let add = match put.place {
             Place::Tail => vec![tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap()],
-            Place::Object => write_batch(objects, &SystemIds, target, &batch).await.unwrap(),
+            Place::Object => write_batch(objects, &SystemIds::default(), target, &batch)
+                .await
+                .unwrap(),
             Place::WithRollups => {
-                let mut writer =
-                    PieceWriter::new(objects, &SystemIds, target, batch.schema()).keeping_rollups();
+                let ids = SystemIds::default();
+                let writer = PieceWriter::new(objects, &ids, target, batch.schema());
+                let mut writer = writer.keeping_rollups();
                 writer.push(&batch).await.unwrap();
                 writer.finish().await.unwrap()
             }

@@ -164,7 +164,11 @@ impl Bench {
                     layout_version: 1,
                 };
                 let objects = self.files.objects();
-                add.extend(write_batch(objects, &SystemIds, target, &batch).await.unwrap());
+                add.extend(
+                    write_batch(objects, &SystemIds::default(), target, &batch)
+                        .await
+                        .unwrap(),
+                );
             } else {
                 add.push(tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap());
             }
