@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use futures::TryStreamExt as _;
@@ -83,31 +83,25 @@ impl DecodedRows {
         self.files.open(place).await
     }
 
-    /// The rows of a stretch with the columns of `schema`, which [`can_be_kept`] approved of.
+    /// The rows of a stretch with those columns of `schema` that the object has; [`can_be_kept`] approved of
+    /// all.
     pub async fn read(
         &self,
         file: &PieceFile,
         stretch: Stretch,
         schema: &SchemaRef,
     ) -> Result<RecordBatch, StoreError> {
-        let rows = rows_of(file, stretch);
-        let mut columns: Vec<Option<ArrayRef>> = Vec::with_capacity(schema.fields().len());
-        let mut missing = Vec::new();
-        for field in schema.fields() {
-            let is_stored = file.schema().column_with_name(field.name()).is_some();
-            let column = if is_stored {
-                self.known.get(&kept(file, stretch, field))
-            } else {
-                Some(new_null_array(field.data_type(), rows))
-            };
-            if column.is_none() {
-                missing.push(Arc::clone(field));
-            }
-            columns.push(column);
-        }
+        let is_stored = |field: &&FieldRef| file.schema().column_with_name(field.name()).is_some();
+        let fields: Vec<FieldRef> = schema.fields().iter().filter(is_stored).cloned().collect();
+        let known = fields
+            .iter()
+            .map(|field| self.known.get(&kept(file, stretch, field)));
+        let mut columns: Vec<Option<ArrayRef>> = known.collect();
+        let missing = fields.iter().zip(&columns).filter(|(_, column)| column.is_none());
+        let missing: Vec<FieldRef> = missing.map(|(field, _)| Arc::clone(field)).collect();
         if !missing.is_empty() {
             let decoded = self.decode(file, stretch, &missing).await?;
-            for (field, column) in schema.fields().iter().zip(&mut columns) {
+            for (field, column) in fields.iter().zip(&mut columns) {
                 if column.is_none()
                     && let Some(found) = decoded.column_by_name(field.name())
                 {
@@ -118,9 +112,9 @@ impl DecodedRows {
         }
         let columns: Option<Vec<ArrayRef>> = columns.into_iter().collect();
         let columns = columns.ok_or_else(|| missing_rows(file))?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows_of(file, stretch)));
         Ok(RecordBatch::try_new_with_options(
-            Arc::clone(schema),
+            Arc::new(Schema::new(fields)),
             columns,
             &options,
         )?)

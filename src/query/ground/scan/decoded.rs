@@ -17,6 +17,7 @@ use crate::model::ids::RecordId;
 use crate::query::ground::errors::outside;
 use crate::query::ground::key::KEY_ORDER;
 use crate::query::ground::operator::{Input, Operator, Plan, Step, Task, ascending, one_partition};
+use crate::store::arrange::with_columns;
 use crate::store::decoded::{DecodedRows, Stretch, can_be_kept, stretches};
 use crate::store::files::PieceFile;
 
@@ -115,8 +116,9 @@ impl Step for Decoded {
             let decoded = Arc::clone(&decoded);
             async move {
                 let rows = decoded.rows.read(&file, stretch, &decoded.schema).await;
-                let rows = rows.map_err(outside)?;
-                decoded.selected(&rows, &dead)
+                let rows = decoded.selected(&rows.map_err(outside)?, &dead)?;
+                // What the object does not have is null, in the few rows of a page that are left.
+                with_columns(&rows, &decoded.schema).map_err(outside)
             }
         });
         Ok(rows
