@@ -91,7 +91,7 @@ impl HeartRate {
     fn decode(&self, lines: &[String]) -> DecodedRows {
         let context = DecodeContext {
             now: Instant::from_micros(NEW_YEAR + 86_400_000_000 * 366),
-            ids: Arc::new(SystemIds),
+            ids: Arc::new(SystemIds::default()),
             source_prefix: Arc::from("com.almanac"),
             text_limit: 1 << 20,
             definition: None,
@@ -170,7 +170,7 @@ impl Installation {
             shared: IntakeStores {
                 stores,
                 objects: objects.clone(),
-                ids: Arc::new(SystemIds),
+                ids: Arc::new(SystemIds::default()),
             },
             tail: TailPressure::new(catalog.clone(), 1 << 30),
             report: Box::new(|_| ()),
@@ -207,7 +207,7 @@ impl Installation {
         };
         let upload = Upload {
             person,
-            upload: UploadId(SystemIds.next()),
+            upload: UploadId(SystemIds::default().next()),
             key: None,
             work: Work::Small(vec![changes]),
             sources: Vec::new(),
@@ -305,7 +305,12 @@ fn write(criterion: &mut Criterion) {
         let target = || heart.target(PersonId(Uuid::now_v7()));
         bencher.iter(|| {
             runtime
-                .block_on(write_batch(&installation.objects, &SystemIds, target(), &rows))
+                .block_on(write_batch(
+                    &installation.objects,
+                    &SystemIds::default(),
+                    target(),
+                    &rows,
+                ))
                 .unwrap()
         });
     });

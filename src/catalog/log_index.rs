@@ -24,8 +24,8 @@ pub(super) struct LogState([u8; HEAD]);
 
 /// The index of the log of one database.
 ///
-/// The file is never closed while anybody of this process has the database open: that would let go of all
-/// locks that SQLite has on it.
+/// The file must not be closed while anybody of this process has the database open, which would let go of all
+/// locks that SQLite has on it; so it goes last, and a process opens a database once.
 #[derive(Debug)]
 pub(super) struct LogIndex(File);
 
@@ -39,12 +39,11 @@ impl LogIndex {
             .ok()?;
         let mut path = PathBuf::from(connection.path()?).into_os_string();
         path.push("-shm");
-        let index = Self(File::open(path).ok()?);
-        let LogState(head) = index.state()?;
-        head.starts_with(&VERSION.to_ne_bytes()).then_some(index)
+        File::open(path).ok().map(Self)
     }
 
-    /// The state that the log is in now; `None` while somebody changes it.
+    /// The state that the log is in now; `None` while somebody changes it, and where the index is of a form
+    /// that is not known here.
     ///
     /// Rows that are read after this are of this state or of a later one.
     pub(super) fn state(&self) -> Option<LogState> {
@@ -52,7 +51,7 @@ impl LogIndex {
         self.0.read_exact_at(&mut heads, 0).ok()?;
         // They are written one after the other.
         let (one, other) = heads.split_at(HEAD);
-        let head = one.try_into().ok()?;
-        (one == other && one.get(IS_INITIALISED) == Some(&1)).then_some(LogState(head))
+        let is_known = one.starts_with(&VERSION.to_ne_bytes()) && one.get(IS_INITIALISED) == Some(&1);
+        (one == other && is_known).then_some(LogState(one.try_into().ok()?))
     }
 }

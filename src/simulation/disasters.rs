@@ -226,7 +226,7 @@ impl World {
         self.told.disasters += 1;
         match (self.chance.below(3), self.backup.is_some()) {
             (0, true) => self.restore().await,
-            (1, _) => self.lose_catalogue().await,
+            (1, _) => Box::pin(self.lose_catalogue()).await,
             _ => self.back_up().await,
         }
     }
