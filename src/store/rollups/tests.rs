@@ -1,7 +1,7 @@
 //! Rollups beside a model that goes through all rows for each of them, and back from the objects that keep
 //! them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::{
     Array as _, ArrayRef, AsArray as _, FixedSizeBinaryArray, Float64Array, Int8Array, RecordBatch,
@@ -109,38 +109,28 @@ fn told(rollups: &RecordBatch) -> Vec<Told> {
 
 /// What the rollups of a month are to say.
 fn expected(samples: &[Sample], step: i64, month: i64, by_source: bool) -> Vec<Told> {
-    let rollup = |sample: &Sample| sample.start.div_euclid(step) * step;
-    let name = |sample: &Sample| sample.source.map(|source| format!("source {source}"));
-    let of = |sample: &Sample| {
-        let place = (name(sample), sample.class);
-        let (name, class) = if by_source { place } else { (None, 5) };
-        (rollup(sample), name, class)
-    };
-    let counts = |sample: &&Sample| {
-        sample.value.is_some() && Month::of(sample.start).is_some_and(|of| of.number == month)
-    };
-    let places: BTreeSet<_> = samples.iter().filter(counts).map(of).collect();
-    let told = |place: (i64, Option<String>, i8)| {
-        let values: Vec<f64> = samples
-            .iter()
-            .filter(counts)
-            .filter(|sample| of(sample) == place)
-            .filter_map(|sample| sample.value)
-            .collect();
+    let mut values: BTreeMap<(i64, Option<String>, i8), Vec<f64>> = BTreeMap::new();
+    for sample in samples {
+        let is_inside = Month::of(sample.start).is_some_and(|of| of.number == month);
+        let Some(value) = sample.value.filter(|_| is_inside) else {
+            continue;
+        };
+        let start = sample.start.div_euclid(step) * step;
+        let name = sample.source.map(|source| format!("source {source}"));
+        let (name, class) = if by_source {
+            (name, sample.class)
+        } else {
+            (None, 5)
+        };
+        values.entry((start, name, class)).or_default().push(value);
+    }
+    let told = |((start, name, class), values): (_, Vec<f64>)| {
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let (start, name, class) = place;
-        (
-            start,
-            name,
-            class,
-            values.len() as i64,
-            values.iter().sum(),
-            least,
-            greatest,
-        )
+        let (count, sum) = (values.len() as i64, values.iter().sum());
+        (start, name, class, count, sum, least, greatest)
     };
-    places.into_iter().map(told).collect()
+    values.into_iter().map(told).collect()
 }
 
 fn are_points(samples: &[Sample], step: i64, month: i64) -> bool {
