@@ -146,6 +146,11 @@ impl Catalog {
         self.witnesses.conclude(&self.database, session).await
     }
 
+    /// Keeps nothing that was found any more, whosever it was.
+    pub fn forget_all(&self) {
+        self.database.forget_all();
+    }
+
     /// Waits for running statements and closes the connections.
     pub async fn close(&self) {
         self.database.close().await;

@@ -206,6 +206,13 @@ impl Database {
         }
     }
 
+    /// Keeps nothing that was found any more, whosever it was.
+    pub(super) fn forget_all(&self) {
+        if let Self::Sqlite { lookups, .. } = self {
+            lookups.forget_all();
+        }
+    }
+
     pub(super) async fn close(&self) {
         match self {
             Self::Sqlite {

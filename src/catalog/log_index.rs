@@ -2,8 +2,8 @@
 //!
 //! Whoever begins to read from SQLite takes a lock and compares the head of the log's index, which all
 //! processes share, with the one that it saw last: the same head, the same rows
-//! (<https://sqlite.org/walformat.html>). The head alone can be had for a hundredth of what finding a row
-//! costs, so it is read here. Knows no statements.
+//! (<https://sqlite.org/walformat.html>). The head alone can be had for far less than finding a row costs, so
+//! it is read here. Knows no statements of others.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -33,10 +33,12 @@ impl LogIndex {
     /// The index of the log that `connection` uses, which stays the same while the connection is open; `None`
     /// where there is no such log.
     pub(super) fn of(connection: &Connection) -> Option<Self> {
-        // Makes the index, if nobody did so before.
-        connection
-            .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
-            .ok()?;
+        // Makes the index, if nobody did so before. An index that lies where there is no log belongs to
+        // nobody, and would never change.
+        let mode = connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+        if mode.ok()? != "wal" {
+            return None;
+        }
         let mut path = PathBuf::from(connection.path()?).into_os_string();
         path.push("-shm");
         File::open(path).ok().map(Self)

@@ -94,6 +94,11 @@ impl Lookups {
         Ok(found)
     }
 
+    /// Holds nothing of anybody's any more.
+    pub(super) fn forget_all(&self) {
+        self.inner().kept.forget();
+    }
+
     /// Closes them, and opens no more.
     pub(super) fn close(&self) {
         let mut inner = self.inner();

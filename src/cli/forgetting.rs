@@ -57,6 +57,7 @@ async fn look(
         app.types.forget_all();
         app.compiled.forget_all();
         app.verifier.forget_all();
+        app.catalog.forget_all();
     }
     *forgotten = purged;
     Ok(())

@@ -42,7 +42,7 @@ async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, 
         .await
         .map_err(Failed::from_error)?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
-    identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store)
+    identity::settle(&catalog, &objects, ids.as_ref(), settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);

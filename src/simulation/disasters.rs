@@ -16,11 +16,10 @@ use super::history::Rows;
 use super::node::Node;
 use super::records::{TYPES, person};
 use super::world::{PEOPLE, World, address_of, catalogue_in};
-use crate::model::ids::{PersonId, SystemIds};
+use crate::model::ids::PersonId;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::ObjectName;
 use crate::upkeep::copy::{CATALOGUE_FILE, OBJECTS_FOLDER, copy};
-use crate::upkeep::identity;
 use crate::upkeep::manifest::{numbers, write_manifest};
 use crate::upkeep::rebuild::rebuild;
 use harm::{Backup, Counted, Damage, Damaged, Earlier};
@@ -281,14 +280,7 @@ impl World {
         self.keeps_more = true;
         self.say("the backup is put back");
         let node = Node::undisturbed(&self.shared).await;
-        identity::settle(
-            &node.stores.catalog,
-            node.stores.objects(),
-            &SystemIds::default(),
-            true,
-        )
-        .await
-        .unwrap();
+        node.settle(true).await;
         node.stores.catalog.close().await;
         node.die();
         let people = backup.people;
@@ -329,14 +321,7 @@ impl World {
                 rebuilt.failed
             ));
         }
-        identity::settle(
-            &node.stores.catalog,
-            node.stores.objects(),
-            &SystemIds::default(),
-            false,
-        )
-        .await
-        .unwrap();
+        node.settle(false).await;
         let mut written_down = Vec::new();
         for owner in 0..PEOPLE {
             written_down.push(

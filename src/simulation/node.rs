@@ -17,7 +17,7 @@ use crate::ingest::pressure::TailPressure;
 use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
 use crate::ingest::stores::{IntakeStores, Stores};
 use crate::model::clock::{Clock, ManualClock};
-use crate::model::ids::IdSource;
+use crate::model::ids::{IdSource, SystemIds};
 use crate::model::meters::Meters;
 use crate::model::registry::Registry;
 use crate::model::time::Instant;
@@ -31,6 +31,7 @@ use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
 use crate::store::tail::Packer;
+use crate::upkeep::identity;
 use crate::upkeep::settings::UpkeepSettings;
 use crate::upkeep::{Upkeep, UpkeepStores};
 
@@ -125,6 +126,13 @@ impl Node {
         let catalog = Catalog::open(&shared.address, shared.time.clone()).await.unwrap();
         let objects = ObjectStorage::over(Arc::clone(&shared.objects));
         Self::over(shared, catalog, objects, clock, 0, 0)
+    }
+
+    /// Makes catalogue and store a pair. `insists`: the operator knows that they are.
+    pub(super) async fn settle(&self, insists: bool) {
+        let (catalog, objects) = (&self.stores.catalog, self.stores.objects());
+        let settled = identity::settle(catalog, objects, &SystemIds::default(), insists).await;
+        settled.unwrap();
     }
 
     fn over(

@@ -29,12 +29,10 @@ use super::requests::Job;
 use super::sharing::Shares;
 use crate::ingest::compile::CompiledTypes;
 use crate::model::clock::{Clock as _, ManualClock};
-use crate::model::ids::SystemIds;
 use crate::model::registry::Registry;
 use crate::model::time::Instant;
 use crate::store::faults::Operation;
 use crate::store::objects::ObjectStorage;
-use crate::upkeep::identity;
 
 pub(super) const PEOPLE: usize = 3;
 const NODES: usize = 3;
@@ -185,14 +183,7 @@ impl World {
     /// Catalogue and store become a pair.
     async fn found(&self) {
         let node = Node::undisturbed(&self.shared).await;
-        identity::settle(
-            &node.stores.catalog,
-            node.stores.objects(),
-            &SystemIds::default(),
-            false,
-        )
-        .await
-        .unwrap();
+        node.settle(false).await;
         node.stores.catalog.close().await;
     }
 

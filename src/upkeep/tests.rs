@@ -182,7 +182,7 @@ impl Bench {
                 data_type: self.key.data_type.clone(),
                 layout_version: 1,
             };
-            write_batch(self.stores.objects(), &SystemIds::default(), target, &batch)
+            write_batch(self.stores.objects(), self.stores.ids.as_ref(), target, &batch)
                 .await
                 .unwrap()
         } else {

@@ -104,7 +104,7 @@ fn a_commit_of_anybody_is_seen_at_once() {
             assert_eq!(bench.found("one"), Some(Found::Integer(value)));
         }
         match value % 10 {
-            // The log begins anew, with the number of pages that it had before.
+            // The log begins anew.
             3 => another.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap(),
             5 => another.execute_batch("PRAGMA wal_checkpoint(RESTART)").unwrap(),
             7 => another.execute_batch("VACUUM").unwrap(),
@@ -179,6 +179,19 @@ fn what_is_kept_is_bounded() {
 }
 
 #[test]
+fn what_was_forgotten_is_read_again() {
+    let bench = Bench::new();
+    bench.set("one", 1);
+    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    bench.lookups.forget_all();
+    assert_eq!(bench.lookups.inner().kept.bytes(), 0);
+    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    bench.lookups.forget_all();
+    bench.takes_all_connections();
+    assert_eq!(found(&bench.lookups, "one"), Err(asked("one")));
+}
+
+#[test]
 fn nothing_is_found_once_they_are_closed() {
     let bench = Bench::new();
     bench.set("one", 1);
@@ -203,6 +216,11 @@ fn without_a_log_nothing_is_kept() {
     writer
         .execute_batch("CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER)")
         .unwrap();
+    // An index that another database left behind, which nobody changes.
+    let other = Bench::new();
+    other.set("one", 1);
+    let index = |directory: &Path| directory.join("sums.sqlite-shm");
+    std::fs::copy(index(other.directory.path()), index(directory.path())).unwrap();
     let lookups = Lookups::open(&file(directory.path()));
     assert!(lookups.0.index.is_none());
     for value in 0..3 {

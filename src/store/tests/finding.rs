@@ -86,7 +86,8 @@ proptest! {
                 } else if *small {
                     vec![tail::piece(piece_id(), &rows(&put), 1).unwrap()]
                 } else {
-                    write_batch(&bench.objects, &SystemIds::default(), target(person), &rows(&put)).await.unwrap()
+                    let ids = SystemIds::default();
+                    write_batch(&bench.objects, &ids, target(person), &rows(&put)).await.unwrap()
                 };
                 live.extend(put.iter().map(|(id, _, value)| (*id, (pieces[0].id, *value))));
                 let records_delta = put.len() as i64 - dead.len() as i64;

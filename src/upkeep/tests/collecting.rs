@@ -19,7 +19,7 @@ async fn orphan(bench: &Bench) -> Vec<NewPiece> {
     };
     write_batch(
         bench.stores.objects(),
-        &SystemIds::default(),
+        bench.stores.ids.as_ref(),
         target,
         &rows(&many(0, 5, LAST_DAY_OF_2023)),
     )

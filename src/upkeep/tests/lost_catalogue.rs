@@ -173,7 +173,7 @@ async fn an_older_value_does_not_win_because_its_body_was_written_earlier() {
     };
     let written = write_batch(
         bench.stores.objects(),
-        &SystemIds::default(),
+        bench.stores.ids.as_ref(),
         target,
         &rows(&[(id, LAST_DAY_OF_2023, 2.0)]),
     )

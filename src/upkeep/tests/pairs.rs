@@ -4,24 +4,14 @@ use super::*;
 use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, read, settle};
 
 async fn settled(bench: &Bench) -> Result<Uuid, ApartError> {
-    settle(
-        &bench.stores.catalog,
-        bench.stores.objects(),
-        &SystemIds::default(),
-        false,
-    )
-    .await
+    let UpkeepStores { catalog, ids, .. } = &bench.stores;
+    settle(catalog, bench.stores.objects(), ids.as_ref(), false).await
 }
 
 async fn insisted(bench: &Bench) -> Uuid {
-    settle(
-        &bench.stores.catalog,
-        bench.stores.objects(),
-        &SystemIds::default(),
-        true,
-    )
-    .await
-    .unwrap()
+    let UpkeepStores { catalog, ids, .. } = &bench.stores;
+    let settled = settle(catalog, bench.stores.objects(), ids.as_ref(), true).await;
+    settled.unwrap()
 }
 
 /// The first one's catalogue over the second one's store.

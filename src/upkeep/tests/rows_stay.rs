@@ -135,7 +135,7 @@ async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards(
     };
     let output = write_batch(
         bench.stores.objects(),
-        &SystemIds::default(),
+        bench.stores.ids.as_ref(),
         target,
         &super::rows(&rows),
     )
@@ -174,7 +174,7 @@ async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards(
     // The same inputs again are gone: nothing happens, and what was written for nothing is removed.
     let again = write_batch(
         bench.stores.objects(),
-        &SystemIds::default(),
+        bench.stores.ids.as_ref(),
         Target {
             person: bench.key.person,
             data_type: bench.key.data_type.clone(),

@@ -98,7 +98,7 @@ async fn an_object_that_cannot_be_read_stops_neither_scrub_nor_check() {
     crate::upkeep::identity::settle(
         &bench.stores.catalog,
         bench.stores.objects(),
-        &SystemIds::default(),
+        bench.stores.ids.as_ref(),
         false,
     )
     .await
