@@ -174,6 +174,8 @@ pub struct Layout {
     pub private: Vec<String>,
     /// Stored columns that are as true of a part of a record as of the whole.
     pub throughout: Vec<String>,
+    /// What tells the stored columns and their version apart from others.
+    pub state: u64,
 }
 
 impl Layout {

@@ -9,6 +9,7 @@
 //! `x-private` (for the owner alone), `x-throughout` (true of every part of a record).
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType as ArrowType, Field, Fields, Schema, TimeUnit};
@@ -249,9 +250,12 @@ impl Layout {
         columns.push(json_text(EXTRAS));
         // Nobody knows what came along beside the declared members.
         draft.private.push(EXTRAS.to_owned());
+        let storage = Arc::new(Schema::new(columns));
+        let mut state = DefaultHasher::new();
+        (version, storage.fields()).hash(&mut state);
         Ok(Self {
             version,
-            storage: Arc::new(Schema::new(columns)),
+            storage,
             read: draft.read,
             times,
             id: draft.id,
@@ -259,6 +263,7 @@ impl Layout {
             undeclared,
             private: draft.private,
             throughout: draft.throughout,
+            state: state.finish(),
         })
     }
 }

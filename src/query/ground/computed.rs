@@ -8,7 +8,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, SchemaRef};
 use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::physical_expr::create_physical_expr;
+use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::prelude::ident;
@@ -44,16 +45,29 @@ pub(in crate::query) fn computed<C: Computed<N>, const N: usize>(computed: C, of
     ScalarUDF::new_from_impl(function).call(of.into())
 }
 
-/// `rows` with these columns, of which each says how it is made and how it is called.
-pub(in crate::query) fn projected(rows: Plan, columns: Vec<(Expr, String)>) -> Result<Plan> {
-    let held = DFSchema::try_from(rows.schema().as_ref().clone())?;
+/// How columns are made of others, and how each is called.
+pub(in crate::query) type Columns = Vec<(Expr, String)>;
+
+/// `rows` with these columns instead.
+pub(in crate::query) fn projected(rows: Plan, columns: Columns) -> Result<Plan> {
+    let columns = expressions(&rows.schema(), columns)?;
+    Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+}
+
+/// The same for single batches, whose columns are those of `held`. Of rows that are looked at before they are
+/// shown few are left, and what would be worked out of their order for a plan is not needed.
+pub(in crate::query) fn projector(held: &SchemaRef, columns: Columns) -> Result<Projector> {
+    ProjectionExprs::new(expressions(held, columns)?).make_projector(held)
+}
+
+fn expressions(held: &SchemaRef, columns: Columns) -> Result<Vec<ProjectionExpr>> {
+    let held = DFSchema::try_from(held.as_ref().clone())?;
     let (properties, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
     let columns = columns.into_iter().map(|(expr, name)| {
         let expr = create_physical_expr(&expr, &held, &properties, &context)?;
         Ok(ProjectionExpr::new(expr, name))
     });
-    let columns = columns.collect::<Result<Vec<_>>>()?;
-    Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+    columns.collect()
 }
 
 /// Those of `rows` that meet a condition.

@@ -108,13 +108,10 @@ impl ReadState {
 
     #[must_use]
     pub fn of<Authority>(permit: &ReadPermit<Authority>, partition: &Partition, snapshot: &Snapshot) -> Self {
-        let layout = &partition.data_type.layout;
-        let mut columns = DefaultHasher::new();
-        (layout.version, layout.storage.fields()).hash(&mut columns);
         Self {
             partition: partition.id.clone(),
             held: Held::of(permit, snapshot),
-            layout: columns.finish(),
+            layout: partition.data_type.layout.state,
         }
     }
 }

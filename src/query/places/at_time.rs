@@ -7,19 +7,20 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array, RecordBatch,
-    StringArray, TimestampMicrosecondArray, new_null_array,
+    ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, new_null_array,
 };
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Int32Type, SchemaRef};
-use datafusion::common::Result;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Int32Type, Schema, SchemaRef};
+use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_expr::projection::Projector;
 use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 
 use crate::model::registry::timestamp;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::computed::projector;
 use crate::query::ground::table::within;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
 use crate::query::shape::IdForm;
@@ -28,7 +29,7 @@ use crate::query::{Archive, Prepared, QueryError};
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, times, uncertainty};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Standing, Visit, collected};
-use super::{Granted, LocationSource, widened};
+use super::{Granted, LocationSource, widened, with_rows};
 
 /// What a row says that is a visit.
 const VISIT: &str = "platform_location_visit";
@@ -107,26 +108,36 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Prepared, QueryError> {
         let scope = scope_of(updates, visits);
         let (pinned, visits, states) = self.pinned_with_visits(updates, visits).await?;
-        let rows = self.update_rows(&pinned, spec.ids, Some(spec.reads()))?;
-        let search = |width: i64| {
-            if width < spec.window {
-                within(&rows, spec.around(width))
-            } else {
-                Ok(Arc::clone(&rows))
+        let (mut stored, mut sources) = (Vec::new(), Vec::new());
+        for (source, pinned) in with_rows(&pinned, Some(spec.reads())) {
+            let (rows, shown) = self.stored_updates(*source, pinned, spec.ids, Some(spec.reads()))?;
+            sources.push(Source {
+                source: *source,
+                shown: projector(&rows.schema(), shown)?,
+            });
+            stored.push(rows);
+        }
+        let mut inputs = Vec::new();
+        for width in spec.searches() {
+            for rows in &stored {
+                inputs.push(if width < spec.window {
+                    within(rows, spec.around(width))?
+                } else {
+                    Arc::clone(rows)
+                });
             }
-        };
-        let mut inputs = spec.searches().map(search).collect::<Result<Vec<_>>>()?;
-        let visits = visits
-            .map(|visits| self.visits(&visits, spec.reads()))
-            .transpose()?;
+        }
         let step = Nearest {
             spec,
-            schema: rows.schema(),
+            schema: one_shape(&sources)?,
             searches: inputs.len(),
+            sources: sources.into(),
         };
-        inputs.extend(visits);
+        if let Some(visits) = visits {
+            inputs.push(self.visits(&visits, spec.reads())?);
+        }
         Ok(Prepared {
-            schema: rows.schema(),
+            schema: Arc::clone(&step.schema),
             plan: Arc::new(NearestExec::over(step, inputs)),
             states,
             scope,
@@ -134,12 +145,36 @@ impl<Authority> Archive<Authority> {
     }
 }
 
-/// Searches one input after the other until a row is found; then the visits, if there is an input of them.
+/// Who tells updates, and how one of theirs is shown.
+#[derive(Clone, Debug)]
+struct Source {
+    source: LocationSource,
+    shown: Projector,
+}
+
+/// The columns of what is shown of any of them: what one of them may leave out is left out.
+fn one_shape(sources: &[Source]) -> Result<SchemaRef> {
+    let mut shapes = sources.iter().map(|source| source.shown.output_schema());
+    let first = shapes
+        .next()
+        .ok_or_else(|| internal_datafusion_err!("nobody tells where somebody was"))?;
+    Ok(shapes.fold(Arc::clone(first), |one, other| {
+        let fields = one.fields().iter().zip(other.fields()).map(|(one, other)| {
+            let is_nullable = one.is_nullable() || other.is_nullable();
+            one.as_ref().clone().with_nullable(is_nullable)
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }))
+}
+
+/// Searches the updates of all sources, then the same over more time, until a row is found; then the visits,
+/// if there is an input of them. Updates come as they are stored: one is shown of all that are looked at.
 #[derive(Clone, Debug)]
 struct Nearest {
     spec: AtTimeSpec,
     schema: SchemaRef,
-    /// How many of the inputs are updates, each over more time than the one before.
+    sources: Arc<[Source]>,
+    /// How many of the inputs are updates: for each search one of each source.
     searches: usize,
 }
 
@@ -162,8 +197,18 @@ impl Step for Nearest {
 impl Nearest {
     async fn found(&self, inputs: &[Input]) -> Result<Option<RecordBatch>> {
         let (updates, visits) = inputs.split_at(self.searches.min(inputs.len()));
-        for search in updates {
-            if let Some(row) = nearest(search.open()?, &self.spec).await? {
+        for search in updates.chunks(self.sources.len().max(1)) {
+            let mut best: Option<(Merit, RecordBatch)> = None;
+            for (rows, source) in search.iter().zip(self.sources.iter()) {
+                let found = nearest(rows.open()?, &self.spec, source.source).await?;
+                if let Some((merit, row)) = found
+                    && best.as_ref().is_none_or(|(known, _)| merit < *known)
+                {
+                    best = Some((merit, source.shown.project_batch(&row)?));
+                }
+            }
+            if let Some((_, row)) = best {
+                let row = RecordBatch::try_new(Arc::clone(&self.schema), row.columns().to_vec())?;
                 return Ok(Some(row));
             }
         }
@@ -192,15 +237,18 @@ impl Nearest {
 /// it.
 type Merit = ((i64, bool), u64, bool);
 
-/// The row that answers best; the rows come by time and id.
-async fn nearest(mut rows: SendableRecordBatchStream, spec: &AtTimeSpec) -> Result<Option<RecordBatch>> {
+/// The row of one source that answers best; the rows come by time and id.
+async fn nearest(
+    mut rows: SendableRecordBatchStream,
+    spec: &AtTimeSpec,
+    source: LocationSource,
+) -> Result<Option<(Merit, RecordBatch)>> {
     let mut best: Option<(Merit, RecordBatch)> = None;
     while let Some(batch) = rows.next().await {
         let batch = batch?;
-        let (moments, places) = (times(&batch, "timestamp")?, Places::of(&batch)?);
-        let is_maps = told_by_maps(&batch)?;
+        let (moments, places) = (times(&batch, "start_time")?, Places::of(&batch)?);
         // Rows mostly come nearer one after the other: only the last of them is taken out of its batch.
-        let mut better = None;
+        let mut better: Option<(Merit, usize)> = None;
         for row in 0..batch.num_rows() {
             let moment = moments.value(row);
             if !spec.admits(moment) {
@@ -209,36 +257,22 @@ async fn nearest(mut rows: SendableRecordBatchStream, spec: &AtTimeSpec) -> Resu
             let Some((_, accuracy)) = places.usable(row) else {
                 continue;
             };
-            let key = (
+            let merit = (
                 spec.distance(moment),
                 uncertainty(accuracy),
-                is_maps.get(row).copied().unwrap_or_default(),
+                source == LocationSource::Maps,
             );
-            let known = better
-                .as_ref()
-                .map(|(known, _)| known)
-                .or(best.as_ref().map(|(known, _)| known));
-            if known.is_none_or(|known| key < *known) {
-                better = Some((key, row));
+            let known = better.as_ref().map(|(known, _)| known);
+            let known = known.or(best.as_ref().map(|(known, _)| known));
+            if known.is_none_or(|known| merit < *known) {
+                better = Some((merit, row));
             }
         }
-        if let Some((key, row)) = better {
-            best = Some((key, batch.slice(row, 1)));
+        if let Some((merit, row)) = better {
+            best = Some((merit, batch.slice(row, 1)));
         }
     }
-    Ok(best.map(|(_, row)| row))
-}
-
-fn told_by_maps(batch: &RecordBatch) -> Result<Vec<bool>> {
-    let column = batch
-        .column_by_name(LOCATION_SOURCE)
-        .ok_or_else(|| super::fixes::missing(LOCATION_SOURCE))?;
-    let texts = cast(column, &ArrowType::Utf8)?;
-    Ok(texts
-        .as_string::<i32>()
-        .iter()
-        .map(|kind| kind == Some(LocationSource::Maps.kind()))
-        .collect())
+    Ok(best)
 }
 
 /// A visit in the shape of an update.

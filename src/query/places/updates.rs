@@ -11,8 +11,8 @@ use datafusion::prelude::lit;
 
 use crate::model::registry::timestamp;
 use crate::model::time::TimeRange;
-use crate::query::ground::computed::projected;
-use crate::query::operator::{ascending, known_order};
+use crate::query::ground::computed::{Columns, projected};
+use crate::query::operator::{Plan, ascending, known_order};
 use crate::query::paging::RowKey;
 use crate::query::shape::IdForm;
 use crate::query::{Archive, Prepared, QueryError, ReadState, Scope};
@@ -141,7 +141,7 @@ impl<Authority> Archive<Authority> {
         ))
     }
 
-    pub(super) fn update_rows(
+    fn update_rows(
         &self,
         sources: &[PinnedSource<'_, Authority>],
         ids: IdForm,
@@ -167,8 +167,6 @@ impl<Authority> Archive<Authority> {
         Ok(Arc::new(merged))
     }
 
-    /// The updates of one source in the columns of a device's update, null where they have none, and what
-    /// kind of row each is.
     fn updates_of(
         &self,
         source: LocationSource,
@@ -176,6 +174,19 @@ impl<Authority> Archive<Authority> {
         ids: IdForm,
         wanted: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let (rows, shown) = self.stored_updates(source, pinned, ids, wanted)?;
+        Ok(projected(rows, shown)?)
+    }
+
+    /// The updates of one source as they are stored; and how they are shown in the columns of a device's
+    /// update, null where they have none, with what kind of row each is.
+    pub(super) fn stored_updates(
+        &self,
+        source: LocationSource,
+        pinned: &Pinned<'_, Authority>,
+        ids: IdForm,
+        wanted: Option<TimeRange>,
+    ) -> Result<(Plan, Columns), QueryError> {
         let spec = RawSpec {
             columns: match source {
                 LocationSource::MobileOs => UPDATE_COLUMNS,
@@ -198,7 +209,7 @@ impl<Authority> Archive<Authority> {
         let kind = ScalarValue::from(source.kind());
         let kind = ScalarValue::Dictionary(Box::new(ArrowType::Int32), Box::new(kind));
         shown.push((lit(kind), LOCATION_SOURCE.to_owned()));
-        Ok(projected(rows, shown)?)
+        Ok((rows, shown))
     }
 }
 
