@@ -269,7 +269,7 @@ fn otherwise_signed(url: &str) -> String {
 /// Waits until nothing of anybody's frames is on the disk.
 async fn until_no_bytes(server: &Almanac) {
     let folder = server.data_dir().join("objects/frames");
-    let deadline = Instant::now() + Duration::from_mins(3);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while files_below(&folder) > 0 {
         assert!(Instant::now() < deadline, "{}", server.log());
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -275,12 +275,12 @@ pub async fn bytes(
 /// Removes frames that are over and those that may not be read any more, until `stop`.
 pub async fn sweep(app: Shared, stop: CancellationToken) {
     loop {
+        if let Err(error) = sweep_once(&app).await {
+            tracing::warn!(%error, "frames that are over stay until the next look");
+        }
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(SWEPT) => {}
-        }
-        if let Err(error) = sweep_once(&app).await {
-            tracing::warn!(%error, "frames that are over stay until the next look");
         }
     }
 }

@@ -17,7 +17,7 @@ use datafusion::prelude::{ident, lit};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{Layout, ReadColumn, ReadFrom};
 
-use super::computed::projected;
+use super::computed::{Columns, projected};
 use super::operator::Plan;
 use super::shared::private;
 use super::uuid_text::UuidText;
@@ -96,7 +96,7 @@ pub(in crate::query) fn columns(
     ids: IdForm,
     sees: Sees,
     wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<(Expr, String)>> {
+) -> Result<Columns> {
     let shown = layout.read.iter().filter(|column| wanted(&column.name));
     let column = |column: &ReadColumn| {
         let expr = match sees {

@@ -11,7 +11,7 @@ use datafusion::arrow::array::{
     TimestampMicrosecondArray, new_null_array,
 };
 use datafusion::arrow::datatypes::{DataType as ArrowType, Int32Type, Schema, SchemaRef};
-use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::projection::Projector;
 use datafusion::physical_plan::PlanProperties;
@@ -26,7 +26,7 @@ use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
 use crate::query::shape::IdForm;
 use crate::query::{Archive, Prepared, QueryError};
 
-use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, times, uncertainty};
+use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, TIME, times, uncertainty};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Standing, Visit, collected};
 use super::{Granted, LocationSource, widened, with_rows};
@@ -127,9 +127,12 @@ impl<Authority> Archive<Authority> {
                 });
             }
         }
+        let shapes = sources.iter().map(|source| source.shown.output_schema());
+        let schema = Schema::try_merge(shapes.map(|shape| shape.as_ref().clone()));
+        let schema = schema.map_err(DataFusionError::from)?;
         let step = Nearest {
             spec,
-            schema: one_shape(&sources)?,
+            schema: Arc::new(schema),
             searches: inputs.len(),
             sources: sources.into(),
         };
@@ -150,21 +153,6 @@ impl<Authority> Archive<Authority> {
 struct Source {
     source: LocationSource,
     shown: Projector,
-}
-
-/// The columns of what is shown of any of them: what one of them may leave out is left out.
-fn one_shape(sources: &[Source]) -> Result<SchemaRef> {
-    let mut shapes = sources.iter().map(|source| source.shown.output_schema());
-    let first = shapes
-        .next()
-        .ok_or_else(|| internal_datafusion_err!("nobody tells where somebody was"))?;
-    Ok(shapes.fold(Arc::clone(first), |one, other| {
-        let fields = one.fields().iter().zip(other.fields()).map(|(one, other)| {
-            let is_nullable = one.is_nullable() || other.is_nullable();
-            one.as_ref().clone().with_nullable(is_nullable)
-        });
-        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-    }))
 }
 
 /// Searches the updates of all sources, then the same over more time, until a row is found; then the visits,
@@ -198,18 +186,18 @@ impl Nearest {
     async fn found(&self, inputs: &[Input]) -> Result<Option<RecordBatch>> {
         let (updates, visits) = inputs.split_at(self.searches.min(inputs.len()));
         for search in updates.chunks(self.sources.len().max(1)) {
-            let mut best: Option<(Merit, RecordBatch)> = None;
+            let mut best: Option<(Merit, RecordBatch, &Source)> = None;
             for (rows, source) in search.iter().zip(self.sources.iter()) {
                 let found = nearest(rows.open()?, &self.spec, source.source).await?;
                 if let Some((merit, row)) = found
-                    && best.as_ref().is_none_or(|(known, _)| merit < *known)
+                    && best.as_ref().is_none_or(|(known, ..)| merit < *known)
                 {
-                    best = Some((merit, source.shown.project_batch(&row)?));
+                    best = Some((merit, row, source));
                 }
             }
-            if let Some((_, row)) = best {
-                let row = RecordBatch::try_new(Arc::clone(&self.schema), row.columns().to_vec())?;
-                return Ok(Some(row));
+            if let Some((_, row, source)) = best {
+                let row = source.shown.project_batch(&row)?;
+                return Ok(Some(row.with_schema(Arc::clone(&self.schema))?));
             }
         }
         for visits in visits {
@@ -246,7 +234,7 @@ async fn nearest(
     let mut best: Option<(Merit, RecordBatch)> = None;
     while let Some(batch) = rows.next().await {
         let batch = batch?;
-        let (moments, places) = (times(&batch, "start_time")?, Places::of(&batch)?);
+        let (moments, places) = (times(&batch, TIME)?, Places::of(&batch)?);
         // Rows mostly come nearer one after the other: only the last of them is taken out of its batch.
         let mut better: Option<(Merit, usize)> = None;
         for row in 0..batch.num_rows() {

@@ -24,7 +24,7 @@ use super::{LocationSource, PinnedSource, with_rows};
 pub(super) const LATITUDE: &str = "latitude_degrees";
 pub(super) const LONGITUDE: &str = "longitude_degrees";
 pub(super) const ACCURACY: &str = "horizontal_accuracy_meters";
-const TIME: &str = "start_time";
+pub(super) const TIME: &str = "start_time";
 const SOURCE: &str = "told_by";
 
 /// Where somebody was at a moment.

@@ -13,7 +13,7 @@ use datafusion::prelude::{ident, lit};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
-use crate::query::ground::computed::projected;
+use crate::query::ground::computed::{Columns, projected};
 use crate::query::shape::{self, IdForm, Sees};
 use crate::query::{Archive, Order, Partition, Prepared, QueryError};
 
@@ -104,7 +104,7 @@ pub(super) fn columns<Authority>(
     permit: &ReadPermit<Authority>,
     partition: &Partition,
     spec: &RawSpec,
-) -> Result<Vec<(Expr, String)>, QueryError> {
+) -> Result<Columns, QueryError> {
     let place = |name: &str| spec.columns.iter().position(|column| *column == name);
     let is_shown = |name: &str| place(name).is_some();
     let (layout, sees) = (&partition.data_type.layout, Sees::through(permit));

@@ -111,7 +111,7 @@ impl<Authority> Archive<Authority> {
         ids: IdForm,
     ) -> Result<Prepared, QueryError> {
         let (pinned, _, states) = self.pinned_with_visits(sources, None).await?;
-        let plan = self.update_rows(&pinned, ids, None)?;
+        let plan = self.update_rows(&pinned, ids)?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,
@@ -145,11 +145,11 @@ impl<Authority> Archive<Authority> {
         &self,
         sources: &[PinnedSource<'_, Authority>],
         ids: IdForm,
-        wanted: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let mut plans = Vec::with_capacity(sources.len());
-        for (source, pinned) in with_rows(sources, wanted) {
-            plans.push(self.updates_of(*source, pinned, ids, wanted)?);
+        for (source, pinned) in with_rows(sources, None) {
+            let (rows, shown) = self.stored_updates(*source, pinned, ids, None)?;
+            plans.push(projected(rows, shown)?);
         }
         if plans.len() == 1 {
             return Ok(plans.remove(0));
@@ -165,17 +165,6 @@ impl<Authority> Archive<Authority> {
         // where another ended.
         let merged = SortPreservingMergeExec::new(order, union).with_round_robin_repartition(false);
         Ok(Arc::new(merged))
-    }
-
-    fn updates_of(
-        &self,
-        source: LocationSource,
-        pinned: &Pinned<'_, Authority>,
-        ids: IdForm,
-        wanted: Option<TimeRange>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let (rows, shown) = self.stored_updates(source, pinned, ids, wanted)?;
-        Ok(projected(rows, shown)?)
     }
 
     /// The updates of one source as they are stored; and how they are shown in the columns of a device's

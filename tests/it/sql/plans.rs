@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::{query, rows};
 use crate::harness::{ALL_TIME, Almanac, Person, Setup, at, heart_rate, id, instant, person, steps, texts};
 
+/// A sample's value that no duration, count or size in a plan is ever written as.
+const UNLIKE_A_MEASURE: f64 = 98_765.5;
+
 async fn plan(person: &Person, text: &str) -> String {
     texts(&rows(person, text).await, "plan").join("\n")
 }
@@ -155,7 +158,10 @@ async fn every_read_explains_itself_without_anybodys_values() {
     let person = server.person();
     beating(&person).await;
     person
-        .records("StepCount", &[steps(id(900), &at("09:00"), &at("10:00"), 42.5)])
+        .records(
+            "StepCount",
+            &[steps(id(900), &at("09:00"), &at("10:00"), UNLIKE_A_MEASURE)],
+        )
         .await;
     person.delete("HeartRate", id(3)).await;
     let of_person = |route: &str| format!("/data/v0/{}/{route}", person.id);
@@ -199,7 +205,7 @@ async fn every_read_explains_itself_without_anybodys_values() {
             person.id.to_string(),
             dead.to_string(),
             dead.simple().to_string(),
-            "42.5".to_owned(),
+            UNLIKE_A_MEASURE.to_string(),
             ".parquet".to_owned(),
         ] {
             assert!(!text.contains(&value), "{value} in {text}");
