@@ -5,6 +5,8 @@
 //! is open at one moment. Knows ranks and spans; what a rank is made of (the stage and start of a piece of
 //! sleep, the place of a source in a person's order) is the caller's.
 
+use std::cmp::Ordering;
+
 /// Something that covers a span of time and competes for it.
 pub trait Contender {
     /// Who wins: the greatest. Contenders of equal rank share.
@@ -31,18 +33,21 @@ pub struct Sweep<C> {
     /// Those that may still win, worst first. Losers that have ended stay until they come to the top, or
     /// until there are too many.
     open: Vec<C>,
+    /// Where the winners begin among them: all that have the rank of the last.
+    first_winner: usize,
     /// Everything before is decided.
     at: i64,
     /// How many may be open before those that have ended are looked for.
     crowded: usize,
 }
 
-const FIRST_CROWD: usize = 64;
+const FIRST_CROWD: usize = 16;
 
 impl<C: Contender> Default for Sweep<C> {
     fn default() -> Self {
         Self {
             open: Vec::new(),
+            first_winner: 0,
             at: i64::MIN,
             crowded: FIRST_CROWD,
         }
@@ -59,16 +64,29 @@ impl<C: Contender> Sweep<C> {
         }
         self.settle(start, emit);
         let rank = contender.rank();
-        if self.open.last().is_none_or(|best| best.rank() <= rank) {
+        let best = self.open.last().map(|best| best.rank().cmp(&rank));
+        if best != Some(Ordering::Greater) {
             self.decide_until(start, emit);
         }
         if self.open.len() >= self.crowded {
             let at = self.at.max(start);
             self.open.retain(|open| open.end() > at);
             self.crowded = FIRST_CROWD.max(self.open.len() * 2);
+            self.find_winners();
         }
-        let place = self.open.partition_point(|open| open.rank() <= rank);
-        self.open.insert(place, contender);
+        match best {
+            Some(Ordering::Greater) => {
+                let losers = self.open.get(..self.first_winner).unwrap_or_default();
+                let place = losers.partition_point(|open| open.rank() <= rank);
+                self.open.insert(place, contender);
+                self.first_winner += 1;
+            }
+            Some(Ordering::Equal) => self.open.push(contender),
+            Some(Ordering::Less) | None => {
+                self.first_winner = self.open.len();
+                self.open.push(contender);
+            }
+        }
     }
 
     /// Decides everything before `moment`, which is not after the start of any contender to come, even where
@@ -123,23 +141,26 @@ impl<C: Contender> Sweep<C> {
     }
 
     fn winners(&self) -> &[C] {
-        let first = match self.open.last() {
+        self.open.get(self.first_winner..).unwrap_or_default()
+    }
+
+    fn find_winners(&mut self) {
+        let winners = match self.open.last() {
             Some(best) => {
                 let rank = best.rank();
-                self.open.partition_point(|open| open.rank() < rank)
+                let from_best = self.open.iter().rev();
+                from_best.take_while(|open| open.rank() == rank).count()
             }
             None => 0,
         };
-        self.open.get(first..).unwrap_or_default()
+        self.first_winner = self.open.len() - winners;
     }
 
     /// Drops winners that have ended, and those behind them that ended unseen.
     fn drop_ended(&mut self) {
         let at = self.at;
         loop {
-            let winners = self.winners().len();
-            let first = self.open.len() - winners;
-            let mut place = first;
+            let mut place = self.first_winner;
             while let Some(open) = self.open.get(place) {
                 if open.end() <= at {
                     self.open.remove(place);
@@ -147,9 +168,10 @@ impl<C: Contender> Sweep<C> {
                     place += 1;
                 }
             }
-            if self.open.len() > first || first == 0 {
+            if self.open.len() > self.first_winner || self.first_winner == 0 {
                 return;
             }
+            self.find_winners();
         }
     }
 }

@@ -63,7 +63,7 @@ impl AsOf {
     }
 
     /// Takes what is told next: no earlier than what was taken before, and after `next_before` of its time
-    /// came to an end.
+    /// came to an end. What is overtaken before the next slot need not be taken.
     pub(super) fn take(&mut self, fix: Fix) {
         let better = |known: Fix| {
             let key = |fix: Fix| (uncertainty(fix.accuracy), fix.source);
@@ -72,6 +72,11 @@ impl AsOf {
         if self.newest.is_none_or(better) {
             self.newest = Some(fix);
         }
+    }
+
+    /// The slot that no place was told for yet.
+    pub(super) const fn next_slot(&self) -> i64 {
+        self.next
     }
 
     /// Whether no slot is left.

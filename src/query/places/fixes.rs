@@ -1,5 +1,6 @@
 //! Positions that can be believed, by time, whatever told them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -115,6 +116,19 @@ impl Fixes {
 
     pub(super) fn time(&self, row: usize) -> i64 {
         self.times.value(row)
+    }
+
+    /// Of the rows from `row` on that tell of no time after `moment`, those that may tell what is known then:
+    /// the last with a fix, all of its time, and what comes after. Those before are overtaken.
+    pub(super) fn latest(&self, row: usize, moment: i64) -> Range<usize> {
+        let rest = self.times.values().get(row..).unwrap_or_default();
+        let end = row + rest.iter().take_while(|time| **time <= moment).count();
+        let Some(last) = (row..end).rev().find(|row| self.places.usable(*row).is_some()) else {
+            return end..end;
+        };
+        let time = self.time(last);
+        let alike = (row..last).rev().take_while(|row| self.time(*row) == time);
+        last - alike.count()..end
     }
 
     /// What a row tells, if that can be believed.

@@ -168,10 +168,12 @@ impl Walk {
             let Some(batch) = self.batch.as_ref().filter(|_| !as_of.is_done()) else {
                 break;
             };
-            if let Some(fix) = batch.fix(self.row) {
-                as_of.take(fix);
-            }
-            self.row += 1;
+            // What is told before the next slot is mostly overtaken before it.
+            let latest = batch.latest(self.row, as_of.next_slot());
+            self.row = latest.end.max(self.row + 1);
+            latest
+                .filter_map(|row| batch.fix(row))
+                .for_each(|fix| as_of.take(fix));
         }
         if self.rows.len() == 0 {
             return Ok(None);

@@ -25,7 +25,7 @@ use crate::query::ground::measure::Counting;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::clip::Clip;
-use super::ledger::{LONG_RANK, Sample, prorated};
+use super::ledger::{Sample, prorated};
 use super::ranking::Ranking;
 use super::resolve::Resolver;
 use super::rows::{RowReader, Rows};
@@ -187,32 +187,20 @@ impl Amounts {
         while self.row < rows.starts.len() && cuts < CUTS_AT_ONCE && self.parts.len() < PARTS_AT_ONCE {
             let row = self.row;
             self.row += 1;
-            let (Some(start), Some(end), Some(value), Some(group)) = (
-                rows.starts.get(row),
-                rows.ends.get(row),
-                rows.values.get(row),
-                groups.get(row),
-            ) else {
+            let (Some(sample), Some(group)) = (rows.sample(row), groups.get(row)) else {
                 break;
             };
-            let next = *rows.starts.get(row + 1).unwrap_or(start);
+            let sample = Sample {
+                group: *group,
+                ..sample
+            };
             match &mut self.resolver {
                 Some(resolver) => {
-                    let mut standing = rows.standing(row);
-                    if rows.is_part_of_long(row) {
-                        standing.rank |= LONG_RANK;
-                    }
-                    let sample = Sample {
-                        start: *start,
-                        end: *end,
-                        value: *value,
-                        standing,
-                        group: *group,
-                    };
-                    resolver.push(sample, next);
+                    let next = rows.starts.get(row + 1).copied();
+                    resolver.push(sample, next.unwrap_or(sample.start));
                     cuts += self.lay_resolved();
                 }
-                None => cuts += self.lay_whole(*start, *end, *value, *group),
+                None => cuts += self.lay_whole(&sample),
             }
         }
         if self.row >= rows.starts.len()
@@ -225,7 +213,14 @@ impl Amounts {
     }
 
     /// A sample that counts whatever there is beside it.
-    fn lay_whole(&mut self, start: i64, end: i64, value: f64, group: u32) -> usize {
+    fn lay_whole(&mut self, sample: &Sample) -> usize {
+        let &Sample {
+            start,
+            end,
+            value,
+            group,
+            ..
+        } = sample;
         let Self {
             clip, spec, parts, ..
         } = self;

@@ -4,7 +4,7 @@
 use super::bins::Place;
 use super::calculation::Calculation;
 use super::clip::Clip;
-use super::ledger::{LONG_RANK, Sample};
+use super::ledger::{Sample, prorated};
 use super::output::{Cell, Output};
 use super::resolve::Resolver;
 use super::rows::Rows;
@@ -16,6 +16,10 @@ use crate::model::sum::Sum;
 pub(super) struct Competing {
     place: Place,
     resolver: Resolver,
+    rows: Option<Rows>,
+    row: usize,
+    /// How far the row has been laid, if some of it has.
+    within_sample: i64,
     ended: bool,
     bin: Amount,
     /// How far the resolver's portions and instants have been laid into bins.
@@ -33,12 +37,23 @@ struct Amount {
     samples: u64,
 }
 
+impl Amount {
+    fn add(&mut self, part: f64, samples: u64) {
+        self.sum.add(part);
+        self.touched = true;
+        self.samples += samples;
+    }
+}
+
 impl Competing {
     pub(super) fn new(spec: &SeriesSpec, place: Place, clip: Clip) -> Self {
         let counts = spec.calculations.contains(&Calculation::Count);
         Self {
             place,
             resolver: Resolver::new(clip, counts.then(|| spec.grid.clone())),
+            rows: None,
+            row: 0,
+            within_sample: i64::MIN,
             ended: false,
             bin: Amount::default(),
             portion: 0,
@@ -47,26 +62,10 @@ impl Competing {
         }
     }
 
-    pub(super) fn feed(&mut self, rows: &Rows) {
-        let nexts = rows.starts.iter().skip(1).chain(rows.starts.last());
-        let times = rows.starts.iter().zip(rows.ends.iter()).zip(nexts);
-        for (row, (((start, end), next), value)) in times.zip(rows.values.iter()).enumerate() {
-            let mut standing = rows.standing(row);
-            if rows.is_part_of_long(row) {
-                standing.rank |= LONG_RANK;
-            }
-            let sample = Sample {
-                start: *start,
-                end: *end,
-                value: *value,
-                standing,
-                group: 0,
-            };
-            self.resolver.push(sample, *next);
-        }
-        if let Some(last) = rows.starts.last() {
-            self.resolver.advance(*last);
-        }
+    /// Takes rows when those before are drained.
+    pub(super) fn feed(&mut self, rows: Rows) {
+        self.rows = Some(rows);
+        self.row = 0;
     }
 
     pub(super) fn end(&mut self) {
@@ -74,8 +73,103 @@ impl Competing {
         self.ended = true;
     }
 
-    /// Lays what was resolved into bins. `false`: the output is full, and there is more.
+    /// Lays the rows into bins. `false`: the output is full, and there is more.
     pub(super) fn drain(&mut self, out: &mut Output) -> bool {
+        while self.lay_resolved(out) {
+            let Some(rows) = self.rows.take() else {
+                return !self.ended || self.move_to(self.place.last(), out);
+            };
+            let until = self.resolve(&rows);
+            // What was resolved lies before the samples that need not be.
+            let goes_on =
+                self.lay_resolved(out) && until.is_none_or(|until| self.lay_apart(&rows, until, out));
+            if self.row < rows.starts.len() {
+                self.rows = Some(rows);
+            }
+            if !goes_on {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Resolves rows up to the first that has its time for itself. Until when it may last, if there is one.
+    fn resolve(&mut self, rows: &Rows) -> Option<i64> {
+        while let Some(sample) = rows.sample(self.row) {
+            if rows.is_apart(self.row)
+                && let Some(until) = self.resolver.clear_from(sample.start)
+                && sample.end <= until
+            {
+                return Some(until);
+            }
+            self.row += 1;
+            let next = rows.starts.get(self.row).copied();
+            self.resolver.push(sample, next.unwrap_or(sample.start));
+        }
+        if let Some(last) = rows.starts.last() {
+            self.resolver.advance(*last);
+        }
+        None
+    }
+
+    /// Lays rows that have their time for themselves, as most have, and end by `until`. `false`: the output is
+    /// full, and there is more.
+    fn lay_apart(&mut self, rows: &Rows, until: i64, out: &mut Output) -> bool {
+        while rows.is_apart(self.row)
+            && let Some(sample) = rows.sample(self.row).filter(|sample| sample.end <= until)
+        {
+            if !self.lay_whole(&sample, out) {
+                return false;
+            }
+            self.resolver.pass(&sample);
+            self.row += 1;
+            self.lay_inside(rows, until);
+        }
+        true
+    }
+
+    /// Lays rows that stand alike and end in the bin.
+    fn lay_inside(&mut self, rows: &Rows, until: i64) {
+        let values = rows.apart_until(self.row, until.min(self.place.end));
+        let Some(last) = values.len().checked_sub(1) else {
+            return;
+        };
+        let mut bin = self.bin;
+        for value in values {
+            bin.add(*value, 1);
+        }
+        self.bin = bin;
+        if let Some(sample) = rows.sample(self.row + last) {
+            self.resolver.pass(&sample);
+        }
+        self.row += values.len();
+    }
+
+    /// Lays a sample of which all counts. `false`: the output is full before that.
+    fn lay_whole(&mut self, sample: &Sample, out: &mut Output) -> bool {
+        let mut moment = sample.start.max(self.within_sample);
+        while moment < sample.end {
+            if moment >= self.place.end {
+                let target = self.place.bin_of(moment);
+                if !self.move_to(target, out) {
+                    self.within_sample = moment;
+                    return false;
+                }
+            }
+            if self.place.is_past() {
+                break;
+            }
+            let end = sample.end.min(self.place.end);
+            let part = prorated(sample.value, end - moment, sample.end - sample.start);
+            self.bin.add(part, 1);
+            moment = end;
+        }
+        self.within_sample = i64::MIN;
+        true
+    }
+
+    /// Lays what was resolved into bins. `false`: the output is full, and there is more.
+    fn lay_resolved(&mut self, out: &mut Output) -> bool {
         while !self.place.is_past() {
             let portion = self.resolver.portion(self.portion);
             let portion_start = portion.map(|portion| portion.start.max(self.within_portion));
@@ -96,20 +190,17 @@ impl Competing {
             }
             match (instant, portion) {
                 (Some(instant), _) if instant.at == moment => {
-                    self.bin.sum.add(instant.value);
-                    self.bin.touched = true;
-                    self.bin.samples += 1;
+                    self.bin.add(instant.value, 1);
                     self.instant += 1;
                 }
                 (_, Some(portion)) => {
                     let end = portion.end.min(self.place.end);
-                    self.bin.sum.add(portion.amount(moment, end));
-                    self.bin.touched = true;
-                    self.bin.samples += if moment == portion.start {
+                    let samples = if moment == portion.start {
                         portion.new_samples
                     } else {
                         portion.samples
                     };
+                    self.bin.add(portion.amount(moment, end), samples);
                     (self.portion, self.within_portion) = if end == portion.end {
                         (self.portion + 1, i64::MIN)
                     } else {
@@ -121,7 +212,7 @@ impl Competing {
         }
         self.resolver.forget(self.instant);
         (self.portion, self.within_portion, self.instant) = (0, i64::MIN, 0);
-        !self.ended || self.move_to(self.place.last(), out)
+        true
     }
 
     /// Bytes on the heap.

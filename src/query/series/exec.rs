@@ -114,7 +114,7 @@ enum Evaluator {
 impl Evaluator {
     fn feed(&mut self, rows: Rows) {
         match self {
-            Self::Competing(competing) => competing.feed(&rows),
+            Self::Competing(competing) => competing.feed(rows),
             Self::Independent(independent) => independent.feed(rows),
         }
     }
@@ -158,6 +158,7 @@ impl Stream for SeriesRows {
         let this = &mut *self;
         loop {
             let drained = this.evaluator.drain(&mut this.output);
+            this.memory.try_resize(this.evaluator.memory())?;
             if this.output.is_full() {
                 return Poll::Ready(Some(this.output.take()));
             }
@@ -172,7 +173,6 @@ impl Stream for SeriesRows {
             };
             let rows = batch.and_then(|batch| this.reader.read(&batch))?;
             this.evaluator.feed(rows);
-            this.memory.try_resize(this.evaluator.memory())?;
         }
     }
 }

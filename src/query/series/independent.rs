@@ -120,8 +120,8 @@ impl Independent {
         !self.ended || self.move_to(self.place.last(), out)
     }
 
-    /// Takes rollups that follow each other from bin to bin, one in each, without keeping a state for any of
-    /// these: years of minutes are mostly that. Whether there were any.
+    /// Takes rollups that follow each other from bin to bin, without keeping a state for any of these: years
+    /// are mostly that. Whether there were any.
     fn take_means(&mut self, rows: &Rows, out: &mut Output) -> bool {
         if self.taken > 0 || !self.spans.is_empty() || out.is_full() {
             return false;
@@ -131,13 +131,20 @@ impl Independent {
             return false;
         }
         let most = self.place.even_bins().min(out.room());
-        let Some(means) = rows.means_in_turn(self.row, self.place.start, self.place.width(), most) else {
+        let (start, width) = (self.place.start, self.place.width());
+        let (bins, taken) = if let Some(means) = rows.means_in_turn(self.row, start, width, most) {
+            let bins = means.len();
+            out.push_means(start, width, means);
+            (bins, bins)
+        } else if let Some((means, taken)) = rows.means_of_several(self.row, start, width, most) {
+            let bins = means.len();
+            out.push_means(start, width, means.into_iter());
+            (bins, taken)
+        } else {
             return false;
         };
-        let taken = means.len();
-        out.push_means(self.place.start, self.place.width(), means);
         self.row += taken;
-        self.place.skip_even(taken);
+        self.place.skip_even(bins);
         true
     }
 

@@ -58,10 +58,11 @@ enum Column {
 
 impl Output {
     pub(super) fn new(spec: &SeriesSpec, schema: SchemaRef) -> Self {
+        let rows = usize::try_from(spec.grid.len()).unwrap_or(ROWS).min(ROWS);
         let column = |calculation: &Calculation| {
             let column = match calculation.form() {
-                Form::Number => Column::Number(Float64Builder::new()),
-                Form::Whole => Column::Whole(Int64Builder::new()),
+                Form::Number => Column::Number(Float64Builder::with_capacity(rows)),
+                Form::Whole => Column::Whole(Int64Builder::with_capacity(rows)),
                 Form::List => Column::List(ListBuilder::new(Float64Builder::new())),
             };
             (*calculation, column)
@@ -70,8 +71,8 @@ impl Output {
             schema,
             zone: spec.zone.written().into(),
             gaps: spec.gaps,
-            times: Vec::new(),
-            base: Float64Builder::new(),
+            times: Vec::with_capacity(rows),
+            base: Float64Builder::with_capacity(rows),
             columns: spec.calculations.iter().map(column).collect(),
         }
     }

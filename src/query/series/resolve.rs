@@ -81,7 +81,7 @@ impl Resolver {
         if sample.end.saturating_sub(sample.start) > LONG {
             rank |= LONG_RANK;
         } else {
-            self.cover(sample);
+            self.cover(&sample);
         }
         self.ledger.note(&sample);
         let alone = self.horizon <= sample.start && sample.end <= next;
@@ -99,6 +99,31 @@ impl Resolver {
         };
         let ledger = &mut self.ledger;
         self.sweep.push(claim, &mut |stretch| ledger.record(&stretch));
+    }
+
+    /// Whether nothing that was taken lasts beyond `start` or competes with a sample that begins there. Then all
+    /// of it is decided, and it is told until when such a sample is seen whole.
+    pub(super) fn clear_from(&mut self, start: i64) -> Option<i64> {
+        if self.horizon > start {
+            return None;
+        }
+        if self.waiting.first().is_some_and(|waiting| waiting.start < start) {
+            self.settle_instants();
+        }
+        if !self.waiting.is_empty() {
+            return None;
+        }
+        self.advance(start);
+        self.ledger.clip.until(start)
+    }
+
+    /// Takes note of a sample that had its time for itself and was not pushed.
+    #[inline]
+    pub(super) fn pass(&mut self, sample: &Sample) {
+        if self.cover(sample) {
+            self.ledger.note(sample);
+        }
+        self.horizon = self.horizon.max(sample.end);
     }
 
     /// Decides all before `moment`; no sample to come starts before it.
@@ -132,18 +157,21 @@ impl Resolver {
             + self.waiting.capacity() * size_of::<Sample>()
     }
 
-    fn cover(&mut self, sample: Sample) {
-        match self
+    /// Whether it is the first of its standing.
+    fn cover(&mut self, sample: &Sample) -> bool {
+        let known = self
             .covers
             .iter_mut()
-            .find(|cover| cover.standing == sample.standing)
-        {
+            .find(|cover| cover.standing == sample.standing);
+        let is_first = known.is_none();
+        match known {
             Some(cover) => cover.end = cover.end.max(sample.end),
             None => self.covers.push(Cover {
                 standing: sample.standing,
                 end: sample.end,
             }),
         }
+        is_first
     }
 
     /// Of the instants at one moment those count that no better source covers, by an interval or by an

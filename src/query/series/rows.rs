@@ -14,10 +14,13 @@ use datafusion::common::{Result, internal_datafusion_err};
 
 use crate::model::registry::dictionary_text;
 use crate::model::sources::SourceClass;
+use crate::model::sum::Sum;
 use crate::model::summary::Summary;
 
+use crate::query::ground::measure::LONG;
 use crate::query::ground::rollups::{ROLLUP_COUNT, ROLLUP_LONG, ROLLUP_MAX, ROLLUP_MIN, ROLLUP_SUM};
 
+use super::ledger::{LONG_RANK, Sample};
 use super::ranking::{Ranking, Standing};
 
 /// Rows of one batch, in the order of (start, end, id), all with a value.
@@ -85,12 +88,7 @@ impl Rows {
         width: i64,
         most: usize,
     ) -> Option<impl ExactSizeIterator<Item = f64>> {
-        let (Some(rollups), Standings::Same(_)) = (&self.rollups, &self.standings) else {
-            return None;
-        };
-        if rollups.counts.null_count() > 0 {
-            return None;
-        }
+        let rollups = self.rollups_alone()?;
         let starts = self.starts.get(row..)?;
         let is_in_turn = |(bin, begins): (usize, &i64)| {
             let into = begins - (start + bin as i64 * width);
@@ -116,7 +114,46 @@ impl Rows {
         (count > 0).then_some(means)
     }
 
-    pub(super) fn is_part_of_long(&self, row: usize) -> bool {
+    /// The same where several rollups begin in a bin, with the number of them all.
+    pub(super) fn means_of_several(
+        &self,
+        row: usize,
+        start: i64,
+        width: i64,
+        most: usize,
+    ) -> Option<(Vec<f64>, usize)> {
+        let rollups = self.rollups_alone().filter(|_| most > 0)?;
+        let parts = rollups
+            .sums
+            .get(row..)?
+            .iter()
+            .zip(rollups.counts.values().get(row..)?);
+        let mut means = Vec::new();
+        let mut taken = 0;
+        let (mut sum, mut count, mut end) = (Sum::default(), 0, start + width);
+        for (at, (begins, (part, of))) in self.starts.get(row..)?.iter().zip(parts).enumerate() {
+            if *begins >= end {
+                means.push(sum.value() / count as f64);
+                taken = at;
+                if means.len() == most || *begins >= end + width {
+                    break;
+                }
+                (sum, count, end) = (Sum::default(), 0, end + width);
+            }
+            sum.add(*part);
+            count += of;
+        }
+        (taken > 0).then_some((means, taken))
+    }
+
+    /// The rollups, if the rows are nothing else and stand alike.
+    fn rollups_alone(&self) -> Option<&RollupColumns> {
+        let rollups = self.rollups.as_ref()?;
+        let is_alone = rollups.counts.null_count() == 0 && matches!(self.standings, Standings::Same(_));
+        is_alone.then_some(rollups)
+    }
+
+    fn is_part_of_long(&self, row: usize) -> bool {
         self.long
             .as_ref()
             .is_some_and(|long| row < long.len() && long.is_valid(row) && long.value(row))
@@ -127,6 +164,49 @@ impl Rows {
             Standings::Same(standing) => *standing,
             Standings::Each(standings) => standings.get(row).copied().unwrap_or_default(),
         }
+    }
+
+    /// The row as a sample among others.
+    #[inline]
+    pub(super) fn sample(&self, row: usize) -> Option<Sample> {
+        let mut standing = self.standing(row);
+        if self.is_part_of_long(row) {
+            standing.rank |= LONG_RANK;
+        }
+        Some(Sample {
+            start: *self.starts.get(row)?,
+            end: *self.ends.get(row)?,
+            value: *self.values.get(row)?,
+            standing,
+            group: 0,
+        })
+    }
+
+    /// Whether a row is an interval of no great length that is over when the next begins. The last is not
+    /// said to be: what comes next is not known.
+    #[inline]
+    pub(super) fn is_apart(&self, row: usize) -> bool {
+        let times = (self.starts.get(row), self.ends.get(row), self.starts.get(row + 1));
+        let (Some(start), Some(end), Some(next)) = times else {
+            return false;
+        };
+        start < end && end <= next && end - start <= LONG && !self.is_part_of_long(row)
+    }
+
+    /// The values from `row` on as long as rows are apart, stand alike and end by `limit`.
+    pub(super) fn apart_until(&self, row: usize, limit: i64) -> &[f64] {
+        let (Standings::Same(_), None) = (&self.standings, &self.long) else {
+            return &[];
+        };
+        let starts = self.starts.get(row..).unwrap_or_default();
+        let ends = self.ends.get(row..).unwrap_or_default();
+        let is_apart = |(starts, end): (&[i64], &i64)| {
+            let &[start, next] = starts else { return false };
+            start < *end && *end <= next.min(limit) && end - start <= LONG
+        };
+        let apart = starts.windows(2).zip(ends).take_while(|one| is_apart(*one));
+        let count = apart.count();
+        self.values.get(row..row + count).unwrap_or_default()
     }
 
     /// How many rows from `row` on have the standing of `row` and are no rollups, `within` at most.
@@ -202,6 +282,7 @@ impl RowReader {
             long: batch
                 .column_by_name(ROLLUP_LONG)
                 .and_then(|long| long.as_boolean_opt())
+                .filter(|long| long.has_true())
                 .cloned(),
         })
     }
@@ -246,11 +327,19 @@ impl RowReader {
             }
         };
         let keys = sources.keys();
+        let rows = batch.num_rows();
         // What was put together from several parts may have an entry of the same source for each of them.
-        let one_source = keys.null_count() == 0 && (all_equal(&numbers) || all_equal(keys.values()));
-        let one_class = classes.null_count() == 0 && all_equal(classes.values());
-        let standings = if batch.num_rows() > 0 && one_source && one_class {
-            Standings::Same(ranking.standing(number(keys.values().first().copied()), class(0)))
+        let one_source = match keys.null_count() {
+            0 => all_equal(&numbers) || all_equal(keys.values()),
+            nameless => nameless == rows,
+        };
+        let one_class = match classes.null_count() {
+            0 => all_equal(classes.values()),
+            unknown => unknown == rows,
+        };
+        let standings = if rows > 0 && one_source && one_class {
+            let first = keys.iter().next().flatten();
+            Standings::Same(ranking.standing(number(first), class(0)))
         } else {
             let each = keys
                 .iter()

@@ -78,7 +78,9 @@ impl ResolvedRows {
 pub(super) struct StageRows {
     spec: StagesSpec,
     cycle: Vec<i64>,
-    rows: Vec<Row>,
+    rows: ResolvedRows,
+    /// Where answers tell them.
+    sources: Vec<SourceNumber>,
     /// The cycle of the last row, and its night.
     night: Option<(i64, i32)>,
     nights: Vec<i32>,
@@ -86,11 +88,12 @@ pub(super) struct StageRows {
 
 impl StageRows {
     #[must_use]
-    pub(super) const fn new(spec: StagesSpec) -> Self {
+    pub(super) fn new(spec: StagesSpec) -> Self {
         Self {
             spec,
             cycle: Vec::new(),
-            rows: Vec::new(),
+            rows: ResolvedRows::default(),
+            sources: Vec::new(),
             night: None,
             nights: Vec::new(),
         }
@@ -123,18 +126,19 @@ impl StageRows {
         schema: &SchemaRef,
         name: impl Fn(SourceNumber) -> Option<Uuid>,
     ) -> Result<RecordBatch> {
-        let cycle = std::mem::take(&mut self.cycle);
-        let rows = std::mem::take(&mut self.rows);
-        let each = |value: fn(&Row) -> i64| rows.iter().map(value).collect::<Vec<i64>>();
+        let ResolvedRows { start, end, stage } = std::mem::take(&mut self.rows);
+        let spans = start.iter().zip(&end);
+        let lengths = spans.map(|(start, end)| milliseconds(*start, *end)).collect();
         let mut columns = vec![
-            numbers(cycle),
-            moments(each(|row| row.start)),
-            moments(each(|row| row.end)),
-            numbers(each(|row| row.stage)),
-            numbers(each(|row| milliseconds(row.start, row.end))),
+            numbers(std::mem::take(&mut self.cycle)),
+            moments(start),
+            moments(end),
+            numbers(stage),
+            numbers(lengths),
         ];
         if !self.spec.merge_contiguous {
-            let ids = rows.iter().map(|row| name(row.source).map(|id| id.to_string()));
+            let sources = std::mem::take(&mut self.sources).into_iter();
+            let ids = sources.map(|source| name(source).map(|id| id.to_string()));
             columns.push(Arc::new(ids.collect::<StringArray>()));
         }
         if self.spec.cycles.nights.is_some() {
@@ -154,7 +158,10 @@ impl CycleSink for StageRows {
         }
         if self.spec.cycles.shows(row.stage) {
             self.cycle.push(number);
-            self.rows.push(*row);
+            self.rows.push(row);
+            if !self.spec.merge_contiguous {
+                self.sources.push(row.source);
+            }
             self.nights.extend(self.night.map(|(_, night)| night));
         }
     }

@@ -5,8 +5,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Int64Builder, ListBuilder, StringArray, StringBuilder, StructArray,
+    Array, ArrayRef, AsArray, Int32Array, Int64Array, Int64Builder, ListArray, ListBuilder, StringArray,
+    StringBuilder, StructArray,
 };
+use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields, Int32Type};
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
@@ -158,6 +160,11 @@ fn lists(texts: &ArrayRef) -> Result<ArrayRef> {
     if let Some(dictionary) = texts.as_dictionary_opt::<Int32Type>() {
         let versions = cast(dictionary.values(), &ArrowType::Utf8)?;
         let versions = read(versions.as_string());
+        if let Some(only) = only_key(dictionary.keys())
+            && let Some(Some(numbers)) = versions.get(only)
+        {
+            return repeated(numbers, dictionary.len());
+        }
         for key in dictionary.keys() {
             add(key.and_then(|key| versions.get(key as usize)));
         }
@@ -168,6 +175,30 @@ fn lists(texts: &ArrayRef) -> Result<ArrayRef> {
         }
     }
     Ok(Arc::new(lists.finish()))
+}
+
+/// The key that all rows have: those of one device mostly do.
+fn only_key(keys: &Int32Array) -> Option<usize> {
+    let first = keys.values().first().filter(|_| keys.null_count() == 0)?;
+    let is_only = keys.values().iter().all(|key| key == first);
+    usize::try_from(*first).ok().filter(|_| is_only)
+}
+
+/// The same numbers in every row.
+fn repeated(numbers: &[i64], rows: usize) -> Result<ArrayRef> {
+    let ends = numbers.len().checked_mul(rows);
+    if ends.is_none_or(|ends| i32::try_from(ends).is_err()) {
+        return internal_err!("the versions are too long");
+    }
+    let offsets = OffsetBuffer::from_repeated_length(numbers.len(), rows);
+    let values = Int64Array::from(numbers.repeat(rows));
+    let item = Arc::new(Field::new("item", ArrowType::Int64, true));
+    Ok(Arc::new(ListArray::try_new(
+        item,
+        offsets,
+        Arc::new(values),
+        None,
+    )?))
 }
 
 /// `extras_with(extras, list, …)`: the extras with lists of texts as members, where there are such lists.
@@ -280,9 +311,35 @@ fn with_members(own: Option<&str>, members: Vec<(&str, Value)>) -> Result<Option
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::array::DictionaryArray;
+    use datafusion::arrow::datatypes::Int64Type;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn versions_that_repeat_are_the_lists_that_they_are_one_by_one() {
+        let of = |texts: &[Option<&str>]| {
+            let each: StringArray = texts.iter().copied().collect();
+            let repeated: DictionaryArray<Int32Type> = texts.iter().copied().collect();
+            let found = lists(&(Arc::new(repeated) as ArrayRef)).unwrap();
+            assert_eq!(
+                &found,
+                &lists(&(Arc::new(each) as ArrayRef)).unwrap(),
+                "{texts:?}"
+            );
+            found
+        };
+        let same = of(&[Some("10.2.1"); 3]);
+        let same = same.as_list::<i32>();
+        assert_eq!((same.len(), same.null_count()), (3, 0));
+        assert_eq!(same.value(2).as_primitive::<Int64Type>().values(), &[10, 2, 1]);
+        of(&[Some("10.2.1"), None, Some("10.2.1")]);
+        of(&[Some("10.2.1"), Some("9")]);
+        of(&[Some("no version"); 2]);
+        of(&[None, None]);
+        of(&[]);
+    }
 
     #[test]
     fn members_stand_behind_the_extras_and_take_no_place() {

@@ -32,6 +32,10 @@ use super::spans::{Extent, Span, by_month, down, lanes, spans, up};
 /// smaller ones read rows, which is less.
 const WORTH_A_QUARTER: i64 = 4;
 
+/// Of amounts, rollups stand for at least so many times as many rows: they are kept in memory alone, where rows
+/// that competed are resolved and need not be decoded again.
+const AMOUNTS_A_ROLLUP: i64 = 1;
+
 /// What rollups are to say, and how long they are.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct RollupsAsked {
@@ -257,10 +261,14 @@ fn extent(piece: &SnapshotPiece, meant: &RollupsAsked) -> Extent {
         Kind::Amounts(..) => 0,
         Kind::Points(_) | Kind::Starts => MOST_DEAD,
     };
+    let worth = match meant.kind {
+        Kind::Amounts(..) => AMOUNTS_A_ROLLUP,
+        Kind::Points(_) | Kind::Starts => ROWS_A_ROLLUP,
+    };
     let is_settled = matches!(piece.content, Content::Object(_)) && piece.dead.len() <= most_dead;
     Extent {
         time: down(first, step)..up(end, step),
-        fit: is_settled && piece.rows >= rollups.saturating_mul(ROWS_A_ROLLUP),
+        fit: is_settled && piece.rows >= rollups.saturating_mul(worth),
     }
 }
 

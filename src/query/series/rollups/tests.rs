@@ -636,6 +636,25 @@ async fn rollups_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn amounts_serve_where_each_rollup_stands_for_one_and_levels_do_not() {
+    for (name, length) in [("HeartRate", 0), ("StepCount", 10 * MINUTE)] {
+        let metric = metric(name);
+        let bench = Bench::new(&metric).await;
+        let rows = device(0, 4 * 72, 15 * MINUTE, length, 1, Place::Object);
+        bench.put(&rows).await;
+        let day = |from: i64| {
+            let bounds = [from, from + DAY].map(|at| Instant::from_micros(BEGIN + at));
+            TimeRange::new(bounds[0], bounds[1]).unwrap()
+        };
+        let asked = day(15 * MINUTE);
+        let spec = spec(&metric, Grid::uniform(asked, 60 * MINUTE), &[]);
+        let (with, without, has_rollups) = bench.both(&spec, &Windows::new([asked])).await;
+        assert_eq!(has_rollups, name == "StepCount", "{name}");
+        assert_same(&with, &without);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_there_is_of_a_piece_is_told_without_its_dead_rows() {
     let bench = Bench::new(&metric("HeartRate")).await;
     bench.put(&device(0, 3000, MINUTE, 0, 1, Place::Object)).await;

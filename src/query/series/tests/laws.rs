@@ -111,6 +111,54 @@ fn rule_1_4e_the_order_in_which_samples_came_changes_nothing() {
     );
 }
 
+/// Where samples never overlap, it does not matter that sources compete: the one pass that resolves them and the
+/// one that does not give the same bins, in as many batches as it takes.
+#[test]
+fn rule_1_4a_samples_that_never_overlap_all_count() {
+    let sample = (
+        prop_oneof![Just(0_i64), 1_i64..3_000],
+        prop_oneof![Just(0_i64), 1_i64..3_000, 1_i64..60_000],
+        -9.0_f64..1e6,
+        0_usize..2,
+    );
+    let samples = prop::collection::vec(sample, 1..40).prop_map(|samples| {
+        let mut from = 0;
+        let sample = |(gap, length, value, source)| {
+            let start = from + gap;
+            // What begins where an instant is would cover it.
+            from = start + length.max(1);
+            Sample {
+                start,
+                end: start + length,
+                value,
+                source,
+                class: 3 + source as i8,
+            }
+        };
+        samples.into_iter().map(sample).collect::<Vec<_>>()
+    });
+    let strategy = (
+        samples,
+        40_i64..9_000,
+        1_usize..50,
+        0_i64..100_000,
+        1_i64..600_000,
+    );
+    run(&strategy, async |(samples, width, step, from, until)| {
+        let asked = range(0, 500_000);
+        let windows = [range(0, from), range(from + 7, from + until)];
+        let of = async |measure: Measure| {
+            let spec = calculating(&["count"], spec(measure, Grid::uniform(asked, width)));
+            let found = series(&samples, &spec, &windows, step).await;
+            (numbers(&found, "value"), numbers(&found, "count_value"))
+        };
+        let (resolved, counted) = of(BEST).await;
+        let (simply, counted_simply) = of(Measure::Amounts(Counting::Everything)).await;
+        assert_close(&resolved, &simply, &samples);
+        assert_eq!(counted, counted_simply, "{samples:?}");
+    });
+}
+
 /// However many bins, batches are of one size, and a sample over all of them costs no more than it holds.
 #[tokio::test]
 async fn rule_1_2c_long_answers_come_in_even_batches() {
