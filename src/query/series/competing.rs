@@ -112,8 +112,8 @@ impl Competing {
         None
     }
 
-    /// Lays rows that have their time for themselves, as most have, and end by `until`. `false`: the output is
-    /// full, and there is more.
+    /// Lays rows that have their time for themselves, as most have, and end by `until`. `false`: the output
+    /// is full, and there is more.
     fn lay_apart(&mut self, rows: &Rows, until: i64, out: &mut Output) -> bool {
         while rows.is_apart(self.row)
             && let Some(sample) = rows.sample(self.row).filter(|sample| sample.end <= until)

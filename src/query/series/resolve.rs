@@ -101,8 +101,8 @@ impl Resolver {
         self.sweep.push(claim, &mut |stretch| ledger.record(&stretch));
     }
 
-    /// Whether nothing that was taken lasts beyond `start` or competes with a sample that begins there. Then all
-    /// of it is decided, and it is told until when such a sample is seen whole.
+    /// If nothing that was taken lasts beyond `start` or competes with what begins there, decides all of it,
+    /// and tells until when a sample that begins there is seen whole.
     pub(super) fn clear_from(&mut self, start: i64) -> Option<i64> {
         if self.horizon > start {
             return None;

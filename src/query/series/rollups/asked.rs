@@ -32,8 +32,8 @@ use super::spans::{Extent, Span, by_month, down, lanes, spans, up};
 /// smaller ones read rows, which is less.
 const WORTH_A_QUARTER: i64 = 4;
 
-/// Of amounts, rollups stand for at least so many times as many rows: they are kept in memory alone, where rows
-/// that competed are resolved and need not be decoded again.
+/// Of amounts, rollups stand for at least so many times as many rows: they are kept in memory alone, and
+/// spare decoding rows and resolving them anew.
 const AMOUNTS_A_ROLLUP: i64 = 1;
 
 /// What rollups are to say, and how long they are.

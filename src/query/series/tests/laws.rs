@@ -111,8 +111,8 @@ fn rule_1_4e_the_order_in_which_samples_came_changes_nothing() {
     );
 }
 
-/// Where samples never overlap, it does not matter that sources compete: the one pass that resolves them and the
-/// one that does not give the same bins, in as many batches as it takes.
+/// Where samples never overlap, it does not matter that sources compete: the one pass that resolves them and
+/// the one that does not give the same bins, in as many batches as it takes.
 #[test]
 fn rule_1_4a_samples_that_never_overlap_all_count() {
     let sample = (
@@ -121,9 +121,9 @@ fn rule_1_4a_samples_that_never_overlap_all_count() {
         -9.0_f64..1e6,
         0_usize..2,
     );
-    let samples = prop::collection::vec(sample, 1..40).prop_map(|samples| {
+    let samples = prop::collection::vec(sample, 1..40).prop_map(|samples: Vec<(i64, i64, f64, usize)>| {
         let mut from = 0;
-        let sample = |(gap, length, value, source)| {
+        let sample = |(gap, length, value, source): (i64, i64, f64, usize)| {
             let start = from + gap;
             // What begins where an instant is would cover it.
             from = start + length.max(1);
