@@ -32,9 +32,9 @@ use super::spans::{Extent, Span, by_month, down, lanes, spans, up};
 /// smaller ones read rows, which is less.
 const WORTH_A_QUARTER: i64 = 4;
 
-/// Of amounts, rollups stand for at least so many times as many rows: they are kept in memory alone, and
-/// spare decoding rows and resolving them anew.
-const AMOUNTS_A_ROLLUP: i64 = 1;
+/// Of so many amounts, rollups may stand for one each: they are kept in memory alone, and spare decoding the
+/// rows and resolving them anew. Of fewer that is less than making them.
+const MANY_AMOUNTS: i64 = 4096;
 
 /// What rollups are to say, and how long they are.
 #[derive(Clone, Debug)]
@@ -262,8 +262,8 @@ fn extent(piece: &SnapshotPiece, meant: &RollupsAsked) -> Extent {
         Kind::Points(_) | Kind::Starts => MOST_DEAD,
     };
     let worth = match meant.kind {
-        Kind::Amounts(..) => AMOUNTS_A_ROLLUP,
-        Kind::Points(_) | Kind::Starts => ROWS_A_ROLLUP,
+        Kind::Amounts(..) if piece.rows >= MANY_AMOUNTS => 1,
+        Kind::Amounts(..) | Kind::Points(_) | Kind::Starts => ROWS_A_ROLLUP,
     };
     let is_settled = matches!(piece.content, Content::Object(_)) && piece.dead.len() <= most_dead;
     Extent {

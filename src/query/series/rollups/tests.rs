@@ -636,20 +636,21 @@ async fn rollups_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn amounts_serve_where_each_rollup_stands_for_one_and_levels_do_not() {
-    for (name, length) in [("HeartRate", 0), ("StepCount", 10 * MINUTE)] {
+async fn rollups_serve_for_one_row_each_where_these_are_many_amounts() {
+    for (name, length, rows, serve) in [
+        ("HeartRate", 0, 5000, false),
+        ("StepCount", 10 * MINUTE, 5000, true),
+        ("StepCount", 10 * MINUTE, 4000, false),
+    ] {
         let metric = metric(name);
         let bench = Bench::new(&metric).await;
-        let rows = device(0, 4 * 72, 15 * MINUTE, length, 1, Place::Object);
-        bench.put(&rows).await;
-        let day = |from: i64| {
-            let bounds = [from, from + DAY].map(|at| Instant::from_micros(BEGIN + at));
-            TimeRange::new(bounds[0], bounds[1]).unwrap()
-        };
-        let asked = day(15 * MINUTE);
+        let quarters = device(0, rows, 15 * MINUTE, length, 1, Place::Object);
+        bench.put(&quarters).await;
+        let [from, until] = [15 * MINUTE, 40 * DAY].map(|at| Instant::from_micros(BEGIN + at));
+        let asked = TimeRange::new(from, until).unwrap();
         let spec = spec(&metric, Grid::uniform(asked, 60 * MINUTE), &[]);
         let (with, without, has_rollups) = bench.both(&spec, &Windows::new([asked])).await;
-        assert_eq!(has_rollups, name == "StepCount", "{name}");
+        assert_eq!(has_rollups, serve, "{name}, {rows}");
         assert_same(&with, &without);
     }
 }
