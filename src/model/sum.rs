@@ -12,11 +12,11 @@ impl Sum {
     #[inline]
     pub fn add(&mut self, value: f64) {
         let total = self.total + value;
-        // What of each arrived in the total; the rest of both was lost. Exact whichever is greater, so that
-        // nothing has to be compared.
-        let of_value = total - self.total;
-        let of_total = total - of_value;
-        self.lost += (self.total - of_total) + (value - of_value);
+        self.lost += if self.total.abs() >= value.abs() {
+            (self.total - total) + value
+        } else {
+            (value - total) + self.total
+        };
         self.total = total;
     }
 

@@ -41,8 +41,8 @@ impl Summary {
     pub fn add(&mut self, value: f64) {
         self.count += 1;
         self.sum.add(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        self.min = if value < self.min { value } else { self.min };
+        self.max = if value > self.max { value } else { self.max };
     }
 
     pub fn merge(&mut self, other: &Self) {

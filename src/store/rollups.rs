@@ -24,7 +24,8 @@ use crate::model::registry::{dictionary_text, timestamp};
 pub use gather::{Gathered, Gatherer, together};
 pub use kept::KeptRollups;
 
-/// Rollups are made of at least so many times as many rows.
+/// Rollups are made of at least so many times as many rows; those of many amounts, which no object keeps,
+/// also of fewer.
 pub const ROWS_A_ROLLUP: i64 = 3;
 
 /// The columns of rollups beside their start.

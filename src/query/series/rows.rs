@@ -190,7 +190,7 @@ impl Rows {
         let (Some(start), Some(end), Some(next)) = times else {
             return false;
         };
-        start < end && end <= next && end - start <= LONG && !self.is_part_of_long(row)
+        has_its_time(*start, *end, *next) && !self.is_part_of_long(row)
     }
 
     /// The values from `row` on as long as rows are apart, stand alike and end by `limit`.
@@ -202,7 +202,7 @@ impl Rows {
         let ends = self.ends.get(row..).unwrap_or_default();
         let is_apart = |(starts, end): (&[i64], &i64)| {
             let &[start, next] = starts else { return false };
-            start < *end && *end <= next.min(limit) && end - start <= LONG
+            has_its_time(start, *end, next) && *end <= limit
         };
         let apart = starts.windows(2).zip(ends).take_while(|one| is_apart(*one));
         let count = apart.count();
@@ -375,6 +375,11 @@ fn rollups(batch: &RecordBatch) -> Result<Option<RollupColumns>> {
         least: numbers(ROLLUP_MIN)?,
         greatest: numbers(ROLLUP_MAX)?,
     }))
+}
+
+/// Whether an interval of no great length is over when the next begins.
+const fn has_its_time(start: i64, end: i64, next: i64) -> bool {
+    start < end && end <= next && end - start <= LONG
 }
 
 /// Looks at all of them, which is faster than stopping at the first that differs: they mostly are equal.

@@ -106,7 +106,11 @@ impl VersionLists {
 }
 
 fn list_of_numbers() -> ArrowType {
-    ArrowType::List(Arc::new(Field::new("item", ArrowType::Int64, true)))
+    ArrowType::List(number_of_list())
+}
+
+fn number_of_list() -> FieldRef {
+    Arc::new(Field::new("item", ArrowType::Int64, true))
 }
 
 impl ScalarUDFImpl for VersionLists {
@@ -192,9 +196,8 @@ fn repeated(numbers: &[i64], rows: usize) -> Result<ArrayRef> {
     }
     let offsets = OffsetBuffer::from_repeated_length(numbers.len(), rows);
     let values = Int64Array::from(numbers.repeat(rows));
-    let item = Arc::new(Field::new("item", ArrowType::Int64, true));
     Ok(Arc::new(ListArray::try_new(
-        item,
+        number_of_list(),
         offsets,
         Arc::new(values),
         None,

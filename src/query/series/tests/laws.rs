@@ -139,7 +139,8 @@ fn rule_1_4a_samples_that_never_overlap_all_count() {
     });
     let strategy = (
         samples,
-        40_i64..9_000,
+        // Of the narrow ones a batch has too few.
+        prop_oneof![9 => 40_i64..9_000, 1 => 20_i64..60],
         1_usize..50,
         0_i64..100_000,
         1_i64..600_000,
