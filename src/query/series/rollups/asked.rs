@@ -192,26 +192,42 @@ impl Asked {
         })
     }
 
-    /// Rows where nothing stands for them.
-    pub(super) fn rows(&self, time: Range<i64>) -> Result<Patch> {
+    /// Rows of stretches of time that come one after the other, where nothing stands for them.
+    pub(super) fn rows(&self, times: &[Range<i64>]) -> Result<Vec<Patch>> {
         let (table, cut) = match self.meant.kind {
-            Kind::Points(_) => (&self.seen, Cut::Whole),
+            // A level that lasts from one window into the next is one point: it is read once for all.
+            Kind::Points(_) => {
+                let patch = self.patch(&self.seen, times, Cut::Whole)?;
+                return Ok(patch.into_iter().collect());
+            }
             Kind::Starts => (&self.seen, Cut::StartInside),
             // Cut to the time of their patch anyway, and ranked by how long they were before.
             Kind::Amounts(..) => (&self.recorded, Cut::Inside),
         };
-        Ok(Patch::Rows {
-            plan: self.read(table.clone().within(&range(&time)))?,
-            time,
+        let patches = times
+            .iter()
+            .map(|time| self.patch(table, std::slice::from_ref(time), cut));
+        patches.filter_map(Result::transpose).collect()
+    }
+
+    /// What a table has in some stretches of time; `None` if there are none.
+    fn patch(&self, table: &PartitionTable, times: &[Range<i64>], cut: Cut) -> Result<Option<Patch>> {
+        let (Some(first), Some(last)) = (times.first(), times.last()) else {
+            return Ok(None);
+        };
+        let windows: Vec<TimeRange> = times.iter().filter_map(range).collect();
+        Ok(Some(Patch::Rows {
+            plan: self.read(table.clone().within(&windows))?,
+            time: first.start..last.end,
             cut,
-        })
+        }))
     }
 
     /// Samples that start before a window and last into it.
     pub(super) fn reaching_into(&self, window: &Range<i64>) -> Result<Patch> {
         let first = window.start..window.start + 1;
         Ok(Patch::Rows {
-            plan: self.read(self.recorded.clone().within(&range(&first)))?,
+            plan: self.read(self.recorded.clone().within(range(&first).as_slice()))?,
             time: i64::MIN..window.start,
             cut: Cut::StartInside,
         })
@@ -280,9 +296,7 @@ fn micros(range: TimeRange) -> Range<i64> {
     range.start().micros()..range.end().micros()
 }
 
-/// None where it is empty.
-fn range(time: &Range<i64>) -> Vec<TimeRange> {
+/// `None` where it is empty.
+fn range(time: &Range<i64>) -> Option<TimeRange> {
     TimeRange::new(Instant::from_micros(time.start), Instant::from_micros(time.end))
-        .into_iter()
-        .collect()
 }

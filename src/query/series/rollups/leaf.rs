@@ -88,7 +88,7 @@ impl RowsOrRollupsExec {
         for stretch in step.stretches.iter() {
             match stretch {
                 Stretch::Rollups(_) => patches.rollups(RecordBatch::new_empty(step.asked.schema()))?,
-                Stretch::Rows(time) => patches.rows(time)?,
+                Stretch::Rows(time) => patches.rows(time),
                 Stretch::ReachingInto(window) => patches.reaching_into(window)?,
             }
         }
@@ -105,11 +105,11 @@ impl RowsOrRollups {
                     for told in self.asked.told(wanted).await? {
                         match told {
                             Told::Rollups(rollups) => patches.rollups(rollups)?,
-                            Told::Rows(time) => patches.rows(&time)?,
+                            Told::Rows(time) => patches.rows(&time),
                         }
                     }
                 }
-                Stretch::Rows(time) => patches.rows(time)?,
+                Stretch::Rows(time) => patches.rows(time),
                 Stretch::ReachingInto(window) => patches.reaching_into(window)?,
             }
         }
@@ -140,11 +140,12 @@ impl Step for RowsOrRollups {
     }
 }
 
-/// What was found so far, in the order of time. Rows are read in one go where nothing stands for them.
+/// What was found so far, in the order of time.
 struct Patches<'a> {
     asked: &'a Asked,
     found: Vec<Patch>,
-    rows: Option<Range<i64>>,
+    /// Where rows are read, behind what was found.
+    rows: Vec<Range<i64>>,
 }
 
 impl<'a> Patches<'a> {
@@ -152,19 +153,15 @@ impl<'a> Patches<'a> {
         Self {
             asked,
             found: Vec::new(),
-            rows: None,
+            rows: Vec::new(),
         }
     }
 
-    fn rows(&mut self, time: &Range<i64>) -> Result<()> {
-        match &mut self.rows {
+    fn rows(&mut self, time: &Range<i64>) {
+        match self.rows.last_mut() {
             Some(rows) if rows.end == time.start => rows.end = time.end,
-            _ => {
-                self.read()?;
-                self.rows = Some(time.clone());
-            }
+            _ => self.rows.push(time.clone()),
         }
-        Ok(())
     }
 
     fn rollups(&mut self, rollups: RecordBatch) -> Result<()> {
@@ -180,9 +177,8 @@ impl<'a> Patches<'a> {
     }
 
     fn read(&mut self) -> Result<()> {
-        if let Some(time) = self.rows.take() {
-            self.found.push(self.asked.rows(time)?);
-        }
+        let times = std::mem::take(&mut self.rows);
+        self.found.extend(self.asked.rows(&times)?);
         Ok(())
     }
 

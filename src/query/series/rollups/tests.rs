@@ -484,6 +484,32 @@ proptest! {
     }
 }
 
+#[test]
+fn rule_1_5a_a_level_that_lasts_from_one_window_into_the_next_is_one_point() {
+    let sample = |id: u128, minute: i64, minutes: i64, value: f64| Sample {
+        id,
+        start: BEGIN + minute * MINUTE,
+        end: BEGIN + (minute + minutes) * MINUTE,
+        value,
+        source: 0,
+    };
+    let samples = (0..600).map(|number| sample(number as u128, number, 0, 60.0));
+    let watched = Put {
+        samples: samples.collect(),
+        place: Place::WithRollups,
+    };
+    let lasting = Put {
+        samples: vec![sample(1_000, 10, 40, 90.0)],
+        place: Place::Tail,
+    };
+    let window = |from: i64, to: i64| {
+        let moment = |minute: i64| Instant::from_micros(BEGIN + minute * MINUTE);
+        TimeRange::new(moment(from), moment(to)).unwrap()
+    };
+    let seen = Windows::new([window(5, 30), window(40, 2 * 1440)]);
+    compare("HeartRate", &[watched, lasting], &[seen], 2, &["mean", "count"]);
+}
+
 /// By the starts of samples, in days of a zone: from rollups, and from rows, which a condition that all meet
 /// forces to be read. In how many places of the plan rollups served.
 fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> usize {
