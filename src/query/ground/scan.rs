@@ -7,6 +7,7 @@
 mod constants;
 mod decoded;
 mod pieces;
+mod selected;
 mod selection;
 mod tail;
 #[cfg(test)]

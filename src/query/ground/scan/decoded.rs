@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray as _, BooleanArray, RecordBatch, TimestampMicrosecondArray};
-use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
-use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
 use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -22,6 +21,7 @@ use crate::store::decoded::{DecodedRows, Stretch, can_be_kept, stretches};
 use crate::store::files::PieceFile;
 
 use super::pieces::Chain;
+use super::selected::selected;
 use super::{Scan, Selection};
 
 /// Where rows lie in more stretches, a scan has decoded them before the first of them is wanted again.
@@ -67,29 +67,6 @@ impl Decoded {
     pub(super) fn plan(self) -> Plan {
         Arc::new(Operator::over(self, Vec::new()))
     }
-
-    /// Those of the rows that are selected and count.
-    fn selected(&self, rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
-        let (starts, ends) = (moments(rows, "start_time")?, moments(rows, "end_time")?);
-        let mut keep = self.selection.selected(starts.values(), ends.values());
-        if !dead.is_empty() {
-            let ids = rows
-                .column_by_name("id")
-                .and_then(|ids| ids.as_fixed_size_binary_opt());
-            let ids = ids.ok_or_else(|| internal_datafusion_err!("rows that may be dead have no ids"))?;
-            for (row, keep) in keep.iter_mut().enumerate() {
-                let id = RecordId::from_slice(ids.value(row));
-                *keep &= id.is_none_or(|id| dead.binary_search(&id).is_err());
-            }
-        }
-        let first = keep.iter().position(|keep| *keep).unwrap_or(keep.len());
-        let length = keep[first..].iter().take_while(|keep| **keep).count();
-        if keep[first + length..].contains(&true) {
-            Ok(filter_record_batch(rows, &BooleanArray::from(keep))?)
-        } else {
-            Ok(rows.slice(first, length))
-        }
-    }
 }
 
 impl Step for Decoded {
@@ -116,7 +93,7 @@ impl Step for Decoded {
             let decoded = Arc::clone(&decoded);
             async move {
                 let rows = decoded.rows.read(&file, stretch, &decoded.schema).await;
-                let rows = decoded.selected(&rows.map_err(outside)?, &dead)?;
+                let rows = selected(&rows.map_err(outside)?, &decoded.selection, &dead)?;
                 // What the object does not have is null, in the few rows of a page that are left.
                 with_columns(&rows, &decoded.schema).map_err(outside)
             }
@@ -125,10 +102,4 @@ impl Step for Decoded {
             .try_filter(|rows| std::future::ready(rows.num_rows() > 0))
             .boxed())
     }
-}
-
-fn moments<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r TimestampMicrosecondArray> {
-    rows.column_by_name(name)
-        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>())
-        .ok_or_else(|| internal_datafusion_err!("rows have no {name}"))
 }

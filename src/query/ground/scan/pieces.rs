@@ -6,18 +6,16 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, in_list};
-use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_expr::expressions::BinaryExpr;
 
 use crate::catalog::records::Bounds;
-use crate::model::ids::RecordId;
 use crate::model::time::Instant;
 use crate::query::ground::files;
 use crate::query::ground::in_turn::InTurnExec;
@@ -28,6 +26,7 @@ use crate::store::files::ObjectPlace;
 use crate::store::snapshot::{Content, SnapshotPiece};
 
 use super::constants::Constants;
+use super::selected::SelectedExec;
 use super::{Scan, tail};
 
 /// An object, and where it is.
@@ -89,9 +88,10 @@ impl Scan {
         let columns = decoded
             .iter()
             .filter_map(|place| self.columns.get(*place).copied());
-        let all = chain
-            .iter()
-            .all(|(piece, _)| self.selection.holds_all(piece.bounds));
+        let all = chain.iter().all(|(piece, _)| {
+            self.selection
+                .holds_all(piece.bounds.min_start, piece.bounds.max_start)
+        });
         let mut source = ParquetSource::new(Arc::clone(&self.storage))
             .with_parquet_file_reader_factory(Arc::clone(&self.objects.reader))
             .with_enable_page_index(true);
@@ -120,13 +120,12 @@ impl Scan {
             // Each begins after the one before ends, which files do not tell.
             plan = known_order(plan, key_order(&schema)?)?;
         }
-        if !all {
-            plan = Arc::new(FilterExec::try_new(self.selection.condition(&schema)?, plan)?);
-        }
-        if let [(piece, _)] = chain
-            && !piece.dead.is_empty()
-        {
-            plan = Arc::new(FilterExec::try_new(alive(&piece.dead, &schema)?, plan)?);
+        let dead = match chain {
+            [(piece, _)] => Arc::clone(&piece.dead),
+            _ => Arc::default(),
+        };
+        if !all || !dead.is_empty() {
+            plan = Arc::new(SelectedExec::of(self.selection.clone(), dead, plan));
         }
         Ok(constants.clone().put_back(plan, &self.schema))
     }
@@ -144,7 +143,8 @@ impl Scan {
         };
         let rows = tail::sorted(&pieces, &self.storage, &self.columns)?;
         let source = tail::in_memory(rows, &self.schema)?;
-        let rows = FilterExec::try_new(self.selection.condition(&self.schema)?, source)?;
+        // Of the dead none is left in it.
+        let rows = SelectedExec::of(self.selection.clone(), Arc::default(), source);
         Ok(Some((starts, Arc::new(rows))))
     }
 
@@ -204,18 +204,4 @@ pub(super) fn in_order(mut inputs: Vec<(Starts, Plan)>, schema: &SchemaRef) -> R
     } else {
         Arc::new(InTurnExec::try_new(plans, key_order(schema)?)?)
     })
-}
-
-fn alive(dead: &[RecordId], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-    let id: Arc<dyn PhysicalExpr> = Arc::new(Column::new("id", schema.index_of("id")?));
-    let ids = dead
-        .iter()
-        .map(|id| {
-            Arc::new(Literal::new(ScalarValue::FixedSizeBinary(
-                16,
-                Some(id.as_bytes().to_vec()),
-            ))) as Arc<dyn PhysicalExpr>
-        })
-        .collect();
-    in_list(id, ids, &true, schema)
 }

@@ -1,7 +1,7 @@
 //! Which rows of a partition are read: those that intersect one of some windows.
 //!
-//! The rule stands here twice, once as a condition of a plan and once as code, since rows are also read
-//! without one. Knows bounds of pieces and times; knows nothing of files.
+//! The rule stands here twice: as code, by which rows are chosen, and as a condition, by which readers of
+//! files leave out what cannot hold any. Knows bounds of pieces and times; knows nothing of files.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,9 +35,9 @@ impl Selection {
         self.begins.is_none_or(begins) && self.windows.iter().any(intersects)
     }
 
-    /// Whether every row of a piece is selected.
-    pub(super) fn holds_all(&self, bounds: Bounds) -> bool {
-        let holds = |range: &TimeRange| range.start() <= bounds.min_start && bounds.max_start < range.end();
+    /// Whether every row is selected that starts from the first to the last of two moments.
+    pub(super) fn holds_all(&self, first: Instant, last: Instant) -> bool {
+        let holds = |range: &TimeRange| range.start() <= first && last < range.end();
         self.windows.iter().any(holds) && self.begins.as_ref().is_none_or(holds)
     }
 
@@ -78,8 +78,8 @@ impl Selection {
         selected
     }
 
-    /// The same as a condition of a plan.
-    pub(super) fn condition(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    /// The same as a condition.
+    fn condition(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
         let [start, end] = ends(schema)?;
         let any = self
             .windows
@@ -218,7 +218,8 @@ mod tests {
                 max_end: most(|(start, length)| start + length),
             };
             prop_assert!(!any || selection.may_hold(bounds));
-            prop_assert!(!selection.holds_all(bounds) || selected.iter().all(|selected| *selected));
+            let holds_all = selection.holds_all(bounds.min_start, bounds.max_start);
+            prop_assert!(!holds_all || selected.iter().all(|selected| *selected));
             let touched = selection.touched();
             for ((start, length), selected) in times.iter().zip(&selected) {
                 let touches = touched.as_ref().is_some_and(|touched| {
