@@ -194,33 +194,22 @@ impl Asked {
 
     /// Rows of stretches of time that come one after the other, where nothing stands for them.
     pub(super) fn rows(&self, times: &[Range<i64>]) -> Result<Vec<Patch>> {
-        let (table, cut) = match self.meant.kind {
+        let (table, cut, at_once) = match self.meant.kind {
             // A level that lasts from one window into the next is one point: it is read once for all.
-            Kind::Points(_) => {
-                let patch = self.patch(&self.seen, times, Cut::Whole)?;
-                return Ok(patch.into_iter().collect());
-            }
-            Kind::Starts => (&self.seen, Cut::StartInside),
+            Kind::Points(_) => (&self.seen, Cut::Whole, times.len().max(1)),
+            Kind::Starts => (&self.seen, Cut::StartInside, 1),
             // Cut to the time of their patch anyway, and ranked by how long they were before.
-            Kind::Amounts(..) => (&self.recorded, Cut::Inside),
+            Kind::Amounts(..) => (&self.recorded, Cut::Inside, 1),
         };
-        let patches = times
-            .iter()
-            .map(|time| self.patch(table, std::slice::from_ref(time), cut));
-        patches.filter_map(Result::transpose).collect()
-    }
-
-    /// What a table has in some stretches of time; `None` if there are none.
-    fn patch(&self, table: &PartitionTable, times: &[Range<i64>], cut: Cut) -> Result<Option<Patch>> {
-        let (Some(first), Some(last)) = (times.first(), times.last()) else {
-            return Ok(None);
-        };
-        let windows: Vec<TimeRange> = times.iter().filter_map(range).collect();
-        Ok(Some(Patch::Rows {
-            plan: self.read(table.clone().within(&windows))?,
-            time: first.start..last.end,
-            cut,
-        }))
+        let patches = times.chunks(at_once).filter_map(|times| {
+            let time = times.first()?.start..times.last()?.end;
+            Some((time, times.iter().filter_map(range).collect::<Vec<_>>()))
+        });
+        let patches = patches.map(|(time, windows)| {
+            let plan = self.read(table.clone().within(&windows))?;
+            Ok(Patch::Rows { plan, time, cut })
+        });
+        patches.collect()
     }
 
     /// Samples that start before a window and last into it.
