@@ -18,6 +18,7 @@ mod id_index;
 pub mod local;
 pub mod objects;
 mod one_word;
+pub mod outline;
 mod page_cache;
 pub mod piece;
 pub mod rollups;

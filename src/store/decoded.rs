@@ -21,7 +21,8 @@ use parquet::file::page_index::offset_index::PageLocation;
 use super::arrange::{END, START};
 use super::encoding::{PAGE_ROWS, ROW_GROUP_ROWS};
 use super::errors::StoreError;
-use super::files::{ObjectPlace, PieceFile, PieceFiles};
+use super::files::{PieceFile, PieceFiles};
+use super::outline::ObjectPlace;
 
 /// A stretch of more bytes is not kept.
 const STRETCH_BYTES: i64 = 4 << 20;

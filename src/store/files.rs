@@ -15,71 +15,64 @@ use moka::future::Cache;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, ParquetStatisticsPolicy,
+};
 
 use super::checksums::Blocks;
 use super::errors::StoreError;
-use super::id_index::section::{Section, sections};
 use super::objects::ObjectStorage;
-use super::rollups::shelf::{Shelf, shelves};
+use super::outline::{ObjectPlace, Outline, parsed, verified_footer};
 use crate::catalog::records::Footer;
 
 /// What a Parquet file ends with: the length of its metadata, and four letters.
 const LENGTH_AND_MAGIC: u64 = 8;
-
-/// Where a piece's object is, and what the catalogue knows of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ObjectPlace {
-    pub path: Arc<str>,
-    pub bytes: u64,
-    pub footer_bytes: u32,
-    pub footer_checksum: u32,
-}
-
-impl ObjectPlace {
-    #[must_use]
-    pub fn new(path: &str, bytes: i64, footer: Footer) -> Self {
-        Self {
-            path: path.into(),
-            bytes: bytes.max(0).cast_unsigned(),
-            footer_bytes: footer.bytes,
-            footer_checksum: footer.checksum,
-        }
-    }
-}
 
 /// Opens objects of pieces. Cheap to clone; all clones share their footers.
 #[derive(Clone, Debug)]
 pub struct PieceFiles {
     objects: ObjectStorage,
     opened: Cache<Arc<str>, Arc<PieceFile>>,
+    outlines: Cache<Arc<str>, Arc<Outline>>,
 }
 
-/// An object whose footer was read and verified.
+/// Of the memory for footers, outlines have one of so many parts: enough for some ten times as many objects.
+const OUTLINES: u64 = 5;
+
+/// An object whose footer was read and verified, with all that this says of its rows.
 #[derive(Debug)]
 pub struct PieceFile {
-    place: ObjectPlace,
+    outline: Arc<Outline>,
     parquet: ArrowReaderMetadata,
-    blocks: Blocks,
-    sections: Vec<Section>,
-    shelves: Vec<Shelf>,
 }
 
 impl PieceFiles {
     /// `memory`: how many bytes of footers to keep.
     #[must_use]
     pub fn new(objects: ObjectStorage, memory: u64) -> Self {
-        let weigh = |_: &Arc<str>, file: &Arc<PieceFile>| u32::try_from(file.memory()).unwrap_or(u32::MAX);
+        let bytes = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let opened = move |_: &Arc<str>, file: &Arc<PieceFile>| bytes(file.memory());
+        let outlines = move |_: &Arc<str>, outline: &Arc<Outline>| bytes(outline.memory());
+        let for_outlines = memory / OUTLINES;
         Self {
             objects,
-            opened: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+            opened: Cache::builder()
+                .max_capacity(memory - for_outlines)
+                .weigher(opened)
+                .build(),
+            outlines: Cache::builder()
+                .max_capacity(for_outlines)
+                .weigher(outlines)
+                .build(),
         }
     }
 
     /// Holds nothing in memory any more, whosever it was.
     pub async fn forget_all(&self) {
         self.opened.invalidate_all();
+        self.outlines.invalidate_all();
         self.opened.run_pending_tasks().await;
+        self.outlines.run_pending_tasks().await;
     }
 
     #[must_use]
@@ -93,7 +86,7 @@ impl PieceFiles {
             .opened
             .get(&place.path)
             .await
-            .filter(|file| file.place == *place)
+            .filter(|file| file.place() == place)
         {
             return Ok(file);
         }
@@ -101,7 +94,27 @@ impl PieceFiles {
         self.opened
             .insert(Arc::clone(&place.path), Arc::clone(&file))
             .await;
+        self.outlines
+            .insert(Arc::clone(&place.path), Arc::clone(&file.outline))
+            .await;
         Ok(file)
+    }
+
+    /// The same for those who do not ask where its pages are.
+    pub(super) async fn outline(&self, place: &ObjectPlace) -> Result<Arc<Outline>, StoreError> {
+        if let Some(outline) = self
+            .outlines
+            .get(&place.path)
+            .await
+            .filter(|outline| outline.place() == place)
+        {
+            return Ok(outline);
+        }
+        let outline = Arc::new(Outline::read(&self.objects, place).await?);
+        self.outlines
+            .insert(Arc::clone(&place.path), Arc::clone(&outline))
+            .await;
+        Ok(outline)
     }
 
     /// A reader for Arrow's Parquet streams and for DataFusion. Opens the object when it is first used.
@@ -114,11 +127,15 @@ impl PieceFiles {
     }
 
     /// Reads parts of an object, each held against its checksums.
-    pub async fn read(&self, file: &PieceFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, StoreError> {
-        let path = &file.place.path;
+    pub(super) async fn read(
+        &self,
+        object: &Outline,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<Bytes>, StoreError> {
+        let path = &object.place().path;
         let Some(widened) = ranges
             .iter()
-            .map(|range| file.blocks.widen(range))
+            .map(|range| object.blocks().widen(range))
             .collect::<Option<Vec<_>>>()
         else {
             return Err(StoreError::corrupt(format!(
@@ -130,7 +147,7 @@ impl PieceFiles {
         if !merged
             .iter()
             .zip(&contents)
-            .all(|(range, content)| file.blocks.verify(range, content))
+            .all(|(range, content)| object.blocks().verify(range, content))
         {
             return Err(StoreError::corrupt(format!(
                 "object {path} differs from what was written"
@@ -168,58 +185,25 @@ impl PieceFile {
 
     #[must_use]
     pub fn place(&self) -> &ObjectPlace {
-        &self.place
+        self.outline.place()
     }
 
-    /// Where it keeps the index of its ids; older objects have none.
-    pub(super) fn sections(&self) -> &[Section] {
-        &self.sections
+    pub(super) fn outline(&self) -> &Outline {
+        &self.outline
     }
 
-    /// Where it keeps rollups.
-    pub(super) fn shelves(&self) -> &[Shelf] {
-        &self.shelves
-    }
-
+    /// Its outline is weighed for itself.
     fn memory(&self) -> usize {
-        self.parquet.metadata().memory_size()
-            + self.blocks.memory()
-            + size_of_val(self.sections.as_slice())
-            + size_of_val(self.shelves.as_slice())
-            + size_of::<Self>()
+        self.parquet.metadata().memory_size() + size_of::<Self>()
     }
 }
 
 async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<PieceFile, StoreError> {
-    let path = &place.path;
-    let damaged = |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("object {path}: {detail}"));
-    let Some(start) = place.bytes.checked_sub(u64::from(place.footer_bytes)) else {
-        return Err(damaged(&"its footer is longer than the object"));
-    };
-    let footer = match objects.get_range(path, start..place.bytes).await {
-        // An object that is shorter than it was is damaged, not out of reach.
-        Err(StoreError::Unavailable { detail })
-            if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) =>
-        {
-            return Err(damaged(&detail));
-        }
-        Err(StoreError::Missing { path }) => {
-            return Err(StoreError::corrupt(format!("object {path} is lost")));
-        }
-        footer => footer?,
-    };
-    if crc32fast::hash(&footer) != place.footer_checksum {
-        return Err(damaged(&"its footer differs from what was written"));
-    }
-    let blocks = Blocks::of(&footer, place.bytes).ok_or_else(|| damaged(&"its footer is too short"))?;
-    let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
-    reader
-        .try_parse_sized(&footer, place.bytes)
-        .map_err(|error| damaged(&error))?;
-    let metadata = reader.finish().map_err(|error| damaged(&error))?;
-    let metadata = Arc::new(metadata);
+    let footer = verified_footer(objects, place).await?;
+    let bounds = ParquetStatisticsPolicy::KeepAll;
+    let metadata = Arc::new(parsed(&footer, place, PageIndexPolicy::Required, bounds)?);
     let open = |options: ArrowReaderOptions| {
-        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(|error| damaged(&error))
+        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(|error| place.damaged(&error))
     };
     // What the file says about itself is not part of the schema of its rows.
     let rows = open(ArrowReaderOptions::new())?
@@ -227,13 +211,9 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
         .as_ref()
         .clone()
         .with_metadata(HashMap::new());
-    let parquet = open(ArrowReaderOptions::new().with_schema(Arc::new(rows)))?;
     Ok(PieceFile {
-        place: place.clone(),
-        sections: sections(parquet.metadata()).map_err(|error| damaged(&error))?,
-        shelves: shelves(parquet.metadata()),
-        parquet,
-        blocks,
+        outline: Arc::new(Outline::of(place, &footer, &metadata)?),
+        parquet: open(ArrowReaderOptions::new().with_schema(Arc::new(rows)))?,
     })
 }
 
@@ -314,8 +294,8 @@ impl AsyncFileReader for PieceReader {
         ranges: Vec<Range<u64>>,
     ) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
         async move {
-            let file = self.files.open(&self.place).await.map_err(outside)?;
-            self.files.read(&file, &ranges).await.map_err(outside)
+            let object = self.files.outline(&self.place).await.map_err(outside)?;
+            self.files.read(&object, &ranges).await.map_err(outside)
         }
         .boxed()
     }

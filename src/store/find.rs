@@ -26,6 +26,7 @@ use super::encoding::ROW_GROUP_ROWS;
 use super::errors::StoreError;
 use super::files::{PieceFile, PieceFiles, PieceReader, merge};
 use super::id_index::filter::Filter;
+use super::outline::ObjectPlace;
 use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
 use super::wanted::WantedIds;
 use crate::model::ids::{PieceId, RecordId};
@@ -97,14 +98,14 @@ impl Finder {
             return Ok(found);
         }
         let wanted = WantedIds::new(ids.to_vec());
-        let keeps = self.has_room_for(snapshot);
+        let mut room = self.room();
         for piece in &snapshot.pieces {
             match &piece.content {
                 Content::Tail(rows) => found.extend(search_tail(piece, rows, &wanted)?),
                 Content::Object(place) => {
-                    let file = self.0.files.open(place).await?;
-                    let suspects = self.suspects(piece, &file, &wanted, keeps).await?;
-                    found.extend(self.search_object(piece, &file, suspects).await?);
+                    let keeps = room.take(piece);
+                    let suspects = self.suspects(piece, place, &wanted, keeps).await?;
+                    found.extend(self.search_object(piece, place, suspects).await?);
                 }
             }
         }
@@ -114,13 +115,14 @@ impl Finder {
     async fn search_object(
         &self,
         piece: &SnapshotPiece,
-        file: &PieceFile,
+        place: &ObjectPlace,
         suspects: Suspects,
     ) -> Result<Option<FoundRows>, StoreError> {
         if suspects.ids.is_empty() || suspects.rows.is_empty() {
             return Ok(None);
         }
-        let rows = self.rows_of(file, suspects).await?;
+        let file = self.0.files.open(place).await?;
+        let rows = self.rows_of(&file, suspects).await?;
         if rows.is_empty() {
             return Ok(None);
         }
@@ -128,7 +130,7 @@ impl Finder {
         Ok(Some(FoundRows {
             piece: piece.id,
             ids,
-            rows: self.read_rows(file, &rows).await?,
+            rows: self.read_rows(&file, &rows).await?,
         }))
     }
 

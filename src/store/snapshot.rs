@@ -13,7 +13,7 @@ use moka::sync::Cache;
 
 use super::arrange::KeyColumns;
 use super::errors::StoreError;
-use super::files::ObjectPlace;
+use super::outline::ObjectPlace;
 use super::sealing::{PersonKey, PersonKeys};
 use super::tail;
 use super::wanted::{WantedIds, all_ids};

@@ -14,7 +14,7 @@ use super::stores::{Input, PartitionKey, UpkeepStores};
 use crate::catalog::records::{CommitOutcome, Footer, NewPiece, Piece, Place};
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::files::ObjectPlace;
+use crate::store::outline::ObjectPlace;
 use crate::store::piece::{PieceWriter, Target};
 
 /// So many objects of a size are merged.

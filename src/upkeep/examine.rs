@@ -12,7 +12,7 @@ use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::encoding::{DATA_TYPE_KEY, PERSON_KEY, PIECE_KEY};
-use crate::store::files::ObjectPlace;
+use crate::store::outline::ObjectPlace;
 use crate::store::tail;
 
 /// How many living rows the object at `path` has. `Err(Corrupt)` says what is wrong with it; any other error

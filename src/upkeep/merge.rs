@@ -16,7 +16,8 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::model::ids::RecordId;
 use crate::store::StoreError;
 use crate::store::arrange::{KeyColumns, sort_rows, united, with_columns};
-use crate::store::files::{ObjectPlace, PieceFiles};
+use crate::store::files::PieceFiles;
+use crate::store::outline::ObjectPlace;
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 /// Rows of a batch, read and made.

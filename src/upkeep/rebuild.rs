@@ -27,7 +27,8 @@ use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::encoding::LAYOUT_KEY;
-use crate::store::files::{ObjectPlace, footer_of};
+use crate::store::files::footer_of;
+use crate::store::outline::ObjectPlace;
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 use crate::store::strays::unnamed_pieces;
 

@@ -16,7 +16,8 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use object_store::path::Path;
 
 use crate::store::decoded::DecodedRows;
-use crate::store::files::{ObjectPlace, PieceFiles};
+use crate::store::files::PieceFiles;
+use crate::store::outline::ObjectPlace;
 
 /// Describes an object for a plan.
 #[must_use]

@@ -2,7 +2,6 @@
 //! too old for that, by Parquet's bloom filters of its row groups.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -20,11 +19,12 @@ use crate::store::arrange::ID;
 use crate::store::checksums::BLOCK_BYTES;
 use crate::store::errors::StoreError;
 use crate::store::files::PieceFile;
-use crate::store::id_index::filter::{AskedIds, Filter};
+use crate::store::id_index::filter::{self, AskedIds, Filter};
 use crate::store::id_index::hashed::HashedId;
 use crate::store::id_index::section::{FILTER_BYTES_A_ROW, Section};
 use crate::store::id_index::table;
-use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
+use crate::store::outline::{ObjectPlace, Outline};
+use crate::store::snapshot::SnapshotPiece;
 use crate::store::wanted::WantedIds;
 
 /// What is left to be looked through.
@@ -35,62 +35,139 @@ pub(super) struct Suspects {
     pub rows: Vec<Range<usize>>,
 }
 
+/// The filters that a search may leave in memory: those of so many objects as fit there beside each other,
+/// always the same ones. If all of many objects were left there, each would be gone before it is asked again.
+pub(super) struct Room(u64);
+
+impl Room {
+    /// Whether there is room for the filters of an object, which then have it.
+    pub(super) fn take(&mut self, object: &SnapshotPiece) -> bool {
+        let bytes = object
+            .rows
+            .max(0)
+            .cast_unsigned()
+            .saturating_mul(FILTER_BYTES_A_ROW);
+        let rest = self.0.checked_sub(bytes);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+}
+
+/// What one section is asked for.
+struct Asked<'i> {
+    section: &'i Section,
+    ids: Cow<'i, AskedIds>,
+}
+
+impl Asked<'_> {
+    /// Whether it takes less to read the block of each id than all blocks.
+    fn are_few(&self) -> bool {
+        (self.ids.as_slice().len() as u64) < self.section.filter_bytes() / BLOCK_BYTES
+    }
+}
+
+/// Of a filter that will not stay in memory, so much is read at a time: what the processor has near it.
+const PART_BYTES: usize = 256 << 10;
+/// So many blocks of filters are read at a time.
+const BLOCKS_AT_ONCE: usize = 32;
+
 impl Finder {
-    /// Whether all filters of the objects fit into memory, as far as nothing else is there.
-    pub(super) fn has_room_for(&self, snapshot: &Snapshot) -> bool {
-        let objects = snapshot.pieces.iter();
-        let objects = objects.filter(|piece| matches!(piece.content, Content::Object(_)));
-        let rows: u64 = objects.map(|piece| piece.rows.max(0).cast_unsigned()).sum();
-        let room = self.0.filters.policy().max_capacity();
-        room.is_none_or(|room| rows.saturating_mul(FILTER_BYTES_A_ROW) <= room)
+    /// Of all filters, as far as nothing else is there.
+    pub(super) fn room(&self) -> Room {
+        Room(self.0.filters.policy().max_capacity().unwrap_or(u64::MAX))
     }
 
     /// `keeps`: whether filters that are read will stay in memory.
     pub(super) async fn suspects(
         &self,
         piece: &SnapshotPiece,
-        file: &PieceFile,
+        place: &ObjectPlace,
         ids: &WantedIds,
         keeps: bool,
     ) -> Result<Suspects, StoreError> {
-        if file.sections().is_empty() {
-            return self.by_row_group(piece, file, ids).await;
+        let object = self.0.files.outline(place).await?;
+        if object.sections().is_empty() {
+            let file = self.0.files.open(place).await?;
+            return self.by_row_group(piece, &file, ids).await;
         }
-        let mut all = Suspects::default();
-        for (number, section) in file.sections().iter().enumerate() {
-            let range = section.ids();
-            let Some(asked) = within(ids, &range) else {
+        let mut found = Vec::new();
+        let mut by_block = Vec::new();
+        for (number, section) in object.sections().iter().enumerate() {
+            let Some(ids) = within(ids, &section.ids()) else {
                 continue;
             };
-            let hashed = asked.as_slice();
-            let key = (Arc::clone(&file.place().path), number);
-            let kept = self.0.filters.get(&key).await;
-            let is_few = (hashed.len() as u64) < section.filter_bytes() / BLOCK_BYTES;
-            let mut suspects = match kept {
-                Some(filter) => filter.suspects(&asked),
-                None if is_few && !keeps => {
-                    let blocks: Vec<_> = hashed.iter().map(|id| section.block(id.hash)).collect();
-                    Filter::suspects_by_block(hashed, &self.0.files.read(file, &blocks).await?)
-                }
-                None => {
-                    let filter = Filter::from_bytes(&self.read_one(file, section.filter()).await?);
-                    self.keep(key, filter).await.suspects(&asked)
-                }
-            };
+            let asked = Asked { section, ids };
+            let key = (Arc::clone(&place.path), number);
+            if let Some(filter) = self.0.filters.get(&key).await {
+                found.push((section, filter.suspects(&asked.ids)));
+            } else if keeps {
+                let filter = Filter::whole(self.read_one(&object, section.filter()).await?);
+                found.push((section, self.keep(key, filter).await.suspects(&asked.ids)));
+            } else if asked.are_few() {
+                by_block.push(asked);
+            } else {
+                found.push((section, self.by_part(&object, &asked).await?));
+            }
+        }
+        found.extend(self.by_block(&object, by_block).await?);
+        let mut all = Suspects::default();
+        for (section, mut suspects) in found {
+            let range = section.ids();
             suspects.retain(|id| range.contains(&id.id) && is_live(piece, id.id));
             if !suspects.is_empty() {
                 all.rows
-                    .extend(self.rows_by_table(file, section, &suspects).await?);
+                    .extend(self.rows_by_table(&object, section, &suspects).await?);
                 all.ids.extend(suspects.iter().map(|id| id.id));
             }
         }
         Ok(all)
     }
 
+    /// By a filter of which one part after the other is read, and none is kept.
+    async fn by_part(&self, object: &Outline, asked: &Asked<'_>) -> Result<Vec<HashedId>, StoreError> {
+        let section = asked.section;
+        let mut suspects = Vec::new();
+        for (first, range) in section.parts(PART_BYTES / filter::BLOCK_BYTES) {
+            let part = self.read_one(object, range).await?;
+            suspects.extend(Filter::part(part, first, section.blocks()).suspects(&asked.ids));
+        }
+        Ok(suspects)
+    }
+
+    /// By the blocks alone that the ids belong to, those of several sections at once.
+    async fn by_block<'s>(
+        &self,
+        object: &Outline,
+        mut asked: Vec<Asked<'s>>,
+    ) -> Result<Vec<(&'s Section, Vec<HashedId>)>, StoreError> {
+        let mut found = Vec::with_capacity(asked.len());
+        while !asked.is_empty() {
+            let mut blocks = 0;
+            let fit = asked.iter().take_while(|asked| {
+                blocks += asked.ids.as_slice().len();
+                blocks <= BLOCKS_AT_ONCE
+            });
+            let later = asked.split_off(fit.count().max(1));
+            let ids = asked.iter().flat_map(|asked| {
+                let ids = asked.ids.as_slice().iter();
+                ids.map(|id| asked.section.block(id.hash))
+            });
+            let blocks = self.0.files.read(object, &ids.collect::<Vec<_>>()).await?;
+            let mut blocks = blocks.into_iter();
+            found.extend(asked.iter().map(|asked| {
+                let ids = asked.ids.as_slice().iter().zip(blocks.by_ref());
+                let suspects = ids.filter(|(id, block)| filter::may_be_in(block, id));
+                (asked.section, suspects.map(|(id, _)| *id).collect())
+            }));
+            asked = later;
+        }
+        Ok(found)
+    }
+
     /// Where rows with one of `ids`, which are in the order of their hashes, may be.
     async fn rows_by_table(
         &self,
-        file: &PieceFile,
+        object: &Outline,
         section: &Section,
         ids: &[HashedId],
     ) -> Result<Vec<Range<usize>>, StoreError> {
@@ -102,17 +179,17 @@ impl Finder {
             .iter()
             .map(|(bucket, _)| section.offsets(*bucket))
             .collect();
-        let offsets = self.0.files.read(file, &offsets).await?;
+        let offsets = self.0.files.read(object, &offsets).await?;
         let mut asked = Vec::new();
         for ((_, ids), offsets) in by_bucket.into_iter().zip(offsets) {
             let entries = section.entries(&offsets);
-            let entries = entries.ok_or_else(|| damaged(file, &"its index of ids is none"))?;
+            let entries = entries.ok_or_else(|| object.place().damaged(&"its index of ids is none"))?;
             if !entries.is_empty() {
                 asked.push((ids, entries));
             }
         }
         let entries: Vec<_> = asked.iter().map(|(_, entries)| entries.clone()).collect();
-        let buckets = self.0.files.read(file, &entries).await?;
+        let buckets = self.0.files.read(object, &entries).await?;
         let places = asked
             .iter()
             .zip(&buckets)
@@ -132,7 +209,7 @@ impl Finder {
         for (number, group) in file.metadata().row_groups().iter().enumerate() {
             let rows = first..first + group.num_rows() as usize;
             first = rows.end;
-            let column = id_column(file).ok_or_else(|| damaged(file, &"it has no ids"))?;
+            let column = id_column(file).ok_or_else(|| file.place().damaged(&"it has no ids"))?;
             let all_there_are = RecordId(Uuid::nil())..=RecordId(Uuid::max());
             let range = id_range(group, column).unwrap_or(all_there_are);
             let Some(asked) = within(ids, &range) else {
@@ -166,15 +243,15 @@ impl Finder {
             let offset = u64::try_from(column.bloom_filter_offset()?).ok()?;
             Some(offset..offset + u64::try_from(column.bloom_filter_length()?).ok()?)
         });
-        let location = location.ok_or_else(|| damaged(file, &"it has no bloom filter"))?;
-        let filter = Filter::of_column(&self.read_one(file, location).await?);
-        filter.map_err(|error: ParquetError| damaged(file, &error))
+        let location = location.ok_or_else(|| file.place().damaged(&"it has no bloom filter"))?;
+        let filter = Filter::of_column(&self.read_one(file.outline(), location).await?);
+        filter.map_err(|error: ParquetError| file.place().damaged(&error))
     }
 
-    async fn read_one(&self, file: &PieceFile, range: Range<u64>) -> Result<Bytes, StoreError> {
-        let parts = self.0.files.read(file, &[range]).await?;
+    async fn read_one(&self, object: &Outline, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let parts = self.0.files.read(object, &[range]).await?;
         let part = parts.into_iter().next();
-        part.ok_or_else(|| damaged(file, &"a range was not read"))
+        part.ok_or_else(|| object.place().damaged(&"a range was not read"))
     }
 
     async fn keep(&self, key: FilterKey, filter: Filter) -> Arc<Filter> {
@@ -196,10 +273,6 @@ fn within<'i>(ids: &'i WantedIds, range: &RangeInclusive<RecordId>) -> Option<Co
         // Where nearly all are, they are hashed and sorted once for all.
         Some(Cow::Borrowed(ids.asked()))
     }
-}
-
-fn damaged(file: &PieceFile, detail: &dyn fmt::Display) -> StoreError {
-    StoreError::corrupt(format!("object {}: {detail}", file.place().path))
 }
 
 fn id_column(file: &PieceFile) -> Option<usize> {

@@ -4,6 +4,9 @@
 //! walked from front to back: a pass over memory instead of a jump per id. That is what makes ten thousand
 //! new ids against millions of rows cheap.
 
+use std::ops::Range;
+
+use bytes::Bytes;
 use parquet::bloom_filter::Sbbf;
 use parquet::errors::ParquetError;
 
@@ -55,58 +58,74 @@ impl AskedIds {
     pub(in crate::store) fn as_slice(&self) -> &[HashedId] {
         &self.ids
     }
+
+    /// Which of them belong to some blocks of so many.
+    fn numbers(&self, blocks: Range<usize>, of: usize) -> Range<usize> {
+        let before = |block: usize| self.looks.partition_point(|look| part_of(look.hash, of) < block);
+        before(blocks.start)..before(blocks.end)
+    }
 }
 
-/// A bloom filter of the ids of some rows.
+/// The bytes of a bloom filter of the ids with these hashes.
+pub(super) fn filter_of(hashes: &[u64], blocks: usize) -> Vec<u8> {
+    let mut filter = vec![Block::default(); blocks];
+    for hash in hashes {
+        if let Some(block) = filter.get_mut(part_of(*hash, blocks)) {
+            for (words, salts) in block.iter_mut().zip(SALT) {
+                *words |= bits(*hash, salts);
+            }
+        }
+    }
+    let words = filter.iter().flatten();
+    words.flat_map(|words| words.to_le_bytes()).collect()
+}
+
+/// A bloom filter of the ids of some rows, or some of its blocks.
 pub(in crate::store) struct Filter {
-    blocks: Vec<Block>,
+    content: Bytes,
+    /// The number of the first of its blocks here.
+    first: usize,
+    /// Blocks of the whole filter.
+    blocks: usize,
 }
 
 impl Filter {
-    /// Of the ids with these hashes.
-    pub(super) fn of(hashes: &[u64], blocks: usize) -> Self {
-        let mut filter = Self {
-            blocks: vec![Block::default(); blocks],
-        };
-        for hash in hashes {
-            if let Some(block) = filter.blocks.get_mut(part_of(*hash, blocks)) {
-                for (words, salts) in block.iter_mut().zip(SALT) {
-                    *words |= bits(*hash, salts);
-                }
-            }
-        }
-        filter
-    }
-
     /// From the bytes that stand in a Parquet file as the filter of a column, header included.
     pub(in crate::store) fn of_column(bytes: &[u8]) -> Result<Self, ParquetError> {
         let filter = Sbbf::from_bytes(bytes)?;
         let mut blocks = Vec::with_capacity(filter.num_blocks() * BLOCK_BYTES);
         filter.write_bitset(&mut blocks)?;
-        Ok(Self::from_bytes(&blocks))
+        Ok(Self::whole(blocks.into()))
     }
 
-    /// From its blocks.
-    pub(in crate::store) fn from_bytes(bytes: &[u8]) -> Self {
-        let (words, _) = bytes.as_chunks::<8>();
-        let (blocks, _) = words.as_chunks::<{ SALT.len() }>();
+    /// All its blocks.
+    pub(in crate::store) fn whole(content: Bytes) -> Self {
         Self {
-            blocks: blocks.iter().map(|block| block.map(u64::from_le_bytes)).collect(),
+            first: 0,
+            blocks: content.len() / BLOCK_BYTES,
+            content,
         }
     }
 
-    /// Its blocks.
-    pub(super) fn write(&self, to: &mut Vec<u8>) {
-        to.extend(self.blocks.iter().flatten().flat_map(|words| words.to_le_bytes()));
+    /// Some blocks of a filter that has so many.
+    pub(in crate::store) fn part(content: Bytes, first: usize, blocks: usize) -> Self {
+        Self {
+            content,
+            first,
+            blocks,
+        }
     }
 
-    /// Those of `asked` that may be there. Those that are left out are not.
+    /// Those of `asked` that may be there, as far as their blocks are here. Those that are left out are not.
     pub(in crate::store) fn suspects(&self, asked: &AskedIds) -> Vec<HashedId> {
+        let here = asked.numbers(self.first..self.first + self.blocks_here(), self.blocks);
+        let looks = asked.looks.get(here.clone()).unwrap_or_default();
+        let ids = asked.ids.get(here).unwrap_or_default();
         // Most ids fail at the first words, at random. Whether they do is added up instead of branched on, so
         // that the processor never guesses wrong and fetches the next blocks meanwhile.
-        let mut candidates = vec![0_u32; asked.looks.len() + 1];
+        let mut candidates = vec![0_u32; looks.len() + 1];
         let mut count = 0;
-        for (index, look) in asked.looks.iter().enumerate() {
+        for (index, look) in looks.iter().enumerate() {
             let [first, ..] = self.block(look.hash);
             if let Some(place) = candidates.get_mut(count) {
                 *place = index as u32;
@@ -114,35 +133,42 @@ impl Filter {
             count += usize::from(first & look.first == look.first);
         }
         candidates.truncate(count);
-        let candidates = candidates
-            .iter()
-            .filter_map(|index| asked.ids.get(*index as usize));
+        let candidates = candidates.iter().filter_map(|index| ids.get(*index as usize));
         candidates
-            .filter(|id| may_hold(self.block(id.hash), id.hash))
+            .filter(|id| may_hold(&self.block(id.hash), id.hash))
             .copied()
             .collect()
     }
 
-    /// What `suspects` would be, where one has only the block that each of the ids belongs to.
-    pub(in crate::store) fn suspects_by_block<B: AsRef<[u8]>>(
-        ids: &[HashedId],
-        blocks: &[B],
-    ) -> Vec<HashedId> {
-        let asked = ids.iter().zip(blocks);
-        let asked = asked.map(|(id, block)| (id, Self::from_bytes(block.as_ref())));
-        let suspects = asked.filter(|(id, block)| may_hold(block.block(id.hash), id.hash));
-        suspects.map(|(id, _)| *id).collect()
+    fn block(&self, hash: u64) -> Block {
+        let (blocks, _) = self.content.as_chunks::<BLOCK_BYTES>();
+        let number = part_of(hash, self.blocks).wrapping_sub(self.first);
+        // There is no filter without blocks; one would have to let everything pass.
+        blocks.get(number).map_or([u64::MAX; SALT.len()], words)
     }
 
-    fn block(&self, hash: u64) -> &Block {
-        // There is no filter without blocks; one would have to let everything pass.
-        let block = self.blocks.get(part_of(hash, self.blocks.len()));
-        block.unwrap_or(&[u64::MAX; SALT.len()])
+    fn blocks_here(&self) -> usize {
+        self.content.len() / BLOCK_BYTES
     }
 
     pub(in crate::store) fn memory(&self) -> usize {
-        self.blocks.len() * BLOCK_BYTES
+        self.content.len()
     }
+}
+
+/// Whether an id may be there, by the block that it belongs to.
+pub(in crate::store) fn may_be_in(block: &[u8], id: &HashedId) -> bool {
+    let block = block.first_chunk();
+    block.is_none_or(|block| may_hold(&words(block), id.hash))
+}
+
+fn words(block: &[u8; BLOCK_BYTES]) -> Block {
+    let (words, _) = block.as_chunks::<8>();
+    std::array::from_fn(|number| {
+        words
+            .get(number)
+            .map_or(u64::MAX, |word| u64::from_le_bytes(*word))
+    })
 }
 
 fn may_hold(block: &Block, hash: u64) -> bool {

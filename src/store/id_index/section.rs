@@ -68,6 +68,18 @@ impl Section {
         (blocks(self.rows) * BLOCK_BYTES) as u64
     }
 
+    /// Blocks of the filter.
+    pub(in crate::store) fn blocks(&self) -> usize {
+        blocks(self.rows)
+    }
+
+    /// The filter in parts of so many blocks: the number of the first, and where they stand.
+    pub(in crate::store) fn parts(&self, of: usize) -> impl Iterator<Item = (usize, Range<u64>)> {
+        let at = |block: usize| self.start + (block * BLOCK_BYTES) as u64;
+        let firsts = (0..self.blocks()).step_by(of);
+        firsts.map(move |first| (first, at(first)..at((first + of).min(self.blocks()))))
+    }
+
     /// The block of the filter that an id belongs to.
     pub(in crate::store) fn block(&self, hash: u64) -> Range<u64> {
         let start = self.start + (part_of(hash, blocks(self.rows)) * BLOCK_BYTES) as u64;

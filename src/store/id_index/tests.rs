@@ -1,9 +1,10 @@
 //! The index agrees with the ids that it was made of.
 
 use arrow::array::{Array as _, FixedSizeBinaryArray};
+use bytes::Bytes;
 use uuid::Uuid;
 
-use super::filter::{AskedIds, Filter};
+use super::filter::{AskedIds, Filter, may_be_in};
 use super::hashed::HashedId;
 use super::section::Section;
 use super::table::{self, MOST_ROWS};
@@ -53,16 +54,26 @@ impl Written {
         &self.object[range.start as usize..range.end as usize]
     }
 
+    fn filter(&self, section: &Section) -> Filter {
+        Filter::whole(Bytes::copy_from_slice(self.read(section.filter())))
+    }
+
     /// The rows in which one of these ids may be, one by one.
     fn rows(&self, ids: &[HashedId]) -> Vec<Vec<std::ops::Range<usize>>> {
         let mut rows = vec![Vec::new(); ids.len()];
         for section in &self.sections {
-            let filter = Filter::from_bytes(self.read(section.filter()));
+            let filter = self.filter(section);
             for (id, rows) in ids.iter().zip(&mut rows) {
                 let one = std::slice::from_ref(id);
                 let suspects = filter.suspects(&AskedIds::new(&[id.id]));
                 let block = self.read(section.block(id.hash));
-                assert_eq!(suspects, Filter::suspects_by_block(one, &[block]));
+                assert_eq!(
+                    suspects,
+                    one.iter()
+                        .filter(|id| may_be_in(block, id))
+                        .copied()
+                        .collect::<Vec<_>>()
+                );
                 if !suspects.is_empty() {
                     let offsets = self.read(section.offsets(section.bucket(id.hash)));
                     let bucket = self.read(section.entries(offsets).unwrap());
@@ -93,12 +104,42 @@ fn every_id_is_found_where_it_is_and_few_others_anywhere() {
             assert!(rows.iter().all(|rows| rows.end <= there.len()));
         }
         let strangers = AskedIds::new(&ids(100_000..200_000));
-        let filter = Filter::from_bytes(written.read(written.sections[0].filter()));
+        let filter = written.filter(&written.sections[0]);
         let suspects = filter.suspects(&strangers).len();
         assert!(suspects < 300, "{suspects} of 100,000 beside {count}");
         let found = written.rows(strangers.as_slice());
         let found = found.iter().filter(|rows| !rows.is_empty()).count();
         assert!(found < 5, "{found} of 100,000 beside {count}");
+    }
+}
+
+#[test]
+fn a_filter_says_the_same_as_its_parts() {
+    let there = ids(0..20_000);
+    let written = Written::of(&there, 20_000);
+    let section = &written.sections[0];
+    let asked = AskedIds::new(&ids(15_000..50_000));
+    let expected = written.filter(section).suspects(&asked);
+    assert!((5_000..5_300).contains(&expected.len()), "{}", expected.len());
+    for blocks in [
+        1,
+        2,
+        7,
+        100,
+        section.blocks() - 1,
+        section.blocks(),
+        section.blocks() + 1,
+    ] {
+        let mut suspects = Vec::new();
+        let mut end = section.filter().start;
+        for (first, range) in section.parts(blocks) {
+            assert_eq!(range.start, end);
+            end = range.end;
+            let content = Bytes::copy_from_slice(written.read(range));
+            suspects.extend(Filter::part(content, first, section.blocks()).suspects(&asked));
+        }
+        assert_eq!(end, section.filter().end);
+        assert_eq!(suspects, expected, "by {blocks} blocks");
     }
 }
 

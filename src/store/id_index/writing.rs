@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use arrow::array::FixedSizeBinaryArray;
 use parquet::file::metadata::KeyValue;
 
-use super::filter::Filter;
+use super::filter::filter_of;
 use super::hashed::xxh64;
 use super::section::{Section, blocks, buckets, said_of};
 use super::table::{self, MOST_ROWS};
@@ -55,8 +55,7 @@ impl Indexing {
     pub(in crate::store) fn end_section(&mut self, start: u64) -> Option<Vec<u8>> {
         let ids = self.ids.take()?;
         let rows = self.hashes.len();
-        let mut content = Vec::new();
-        Filter::of(&self.hashes, blocks(rows)).write(&mut content);
+        let mut content = filter_of(&self.hashes, blocks(rows));
         table::write(&self.hashes, buckets(rows), &mut content);
         self.hashes.clear();
         self.written

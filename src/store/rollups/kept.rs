@@ -7,7 +7,9 @@ use super::gather::coarser;
 use super::shelf::{Shelf, taken_up};
 use super::{Step, schema};
 use crate::store::errors::StoreError;
-use crate::store::files::{ObjectPlace, PieceFile, PieceFiles};
+use crate::store::files::PieceFiles;
+use crate::store::outline::ObjectPlace;
+use crate::store::outline::Outline;
 
 /// What an object keeps of one step and month.
 #[derive(Clone, Debug)]
@@ -26,12 +28,12 @@ impl PieceFiles {
         step: Step,
         month: i64,
     ) -> Result<Option<KeptRollups>, StoreError> {
-        let file = self.open(place).await?;
-        let kept = self.taken_from(&file, step, month).await?;
+        let object = self.outline(place).await?;
+        let kept = self.taken_from(&object, step, month).await?;
         if kept.is_some() || step != Step::Hour {
             return Ok(kept);
         }
-        let Some(quarters) = self.taken_from(&file, Step::Quarter, month).await? else {
+        let Some(quarters) = self.taken_from(&object, Step::Quarter, month).await? else {
             return Ok(None);
         };
         Ok(Some(KeptRollups {
@@ -42,11 +44,11 @@ impl PieceFiles {
 
     async fn taken_from(
         &self,
-        file: &PieceFile,
+        object: &Outline,
         step: Step,
         month: i64,
     ) -> Result<Option<KeptRollups>, StoreError> {
-        let shelves = file.shelves().iter();
+        let shelves = object.shelves().iter();
         let shelves: Vec<&Shelf> = shelves
             .filter(|shelf| shelf.step == step && shelf.month == month)
             .collect();
@@ -55,7 +57,7 @@ impl PieceFiles {
         };
         let range = |shelf: &&Shelf| shelf.start..shelf.start.saturating_add(u64::from(shelf.bytes));
         let ranges: Vec<_> = shelves.iter().map(range).collect();
-        let blobs = self.read(file, &ranges).await?;
+        let blobs = self.read(object, &ranges).await?;
         let taken = blobs.iter().zip(&shelves);
         let taken = taken.map(|(blob, shelf)| taken_up(blob, shelf.checksum));
         let parts = taken.collect::<Result<Vec<_>, _>>()?;

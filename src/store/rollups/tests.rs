@@ -18,8 +18,9 @@ use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
-use crate::store::files::{ObjectPlace, PieceFiles, footer_of};
+use crate::store::files::{PieceFiles, footer_of};
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
+use crate::store::outline::ObjectPlace;
 use crate::store::piece::{PieceWriter, Target};
 
 const MINUTE: i64 = 60_000_000;
@@ -326,7 +327,7 @@ async fn an_object_without_hours_has_them_from_its_quarters() {
         .unwrap();
     let place = ObjectPlace::new(&place.path, piece.bytes, footer);
     let files = PieceFiles::new(objects, 1 << 20);
-    let shelves = files.open(&place).await.unwrap().shelves().to_vec();
+    let shelves = files.outline(&place).await.unwrap().shelves().to_vec();
     assert!(
         !shelves
             .iter()
@@ -359,7 +360,7 @@ async fn rollups_that_were_damaged_are_not_believed() {
     let directory = tempfile::tempdir().unwrap();
     let (files, place, piece) = object(directory.path(), &batch(&every(MINUTE / 10, 5000))).await;
     let january = Month::of(BEGIN).unwrap().number;
-    let file = files.open(&place).await.unwrap();
+    let file = files.outline(&place).await.unwrap();
     let shelf = &file.shelves()[0];
     let path = directory.path().join(&*place.path);
     let mut bytes = std::fs::read(&path).unwrap();

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::super::arrange::{KeyColumns, present_columns, sort_rows};
 use super::super::decoded::{DecodedRows, can_be_kept, stretches};
-use super::super::files::{ObjectPlace, PieceFile, PieceFiles};
+use super::super::files::{PieceFile, PieceFiles};
+use super::super::outline::ObjectPlace;
 use super::super::piece::write_batch;
 use super::*;
 use crate::catalog::records::NewPlace;

@@ -231,3 +231,35 @@ async fn rows_of_an_object_without_index_are_found_by_its_bloom_filters() {
     }
     assert_eq!(found(&bench, person, &ids[7..8]).await.unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn rows_are_found_in_every_section_however_filters_are_read() {
+    let bench = Bench::new().await;
+    let person = person();
+    let batch = many(1_300_000, NEW_YEAR_2024);
+    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
+        .await
+        .unwrap();
+    assert_eq!(pieces.len(), 1, "two sections of one object");
+    bench.commit(change(person, 0, pieces)).await;
+    let snapshots = Snapshots::new(bench.catalog.clone(), 1 << 20);
+    let snapshot = snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
+    let ids = ids_of(&batch);
+    // The filters of the sections have 128 and 31 blocks that are read as a whole. With no room in memory, as
+    // many ids are asked block by block, together or not, and more of them part by part; with room for less
+    // than one object none is kept either.
+    for memory in [0, 1 << 20, 1 << 22] {
+        let finder = finder_with(&bench, memory);
+        for count in [1, 12, 20, 30, 31, 100, 127, 128, 5_000] {
+            let wanted = (0..count).map(|number| ids[number * 1_299_999 / count.max(2)]);
+            let mut wanted: Vec<RecordId> = wanted.collect();
+            let strangers = (0..count).map(|_| RecordId(Uuid::new_v4()));
+            let asked: Vec<RecordId> = wanted.iter().copied().chain(strangers).collect();
+            let found = finder.predecessors(&snapshot, &asked).await.unwrap();
+            let mut found: Vec<RecordId> = found.into_iter().flat_map(|part| part.ids).collect();
+            wanted.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, wanted, "{count} with {memory} bytes");
+        }
+    }
+}

@@ -6,7 +6,8 @@ use futures::TryStreamExt as _;
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
 
 use super::super::arrange::{present_columns, sort_rows, with_columns, without_null_columns};
-use super::super::files::{ObjectPlace, PieceFiles};
+use super::super::files::PieceFiles;
+use super::super::outline::ObjectPlace;
 use super::super::piece::{PieceWriter, write_batch};
 use super::super::{StoreError, tail};
 use super::*;

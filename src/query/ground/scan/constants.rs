@@ -18,7 +18,8 @@ use crate::query::ground::operator::{
     Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only,
 };
 use crate::store::constant::Constant;
-use crate::store::files::{ObjectPlace, PieceFile};
+use crate::store::files::PieceFile;
+use crate::store::outline::ObjectPlace;
 
 use super::Scan;
 

@@ -22,7 +22,7 @@ use crate::query::ground::in_turn::InTurnExec;
 use crate::query::ground::key::key_order;
 use crate::query::ground::merge_sorted::MergeSortedExec;
 use crate::query::ground::operator::{Plan, known_order};
-use crate::store::files::ObjectPlace;
+use crate::store::outline::ObjectPlace;
 use crate::store::snapshot::{Content, SnapshotPiece};
 
 use super::constants::Constants;

@@ -22,8 +22,9 @@ use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::key::key_schema;
 use crate::query::ground::operator::is_sound;
 use crate::store::arrange::sort_rows;
-use crate::store::files::{ObjectPlace, PieceFiles};
+use crate::store::files::PieceFiles;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
+use crate::store::outline::ObjectPlace;
 use crate::store::piece::{Target, write_batch};
 use crate::store::snapshot::{Content, SnapshotPiece};
 

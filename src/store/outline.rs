@@ -1,0 +1,155 @@
+//! What is to be known of an object before any of its rows: its checksums, and where the index of its ids and
+//! its rollups stand.
+//!
+//! A footer also says where each page of each column is, which takes a hundred times as much memory and
+//! longer to take up than most reads do. Whoever stores a record asks every object of a person for its id,
+//! and needs no page of nearly all of them. Knows nothing of who asks.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy,
+};
+
+use super::checksums::Blocks;
+use super::errors::StoreError;
+use super::id_index::section::{Section, sections};
+use super::objects::ObjectStorage;
+use super::rollups::shelf::{Shelf, shelves};
+use crate::catalog::records::Footer;
+
+/// Where a piece's object is, and what the catalogue knows of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectPlace {
+    pub path: Arc<str>,
+    pub bytes: u64,
+    pub footer_bytes: u32,
+    pub footer_checksum: u32,
+}
+
+impl ObjectPlace {
+    #[must_use]
+    pub fn new(path: &str, bytes: i64, footer: Footer) -> Self {
+        Self {
+            path: path.into(),
+            bytes: bytes.max(0).cast_unsigned(),
+            footer_bytes: footer.bytes,
+            footer_checksum: footer.checksum,
+        }
+    }
+
+    /// The error that says so of the object.
+    pub(super) fn damaged(&self, detail: &dyn fmt::Display) -> StoreError {
+        StoreError::corrupt(format!("object {}: {detail}", self.path))
+    }
+}
+
+/// An object whose footer was read and verified.
+#[derive(Debug)]
+pub struct Outline {
+    place: ObjectPlace,
+    blocks: Blocks,
+    sections: Vec<Section>,
+    shelves: Vec<Shelf>,
+}
+
+impl Outline {
+    pub(super) async fn read(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Self, StoreError> {
+        let footer = verified_footer(objects, place).await?;
+        let bounds = ParquetStatisticsPolicy::SkipAll;
+        let metadata = parsed(&footer, place, PageIndexPolicy::Skip, bounds)?;
+        Self::of(place, &footer, &metadata)
+    }
+
+    /// By a footer that was verified, and what it says.
+    pub(super) fn of(
+        place: &ObjectPlace,
+        footer: &Bytes,
+        metadata: &ParquetMetaData,
+    ) -> Result<Self, StoreError> {
+        let blocks = Blocks::of(footer, place.bytes);
+        Ok(Self {
+            place: place.clone(),
+            blocks: blocks.ok_or_else(|| place.damaged(&"its footer is too short"))?,
+            sections: sections(metadata).map_err(|error| place.damaged(&error))?,
+            shelves: shelves(metadata),
+        })
+    }
+
+    #[must_use]
+    pub fn place(&self) -> &ObjectPlace {
+        &self.place
+    }
+
+    pub(super) fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// Where it keeps the index of its ids; older objects have none.
+    pub(super) fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// Where it keeps rollups.
+    pub(super) fn shelves(&self) -> &[Shelf] {
+        &self.shelves
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.blocks.memory()
+            + size_of_val(self.sections.as_slice())
+            + size_of_val(self.shelves.as_slice())
+            + size_of::<Self>()
+    }
+}
+
+/// The footer of an object, held against its checksum.
+pub(super) async fn verified_footer(
+    objects: &ObjectStorage,
+    place: &ObjectPlace,
+) -> Result<Bytes, StoreError> {
+    let path = &place.path;
+    let Some(start) = place.bytes.checked_sub(u64::from(place.footer_bytes)) else {
+        return Err(place.damaged(&"its footer is longer than the object"));
+    };
+    let footer = match objects.get_range(path, start..place.bytes).await {
+        // An object that is shorter than it was is damaged, not out of reach.
+        Err(StoreError::Unavailable { detail })
+            if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) =>
+        {
+            return Err(place.damaged(&detail));
+        }
+        Err(StoreError::Missing { path }) => {
+            return Err(StoreError::corrupt(format!("object {path} is lost")));
+        }
+        footer => footer?,
+    };
+    if crc32fast::hash(&footer) == place.footer_checksum {
+        Ok(footer)
+    } else {
+        Err(place.damaged(&"its footer differs from what was written"))
+    }
+}
+
+/// What a footer that was verified says: of where pages are, and of the least and greatest values of columns,
+/// as much as is asked for. How pages are encoded, and how large they would be in memory, no reader asks.
+pub(super) fn parsed(
+    footer: &Bytes,
+    place: &ObjectPlace,
+    pages: PageIndexPolicy,
+    bounds: ParquetStatisticsPolicy,
+) -> Result<ParquetMetaData, StoreError> {
+    let options = ParquetMetaDataOptions::new()
+        .with_column_stats_policy(bounds)
+        .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
+        .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
+    let mut reader = ParquetMetaDataReader::new()
+        .with_metadata_options(Some(options))
+        .with_page_index_policy(pages);
+    reader
+        .try_parse_sized(footer, place.bytes)
+        .and_then(|()| reader.finish())
+        .map_err(|error| place.damaged(&error))
+}
