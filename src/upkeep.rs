@@ -19,6 +19,7 @@ pub mod identity;
 pub mod lease;
 pub mod manifest;
 pub mod merge;
+pub mod past_years;
 pub mod rebuild;
 pub mod runner;
 pub mod scrub;

@@ -54,18 +54,23 @@ impl Default for Limits {
 /// Merges one group of objects of a partition, the smallest first. `false` when there was nothing to do, or
 /// when others changed the partition meanwhile.
 pub async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits) -> Result<bool, StoreError> {
+    let pieces = pieces_of(stores, key).await?;
+    let Some(group) = next_group(&pieces, limits) else {
+        return Ok(false);
+    };
+    Ok(merge_group(stores, key, group, limits, |_| true).await? == Rewritten::Done)
+}
+
+pub(super) async fn pieces_of(stores: &UpkeepStores, key: &PartitionKey) -> Result<Vec<Piece>, StoreError> {
     // The tail's rows are not wanted, so all of them count as held.
     let mut partitions = stores
         .catalog
         .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
         .await?;
-    let Some(partition) = partitions.pop() else {
-        return Ok(false);
-    };
-    let Some(group) = next_group(&partition.pieces, limits) else {
-        return Ok(false);
-    };
-    Ok(merge_group(stores, key, group, limits).await? == Rewritten::Done)
+    Ok(partitions
+        .pop()
+        .map(|partition| partition.pieces)
+        .unwrap_or_default())
 }
 
 /// What became of an attempt to write objects anew.
@@ -84,30 +89,25 @@ pub async fn leave_dead_rows(
     key: &PartitionKey,
     limits: &Limits,
 ) -> Result<Rewritten, StoreError> {
-    let mut partitions = stores
-        .catalog
-        .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
-        .await?;
-    let pieces = partitions
-        .pop()
-        .map(|partition| partition.pieces)
-        .unwrap_or_default();
+    let pieces = pieces_of(stores, key).await?;
     let mut wasteful = pieces.iter().filter(|piece| !piece.dead.is_empty());
     match wasteful.find_map(Object::of) {
-        Some(object) => merge_group(stores, key, vec![object], limits).await,
+        Some(object) => merge_group(stores, key, vec![object], limits, |_| true).await,
         None => Ok(Rewritten::Nothing),
     }
 }
 
-async fn merge_group(
+/// As many objects of a group as fit into memory side by side become one, if those are worth it.
+pub(super) async fn merge_group(
     stores: &UpkeepStores,
     key: &PartitionKey,
     mut group: Vec<Object<'_>>,
     limits: &Limits,
+    are_worth_it: impl Fn(&[Object<'_>]) -> bool,
 ) -> Result<Rewritten, StoreError> {
     let is_one = group.len() == 1;
     let sources = opened(stores, &mut group, limits).await?;
-    if group.is_empty() || (group.len() == 1 && !is_one) {
+    if group.is_empty() || (group.len() == 1 && !is_one) || !are_worth_it(&group) {
         // Rows so long that no two of them can be held at once are better left as they are.
         return Ok(Rewritten::Nothing);
     }
@@ -127,8 +127,8 @@ async fn merge_group(
 
 /// A piece that is an object.
 #[derive(Clone, Copy, Debug)]
-struct Object<'p> {
-    piece: &'p Piece,
+pub(super) struct Object<'p> {
+    pub(super) piece: &'p Piece,
     path: &'p str,
     footer: Footer,
 }
@@ -194,22 +194,11 @@ async fn rewrite(
 
 /// The objects to merge next.
 fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>>> {
-    let mut years: BTreeMap<i32, Vec<Object<'p>>> = BTreeMap::new();
-    let mut wasteful = None;
-    for piece in pieces {
-        let Some(object) = Object::of(piece) else {
-            continue;
-        };
-        if piece.dead.len() as i64 * DEAD_SHARE > piece.rows {
-            wasteful = wasteful.or(Some(object));
-        }
-        if let Some(year) = year_of(piece) {
-            years.entry(year).or_default().push(object);
-        }
-    }
-    for objects in years.values_mut() {
-        objects.sort_by_key(|object| (object.piece.bounds.min_start, object.piece.id));
-    }
+    let years = by_year(pieces);
+    let mut wasteful = pieces
+        .iter()
+        .filter(|piece| piece.dead.len() as i64 * DEAD_SHARE > piece.rows);
+    let wasteful = wasteful.find_map(Object::of);
     let sizes: BTreeSet<u32> = years.values().flatten().map(Object::size).collect();
     let groups = || {
         let sizes = sizes.iter();
@@ -221,6 +210,20 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
         .find_map(|(size, objects)| neighbours(objects, size, limits))
         .or_else(|| groups().find_map(|(size, objects)| scattered(objects, size, limits)))
         .or_else(|| wasteful.map(|object| vec![object]))
+}
+
+/// The objects of each year, in the order of their first starts.
+pub(super) fn by_year(pieces: &[Piece]) -> BTreeMap<i32, Vec<Object<'_>>> {
+    let mut years: BTreeMap<i32, Vec<Object<'_>>> = BTreeMap::new();
+    for object in pieces.iter().filter_map(Object::of) {
+        if let Some(year) = year_of(object.piece) {
+            years.entry(year).or_default().push(object);
+        }
+    }
+    for objects in years.values_mut() {
+        objects.sort_by_key(|object| (object.piece.bounds.min_start, object.piece.id));
+    }
+    years
 }
 
 /// Enough objects of a size that no larger one lies between, with the smaller ones among them. What they
@@ -283,7 +286,16 @@ fn as_many_as_fit<'p>(objects: Vec<Object<'p>>, limits: &Limits) -> Vec<Object<'
     objects.into_iter().take(limits.inputs).take_while(fits).collect()
 }
 
+/// Whether one object can take in all of them.
+pub(super) fn fit(objects: &[Object<'_>], limits: &Limits) -> bool {
+    as_many_as_fit(objects.to_vec(), limits).len() == objects.len()
+}
+
 impl<'p> Object<'p> {
+    pub(super) fn bytes(&self) -> i64 {
+        self.piece.bytes
+    }
+
     /// `None` for a piece of the tail.
     fn of(piece: &'p Piece) -> Option<Self> {
         match &piece.place {
@@ -318,17 +330,17 @@ fn year_of(piece: &Piece) -> Option<i32> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::catalog::records::Bounds;
     use crate::model::ids::PieceId;
     use proptest::prelude::*;
     use uuid::Uuid;
 
-    const DAY: i64 = 86_400_000_000;
+    pub(in crate::upkeep) const DAY: i64 = 86_400_000_000;
 
     /// An object of so many days from a day on, and its size.
-    fn object(number: u128, day: i64, days: i64, bytes: i64) -> Piece {
+    pub(in crate::upkeep) fn object(number: u128, day: i64, days: i64, bytes: i64) -> Piece {
         let moment = |day: i64| Instant::from_micros(day * DAY);
         Piece {
             id: PieceId(Uuid::from_u128(number)),
@@ -354,7 +366,7 @@ mod tests {
         }
     }
 
-    fn days_of(group: &[Object<'_>]) -> Vec<i64> {
+    pub(in crate::upkeep) fn days_of(group: &[Object<'_>]) -> Vec<i64> {
         group
             .iter()
             .map(|object| object.piece.bounds.min_start.micros() / DAY)

@@ -20,6 +20,7 @@ use super::erase::{self, erase};
 use super::flush::{self, flush};
 use super::lease::Leases;
 use super::manifest::write_manifest;
+use super::past_years::{PastYears, merge_past_year};
 use super::scrub::Scrub;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
@@ -307,8 +308,17 @@ impl Upkeep {
                 {
                     self.meters.upkeep.compactions.inc();
                 }
+                let past = loop {
+                    let past = merge_past_year(&self.stores, &key, &limits).await;
+                    match round.of(&whose, past)?.unwrap_or(PastYears::Nothing) {
+                        PastYears::Merged => self.meters.upkeep.compactions.inc(),
+                        past => break past,
+                    };
+                };
                 // If the version has moved on, the next round looks again.
-                settled.insert(key, version);
+                if past == PastYears::Nothing {
+                    settled.insert(key, version);
+                }
             }
             round.end();
             Ok(())

@@ -6,6 +6,7 @@ use super::*;
 use crate::model::meters::Meters;
 use crate::upkeep::compact::{Limits, compact};
 use crate::upkeep::flush::flush;
+use crate::upkeep::past_years::{PastYears, merge_past_year};
 use crate::upkeep::runner::{Settled, Upkeep};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +21,8 @@ enum Step {
     },
     Flush,
     Compact,
+    /// Nothing comes for a while, and years that are over are merged.
+    Rest,
     /// A change that happens after a compaction or flush has read and before it commits.
     Collect,
 }
@@ -36,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let delete = prop::collection::btree_set(0..40u8, 1..8).prop_map(|records| Step::Delete {
         records: records.into_iter().collect(),
     });
-    let step = prop_oneof![5 => put, 2 => delete, 2 => Just(Step::Flush), 2 => Just(Step::Compact), 1 => Just(Step::Collect)];
+    let step = prop_oneof![5 => put, 2 => delete, 2 => Just(Step::Flush), 2 => Just(Step::Compact), 1 => Just(Step::Rest), 1 => Just(Step::Collect)];
     prop::collection::vec(step, 1..30)
 }
 
@@ -76,6 +79,11 @@ proptest! {
                     }
                     Step::Compact => {
                         compact(&bench.stores, &bench.key, &limits).await.unwrap();
+                    }
+                    Step::Rest => {
+                        bench.pass(Duration::from_secs(5));
+                        let merged = merge_past_year(&bench.stores, &bench.key, &limits).await.unwrap();
+                        assert_ne!(merged, PastYears::Awaited);
                     }
                     Step::Collect => {
                         crate::upkeep::collect::remove_retired(&bench.stores, Duration::ZERO).await.unwrap();
@@ -288,6 +296,28 @@ async fn the_runner_flushes_what_is_due_and_compacts_what_is_many() {
     let running = Upkeep::start(settings(), bench.stores.clone(), meters, stop.clone(), &runtime);
     stop.cancel();
     running.await.unwrap();
+}
+
+#[tokio::test]
+async fn the_runner_makes_one_object_of_a_year_that_is_over_once_nothing_comes() {
+    let bench = Bench::new().await;
+    let (meters, stop) = (Meters::default(), CancellationToken::new());
+    let upkeep = Upkeep::new(settings(), bench.stores.clone(), meters, stop);
+    // Three of one year, too few for compaction, and one of the next.
+    for (number, start) in [(0, 0), (1, 100), (2, 200), (3, 86_400)] {
+        let rows = many(number * 100, 100, LAST_DAY_OF_2023 + start * SECOND);
+        bench.put(&rows, true).await;
+    }
+    let before = bench.visible().await;
+    let mut settled = Settled::new();
+    let mut objects = Vec::new();
+    for _ in 0..3 {
+        upkeep.compact_due(&mut settled).await.unwrap();
+        objects.push(bench.snapshot().await.pieces.len());
+        bench.pass(Duration::from_secs(5));
+    }
+    assert_eq!(objects, [4, 2, 2]);
+    assert_eq!(bench.visible().await, before);
 }
 
 #[tokio::test]

@@ -1,0 +1,187 @@
+//! Years that are over: the objects that compaction left of them become one, once nobody sends anything.
+//!
+//! Compaction merges objects of one size, so that a row is written a handful of times however many come after
+//! it. A year that is over then stays in objects of every size, half a dozen or more, and each of them is
+//! opened by every search for ids and every question about that year. While somebody sends records that is
+//! as it should be; afterwards it costs one more writing to be rid of it for good. Knows when pieces were
+//! made; what they hold is the business of those who merge them.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Datelike as _};
+
+use super::compact::{Limits, Object, Rewritten, by_year, fit, merge_group, pieces_of};
+use super::stores::{PartitionKey, UpkeepStores};
+use crate::catalog::records::Piece;
+use crate::model::time::Instant;
+use crate::store::StoreError;
+
+/// Nobody sends anything if no piece is younger.
+const QUIET: Duration = Duration::from_secs(3);
+/// The largest of the objects that become one has at most so many times the bytes of the others together, so
+/// that a row is only ever written again into an object that is half as large again.
+const LARGEST: i64 = 2;
+
+/// What there was to do in a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PastYears {
+    Merged,
+    /// There is something to merge, but not yet.
+    Awaited,
+    Nothing,
+}
+
+/// Merges what is left in objects of one year that is over.
+pub async fn merge_past_year(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    limits: &Limits,
+) -> Result<PastYears, StoreError> {
+    let pieces = pieces_of(stores, key).await?;
+    let now = stores.catalog.now().await?;
+    let Some(group) = next_group(&pieces, now, limits) else {
+        return Ok(PastYears::Nothing);
+    };
+    if !is_quiet(&pieces, now) {
+        return Ok(PastYears::Awaited);
+    }
+    // What does not fit into memory side by side is left out, and the rest may not be worth it.
+    let merged = merge_group(stores, key, group, limits, is_worth_it).await?;
+    Ok(match merged {
+        Rewritten::Done => PastYears::Merged,
+        Rewritten::Overtaken => PastYears::Awaited,
+        Rewritten::Nothing => PastYears::Nothing,
+    })
+}
+
+/// A piece that a clock which is wrong has made in time to come is of no matter.
+fn is_quiet(pieces: &[Piece], now: Instant) -> bool {
+    let age = |piece: &Piece| now.micros().abs_diff(piece.created_at.micros());
+    pieces
+        .iter()
+        .all(|piece| u128::from(age(piece)) >= QUIET.as_micros())
+}
+
+fn next_group<'p>(pieces: &'p [Piece], now: Instant, limits: &Limits) -> Option<Vec<Object<'p>>> {
+    let this_year = DateTime::from_timestamp_micros(now.micros())?.year();
+    let years = by_year(pieces);
+    let mut past = years.range(..this_year);
+    past.find_map(|(_, objects)| worth_merging(objects, limits))
+}
+
+/// Neighbours of a year that may become one, as many as possible: without the largest, which is too large for
+/// the others, those before it and those after it are neighbours.
+fn worth_merging<'p>(objects: &[Object<'p>], limits: &Limits) -> Option<Vec<Object<'p>>> {
+    let mut left = vec![objects];
+    while let Some(objects) = left.pop() {
+        if fit(objects, limits) && is_worth_it(objects) {
+            return Some(objects.to_vec());
+        }
+        let numbered = objects.iter().enumerate();
+        let largest = numbered.max_by_key(|(_, object)| object.bytes());
+        if let Some((largest, _)) = largest.filter(|_| objects.len() > 2) {
+            left.extend(objects.get(largest + 1..));
+            left.extend(objects.get(..largest));
+        }
+    }
+    None
+}
+
+fn is_worth_it(group: &[Object<'_>]) -> bool {
+    let all: i64 = group.iter().map(Object::bytes).sum();
+    let largest = group.iter().map(Object::bytes).max().unwrap_or(0);
+    group.len() > 1 && largest <= (all - largest).saturating_mul(LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::compact::tests::{DAY, days_of, object};
+    use super::*;
+    use crate::model::ids::PieceId;
+
+    const MIB: i64 = 1 << 20;
+
+    /// Of the 1970s, in which these objects lie, the first is over.
+    fn next_year() -> Instant {
+        Instant::from_micros(400 * DAY)
+    }
+
+    /// Objects that follow each other from the first of January on, of so many MiB.
+    fn year(sizes: &[i64]) -> Vec<Piece> {
+        let numbered = (0..).zip(sizes);
+        let pieces = numbered.map(|(number, size)| object(number as u128, number * 10, 10, size * MIB));
+        pieces.collect()
+    }
+
+    #[test]
+    fn all_of_a_year_that_is_over_becomes_one() {
+        let pieces = year(&[52, 15, 1, 6, 6, 1]);
+        let group = next_group(&pieces, next_year(), &Limits::default()).unwrap();
+        assert_eq!(days_of(&group), [0, 10, 20, 30, 40, 50]);
+    }
+
+    #[test]
+    fn a_year_that_goes_on_stays_as_it_is() {
+        let pieces = year(&[52, 15, 1, 6, 6, 1]);
+        let new_years_eve = Instant::from_micros(364 * DAY);
+        assert!(next_group(&pieces, new_years_eve, &Limits::default()).is_none());
+    }
+
+    #[test]
+    fn little_does_not_have_much_written_again() {
+        let pieces = year(&[2, 80, 1, 3]);
+        let group = next_group(&pieces, next_year(), &Limits::default());
+        assert!(group.is_none(), "the last is too large for the one before it");
+        let pieces = year(&[2, 1, 80, 1, 2]);
+        let group = next_group(&pieces, next_year(), &Limits::default()).unwrap();
+        assert_eq!(days_of(&group), [0, 10]);
+    }
+
+    #[test]
+    fn what_one_object_cannot_take_in_stays_apart() {
+        let pieces = year(&[400, 100, 100]);
+        let group = next_group(&pieces, next_year(), &Limits::default()).unwrap();
+        assert_eq!(days_of(&group), [10, 20]);
+    }
+
+    #[test]
+    fn nothing_is_done_while_somebody_sends_records() {
+        let mut pieces = year(&[2, 2]);
+        for (seconds, quiet) in [(-9, true), (-2, false), (0, false), (2, false), (3, true)] {
+            pieces[1].created_at = Instant::from_micros(next_year().micros() - seconds * 1_000_000);
+            assert_eq!(is_quiet(&pieces, next_year()), quiet, "{seconds} s ago");
+        }
+    }
+
+    proptest! {
+        /// Merging goes on until nothing is left to do; an object is only written again into one that is half
+        /// as large again, and objects that did not overlap before never come to overlap.
+        #[test]
+        fn rows_are_written_again_only_where_much_is_gained(sizes in prop::collection::vec(1_i64..2_000, 1..30)) {
+            let mut pieces = year(&sizes);
+            for piece in &mut pieces {
+                piece.bytes /= 64;
+            }
+            let mut next = 1000;
+            while let Some(group) = next_group(&pieces, next_year(), &Limits::default()) {
+                let bytes: i64 = group.iter().map(Object::bytes).sum();
+                prop_assert!(group.iter().all(|object| object.bytes() * 3 <= bytes * 2));
+                let merged: Vec<PieceId> = group.iter().map(|object| object.piece.id).collect();
+                let first = days_of(&group)[0];
+                let days = 10 * group.len() as i64;
+                let ends = pieces.iter().filter(|piece| merged.contains(&piece.id));
+                let ends = ends.map(|piece| piece.bounds.max_end.micros() / DAY).max().unwrap();
+                pieces.retain(|piece| !merged.contains(&piece.id));
+                prop_assert!(ends - first >= days);
+                pieces.push(object(next, first, ends - first, bytes));
+                next += 1;
+                pieces.sort_by_key(|piece| piece.bounds.min_start);
+                for pair in pieces.windows(2) {
+                    prop_assert!(pair[0].bounds.max_start < pair[1].bounds.min_start);
+                }
+            }
+        }
+    }
+}
