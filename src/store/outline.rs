@@ -1,8 +1,8 @@
 //! What is to be known of an object before any of its rows: its checksums, and where the index of its ids and
 //! its rollups stand.
 //!
-//! A footer also says where each page of each column is, which takes a hundred times as much memory and
-//! longer to take up than most reads do. Whoever stores a record asks every object of a person for its id,
+//! A footer also says where each page of each column is, which takes far more memory, and longer to take up.
+//! Whoever stores a record asks every object of a person for its id,
 //! and needs no page of nearly all of them. Knows nothing of who asks.
 
 use std::fmt;

@@ -53,9 +53,13 @@ impl Default for Limits {
 
 /// Merges one group of objects of a partition, the smallest first. `false` when there was nothing to do, or
 /// when others changed the partition meanwhile.
-pub async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits) -> Result<bool, StoreError> {
-    let pieces = pieces_of(stores, key).await?;
-    let Some(group) = next_group(&pieces, limits) else {
+pub(super) async fn compact(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    pieces: &[Piece],
+    limits: &Limits,
+) -> Result<bool, StoreError> {
+    let Some(group) = next_group(pieces, limits) else {
         return Ok(false);
     };
     Ok(merge_group(stores, key, group, limits, |_| true).await? == Rewritten::Done)

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Datelike as _};
 
-use super::compact::{Limits, Object, Rewritten, by_year, fit, merge_group, pieces_of};
+use super::compact::{Limits, Object, Rewritten, by_year, compact, fit, merge_group, pieces_of};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::Piece;
 use crate::model::time::Instant;
@@ -22,35 +22,38 @@ const QUIET: Duration = Duration::from_secs(3);
 /// that a row is only ever written again into an object that is half as large again.
 const LARGEST: i64 = 2;
 
-/// What there was to do in a partition.
+/// What there was to merge in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PastYears {
-    Merged,
-    /// There is something to merge, but not yet.
-    Awaited,
+pub enum Merged {
+    Some,
+    /// There is something, but not yet.
+    Later,
     Nothing,
 }
 
-/// Merges what is left in objects of one year that is over.
-pub async fn merge_past_year(
+/// Compacts; where there is nothing to compact, merges what is left in objects of one year that is over.
+pub async fn compact_or_merge_past_year(
     stores: &UpkeepStores,
     key: &PartitionKey,
     limits: &Limits,
-) -> Result<PastYears, StoreError> {
+) -> Result<Merged, StoreError> {
     let pieces = pieces_of(stores, key).await?;
+    if compact(stores, key, &pieces, limits).await? {
+        return Ok(Merged::Some);
+    }
     let now = stores.catalog.now().await?;
     let Some(group) = next_group(&pieces, now, limits) else {
-        return Ok(PastYears::Nothing);
+        return Ok(Merged::Nothing);
     };
     if !is_quiet(&pieces, now) {
-        return Ok(PastYears::Awaited);
+        return Ok(Merged::Later);
     }
     // What does not fit into memory side by side is left out, and the rest may not be worth it.
     let merged = merge_group(stores, key, group, limits, is_worth_it).await?;
     Ok(match merged {
-        Rewritten::Done => PastYears::Merged,
-        Rewritten::Overtaken => PastYears::Awaited,
-        Rewritten::Nothing => PastYears::Nothing,
+        Rewritten::Done => Merged::Some,
+        Rewritten::Overtaken => Merged::Later,
+        Rewritten::Nothing => Merged::Nothing,
     })
 }
 
@@ -159,7 +162,9 @@ mod tests {
         /// Merging goes on until nothing is left to do; an object is only written again into one that is half
         /// as large again, and objects that did not overlap before never come to overlap.
         #[test]
-        fn rows_are_written_again_only_where_much_is_gained(sizes in prop::collection::vec(1_i64..2_000, 1..30)) {
+        fn rows_are_written_again_only_where_much_is_gained(
+            sizes in prop::collection::vec(1_i64..2_000, 1..30),
+        ) {
             let mut pieces = year(&sizes);
             for piece in &mut pieces {
                 piece.bytes /= 64;

@@ -14,13 +14,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::collect;
-use super::compact::{self, Limits, compact};
+use super::compact::{self, Limits};
 use super::deleted::{self, purge_deleted};
 use super::erase::{self, erase};
 use super::flush::{self, flush};
 use super::lease::Leases;
 use super::manifest::write_manifest;
-use super::past_years::{PastYears, merge_past_year};
+use super::past_years::{Merged, compact_or_merge_past_year};
 use super::scrub::Scrub;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
@@ -302,21 +302,15 @@ impl Upkeep {
             let mut round = self.round("compact", set_aside);
             for (key, version) in open {
                 let whose = whose(&key);
-                while round
-                    .of(&whose, compact(&self.stores, &key, &limits).await)?
-                    .unwrap_or(false)
-                {
-                    self.meters.upkeep.compactions.inc();
-                }
-                let past = loop {
-                    let past = merge_past_year(&self.stores, &key, &limits).await;
-                    match round.of(&whose, past)?.unwrap_or(PastYears::Nothing) {
-                        PastYears::Merged => self.meters.upkeep.compactions.inc(),
-                        past => break past,
+                let left = loop {
+                    let merged = compact_or_merge_past_year(&self.stores, &key, &limits).await;
+                    match round.of(&whose, merged)?.unwrap_or(Merged::Nothing) {
+                        Merged::Some => self.meters.upkeep.compactions.inc(),
+                        left => break left,
                     };
                 };
                 // If the version has moved on, the next round looks again.
-                if past == PastYears::Nothing {
+                if left == Merged::Nothing {
                     settled.insert(key, version);
                 }
             }

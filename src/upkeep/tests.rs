@@ -22,6 +22,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit
 use futures::TryStreamExt as _;
 use uuid::Uuid;
 
+use super::compact::{self, Limits};
 use super::merge::Sorted;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
@@ -31,6 +32,7 @@ use crate::model::clock::{Clock, ManualClock, SystemClock};
 use crate::model::ids::{PersonId, PieceId, RecordId, SystemIds};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
+use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -94,6 +96,12 @@ fn many(first: u128, count: usize, from: i64) -> Vec<(RecordId, i64, f64)> {
             )
         })
         .collect()
+}
+
+/// Compacts a partition as it is now.
+async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits) -> Result<bool, StoreError> {
+    let pieces = compact::pieces_of(stores, key).await?;
+    compact::compact(stores, key, &pieces, limits).await
 }
 
 /// One partition with everything that it lives in.

@@ -9,7 +9,6 @@ use crate::store::strays::take_back;
 use crate::upkeep::collect::{
     CONDEMNED_AGE, ORPHAN_AGE, RECEIPT_AGE, remove_remains, remove_retired, remove_strays,
 };
-use crate::upkeep::compact::{Limits, compact};
 
 async fn orphan(bench: &Bench) -> Vec<NewPiece> {
     let target = Target {

@@ -5,7 +5,6 @@ use prometheus_client::metrics::counter::Counter;
 use super::*;
 use crate::store::StoreError;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
-use crate::upkeep::compact::{Limits, compact};
 use crate::upkeep::flush::flush;
 use crate::upkeep::scrub::Scrub;
 

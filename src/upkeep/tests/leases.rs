@@ -55,7 +55,7 @@ async fn work_that_is_stopped_gives_its_lease_back() {
     let stop = CancellationToken::new();
     let endless = async {
         stop.cancel();
-        std::future::pending::<Result<(), crate::store::StoreError>>().await
+        std::future::pending::<Result<(), StoreError>>().await
     };
     assert_eq!(node("first").alone("flush", &stop, endless).await.unwrap(), None);
     assert_eq!(

@@ -7,7 +7,6 @@ use crate::catalog::records::{Effect, SeenSource, StoredDefinition, UploadReceip
 use crate::model::ids::UploadId;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::collect::remove_retired;
-use crate::upkeep::compact::{Limits, compact};
 use crate::upkeep::flush::flush;
 use crate::upkeep::manifest::{manifest_path, numbers, write_manifest};
 use crate::upkeep::rebuild::{Rebuilt, rebuild};

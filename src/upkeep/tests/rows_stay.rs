@@ -4,9 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::meters::Meters;
-use crate::upkeep::compact::{Limits, compact};
 use crate::upkeep::flush::flush;
-use crate::upkeep::past_years::{PastYears, merge_past_year};
+use crate::upkeep::past_years::{Merged, compact_or_merge_past_year};
 use crate::upkeep::runner::{Settled, Upkeep};
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +38,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let delete = prop::collection::btree_set(0..40u8, 1..8).prop_map(|records| Step::Delete {
         records: records.into_iter().collect(),
     });
-    let step = prop_oneof![5 => put, 2 => delete, 2 => Just(Step::Flush), 2 => Just(Step::Compact), 1 => Just(Step::Rest), 1 => Just(Step::Collect)];
+    let step = prop_oneof![
+        5 => put,
+        2 => delete,
+        2 => Just(Step::Flush),
+        2 => Just(Step::Compact),
+        1 => Just(Step::Rest),
+        1 => Just(Step::Collect),
+    ];
     prop::collection::vec(step, 1..30)
 }
 
@@ -82,8 +88,8 @@ proptest! {
                     }
                     Step::Rest => {
                         bench.pass(Duration::from_secs(5));
-                        let merged = merge_past_year(&bench.stores, &bench.key, &limits).await.unwrap();
-                        assert_ne!(merged, PastYears::Awaited);
+                        let merged = compact_or_merge_past_year(&bench.stores, &bench.key, &limits).await;
+                        assert_ne!(merged.unwrap(), Merged::Later);
                     }
                     Step::Collect => {
                         crate::upkeep::collect::remove_retired(&bench.stores, Duration::ZERO).await.unwrap();

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::upkeep::check::{self, check};
-use crate::upkeep::compact::{Limits, compact};
 use crate::upkeep::copy::{CATALOGUE_FILE, OBJECTS_FOLDER, copy};
 use crate::upkeep::flush::flush;
 
