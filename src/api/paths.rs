@@ -15,6 +15,9 @@ const PREFIXES: [&str; 5] = [
     "/input/v1/data_type/",
 ];
 
+/// A uuid without its hyphens. Most addresses are shorter from there on, and need no further look.
+const SHORTEST_ID: usize = 32;
+
 /// The request with the id of its data type as one segment of the path.
 #[must_use]
 pub(super) fn with_whole_type_ids(mut request: Request) -> Request {
@@ -27,10 +30,11 @@ pub(super) fn with_whole_type_ids(mut request: Request) -> Request {
 fn rewritten(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     let prefix = PREFIXES.into_iter().find(|prefix| path.starts_with(prefix))?;
-    let rest = path
-        .get(prefix.len()..)?
-        .replace("%2f", "%2F")
-        .replace("%2F", "/");
+    let rest = path.get(prefix.len()..)?;
+    if rest.len() < SHORTEST_ID {
+        return None;
+    }
+    let rest = rest.replace("%2f", "%2F").replace("%2F", "/");
     let segments: Vec<&str> = rest.split('/').collect();
     let id = segments
         .iter()

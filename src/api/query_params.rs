@@ -126,6 +126,9 @@ impl<'a> Params<'a> {
         if !self.asked.iter().any(|known| known.name == name) {
             self.asked.push(asked);
         }
+        if self.pairs.is_empty() {
+            return Vec::new();
+        }
         let mut values = self.take(name);
         for alias in glossary::aliases(name) {
             let others = self.take(alias);

@@ -10,10 +10,9 @@ use utoipa::openapi::{OpenApi as Document, Server};
 use crate::api::app::Shared;
 use crate::api::data::frames::Reads;
 use crate::api::endpoints::{Routes, endpoint};
-use crate::api::layers::shared::{SharedLayer, around_shared};
-use crate::api::layers::{
-    arrival, compression, cors, disclosure, frame, heads, participants, rates, repeats, wall,
-};
+use crate::api::layers::passage::{inner_passage, passage};
+use crate::api::layers::shared::SharedLayer;
+use crate::api::layers::{compression, cors, frame, heads};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
 use crate::api::{data, docs, ingest, input, operation, user};
@@ -62,11 +61,7 @@ fn reads(app: Shared) -> Reads {
         .into_router()
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
-        .layer(from_fn(heads::heads))
-        .layer(around_shared(from_fn_with_state(
-            app.clone(),
-            participants::participants,
-        )));
+        .layer(from_fn_with_state(app.clone(), inner_passage));
     Reads::new(routes.with_state(app))
 }
 
@@ -90,23 +85,12 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .into_router()
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
-        .layer(from_fn(heads::heads))
-        .layer(Extension(reads(app.clone())))
-        .layer(around_shared(from_fn_with_state(
-            app.clone(),
-            participants::participants,
-        )))
-        .layer(around_shared(from_fn_with_state(
-            app.clone(),
-            disclosure::disclosure,
-        )))
-        .layer(around_shared(from_fn_with_state(app.clone(), repeats::repeats)))
-        .layer(around_shared(from_fn_with_state(app.clone(), rates::of_people)))
-        .layer(around_shared(from_fn_with_state(app.clone(), wall::wall)))
-        .layer(around_shared(from_fn_with_state(
-            app.clone(),
-            rates::of_addresses,
-        )));
+        .layer(
+            ServiceBuilder::new()
+                .layer(from_fn_with_state(app.clone(), passage))
+                .layer(SharedLayer)
+                .layer(Extension(reads(app.clone()))),
+        );
     let open = open()
         .into_router()
         .merge(docs::routes(document))
@@ -118,7 +102,6 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .layer(SharedLayer)
         .layer(option_layer(cors::layer(&app.settings.cors_origins)))
         .layer(compression::layer())
-        .layer(from_fn_with_state(app.clone(), arrival::arrival))
         .layer(SharedLayer);
     let routes = interface.merge(open).layer(around).with_state(app);
     // A layer of the router would come after the choice of the route.

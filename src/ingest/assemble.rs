@@ -9,8 +9,9 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
 use crate::catalog::records::{Effect, Gathered, NewPiece, PartitionChange, SeenPartition};
-use crate::model::ids::{PersonId, PieceId};
+use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::{Layout, TypeId};
+use crate::store::StoreError;
 use crate::store::arrange::{sort_rows, together, without_null_columns};
 use crate::store::find::FoundRows;
 use crate::store::gather::taken_along;
@@ -46,9 +47,20 @@ pub struct Small {
     pub effects: Vec<Effect>,
 }
 
+/// Which state of a partition changes are held against first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// The one in memory. If it is outdated, the commit that rests on it is stale, and everything is done
+    /// again; a commit of one process mostly follows the one before it.
+    AtMemory,
+    /// The one that the catalogue has now.
+    AtCatalogue,
+}
+
 /// What is asked of a partition, merged with what is stored.
 pub async fn small(
     stores: &Stores,
+    looks: Looks,
     piece: PieceId,
     person: PersonId,
     data_type: TypeId,
@@ -60,8 +72,7 @@ pub async fn small(
     let (seen, found) = if ids.is_empty() {
         (None, Vec::new())
     } else {
-        let snapshot = stores.snapshot(person, &data_type).await?;
-        let found = stores.finder.predecessors(&snapshot, &ids).await?;
+        let (snapshot, found) = stored_rows(stores, looks, person, &data_type, &ids).await?;
         (Some(snapshot), found)
     };
     let expected = seen.as_ref().map(|seen| (seen.version, seen.digest));
@@ -126,6 +137,26 @@ pub async fn small(
         unchanged: None,
         effects: outcome.effects,
     })
+}
+
+/// The rows that are stored under `ids`, and the state of the partition of which that is true.
+async fn stored_rows(
+    stores: &Stores,
+    looks: Looks,
+    person: PersonId,
+    data_type: &TypeId,
+    ids: &[RecordId],
+) -> Result<(Arc<Snapshot>, Vec<FoundRows>), StoreError> {
+    if looks == Looks::AtMemory
+        && let Some(snapshot) = stores.snapshots.remembered_one(person, data_type)
+        // Its objects may be gone by now.
+        && let Ok(found) = stores.finder.predecessors(&snapshot, ids).await
+    {
+        return Ok((snapshot, found));
+    }
+    let snapshot = stores.snapshot(person, data_type).await?;
+    let found = stores.finder.predecessors(&snapshot, ids).await?;
+    Ok((snapshot, found))
 }
 
 /// What changes come to, with the rows as a piece.

@@ -4,6 +4,7 @@
 mod agreement;
 mod asked;
 mod bad_input;
+mod outdated;
 mod rules;
 mod units;
 mod wrapped;

@@ -253,6 +253,12 @@ impl Snapshots {
         in_order(&current, &types)
     }
 
+    /// What is in memory of a partition, however old: for those who are told before anything rests on it.
+    #[must_use]
+    pub fn remembered_one(&self, person: PersonId, data_type: &TypeId) -> Option<Arc<Snapshot>> {
+        self.known.get(&(person, data_type.clone()))
+    }
+
     /// What is in memory of the partitions, however old.
     fn remembered(&self, person: PersonId, types: &[TypeId]) -> HashMap<TypeId, Arc<Snapshot>> {
         let known = |data_type: &TypeId| {

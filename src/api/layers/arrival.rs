@@ -5,22 +5,17 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::extract::Request;
 use hyper::body::{Frame, SizeHint};
-use tokio::time::{Instant, Sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::api::app::Shared;
-
-/// The layer's function.
-pub async fn arrival(State(app): State<Shared>, request: Request, next: Next) -> Response {
+/// The request, with a body that fails when nothing of it arrives for so long.
+#[must_use]
+pub fn awaited(request: Request, limit: Duration) -> Request {
     if request.body().is_end_stream() {
-        return next.run(request).await;
+        return request;
     }
-    let limit = app.settings.slow_client_limit;
-    next.run(request.map(|body| Body::new(Patient::new(body, limit))))
-        .await
+    request.map(|body| Body::new(Patient::new(body, limit)))
 }
 
 /// The body's next part did not arrive in time.
@@ -38,17 +33,18 @@ pub fn is_stalled(error: &(dyn std::error::Error + 'static)) -> bool {
 struct Patient {
     body: Body,
     limit: Duration,
-    alarm: Pin<Box<Sleep>>,
+    /// Made when somebody waits for the first time: most bodies are there at once.
+    alarm: Option<Pin<Box<Sleep>>>,
     /// Whether somebody waits for the next part. Only then does the client's time run.
     waiting: bool,
 }
 
 impl Patient {
-    fn new(body: Body, limit: Duration) -> Self {
+    const fn new(body: Body, limit: Duration) -> Self {
         Self {
             body,
             limit,
-            alarm: Box::pin(tokio::time::sleep(limit)),
+            alarm: None,
             waiting: false,
         }
     }
@@ -66,12 +62,13 @@ impl HttpBody for Patient {
             self.waiting = false;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        if !self.waiting {
-            self.waiting = true;
-            let deadline = Instant::now() + self.limit;
-            self.alarm.as_mut().reset(deadline);
+        let deadline = Instant::now() + self.limit;
+        let begins = !std::mem::replace(&mut self.waiting, true);
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if begins {
+            alarm.as_mut().reset(deadline);
         }
-        ready!(self.alarm.as_mut().poll(context));
+        ready!(alarm.as_mut().poll(context));
         Poll::Ready(Some(Err(Stalled.into())))
     }
 

@@ -4,12 +4,12 @@
 //! Whatever route answers, the decision left on the request what it gave; a route cannot forget any of this.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
@@ -37,28 +37,43 @@ const NAMED_WINDOWS: usize = 64;
 #[error("what this answer tells is not shared any more")]
 struct Revoked;
 
-/// The layer's function.
-pub async fn disclosure(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let reader = request.extensions().get::<Reader>().cloned();
-    let endpoint = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(String::new, |route| {
-            format!("{} {}", request.method(), route.as_str())
-        });
-    let has_body = request.method() != Method::HEAD;
-    let response = next.run(request).await;
-    let Some(reader) = reader else {
-        return response;
-    };
-    let given = reader.disclosures().given();
-    let tells = response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED;
-    if given.is_empty() || !tells {
-        return response;
+/// Who asks, and where: what has to be known of a request when it is answered.
+pub struct Question {
+    reader: Reader,
+    method: Method,
+    route: Option<MatchedPath>,
+}
+
+impl Question {
+    /// Of a request of which it was found out who sends it.
+    pub fn of(request: &Request) -> Option<Self> {
+        Some(Self {
+            reader: request.extensions().get::<Reader>()?.clone(),
+            method: request.method().clone(),
+            route: request.extensions().get::<MatchedPath>().cloned(),
+        })
     }
-    match logged(app, reader, &endpoint, &given, has_body, response).await {
-        Ok(response) => response,
-        Err(error) => error.into_response(),
+
+    /// The answer, once it is logged if it tells of others.
+    pub async fn disclosed(self, app: &Shared, response: Response) -> Response {
+        let given = self.reader.disclosures().given();
+        let tells = response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED;
+        if given.is_empty() || !tells {
+            return response;
+        }
+        let route = self.route.as_ref().map(MatchedPath::as_str);
+        let endpoint = route.map_or_else(String::new, |route| format!("{} {route}", self.method));
+        let has_body = self.method != Method::HEAD;
+        // Few answers are logged, and all requests would carry what that takes.
+        let logged = logged(
+            Arc::clone(app),
+            self.reader,
+            &endpoint,
+            &given,
+            has_body,
+            response,
+        );
+        Box::pin(logged).await.unwrap_or_else(IntoResponse::into_response)
     }
 }
 

@@ -18,6 +18,7 @@ use tracing::Instrument;
 
 use crate::api::app::Shared;
 use crate::api::extract::{Notes, RequestId};
+use crate::api::layers::arrival::awaited;
 use crate::api::problem::{ApiError, Failure};
 use crate::model::time::{Instant, TimeRange};
 
@@ -44,6 +45,7 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
     let span = tracing::info_span!("request", id = %id.0);
 
+    let request = awaited(request, app.settings.slow_client_limit);
     let answered = AssertUnwindSafe(next.run(request).instrument(span.clone()))
         .catch_unwind()
         .await;

@@ -2,12 +2,10 @@
 //! of that group only. This layer finds out who it is before the route sees the request; the route never
 //! tells.
 
-use axum::extract::{FromRequestParts, RawPathParams, Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::extract::{FromRequestParts, RawPathParams, Request};
 use uuid::Uuid;
 
-use crate::api::app::Shared;
+use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::Params;
 use crate::auth::grants::Stated;
@@ -18,31 +16,26 @@ const BY_PATH: &str = "/data/v0/pool/";
 /// Where the query may.
 const BY_QUERY: [&str; 2] = ["/data/v1alpha1/event/", "/data/v1alpha1/metric/"];
 
-/// The layer's function.
-pub async fn participants(State(app): State<Shared>, request: Request, next: Next) -> Response {
+/// Finds out whom the request names, and has its reader know.
+pub async fn find_out(app: &App, request: Request) -> Result<Request, ApiError> {
     let path = request.uri().path();
-    if !path.starts_with(BY_PATH) && !BY_QUERY.iter().any(|prefix| path.starts_with(prefix)) {
-        return next.run(request).await;
+    let is_by_path = path.starts_with(BY_PATH);
+    if !is_by_path && !BY_QUERY.iter().any(|prefix| path.starts_with(prefix)) {
+        return Ok(request);
     }
     let (mut parts, body) = request.into_parts();
-    let named = if parts.uri.path().starts_with(BY_PATH) {
-        by_path(&mut parts).await
+    let named = if is_by_path {
+        by_path(&mut parts).await?
     } else {
-        by_query(parts.uri.query().unwrap_or_default())
+        by_query(parts.uri.query().unwrap_or_default())?
     };
-    let found = match (named, parts.extensions.get::<Reader>()) {
-        (Err(error), _) => Err(error),
-        (Ok(Some((group, participant))), Some(reader)) => {
-            let stated = stated(parts.uri.query().unwrap_or_default());
-            let found = app.grants.participant(reader, group, participant, stated).await;
-            found.map(drop).map_err(ApiError::from)
-        }
-        (Ok(_), _) => Ok(()),
-    };
-    match found {
-        Ok(()) => next.run(Request::from_parts(parts, body)).await,
-        Err(error) => error.into_response(),
+    if let (Some((group, participant)), Some(reader)) = (named, parts.extensions.get::<Reader>()) {
+        let stated = stated(parts.uri.query().unwrap_or_default());
+        let found = app.grants.participant(reader, group, participant, stated);
+        // Few requests name one, and all would carry what looking for one takes.
+        Box::pin(found).await?;
     }
+    Ok(Request::from_parts(parts, body))
 }
 
 async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid, Uuid)>, ApiError> {

@@ -12,14 +12,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
-use crate::api::app::Shared;
+use crate::api::app::App;
 use crate::api::layers::rates::buckets::{Buckets, Left, WINDOW};
 use crate::api::problem::ApiError;
 use crate::api::serve::Peer;
@@ -30,23 +29,32 @@ use crate::model::ids::PersonId;
 pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// The layer's function for addresses, before anything else is looked at.
-pub async fn of_addresses(State(app): State<Shared>, request: Request, next: Next) -> Response {
+/// Refuses a request from an address that has none left; comes before anything else is looked at.
+pub fn charge_address(app: &App, request: &Request) -> Result<(), ApiError> {
     let peer = request.extensions().get::<Peer>().copied();
     let (Some(buckets), Some(Peer(peer))) = (&app.rates.addresses, peer) else {
-        return next.run(request).await;
+        return Ok(());
     };
     let client = app.settings.trusted_proxies.client(peer, request.headers());
-    match buckets.take(household(client), 1.0, Instant::now()) {
-        Ok(_) => next.run(request).await,
-        Err(wait) => refused(buckets.name, wait),
-    }
+    let taken = buckets.take(household(client), 1.0, Instant::now());
+    taken.map(drop).map_err(|wait| refused(buckets.name, wait))
 }
 
-/// The layer's function for people, behind the wall.
-pub async fn of_people(State(app): State<Shared>, request: Request, next: Next) -> Response {
+/// What a person has left after a request of theirs.
+pub struct Charged {
+    left: Vec<Left>,
+    /// By which the bytes of the answer are charged.
+    meter: Option<Meter>,
+}
+
+/// Refuses a request of a person who has none left. The bytes of its body are charged as they are read.
+pub fn charge_person(app: &App, request: Request) -> Result<(Request, Charged), ApiError> {
+    let mut charged = Charged {
+        left: Vec::new(),
+        meter: None,
+    };
     let Some(person) = request.extensions().get::<Reader>().map(Reader::person) else {
-        return next.run(request).await;
+        return Ok((request, charged));
     };
     let rates = &app.rates;
     let requests = if request.method().is_safe() {
@@ -54,38 +62,47 @@ pub async fn of_people(State(app): State<Shared>, request: Request, next: Next) 
     } else {
         &rates.writes
     };
-    let mut left = Vec::new();
     for (buckets, amount) in [(requests, 1.0), (&rates.bytes, 0.0)] {
         let Some(buckets) = buckets else { continue };
         match buckets.take(person, amount, Instant::now()) {
-            Ok(one) => left.push(one),
-            Err(wait) => return refused(buckets.name, wait),
+            Ok(one) => charged.left.push(one),
+            Err(wait) => return Err(refused(buckets.name, wait)),
         }
     }
     let Some(bytes) = &rates.bytes else {
-        return told(next.run(request).await, &left);
+        return Ok((request, charged));
     };
     let meter = Meter {
         buckets: bytes.clone(),
         person,
     };
-    let sent = meter.clone();
-    let request = request.map(|body| Body::new(Metered { body, meter }));
-    let response = next.run(request).await;
-    told(
-        response.map(|body| Body::new(Metered { body, meter: sent })),
-        &left,
-    )
+    charged.meter = Some(meter.clone());
+    Ok((request.map(|body| Body::new(Metered { body, meter })), charged))
 }
 
-fn refused(name: &'static str, wait: Duration) -> Response {
+impl Charged {
+    /// The answer to the request: says what is left, and its bytes are charged as they are sent.
+    #[must_use]
+    pub fn told(self, response: Response) -> Response {
+        let Self { left, meter } = self;
+        match meter {
+            None => told(response, &left),
+            Some(meter) => told(response.map(|body| Body::new(Metered { body, meter })), &left),
+        }
+    }
+}
+
+fn refused(name: &'static str, wait: Duration) -> ApiError {
     let whole = Duration::from_secs(wait.as_secs_f64().ceil() as u64);
     let detail =
         format!("the limit of {name} per minute is reached; come back when the header `retry-after` says");
-    ApiError::too_many(detail, whole).into_response()
+    ApiError::too_many(detail, whole)
 }
 
 fn told(mut response: Response, left: &[Left]) -> Response {
+    if left.is_empty() {
+        return response;
+    }
     let policies: Vec<String> = left
         .iter()
         .map(|one| format!("\"{}\";q={};w={}", one.name, one.size, WINDOW.as_secs()))
@@ -95,9 +112,7 @@ fn told(mut response: Response, left: &[Left]) -> Response {
         .map(|one| format!("\"{}\";r={};t={}", one.name, one.rest, one.full.as_secs()))
         .collect();
     for (name, items) in [(RATE_LIMIT_POLICY, policies), (RATE_LIMIT, levels)] {
-        if let Ok(value) = HeaderValue::from_str(&items.join(", "))
-            && !items.is_empty()
-        {
+        if let Ok(value) = HeaderValue::from_str(&items.join(", ")) {
             response.headers_mut().insert(name, value);
         }
     }

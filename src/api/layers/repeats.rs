@@ -3,31 +3,53 @@
 
 use std::time::Instant as Moment;
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::Response;
 
-use crate::api::app::Shared;
+use crate::api::app::App;
 use crate::api::extract::Notes;
 use crate::api::repeats::Wording;
 use crate::catalog::PersonState;
 
-/// The layer's function.
-pub async fn repeats(State(app): State<Shared>, request: Request, next: Next) -> Response {
+/// What becomes of a request.
+pub enum Heard {
+    /// It has the answer that it had.
+    Before(Response),
+    /// It is to be answered; where the answer may be given again, together with what it is noted by.
+    Anew(Option<Asked>),
+}
+
+/// What an answer is noted by.
+pub struct Asked {
+    wording: Wording,
+    state: PersonState,
+    notes: Option<Notes>,
+}
+
+/// Whether the request was answered before. The wall read the state of its person before anything is read for
+/// the answer, so a change in between makes the answer belong to no state that is asked for again.
+pub fn heard(app: &App, request: &Request) -> Heard {
     let begun = Moment::now();
-    let Some(wording) = Wording::of(&request) else {
-        return next.run(request).await;
+    let Some(wording) = Wording::of(request) else {
+        return Heard::Anew(None);
     };
-    // The wall read it before anything is read for the answer, so a change in between makes the answer belong
-    // to no state that is asked for again.
     let Some(state) = request.extensions().get::<PersonState>().copied() else {
-        return next.run(request).await;
+        return Heard::Anew(None);
     };
-    if let Some(answer) = app.repeats.answer(&wording, state, &request, &app.recent, begun) {
-        return answer;
+    match app.repeats.answer(&wording, state, request, &app.recent, begun) {
+        Some(answer) => Heard::Before(answer),
+        None => Heard::Anew(Some(Asked {
+            wording,
+            state,
+            notes: request.extensions().get::<Notes>().cloned(),
+        })),
     }
-    let notes = request.extensions().get::<Notes>().cloned();
-    let response = next.run(request).await;
-    app.repeats.note(wording, state, &response, notes.as_ref());
-    response
+}
+
+impl Asked {
+    /// Takes note of the answer.
+    pub fn note(self, app: &App, response: &Response) {
+        app.repeats
+            .note(self.wording, self.state, response, self.notes.as_ref());
+    }
 }

@@ -1,25 +1,16 @@
 //! What is inside of a layer, shared by all requests instead of copied for each.
 //!
 //! A layer of the router copies what it is around for every request, and each copy copies what is inside of
-//! that in turn: with a dozen layers that is some seventy copies for one request, most of them of layers that
-//! a refusal or a remembered answer never reaches. What is shared is copied when a request comes to it, and
-//! no deeper than one layer.
+//! that in turn, most of it of what a refusal or a remembered answer never reaches. What is shared is copied
+//! when a request comes to it, and no deeper than one layer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::extract::Request;
-use tower::layer::util::Stack;
 use tower::util::Oneshot;
-use tower::{Layer, Service, ServiceBuilder, ServiceExt as _};
-
-/// `layer` around something shared.
-pub fn around_shared<L>(
-    layer: L,
-) -> ServiceBuilder<Stack<SharedLayer, Stack<L, tower::layer::util::Identity>>> {
-    ServiceBuilder::new().layer(layer).layer(SharedLayer)
-}
+use tower::{Layer, Service, ServiceExt as _};
 
 /// Shares what is inside.
 #[derive(Clone, Copy, Debug)]

@@ -7,12 +7,11 @@
 //! are gone; a token without a session is refused while the erasure is under way, and afterwards if it was
 //! not made since.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 
-use crate::api::app::{App, Shared};
+use crate::api::app::App;
 use crate::api::extract::Notes;
 use crate::api::problem::ApiError;
 use crate::auth::tokens::{Reader, Refusal};
@@ -22,49 +21,41 @@ use crate::people::sessions::SessionError;
 /// What a client is told to wait while the identity provider does not answer.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// The layer's function.
-pub async fn wall(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+/// Finds out whose request it is, and leaves that on the request.
+pub async fn let_in(app: &App, request: &mut Request) -> Result<(), ApiError> {
     let mut given = request.headers().get_all(AUTHORIZATION).iter();
     let verdict = match (given.next(), given.next()) {
         // Of two tokens, one would be checked and perhaps the other one meant.
         (Some(_), Some(_)) => Err(Refusal::Malformed),
-        (one, _) => {
-            app.verifier
-                .verify(one.map(axum::http::HeaderValue::as_bytes))
-                .await
-        }
+        (one, _) => app.verifier.verify(one.map(HeaderValue::as_bytes)).await,
     };
-    match verdict {
-        Ok(reader) => match is_let_in(&app, &reader).await {
-            Ok((true, state)) => {
-                let is_safe = request.method().is_safe();
-                if let Err(beyond) = reader.reach().admits(is_safe, request.uri().path()) {
-                    return ApiError::forbidden(beyond.to_string()).into_response();
-                }
-                if let Some(notes) = request.extensions().get::<Notes>() {
-                    notes.is_asked_by(&reader);
-                }
-                request.extensions_mut().insert(reader);
-                if let Some(state) = state {
-                    request.extensions_mut().insert(state);
-                }
-                next.run(request).await
-            }
-            Ok((false, _)) => {
-                tracing::info!(
-                    reason = "its session is not open, or its person was erased",
-                    "token refused"
-                );
-                ApiError::unauthorized().into_response()
-            }
-            Err(error) => ApiError::from(error).into_response(),
-        },
-        Err(Refusal::Unavailable(reason)) => ApiError::unavailable(reason, RETRY_AFTER).into_response(),
+    let reader = match verdict {
+        Ok(reader) => reader,
+        Err(Refusal::Unavailable(reason)) => return Err(ApiError::unavailable(reason, RETRY_AFTER)),
         Err(refusal) => {
             tracing::info!(reason = %refusal, "token refused");
-            ApiError::unauthorized().into_response()
+            return Err(ApiError::unauthorized());
         }
+    };
+    let (true, state) = is_let_in(app, &reader).await? else {
+        tracing::info!(
+            reason = "its session is not open, or its person was erased",
+            "token refused"
+        );
+        return Err(ApiError::unauthorized());
+    };
+    let is_safe = request.method().is_safe();
+    if let Err(beyond) = reader.reach().admits(is_safe, request.uri().path()) {
+        return Err(ApiError::forbidden(beyond.to_string()));
     }
+    if let Some(notes) = request.extensions().get::<Notes>() {
+        notes.is_asked_by(&reader);
+    }
+    request.extensions_mut().insert(reader);
+    if let Some(state) = state {
+        request.extensions_mut().insert(state);
+    }
+    Ok(())
 }
 
 /// And the state of what is the reader's own, from before anything else is read.

@@ -11,7 +11,7 @@ use crate::catalog::records::{Commit, Effect, UploadReceipt};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::{Layout, TypeId};
 
-use super::super::assemble::{self, Assembled};
+use super::super::assemble::{self, Assembled, Looks};
 use super::super::merge::Asked;
 use super::super::upload::{Upload, Work};
 use super::committer::{CommitError, Committer, Receipt};
@@ -152,10 +152,16 @@ impl Committer {
                 }
             }
         }
+        // Where other processes write as well, what is in memory would be outdated too often.
+        let looks = if job.overtaken == 0 && self.catalog.is_written_by_the_caller() {
+            Looks::AtMemory
+        } else {
+            Looks::AtCatalogue
+        };
         for (data_type, layout, asked) in small {
             let piece = PieceId(self.shared.ids.next());
             let stores = &self.shared.stores;
-            let small = assemble::small(stores, piece, job.person, data_type, &layout, asked).await?;
+            let small = assemble::small(stores, looks, piece, job.person, data_type, &layout, asked).await?;
             prepared.added.extend(small.added);
             prepared.commit.unchanged.extend(small.unchanged);
             for (effect, more) in job.effects.iter_mut().zip(small.effects) {

@@ -1,0 +1,65 @@
+//! What a request to the interface passes before its route and after it, in this order: how much its address
+//! may ask for, the wall where tokens are checked, how much its person may ask for, what was asked before,
+//! what is told to others, whom a participant stands for, and heads without bodies.
+//!
+//! One layer and not seven: a layer of the router is a copy of what is inside of it and a future of its own,
+//! for every request. Knows the steps and their order; what a step does stands with the step.
+
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::api::app::{App, Shared};
+use crate::api::layers::disclosure::Question;
+use crate::api::layers::heads::made;
+use crate::api::layers::participants::find_out;
+use crate::api::layers::rates::{Charged, charge_address, charge_person};
+use crate::api::layers::repeats::{Heard, heard};
+use crate::api::layers::wall::let_in;
+use crate::api::problem::ApiError;
+
+/// The layer's function.
+pub async fn passage(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    match admitted(&app, request).await {
+        Ok((request, charged)) => charged.told(answered(&app, request, next).await),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// The same for requests of which it is known who sends them, and which are not counted.
+pub async fn inner_passage(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    routed(&app, request, next).await
+}
+
+/// Those who may ask for more are let in.
+async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged), ApiError> {
+    charge_address(app, &request)?;
+    let_in(app, &mut request).await?;
+    charge_person(app, request)
+}
+
+/// What was asked before is told again; everything else is asked, noted, and logged where it tells of others.
+async fn answered(app: &Shared, request: Request, next: Next) -> Response {
+    let asked = match heard(app, &request) {
+        Heard::Before(answer) => return answer,
+        Heard::Anew(asked) => asked,
+    };
+    let question = Question::of(&request);
+    let mut response = routed(app, request, next).await;
+    if let Some(question) = question {
+        response = question.disclosed(app, response).await;
+    }
+    if let Some(asked) = asked {
+        asked.note(app, &response);
+    }
+    response
+}
+
+async fn routed(app: &App, request: Request, next: Next) -> Response {
+    let is_wanted = request.method() != Method::HEAD;
+    match find_out(app, request).await {
+        Ok(request) => made(is_wanted, next.run(request).await).await,
+        Err(error) => error.into_response(),
+    }
+}

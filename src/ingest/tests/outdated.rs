@@ -1,0 +1,124 @@
+//! Records that are held against what their process remembers, which another process has changed since.
+
+use std::time::Duration;
+
+use crate::catalog::Catalog;
+use crate::catalog::records::Effect;
+use crate::ingest::merge::Change;
+use crate::ingest::pressure::TailPressure;
+use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
+use crate::ingest::stores::{IntakeStores, Stores};
+use crate::ingest::upload::{PartitionChanges, Upload, Work};
+use crate::model::clock::SystemClock;
+use crate::model::ids::{PersonId, SystemIds, UploadId};
+use crate::store::files::PieceFiles;
+use crate::store::find::Finder;
+use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
+use crate::store::snapshot::Snapshots;
+use crate::store::tail::Packer;
+
+use super::*;
+
+const MEMORY: u64 = 1 << 20;
+const PERSON: PersonId = PersonId(Uuid::from_u128(7));
+
+/// A process, and how often somebody else came first.
+struct Process {
+    commits: CommitQueue,
+    overtaken: Arc<AtomicU64>,
+}
+
+impl Process {
+    async fn over(directory: &std::path::Path) -> Self {
+        let address = format!("sqlite://{}", directory.join("catalogue.sqlite").display());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let objects = ObjectStoreSettings::Local(directory.join("objects"));
+        let objects = ObjectStorage::open(&objects).unwrap();
+        let overtaken = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&overtaken);
+        let committer = Committer {
+            catalog: catalog.clone(),
+            shared: IntakeStores {
+                stores: Stores {
+                    snapshots: Snapshots::new(catalog.clone(), MEMORY),
+                    finder: Finder::new(PieceFiles::new(objects.clone(), MEMORY), MEMORY),
+                    packer: Packer::default(),
+                },
+                objects,
+                ids: Arc::new(SystemIds::default()),
+            },
+            tail: TailPressure::new(catalog, usize::MAX),
+            report: Box::new(move |report| {
+                counted.fetch_add(u64::from(report.overtaken > 0), Ordering::SeqCst);
+            }),
+        };
+        let settings = QueueSettings {
+            waiting: 10,
+            waiting_bytes: 1 << 20,
+            group: 10,
+            window: Duration::ZERO,
+            size: 1 << 20,
+            at_once: 1,
+        };
+        let (commits, _committing) = CommitQueue::start(settings, committer);
+        Self { commits, overtaken }
+    }
+
+    /// What it does to send a heart rate under the id of that number.
+    async fn send(&self, id: u128, value: f64) -> Effect {
+        let id = Uuid::from_u128(id);
+        let line = format!(
+            r#"{{"id":"{id}","start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T10:00:00Z","value":{value},"unit":"bpm"}}"#
+        );
+        let decoded = rows("HeartRate", &[&line]);
+        let change = Change::Put {
+            rows: decoded.rows,
+            given: decoded.given.into(),
+            undated: decoded.undated.into(),
+        };
+        let upload = Upload {
+            person: PERSON,
+            upload: UploadId(Uuid::now_v7()),
+            key: None,
+            work: Work::Small(vec![PartitionChanges {
+                data_type: decoded.data_type.id.clone(),
+                layout: Arc::clone(&decoded.data_type.layout),
+                changes: vec![change],
+            }]),
+            sources: Vec::new(),
+            memory: None,
+        };
+        self.commits.commit(upload).await.unwrap().effect.unwrap()
+    }
+
+    fn was_overtaken(&self) -> u64 {
+        self.overtaken.load(Ordering::SeqCst)
+    }
+}
+
+/// Records that were stored, replaced, and there already.
+const fn told(effect: Effect) -> [u64; 3] {
+    [effect.stored, effect.replaced, effect.unchanged]
+}
+
+#[tokio::test]
+async fn what_another_process_stored_is_seen_although_something_older_is_remembered() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = Process::over(directory.path()).await;
+    let other = Process::over(directory.path()).await;
+
+    assert_eq!(told(one.send(1, 70.0).await), [1, 0, 0]);
+    assert_eq!(told(one.send(1, 70.0).await), [0, 0, 1]);
+    assert_eq!(one.was_overtaken(), 0, "what it did itself it remembers");
+
+    assert_eq!(told(other.send(2, 80.0).await), [1, 0, 0]);
+    assert_eq!(told(other.send(1, 71.0).await), [0, 1, 0]);
+    assert_eq!(told(one.send(2, 80.0).await), [0, 0, 1]);
+    assert_eq!(one.was_overtaken(), 1);
+    assert_eq!(told(one.send(1, 70.0).await), [0, 1, 0]);
+    assert_eq!(one.was_overtaken(), 1, "it knows by now");
+    // What changes nothing is true of one state as well.
+    assert_eq!(told(other.send(1, 71.0).await), [0, 1, 0]);
+    assert_eq!(told(one.send(1, 71.0).await), [0, 0, 1]);
+    assert_eq!((one.was_overtaken(), other.was_overtaken()), (2, 1));
+}
