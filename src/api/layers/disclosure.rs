@@ -37,14 +37,14 @@ const NAMED_WINDOWS: usize = 64;
 #[error("what this answer tells is not shared any more")]
 struct Revoked;
 
-/// Who asks, and where: what has to be known of a request when it is answered.
-pub struct Question {
+/// Who reads, and where: what has to be known of a request when it is answered.
+pub struct Reading {
     reader: Reader,
     method: Method,
     route: Option<MatchedPath>,
 }
 
-impl Question {
+impl Reading {
     /// Of a request of which it was found out who sends it.
     pub fn of(request: &Request) -> Option<Self> {
         Some(Self {

@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::api::app::{App, Shared};
-use crate::api::layers::disclosure::Question;
+use crate::api::layers::disclosure::Reading;
 use crate::api::layers::heads::made;
 use crate::api::layers::participants::find_out;
 use crate::api::layers::rates::{Charged, charge_address, charge_person};
@@ -41,17 +41,17 @@ async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged),
 
 /// What was asked before is told again; everything else is asked, noted, and logged where it tells of others.
 async fn answered(app: &Shared, request: Request, next: Next) -> Response {
-    let asked = match heard(app, &request) {
+    let repeatable = match heard(app, &request) {
         Heard::Before(answer) => return answer,
-        Heard::Anew(asked) => asked,
+        Heard::Anew(repeatable) => repeatable,
     };
-    let question = Question::of(&request);
+    let reading = Reading::of(&request);
     let mut response = routed(app, request, next).await;
-    if let Some(question) = question {
-        response = question.disclosed(app, response).await;
+    if let Some(reading) = reading {
+        response = reading.disclosed(app, response).await;
     }
-    if let Some(asked) = asked {
-        asked.note(app, &response);
+    if let Some(repeatable) = repeatable {
+        repeatable.note(app, &response);
     }
     response
 }

@@ -16,11 +16,11 @@ pub enum Heard {
     /// It has the answer that it had.
     Before(Response),
     /// It is to be answered; where the answer may be given again, together with what it is noted by.
-    Anew(Option<Asked>),
+    Anew(Option<Repeatable>),
 }
 
 /// What an answer is noted by.
-pub struct Asked {
+pub struct Repeatable {
     wording: Wording,
     state: PersonState,
     notes: Option<Notes>,
@@ -38,7 +38,7 @@ pub fn heard(app: &App, request: &Request) -> Heard {
     };
     match app.repeats.answer(&wording, state, request, &app.recent, begun) {
         Some(answer) => Heard::Before(answer),
-        None => Heard::Anew(Some(Asked {
+        None => Heard::Anew(Some(Repeatable {
             wording,
             state,
             notes: request.extensions().get::<Notes>().cloned(),
@@ -46,7 +46,7 @@ pub fn heard(app: &App, request: &Request) -> Heard {
     }
 }
 
-impl Asked {
+impl Repeatable {
     /// Takes note of the answer.
     pub fn note(self, app: &App, response: &Response) {
         app.repeats
