@@ -147,14 +147,20 @@ async fn stored_rows(
     data_type: &TypeId,
     ids: &[RecordId],
 ) -> Result<(Arc<Snapshot>, Vec<FoundRows>), StoreError> {
-    if looks == Looks::AtMemory
-        && let Some(snapshot) = stores.snapshots.remembered_one(person, data_type)
-        // Its objects may be gone by now.
-        && let Ok(found) = stores.finder.predecessors(&snapshot, ids).await
-    {
-        return Ok((snapshot, found));
+    let remembered = stores.snapshots.remembered_one(person, data_type);
+    let remembered = remembered.filter(|_| looks == Looks::AtMemory);
+    let mut failed = None;
+    if let Some(snapshot) = remembered {
+        match stores.finder.predecessors(&snapshot, ids).await {
+            Ok(found) => return Ok((snapshot, found)),
+            Err(error) => failed = Some((snapshot.stamp(), error)),
+        }
     }
     let snapshot = stores.snapshot(person, data_type).await?;
+    // Objects of an outdated one may be gone; those of this one would be asked a second time.
+    if let Some((_, error)) = failed.filter(|(stamp, _)| *stamp == snapshot.stamp()) {
+        return Err(error);
+    }
     let found = stores.finder.predecessors(&snapshot, ids).await?;
     Ok((snapshot, found))
 }

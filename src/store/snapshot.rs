@@ -262,7 +262,7 @@ impl Snapshots {
     /// What is in memory of the partitions, however old.
     fn remembered(&self, person: PersonId, types: &[TypeId]) -> HashMap<TypeId, Arc<Snapshot>> {
         let known = |data_type: &TypeId| {
-            let snapshot = self.known.get(&(person, data_type.clone()))?;
+            let snapshot = self.remembered_one(person, data_type)?;
             Some((data_type.clone(), snapshot))
         };
         types.iter().filter_map(known).collect()

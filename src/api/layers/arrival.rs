@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use hyper::body::{Frame, SizeHint};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep};
 
 /// The request, with a body that fails when nothing of it arrives for so long.
 #[must_use]
@@ -33,10 +33,9 @@ pub fn is_stalled(error: &(dyn std::error::Error + 'static)) -> bool {
 struct Patient {
     body: Body,
     limit: Duration,
-    /// Made when somebody waits for the first time: most bodies are there at once.
+    /// While somebody waits for the next part. Only then does the client's time run; most bodies are there at
+    /// once.
     alarm: Option<Pin<Box<Sleep>>>,
-    /// Whether somebody waits for the next part. Only then does the client's time run.
-    waiting: bool,
 }
 
 impl Patient {
@@ -45,7 +44,6 @@ impl Patient {
             body,
             limit,
             alarm: None,
-            waiting: false,
         }
     }
 }
@@ -59,15 +57,11 @@ impl HttpBody for Patient {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            self.waiting = false;
+            self.alarm = None;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let deadline = Instant::now() + self.limit;
-        let begins = !std::mem::replace(&mut self.waiting, true);
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        if begins {
-            alarm.as_mut().reset(deadline);
-        }
+        let limit = self.limit;
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(alarm.as_mut().poll(context));
         Poll::Ready(Some(Err(Stalled.into())))
     }

@@ -49,11 +49,7 @@ where
 /// The layer's function.
 pub async fn heads(request: Request, next: Next) -> Response {
     let is_wanted = request.method() != Method::HEAD;
-    made(is_wanted, next.run(request).await).await
-}
-
-/// The answer with its body, if that is wanted.
-pub async fn made(is_wanted: bool, mut head: Response) -> Response {
+    let mut head = next.run(request).await;
     let undone = head.extensions_mut().remove::<Undone>();
     let Some(making) = undone.filter(|_| is_wanted).and_then(|Undone(making)| {
         let mut making = making.lock().unwrap_or_else(PoisonError::into_inner);

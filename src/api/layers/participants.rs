@@ -1,6 +1,5 @@
 //! Requests about participants: who asks as the owner of a group asks about somebody whom they know by an id
-//! of that group only. This layer finds out who it is before the route sees the request; the route never
-//! tells.
+//! of that group only. Who it is is found out here before the route sees the request; the route never tells.
 
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use uuid::Uuid;

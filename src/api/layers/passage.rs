@@ -6,13 +6,12 @@
 //! for every request. Knows the steps and their order; what a step does stands with the step.
 
 use axum::extract::{Request, State};
-use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::api::app::{App, Shared};
 use crate::api::layers::disclosure::Reading;
-use crate::api::layers::heads::made;
+use crate::api::layers::heads::heads;
 use crate::api::layers::participants::find_out;
 use crate::api::layers::rates::{Charged, charge_address, charge_person};
 use crate::api::layers::repeats::{Heard, heard};
@@ -27,7 +26,7 @@ pub async fn passage(State(app): State<Shared>, request: Request, next: Next) ->
     }
 }
 
-/// The same for requests of which it is known who sends them, and which are not counted.
+/// What of it is left for a question within a request: who asks is known, and what is told is the request's.
 pub async fn inner_passage(State(app): State<Shared>, request: Request, next: Next) -> Response {
     routed(&app, request, next).await
 }
@@ -57,9 +56,8 @@ async fn answered(app: &Shared, request: Request, next: Next) -> Response {
 }
 
 async fn routed(app: &App, request: Request, next: Next) -> Response {
-    let is_wanted = request.method() != Method::HEAD;
     match find_out(app, request).await {
-        Ok(request) => made(is_wanted, next.run(request).await).await,
+        Ok(request) => heads(request, next).await,
         Err(error) => error.into_response(),
     }
 }

@@ -67,8 +67,9 @@ impl Process {
     /// What it does to send a heart rate under the id of that number.
     async fn send(&self, id: u128, value: f64) -> Effect {
         let id = Uuid::from_u128(id);
+        let time = "2024-05-01T10:00:00Z";
         let line = format!(
-            r#"{{"id":"{id}","start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T10:00:00Z","value":{value},"unit":"bpm"}}"#
+            r#"{{"id":"{id}","start_date":"{time}","end_date":"{time}","value":{value},"unit":"bpm"}}"#
         );
         let decoded = rows("HeartRate", &[&line]);
         let change = Change::Put {
