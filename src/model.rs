@@ -1,6 +1,7 @@
-//! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, no async, nothing
-//! that can block.
+//! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, and nothing
+//! that waits, but for a cache whose entry somebody else is finding.
 
+pub mod cache;
 pub mod clock;
 pub mod duration;
 pub mod erasure;

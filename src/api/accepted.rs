@@ -4,11 +4,11 @@
 //!
 //! Knows nothing of tokens but what names them.
 
-use moka::sync::Cache;
 use uuid::Uuid;
 
 use crate::auth::tokens::Reader;
 use crate::catalog::PersonState;
+use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -27,7 +27,7 @@ pub struct Accepted {
 impl Default for Accepted {
     fn default() -> Self {
         Self {
-            seen: Cache::new(REMEMBERED),
+            seen: Cache::of(REMEMBERED),
         }
     }
 }
@@ -46,8 +46,7 @@ impl Accepted {
 
     /// Holds nothing of anybody's any more.
     pub fn forget_all(&self) {
-        self.seen.invalidate_all();
-        self.seen.run_pending_tasks();
+        self.seen.clear();
     }
 }
 

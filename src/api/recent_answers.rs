@@ -11,9 +11,9 @@ use std::task::{Context, Poll};
 
 use axum::body::Bytes;
 use futures::Stream;
-use moka::sync::Cache;
 
 use crate::api::row_count::RowCount;
+use crate::model::cache::Cache;
 use crate::output::Packing;
 use crate::query::ReadState;
 
@@ -53,11 +53,9 @@ impl RecentAnswers {
     /// `memory`: how many bytes of answers to keep.
     #[must_use]
     pub fn new(memory: u64) -> Self {
-        let weigh = |question: &Arc<Question>, answer: &RecentAnswer| {
-            u32::try_from(question.bytes() + answer.body.len()).unwrap_or(u32::MAX)
-        };
+        let weigh = |question: &Arc<Question>, answer: &RecentAnswer| question.bytes() + answer.body.len();
         Self {
-            given: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+            given: Cache::of_bytes(memory, ONE as u64, weigh),
         }
     }
 
@@ -68,8 +66,7 @@ impl RecentAnswers {
 
     /// Holds nothing of anybody's any more.
     pub fn forget_all(&self) {
-        self.given.invalidate_all();
-        self.given.run_pending_tasks();
+        self.given.clear();
     }
 
     /// `chunks` as they are; when all have come and they are few, they are kept as the answer to the

@@ -12,7 +12,6 @@ use axum::extract::Request;
 use axum::http::header::{ACCEPT, ETAG};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use moka::sync::Cache;
 
 use crate::api::answer::{SERVER_TIMING, again, is_known};
 use crate::api::extract::{Notes, PREFER};
@@ -20,11 +19,14 @@ use crate::api::recent_answers::{Question, RecentAnswers};
 use crate::auth::reach::Reach;
 use crate::auth::tokens::Reader;
 use crate::catalog::PersonState;
+use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 
 /// Bytes that one takes beside its texts.
 const AROUND: usize = 512;
+/// Bytes of one whose address is long.
+const LARGE: u64 = 4096;
 /// The headers of a request that shape its answer. What packs or checks the finished answer stands outside.
 const SHAPING: [HeaderName; 2] = [ACCEPT, PREFER];
 
@@ -84,11 +86,10 @@ impl Repeats {
         let weigh = |wording: &Wording, beginning: &Arc<Beginning>| {
             let asked: usize = wording.shaping.iter().map(HeaderValue::len).sum();
             let said: usize = beginning.headers.iter().map(|(_, value)| value.len()).sum();
-            let bytes = AROUND + wording.address.len() + asked + said;
-            u32::try_from(bytes).unwrap_or(u32::MAX)
+            AROUND + wording.address.len() + asked + said
         };
         Self {
-            known: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+            known: Cache::of_bytes(memory, LARGE, weigh),
         }
     }
 
@@ -151,7 +152,6 @@ impl Repeats {
 
     /// Holds nothing of anybody's any more.
     pub fn forget_all(&self) {
-        self.known.invalidate_all();
-        self.known.run_pending_tasks();
+        self.known.clear();
     }
 }

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use jsonwebtoken::{Algorithm, Header, Validation};
-use moka::sync::Cache;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::model::cache::Cache;
 use crate::model::clock::Clock;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -35,6 +35,8 @@ const LONGEST_TOKEN: usize = 8 * 1024;
 
 /// Bytes of tokens remembered: a few thousand.
 const REMEMBERED_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes of a token that says much.
+const LARGE_TOKEN: u64 = 2048;
 
 /// Somebody whose token was verified, and who asks something. Made only here; clones belong to one request.
 #[derive(Clone, Debug)]
@@ -229,10 +231,7 @@ impl Verifier {
     }
 
     fn new(keys: Keys, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
-        let remembered = Cache::builder()
-            .max_capacity(REMEMBERED_BYTES)
-            .weigher(|token: &Token, _| u32::try_from(token.len()).unwrap_or(u32::MAX))
-            .build();
+        let remembered = Cache::of_bytes(REMEMBERED_BYTES, LARGE_TOKEN, |token: &Token, _| token.len());
         Self {
             keys,
             settings,
@@ -243,8 +242,7 @@ impl Verifier {
 
     /// Remembers no token any more, whosever it was.
     pub fn forget_all(&self) {
-        self.remembered.invalidate_all();
-        self.remembered.run_pending_tasks();
+        self.remembered.clear();
     }
 
     /// The reader whose token the `authorization` header carries.

@@ -47,13 +47,13 @@ async fn look(
         .collect();
     let is_new = !purged.is_subset(forgotten);
     if is_new {
-        app.archive.forget_all().await;
+        app.archive.forget_all();
         app.recent.forget_all();
         app.repeats.forget_all();
         app.accepted.forget_all();
-        app.intake.stores.finder.forget_all().await;
+        app.intake.stores.finder.forget_all();
         app.intake.stores.snapshots.forget_all();
-        files.forget_all().await;
+        files.forget_all();
         app.types.forget_all();
         app.compiled.forget_all();
         app.verifier.forget_all();

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::columns::{Column, UnfillableColumn, width};
 use super::plan::{Plan, PlanError};
+use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::registry::schema::cost::{TooCostly, checks_of_records};
 use crate::model::registry::schema::{PATTERN_BYTES, linear_patterns};
@@ -22,6 +23,8 @@ use crate::model::units::Units;
 /// Bytes of compiled types that are kept, about: enough for every built-in type and the own types of the
 /// people who are writing just now.
 const KEPT: u64 = 64 << 20;
+/// Bytes of a type with many columns.
+const LARGE: u64 = 1 << 20;
 /// A compiled type takes so many times the text of its schema, and more for each pattern.
 const SCHEMA_FACTOR: usize = 8;
 const PATTERN_WEIGHT: usize = 16 << 10;
@@ -42,7 +45,7 @@ pub struct CompiledType {
     /// How many bytes a row takes up, at least.
     pub(super) row_bytes: usize,
     /// The bytes that all of this takes, about.
-    weight: u32,
+    weight: usize,
 }
 
 /// Why records of a type cannot be decoded. The type is at fault, never a record.
@@ -105,11 +108,10 @@ impl CompiledType {
     }
 }
 
-fn weight(data_type: &DataType) -> u32 {
+fn weight(data_type: &DataType) -> usize {
     let text = data_type.schema.to_string();
     let patterns = text.matches("\"pattern").count();
-    let bytes = text.len() * SCHEMA_FACTOR + patterns * PATTERN_WEIGHT;
-    u32::try_from(bytes).unwrap_or(u32::MAX)
+    text.len() * SCHEMA_FACTOR + patterns * PATTERN_WEIGHT
 }
 
 /// Built-in schemas are as they are; what people define is held to limits.
@@ -153,7 +155,7 @@ fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
 #[derive(Debug)]
 pub struct CompiledTypes {
     registry: Arc<Registry>,
-    kept: moka::sync::Cache<(Option<PersonId>, TypeId, u32), Arc<CompiledType>>,
+    kept: Cache<(Option<PersonId>, TypeId, u32), Arc<CompiledType>>,
 }
 
 impl CompiledTypes {
@@ -161,17 +163,13 @@ impl CompiledTypes {
     pub fn new(registry: Arc<Registry>) -> Self {
         Self {
             registry,
-            kept: moka::sync::Cache::builder()
-                .max_capacity(KEPT)
-                .weigher(|_, compiled: &Arc<CompiledType>| compiled.weight)
-                .build(),
+            kept: Cache::of_bytes(KEPT, LARGE, |_, compiled: &Arc<CompiledType>| compiled.weight),
         }
     }
 
     /// Holds nothing in memory any more, whosever it was.
     pub fn forget_all(&self) {
-        self.kept.invalidate_all();
-        self.kept.run_pending_tasks();
+        self.kept.clear();
     }
 
     /// The type compiled, now or earlier.

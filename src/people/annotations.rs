@@ -16,13 +16,13 @@ pub mod variants;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use moka::sync::Cache;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::catalog::documents::{Document, DocumentKind, DocumentStamp};
+use crate::model::cache::Cache;
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Scale, TypeId};
@@ -35,6 +35,8 @@ pub use variants::{AnnotationRoot, AnnotationType};
 const KIND: DocumentKind = DocumentKind::Annotation;
 /// Bytes of annotations that are kept ready.
 const KEPT: u64 = 16 << 20;
+/// Bytes of the annotations of somebody who has many.
+const LARGE: u64 = 2 << 20;
 /// What an annotation takes beside its text.
 const ROW_BYTES: usize = 512;
 
@@ -102,18 +104,17 @@ pub struct Annotations {
 struct Kept {
     stamp: DocumentStamp,
     rows: Arc<[AnnotationRow]>,
-    bytes: u32,
+    bytes: usize,
 }
 
 impl Annotations {
     #[must_use]
     pub fn new(documents: Documents, limit: u64, source_prefix: Arc<str>) -> Self {
-        let kept = Cache::builder().max_capacity(KEPT);
         Self {
             documents,
             limit,
             source_prefix,
-            kept: kept.weigher(|_, kept: &Kept| kept.bytes).build(),
+            kept: Cache::of_bytes(KEPT, LARGE, |_, kept: &Kept| kept.bytes),
         }
     }
 
@@ -157,7 +158,7 @@ impl Annotations {
         let kept = Kept {
             stamp,
             rows: Arc::clone(&rows),
-            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            bytes,
         };
         self.kept.insert(person, kept);
         Ok(rows)

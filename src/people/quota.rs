@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use moka::sync::Cache;
-
 use crate::catalog::CatalogError;
+use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
 
 /// How long a count is remembered.
@@ -61,12 +60,12 @@ pub enum QuotaError {
 pub(super) struct Quota {
     what: Limited,
     pub most: u64,
-    counts: Cache<PersonId, Arc<AtomicU64>>,
+    counts: ShortLived<PersonId, Arc<AtomicU64>>,
 }
 
 impl Quota {
     pub(super) fn new(what: Limited, most: u64) -> Self {
-        let counts = Cache::builder().max_capacity(PEOPLE).time_to_live(MOMENT).build();
+        let counts = ShortLived::of(PEOPLE, MOMENT);
         Self { what, most, counts }
     }
 

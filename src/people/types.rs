@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use moka::sync::Cache;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
 use crate::catalog::records::StoredDefinition;
 use crate::catalog::{Catalog, CatalogError};
+use crate::model::cache::Cache;
 use crate::model::clock::Clock;
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
@@ -24,6 +24,8 @@ use super::documents::BroughtBack;
 
 /// Bytes of definitions whose types are kept ready; a type takes a few times as many.
 const KEPT: u64 = 16 << 20;
+/// Bytes of a definition that says much.
+const LARGE: u64 = 64 << 10;
 
 /// Why a type cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +72,7 @@ pub struct Types {
 struct Made {
     data_type: Arc<DataType>,
     /// The bytes of the definition.
-    weight: u32,
+    weight: usize,
 }
 
 /// A type as somebody named it.
@@ -102,10 +104,7 @@ impl Types {
             catalog,
             clock,
             ids,
-            made: Cache::builder()
-                .max_capacity(KEPT)
-                .weigher(|_, made: &Made| made.weight)
-                .build(),
+            made: Cache::of_bytes(KEPT, LARGE, |_, made: &Made| made.weight),
             limit,
         }
     }
@@ -117,8 +116,7 @@ impl Types {
 
     /// Holds no own types in memory any more, whosever they were.
     pub fn forget_all(&self) {
-        self.made.invalidate_all();
-        self.made.run_pending_tasks();
+        self.made.clear();
     }
 
     /// The type called `name` as `owner` has it: built in, or `owner`'s own.
@@ -340,7 +338,7 @@ impl Types {
         let data_type = Arc::new(made.map_err(|error| damaged(error.to_string()))?);
         let made = Made {
             data_type: Arc::clone(&data_type),
-            weight: u32::try_from(stored.body.len()).unwrap_or(u32::MAX),
+            weight: stored.body.len(),
         };
         self.made.insert(key, made);
         Ok(OwnType {

@@ -12,7 +12,6 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use futures::TryStreamExt as _;
-use moka::sync::Cache;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColumnIndex};
@@ -23,9 +22,12 @@ use super::encoding::{PAGE_ROWS, ROW_GROUP_ROWS};
 use super::errors::StoreError;
 use super::files::{PieceFile, PieceFiles};
 use super::outline::ObjectPlace;
+use crate::model::cache::Cache;
 
 /// A stretch of more bytes is not kept.
 const STRETCH_BYTES: i64 = 4 << 20;
+/// Bytes of a column with long texts.
+const LARGE: u64 = 512 << 10;
 const _: () = assert!(
     ROW_GROUP_ROWS.is_multiple_of(PAGE_ROWS),
     "the pages of a group are stretches"
@@ -65,19 +67,17 @@ impl DecodedRows {
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
         let weigh = |kept: &Kept, column: &ArrayRef| {
-            let bytes = column.get_array_memory_size() + kept.path.len() + size_of::<Kept>();
-            u32::try_from(bytes).unwrap_or(u32::MAX)
+            column.get_array_memory_size() + kept.path.len() + size_of::<Kept>()
         };
         Self {
             files,
-            known: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+            known: Cache::of_bytes(memory, LARGE, weigh),
         }
     }
 
     /// Holds nothing in memory any more, whosever it was.
     pub fn forget_all(&self) {
-        self.known.invalidate_all();
-        self.known.run_pending_tasks();
+        self.known.clear();
     }
 
     pub async fn open(&self, place: &ObjectPlace) -> Result<Arc<PieceFile>, StoreError> {

@@ -11,7 +11,6 @@ use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use moka::future::Cache;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::ParquetError;
@@ -24,6 +23,7 @@ use super::errors::StoreError;
 use super::objects::ObjectStorage;
 use super::outline::{ObjectPlace, Outline, parsed, verified_footer};
 use crate::catalog::records::Footer;
+use crate::model::cache::Cache;
 
 /// What a Parquet file ends with: the length of its metadata, and four letters.
 const LENGTH_AND_MAGIC: u64 = 8;
@@ -38,6 +38,9 @@ pub struct PieceFiles {
 
 /// Of the memory for footers, outlines have one of so many parts: enough for some ten times as many objects.
 const OUTLINES: u64 = 5;
+/// Bytes of the footer of a large object, and of its outline.
+const LARGE_FOOTER: u64 = 1 << 20;
+const LARGE_OUTLINE: u64 = 64 << 10;
 
 /// An object whose footer was read and verified, with all that this says of its rows.
 #[derive(Debug)]
@@ -50,29 +53,22 @@ impl PieceFiles {
     /// `memory`: how many bytes of footers to keep.
     #[must_use]
     pub fn new(objects: ObjectStorage, memory: u64) -> Self {
-        let bytes = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
-        let opened = move |_: &Arc<str>, file: &Arc<PieceFile>| bytes(file.memory());
-        let outlines = move |_: &Arc<str>, outline: &Arc<Outline>| bytes(outline.memory());
         let for_outlines = memory / OUTLINES;
         Self {
             objects,
-            opened: Cache::builder()
-                .max_capacity(memory - for_outlines)
-                .weigher(opened)
-                .build(),
-            outlines: Cache::builder()
-                .max_capacity(for_outlines)
-                .weigher(outlines)
-                .build(),
+            opened: Cache::of_bytes(memory - for_outlines, LARGE_FOOTER, |_, file: &Arc<PieceFile>| {
+                file.memory()
+            }),
+            outlines: Cache::of_bytes(for_outlines, LARGE_OUTLINE, |_, outline: &Arc<Outline>| {
+                outline.memory()
+            }),
         }
     }
 
     /// Holds nothing in memory any more, whosever it was.
-    pub async fn forget_all(&self) {
-        self.opened.invalidate_all();
-        self.outlines.invalidate_all();
-        self.opened.run_pending_tasks().await;
-        self.outlines.run_pending_tasks().await;
+    pub fn forget_all(&self) {
+        self.opened.clear();
+        self.outlines.clear();
     }
 
     #[must_use]
@@ -82,21 +78,13 @@ impl PieceFiles {
 
     /// The object with its footer, from memory if it was opened before.
     pub async fn open(&self, place: &ObjectPlace) -> Result<Arc<PieceFile>, StoreError> {
-        if let Some(file) = self
-            .opened
-            .get(&place.path)
-            .await
-            .filter(|file| file.place() == place)
-        {
+        if let Some(file) = self.opened.get(&place.path).filter(|file| file.place() == place) {
             return Ok(file);
         }
         let file = Arc::new(read_footer(&self.objects, place).await?);
-        self.opened
-            .insert(Arc::clone(&place.path), Arc::clone(&file))
-            .await;
+        self.opened.insert(Arc::clone(&place.path), Arc::clone(&file));
         self.outlines
-            .insert(Arc::clone(&place.path), Arc::clone(&file.outline))
-            .await;
+            .insert(Arc::clone(&place.path), Arc::clone(&file.outline));
         Ok(file)
     }
 
@@ -105,15 +93,13 @@ impl PieceFiles {
         if let Some(outline) = self
             .outlines
             .get(&place.path)
-            .await
             .filter(|outline| outline.place() == place)
         {
             return Ok(outline);
         }
         let outline = Arc::new(Outline::read(&self.objects, place).await?);
         self.outlines
-            .insert(Arc::clone(&place.path), Arc::clone(&outline))
-            .await;
+            .insert(Arc::clone(&place.path), Arc::clone(&outline));
         Ok(outline)
     }
 

@@ -15,7 +15,6 @@ use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use futures::TryStreamExt as _;
-use moka::future::Cache;
 use parquet::arrow::arrow_reader::RowSelection;
 use parquet::arrow::async_reader::ParquetRecordBatchStream;
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
@@ -29,6 +28,7 @@ use super::id_index::filter::Filter;
 use super::outline::ObjectPlace;
 use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
 use super::wanted::WantedIds;
+use crate::model::cache::Cache;
 use crate::model::ids::{PieceId, RecordId};
 use suspects::Suspects;
 
@@ -44,6 +44,8 @@ pub struct FoundRows {
 }
 
 const ID_BYTES: i32 = 16;
+/// Bytes of the filter of a full section of an object.
+const LARGE_FILTER: u64 = 2 << 20;
 
 /// A filter of an object, by its number there.
 type FilterKey = (Arc<str>, usize);
@@ -60,7 +62,7 @@ struct Shared {
 
 impl fmt::Debug for Finder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Finder({} filters)", self.0.filters.entry_count())
+        write!(formatter, "Finder({} filters)", self.0.filters.len())
     }
 }
 
@@ -68,10 +70,9 @@ impl Finder {
     /// `memory`: how many bytes of bloom filters to keep. They take two for each row.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
-        let weigh = |_: &FilterKey, filter: &Arc<Filter>| u32::try_from(filter.memory()).unwrap_or(u32::MAX);
         Self(Arc::new(Shared {
             files,
-            filters: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+            filters: Cache::of_bytes(memory, LARGE_FILTER, |_, filter: &Arc<Filter>| filter.memory()),
         }))
     }
 
@@ -82,9 +83,8 @@ impl Finder {
     }
 
     /// Holds nothing in memory any more, whosever it was.
-    pub async fn forget_all(&self) {
-        self.0.filters.invalidate_all();
-        self.0.filters.run_pending_tasks().await;
+    pub fn forget_all(&self) {
+        self.0.filters.clear();
     }
 
     /// The live rows of the partition that have one of `ids`.

@@ -9,7 +9,6 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array as _, FixedSizeBinaryArray, RecordBatch};
-use moka::sync::Cache;
 
 use super::arrange::KeyColumns;
 use super::errors::StoreError;
@@ -19,11 +18,14 @@ use super::tail;
 use super::wanted::{WantedIds, all_ids};
 use crate::catalog::Catalog;
 use crate::catalog::records::{Bounds, NewPiece, NewPlace, Partition, PartitionChange, Piece, Place, Stamp};
+use crate::model::cache::Cache;
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 
 /// Memory that a snapshot takes beside the rows that it holds.
 const PIECE_BYTES: usize = 256;
+/// Bytes of one with a full tail.
+const LARGE: u64 = 2 << 20;
 
 /// One partition as of one moment.
 #[derive(Clone, Debug)]
@@ -178,13 +180,10 @@ impl Snapshots {
     /// `memory`: how many bytes of snapshots to keep.
     #[must_use]
     pub fn new(catalog: Catalog, memory: u64) -> Self {
-        let weigh = |_: &(PersonId, TypeId), snapshot: &Arc<Snapshot>| {
-            u32::try_from(snapshot.memory()).unwrap_or(u32::MAX)
-        };
         Self {
             catalog,
             keys: None,
-            known: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+            known: Cache::of_bytes(memory, LARGE, |_, snapshot: &Arc<Snapshot>| snapshot.memory()),
         }
     }
 
@@ -214,8 +213,7 @@ impl Snapshots {
 
     /// Holds nothing in memory any more, whosever it was.
     pub fn forget_all(&self) {
-        self.known.invalidate_all();
-        self.known.run_pending_tasks();
+        self.known.clear();
     }
 
     /// The partitions of a person in the order of `types`, all as of one moment that is not before the call.

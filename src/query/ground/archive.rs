@@ -62,10 +62,10 @@ impl<Authority> Archive<Authority> {
     }
 
     /// Holds nothing of anybody's in memory any more that was worked out or read from pieces.
-    pub async fn forget_all(&self) {
+    pub fn forget_all(&self) {
         self.snapshots.forget_all();
         self.objects.decoded.forget_all();
-        self.rollups.forget_all().await;
-        self.dead.forget_all().await;
+        self.rollups.forget_all();
+        self.dead.forget_all();
     }
 }

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use datafusion::common::{DataFusionError, Result};
-use moka::future::Cache;
+use datafusion::common::Result;
 
+use crate::model::cache::Cache;
 use crate::model::ids::{PieceId, RecordId};
 use crate::store::arrange::KeyColumns;
 use crate::store::find::Finder;
@@ -46,7 +46,7 @@ impl DeadRows {
     pub(in crate::query) fn new(finder: Finder) -> Self {
         Self {
             finder,
-            known: Cache::builder().max_capacity(MOST_KEPT).build(),
+            known: Cache::of(MOST_KEPT),
         }
     }
 
@@ -66,8 +66,10 @@ impl DeadRows {
             piece: piece.id,
             dead: Arc::clone(&piece.dead),
         };
-        let found = self.known.try_get_with(state, self.look_up(snapshot, piece));
-        let found = found.await.map_err(DataFusionError::Shared)?;
+        let found = self
+            .known
+            .get_or_find(&state, self.look_up(snapshot, piece))
+            .await?;
         Ok(Some(found).filter(|found| found.len() == piece.dead.len()))
     }
 
@@ -91,8 +93,7 @@ impl DeadRows {
     }
 
     /// Holds nothing any more, whosever it was.
-    pub(in crate::query) async fn forget_all(&self) {
-        self.known.invalidate_all();
-        self.known.run_pending_tasks().await;
+    pub(in crate::query) fn forget_all(&self) {
+        self.known.clear();
     }
 }

@@ -7,8 +7,8 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use moka::future::Cache;
 
+use crate::model::cache::Cache;
 use crate::model::ids::PieceId;
 use crate::people::preferences::SourceOrder;
 use crate::store::rollups::Step;
@@ -46,6 +46,9 @@ pub(in crate::query) struct Key {
     pub(in crate::query) kind: Kind,
 }
 
+/// Bytes of the minutes of a full month.
+const LARGE: u64 = 2 << 20;
+
 /// The rollups of one piece and month.
 #[derive(Clone, Debug)]
 pub(in crate::query) enum Held {
@@ -72,17 +75,16 @@ impl Rollups {
                 Held::Rollups(rollups) => memory_of(rollups),
                 Held::Unfit => 64,
             };
-            u32::try_from(order.saturating_add(rollups)).unwrap_or(u32::MAX)
+            order.saturating_add(rollups)
         };
         Self {
-            held: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+            held: Cache::of_bytes(memory, LARGE, weigh),
         }
     }
 
     /// Holds nothing any more, whosever it was.
-    pub(in crate::query) async fn forget_all(&self) {
-        self.held.invalidate_all();
-        self.held.run_pending_tasks().await;
+    pub(in crate::query) fn forget_all(&self) {
+        self.held.clear();
     }
 }
 
@@ -100,6 +102,6 @@ fn memory_of(rollups: &RecordBatch) -> usize {
 
 impl fmt::Debug for Rollups {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Rollups({} held)", self.held.entry_count())
+        write!(formatter, "Rollups({} held)", self.held.len())
     }
 }

@@ -5,10 +5,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::physical_plan::empty::EmptyExec;
+use futures::future::BoxFuture;
 
 use crate::model::ids::PersonId;
 use crate::model::permit::ReadPermit;
@@ -25,27 +25,29 @@ pub(super) const CATALOG: &str = "almanac";
 pub(super) const OWN: &str = "own";
 
 /// What a query may read, from the room that decides about reading.
-#[async_trait]
+///
+/// Futures are written out: that one may go to another thread is then proven once for all of its callers,
+/// where the conditions which `async_trait` puts on each method have the compiler prove it anew for each.
 pub trait Holdings<Authority>: fmt::Debug + Send + Sync {
     /// Where rows come from.
     fn archive(&self) -> &Archive<Authority>;
 
     /// What stands under a name among what is `of` a person, or of whoever asks where none is named. `None`
     /// is the answer both for what there is not and for what may not be seen.
-    async fn find(
-        &self,
+    fn find<'a>(
+        &'a self,
         of: Option<PersonId>,
-        name: &str,
-    ) -> Result<Option<Holding<Authority>>, DataFusionError>;
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Holding<Authority>>>>;
 
     /// Every table that can be named, in the order in which they are listed.
-    async fn listed(&self) -> Result<Vec<Listed>, DataFusionError>;
+    fn listed(&self) -> BoxFuture<'_, Result<Vec<Listed>>>;
 
     /// Names of tables for somebody who misspelt one. They are everybody's.
     fn usual_names(&self) -> Vec<String>;
 
     /// The answer to the question that a function stands for, about whoever asks.
-    async fn answer(&self, call: &Call) -> Result<Prepared, DataFusionError>;
+    fn answer<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Prepared>>;
 }
 
 /// A type of one person that may be read.

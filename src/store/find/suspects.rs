@@ -74,7 +74,7 @@ const BLOCKS_AT_ONCE: usize = 32;
 impl Finder {
     /// Of all filters, as far as nothing else is there.
     pub(super) fn room(&self) -> Room {
-        Room(self.0.filters.policy().max_capacity().unwrap_or(u64::MAX))
+        Room(self.0.filters.capacity())
     }
 
     /// `keeps`: whether filters that are read will stay in memory.
@@ -98,11 +98,11 @@ impl Finder {
             };
             let asked = Asked { section, ids };
             let key = (Arc::clone(&place.path), number);
-            if let Some(filter) = self.0.filters.get(&key).await {
+            if let Some(filter) = self.0.filters.get(&key) {
                 found.push((section, filter.suspects(&asked.ids)));
             } else if keeps {
                 let filter = Filter::whole(self.read_one(&object, section.filter()).await?);
-                found.push((section, self.keep(key, filter).await.suspects(&asked.ids)));
+                found.push((section, self.keep(key, filter).suspects(&asked.ids)));
             } else if asked.are_few() {
                 by_block.push(asked);
             } else {
@@ -216,12 +216,9 @@ impl Finder {
                 continue;
             };
             let key = (Arc::clone(&file.place().path), number);
-            let filter = match self.0.filters.get(&key).await {
+            let filter = match self.0.filters.get(&key) {
                 Some(filter) => filter,
-                None => {
-                    self.keep(key, self.filter_of_column(file, group, column).await?)
-                        .await
-                }
+                None => self.keep(key, self.filter_of_column(file, group, column).await?),
             };
             let mut suspects = filter.suspects(&asked);
             suspects.retain(|id| range.contains(&id.id) && is_live(piece, id.id));
@@ -254,9 +251,9 @@ impl Finder {
         part.ok_or_else(|| object.place().damaged(&"a range was not read"))
     }
 
-    async fn keep(&self, key: FilterKey, filter: Filter) -> Arc<Filter> {
+    fn keep(&self, key: FilterKey, filter: Filter) -> Arc<Filter> {
         let filter = Arc::new(filter);
-        self.0.filters.insert(key, Arc::clone(&filter)).await;
+        self.0.filters.insert(key, Arc::clone(&filter));
         filter
     }
 }

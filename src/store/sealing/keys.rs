@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use moka::future::Cache;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, MAX_TAG_LEN, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use uuid::Uuid;
 
+use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
 use crate::store::errors::StoreError;
 use crate::store::objects::ObjectStorage;
@@ -36,7 +36,7 @@ pub struct PersonKeys {
     /// Where they are, wrapped.
     place: ObjectStorage,
     wrapping: Wrapping,
-    known: Cache<PersonId, PersonKey>,
+    known: ShortLived<PersonId, PersonKey>,
     random: SystemRandom,
 }
 
@@ -61,10 +61,7 @@ impl PersonKeys {
         Self {
             place,
             wrapping,
-            known: Cache::builder()
-                .max_capacity(PEOPLE)
-                .time_to_live(REMEMBERED)
-                .build(),
+            known: ShortLived::of(PEOPLE, REMEMBERED),
             random: SystemRandom::new(),
         }
     }
@@ -98,7 +95,7 @@ impl PersonKeys {
     /// Destroys the key of a person, and with it everything that it sealed.
     pub async fn forget(&self, person: PersonId) -> Result<(), StoreError> {
         self.place.delete(&path_of(person)).await?;
-        self.known.invalidate(&person).await;
+        self.known.remove(&person);
         Ok(())
     }
 
@@ -137,14 +134,14 @@ impl PersonKeys {
     }
 
     async fn found(&self, person: PersonId) -> Result<PersonKey, StoreError> {
-        if let Some(key) = self.known.get(&person).await {
+        if let Some(key) = self.known.get(&person) {
             return Ok(key);
         }
         let wrapped = self.place.get(&path_of(person)).await?;
         let bound = person.to_string();
         let secret = self.wrapping.unwrap(&wrapped, bound.as_bytes()).await?;
         let key = PersonKey::new(secret).ok_or_else(|| unusable("it is of another length"))?;
-        self.known.insert(person, key.clone()).await;
+        self.known.insert(person, key.clone());
         Ok(key)
     }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
-use moka::future::Cache;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
@@ -20,6 +19,7 @@ use object_store::{
 use ring::aead::LessSafeKey;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER};
 use crate::store::errors::StoreError;
@@ -80,7 +80,7 @@ impl SealedObjects {
         Self {
             beneath,
             keys,
-            headings: Cache::new(HEADINGS),
+            headings: Cache::of(HEADINGS),
         }
     }
 
@@ -97,7 +97,7 @@ impl SealedObjects {
     }
 
     async fn heading(&self, sealed: &Path) -> Result<Heading> {
-        if let Some(known) = self.headings.get(sealed).await {
+        if let Some(known) = self.headings.get(sealed) {
             return Ok(known);
         }
         let options = GetOptions {
@@ -112,7 +112,7 @@ impl SealedObjects {
             salt: salt.ok_or_else(|| refused(sealed, "it does not begin as a sealed object does"))?,
             sealed: bytes,
         };
-        self.headings.insert(sealed.clone(), heading).await;
+        self.headings.insert(sealed.clone(), heading);
         Ok(heading)
     }
 
@@ -231,7 +231,7 @@ impl ObjectStore for SealedObjects {
             .finish(&mut content)
             .ok_or_else(|| refused(location, "it cannot be sealed"))?;
         // What was remembered of another object of this name is of no use any more.
-        self.headings.invalidate(&sealed).await;
+        self.headings.remove(&sealed);
         self.beneath.put_opts(&sealed, content.into(), options).await
     }
 
@@ -244,7 +244,7 @@ impl ObjectStore for SealedObjects {
             return self.beneath.put_multipart_opts(location, options).await;
         };
         let (key, heading) = self.begun(person, location).await?;
-        self.headings.invalidate(&sealed).await;
+        self.headings.remove(&sealed);
         Ok(Box::new(SealedUpload {
             location: location.clone(),
             beneath: self.beneath.put_multipart_opts(&sealed, options).await?,

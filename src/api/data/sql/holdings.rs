@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::common::DataFusionError;
+use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 
 use crate::api::app::Shared;
 use crate::api::data::records::partitions_of;
@@ -112,22 +112,21 @@ impl fmt::Debug for Readings {
     }
 }
 
-#[async_trait]
 impl Holdings<GrantAuthority> for Readings {
     fn archive(&self) -> &Archive<GrantAuthority> {
         &self.app.archive
     }
 
-    async fn find(
-        &self,
+    fn find<'a>(
+        &'a self,
         of: Option<PersonId>,
-        name: &str,
-    ) -> Result<Option<Holding<GrantAuthority>>, DataFusionError> {
-        self.found(of, name).await.map_err(Unanswered::wrapped)
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Holding<GrantAuthority>>, DataFusionError>> {
+        self.found(of, name).map_err(Unanswered::wrapped).boxed()
     }
 
-    async fn listed(&self) -> Result<Vec<Listed>, DataFusionError> {
-        self.all().await.map_err(Unanswered::wrapped)
+    fn listed(&self) -> BoxFuture<'_, Result<Vec<Listed>, DataFusionError>> {
+        self.all().map_err(Unanswered::wrapped).boxed()
     }
 
     fn usual_names(&self) -> Vec<String> {
@@ -139,8 +138,8 @@ impl Holdings<GrantAuthority> for Readings {
             .collect()
     }
 
-    async fn answer(&self, call: &Call) -> Result<Prepared, DataFusionError> {
-        Box::pin(self.called(call)).await
+    fn answer<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Prepared, DataFusionError>> {
+        self.called(call).boxed()
     }
 }
 

@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use moka::sync::Cache;
 use tokio::time::Instant;
 
 use crate::api::settings::RateSettings;
+use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 
 /// The time in which a bucket fills.
@@ -48,16 +48,13 @@ pub(super) struct Left {
     pub(super) full: Duration,
 }
 
-impl<K: Hash + Eq + Send + Sync + Clone + 'static> Buckets<K> {
+impl<K: Hash + Eq + Copy> Buckets<K> {
     /// None where there is no limit.
     fn new(name: &'static str, size: u64) -> Option<Self> {
         (size > 0).then(|| Self {
             name,
             size: size as f64,
-            of: Cache::builder()
-                .max_capacity(REMEMBERED)
-                .time_to_idle(WINDOW * 2)
-                .build(),
+            of: Cache::of(REMEMBERED),
         })
     }
 
@@ -68,7 +65,7 @@ impl<K: Hash + Eq + Send + Sync + Clone + 'static> Buckets<K> {
                 at: now,
             })))
         };
-        self.of.get_with(whose, full)
+        self.of.get_or_make(&whose, full)
     }
 
     /// Takes `amount` at `now`, if there is anything left; what is taken beyond is owed. `Err`: how long

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use moka::future::Cache;
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use crate::model::cache::{Cache, ShortLived};
 use crate::model::geo::Position;
 use crate::model::ids::PersonId;
 use crate::model::meters::GeocoderMeters;
@@ -55,7 +55,7 @@ pub struct Service {
     known: Cache<(PersonId, i32, i32), Option<Arc<Found>>>,
     per_person: u64,
     /// What each one has asked since a minute began for them.
-    asked: Cache<PersonId, Arc<AtomicU64>>,
+    asked: ShortLived<PersonId, Arc<AtomicU64>>,
     resting_until: Mutex<Option<Instant>>,
     /// How many positions have gone without a name that might have one later. It changes with each, so that
     /// such an answer is never taken for a good one.
@@ -81,12 +81,9 @@ impl Service {
         Ok(Self {
             url,
             client: client.map_err(|error| address(error.to_string()))?,
-            known: Cache::new(settings.cache),
+            known: Cache::of(settings.cache),
             per_person: settings.per_person,
-            asked: Cache::builder()
-                .max_capacity(COUNTED_PEOPLE)
-                .time_to_live(BUDGET_TIME)
-                .build(),
+            asked: ShortLived::of(COUNTED_PEOPLE, BUDGET_TIME),
             resting_until: Mutex::default(),
             nameless: AtomicU64::new(0),
             meters,
@@ -100,8 +97,7 @@ impl Service {
             (position.longitude * CELLS).round() as i32,
         );
         // Questions about the same cell at the same time wait for one answer.
-        let asked = self.known.try_get_with(cell, self.ask(reader, position)).await;
-        asked.map_err(|error| GeocoderError::clone(&error))
+        self.known.get_or_find(&cell, self.ask(reader, position)).await
     }
 
     async fn ask(&self, reader: PersonId, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
@@ -109,7 +105,7 @@ impl Service {
             self.nameless.fetch_add(1, Ordering::Relaxed);
             return Err(GeocoderError::Resting);
         }
-        let asked = self.asked.get_with(reader, async { Arc::default() }).await;
+        let asked = self.asked.get_or_make(&reader, Arc::default);
         if asked.fetch_add(1, Ordering::Relaxed) >= self.per_person {
             self.nameless.fetch_add(1, Ordering::Relaxed);
             return Err(GeocoderError::Spent);

@@ -135,7 +135,7 @@ impl Asked {
     /// Whether rollups are there, or worth making.
     pub(super) fn may_serve(&self, stretch: &Stretch) -> bool {
         match stretch {
-            Stretch::Rollups(wanted) => wanted.is_worth_making() || self.kept.held.contains_key(&wanted.key),
+            Stretch::Rollups(wanted) => wanted.is_worth_making() || self.kept.held.contains(&wanted.key),
             Stretch::ReachingInto(_) | Stretch::Rows(_) => false,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::TimestampMicrosecondType;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use futures::StreamExt as _;
 
 use crate::model::grid::Grid;
@@ -76,14 +76,10 @@ impl Asked {
     /// All rollups of the piece in the month; `None` when there are none to be had, or when
     /// reading the rows is less work.
     async fn rollups(&self, wanted: &Wanted) -> Result<Option<Arc<RecordBatch>>> {
-        let held = match self.kept.held.get(&wanted.key).await {
+        let held = match self.kept.held.get(&wanted.key) {
             Some(held) => held,
             None if !wanted.is_worth_making() => return Ok(None),
-            None => {
-                let made = self.made(wanted);
-                let held = self.kept.held.try_get_with(wanted.key.clone(), made);
-                held.await.map_err(DataFusionError::Shared)?
-            }
+            None => self.kept.held.get_or_find(&wanted.key, self.made(wanted)).await?,
         };
         Ok(match held {
             Held::Rollups(rollups) => Some(rollups),
