@@ -78,7 +78,8 @@ impl RecentAnswers {
                 answers: self.clone(),
                 question,
                 count,
-                bytes: Vec::new(),
+                chunks: Vec::new(),
+                bytes: 0,
             }),
         }
     }
@@ -90,10 +91,22 @@ struct Copy {
     answers: RecentAnswers,
     question: Arc<Question>,
     count: RowCount,
-    bytes: Vec<u8>,
+    /// As they were sent: nothing of an answer is copied that turns out to be too large.
+    chunks: Vec<Bytes>,
+    bytes: usize,
 }
 
-/// An answer on its way, of which a copy is made as long as it is small.
+impl Copy {
+    fn answer(&self) -> RecentAnswer {
+        RecentAnswer {
+            // A chunk may be a part of something much larger, which is not to stay in memory for it.
+            body: self.chunks.concat().into(),
+            rows: self.count.get(),
+        }
+    }
+}
+
+/// An answer on its way, which is kept if it turns out to be small.
 #[derive(Debug)]
 pub struct Keeping<S> {
     chunks: S,
@@ -112,16 +125,16 @@ where
         match &next {
             Poll::Pending => {}
             Poll::Ready(Some(Ok(chunk))) => match &mut this.copy {
-                Some(copy) if copy.bytes.len() + chunk.len() <= ONE => copy.bytes.extend_from_slice(chunk),
+                Some(copy) if copy.bytes + chunk.len() <= ONE => {
+                    copy.bytes += chunk.len();
+                    copy.chunks.push(chunk.clone());
+                }
                 _ => this.copy = None,
             },
             Poll::Ready(Some(Err(_))) => this.copy = None,
             Poll::Ready(None) => {
                 if let Some(copy) = this.copy.take() {
-                    let answer = RecentAnswer {
-                        body: copy.bytes.into(),
-                        rows: copy.count.get(),
-                    };
+                    let answer = copy.answer();
                     copy.answers.given.insert(copy.question, answer);
                 }
             }

@@ -7,9 +7,10 @@
 //! from that writer as a whole.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use arrow::buffer::Buffer;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::{
     DictionaryTracker, FileWriter, IpcDataGenerator, IpcWriteContext, IpcWriteOptions, StreamEncoder,
@@ -36,9 +37,11 @@ struct Batches {
 impl Batches {
     fn new(schema: &SchemaRef, options: &IpcWriteOptions) -> Result<Self, ArrowError> {
         let portable = Portable::new(schema, Dictionaries::AsKeys);
-        let mut encoder = StreamEncoder::try_new_with_options(portable.applied(), options.clone())?;
-        // The first call brings the schema along, which here is not the one that readers get.
-        encoder.encode(&RecordBatch::new_empty(portable.applied().clone()))?;
+        let nothing = Arc::new(Schema::empty());
+        let mut encoder = StreamEncoder::try_new_with_options(&nothing, options.clone())?;
+        // The first call brings the schema along, which here is not the one that readers get. The others ask
+        // only the batch for its columns.
+        encoder.encode(&RecordBatch::new_empty(nothing))?;
         Ok(Self {
             portable,
             encoder,

@@ -76,11 +76,6 @@ impl Portable {
         &self.schema
     }
 
-    /// The schema of what [`Portable::apply`] returns.
-    pub(super) fn applied(&self) -> &SchemaRef {
-        &self.applied
-    }
-
     pub(super) fn apply(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let columns = self
             .shapes

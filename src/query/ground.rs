@@ -10,6 +10,7 @@ pub(in crate::query) mod backwards;
 mod bursts;
 pub mod columns;
 pub(in crate::query) mod computed;
+pub(in crate::query) mod constant_text;
 pub(in crate::query) mod dead;
 pub mod definitions;
 pub mod engine;

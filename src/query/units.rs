@@ -11,10 +11,10 @@ use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Float64Array,
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Float64Type, Schema};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{Expr, cast};
-use datafusion::prelude::{ident, lit};
+use datafusion::prelude::ident;
 
 use super::ground::computed::{Computed, computed, projected};
-use super::shape::constant;
+use super::ground::constant_text::{constant_text, constant_type};
 use super::{Prepared, QueryError};
 use crate::model::registry::unit_of;
 use crate::model::units::Conversion;
@@ -54,8 +54,8 @@ impl Prepared {
         let held = self.plan.schema();
         let mut made: Vec<(Expr, String)> = Vec::with_capacity(held.fields().len() + 1);
         let mut fields: Vec<FieldRef> = Vec::with_capacity(held.fields().len() + 1);
-        let unit = || (lit(constant(&told.unit)), named.to_owned());
-        let unit_field = Field::new(named, constant(&told.unit).data_type(), false);
+        let unit = || (constant_text(&told.unit), named.to_owned());
+        let unit_field = Field::new(named, constant_type(), false);
         for (field, shown) in held.fields().iter().zip(self.schema.fields()) {
             let holds = columns.iter().find(|(name, _)| *name == field.name());
             let (column, shown) = match (holds, told.conversion) {

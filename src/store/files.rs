@@ -22,6 +22,7 @@ use super::checksums::Blocks;
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
 use super::outline::{ObjectPlace, Outline, parsed, verified_footer};
+use super::tail::Unpacker;
 use crate::catalog::records::Footer;
 use crate::model::cache::Cache;
 
@@ -34,6 +35,7 @@ pub struct PieceFiles {
     objects: ObjectStorage,
     opened: Cache<Arc<str>, Arc<PieceFile>>,
     outlines: Cache<Arc<str>, Arc<Outline>>,
+    unpacker: Unpacker,
 }
 
 /// Of the memory for footers, outlines have one of so many parts: enough for some ten times as many objects.
@@ -62,6 +64,7 @@ impl PieceFiles {
             outlines: Cache::of_bytes(for_outlines, LARGE_OUTLINE, |_, outline: &Arc<Outline>| {
                 outline.memory()
             }),
+            unpacker: Unpacker::default(),
         }
     }
 
@@ -69,6 +72,11 @@ impl PieceFiles {
     pub fn forget_all(&self) {
         self.opened.clear();
         self.outlines.clear();
+    }
+
+    /// What decodes their rollups.
+    pub(super) const fn unpacker(&self) -> &Unpacker {
+        &self.unpacker
     }
 
     #[must_use]

@@ -4,6 +4,7 @@
 //! are null in all its rows. The CRC-32 of the blob stands in the catalogue and is compared before anything
 //! is decoded.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{Array as _, ArrayData, RecordBatch, RecordBatchOptions, make_array};
@@ -12,7 +13,7 @@ use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
-use zstd::bulk::Compressor;
+use zstd::bulk::{Compressor, Decompressor};
 
 use super::arrange::{KeyColumns, sort_rows, without_null_columns};
 use super::errors::StoreError;
@@ -30,10 +31,59 @@ const LEVEL: i32 = 1;
 /// Compressors that are kept; more are made where more are needed at once.
 const KEPT: usize = 4;
 
-/// Makes pieces of the tail. Cheap to clone; all clones share what they compress with, because to set that up
-/// takes several times as long as to compress a record.
+/// What compresses, or what decompresses, for whoever needs it next: to set it up takes several times as long
+/// as to do a small batch. Cheap to clone; all clones share what is kept.
+struct Idle<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Idle<T> {
+    fn lend<R>(
+        &self,
+        make: impl FnOnce() -> std::io::Result<T>,
+        work: impl FnOnce(&mut T) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let idle = self.kept().pop();
+        let mut lent = match idle {
+            Some(lent) => lent,
+            None => make().map_err(StoreError::rows)?,
+        };
+        let result = work(&mut lent);
+        let mut kept = self.kept();
+        if kept.len() < KEPT {
+            kept.push(lent);
+        }
+        result
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Default for Idle<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Clone for Idle<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// Makes pieces of the tail.
 #[derive(Clone, Default)]
-pub struct Packer(Arc<Mutex<Vec<Compressor<'static>>>>);
+pub struct Packer(Idle<Compressor<'static>>);
+
+/// Reads batches that [`encode`] made.
+#[derive(Clone, Default)]
+pub(super) struct Unpacker(Idle<Decompressor<'static>>);
+
+impl fmt::Debug for Unpacker {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Unpacker")
+    }
+}
 
 impl Packer {
     /// The rows as a piece of the tail. Sorts them if they are not.
@@ -61,21 +111,8 @@ impl Packer {
     }
 
     fn encode(&self, batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
-        let idle = self.idle().pop();
-        let mut compressor = match idle {
-            Some(compressor) => compressor,
-            None => Compressor::new(LEVEL).map_err(StoreError::rows)?,
-        };
-        let encoded = encoded(batch, &mut compressor)?;
-        let mut idle = self.idle();
-        if idle.len() < KEPT {
-            idle.push(compressor);
-        }
-        Ok(encoded)
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Compressor<'static>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .lend(|| Compressor::new(LEVEL), |compressor| encoded(batch, compressor))
     }
 }
 
@@ -141,8 +178,24 @@ pub fn open(
 
 /// The batch that `encode` made into `blob`, without the columns that were null in all its rows.
 pub fn decode(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
-    let damaged =
-        |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("a blob of the tail: {detail}"));
+    Unpacker::default().decode(blob, checksum)
+}
+
+impl Unpacker {
+    /// The same for those who decode many.
+    pub(super) fn decode(&self, blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
+        self.0.lend(Decompressor::new, |decompressor| {
+            decoded(blob, checksum, decompressor)
+        })
+    }
+}
+
+fn decoded(
+    blob: &[u8],
+    checksum: u32,
+    decompressor: &mut Decompressor<'static>,
+) -> Result<RecordBatch, StoreError> {
+    let damaged = |detail: &dyn fmt::Display| StoreError::corrupt(format!("a blob of the tail: {detail}"));
     if crc32fast::hash(blob) != checksum {
         return Err(damaged(&"it differs from what was written"));
     }
@@ -150,7 +203,9 @@ pub fn decode(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
         return Err(damaged(&"its form is unknown"));
     };
     let length = u32::from_le_bytes(*length) as usize;
-    let stream = zstd::bulk::decompress(body, length).map_err(|error| damaged(&error))?;
+    let stream = decompressor
+        .decompress(body, length)
+        .map_err(|error| damaged(&error))?;
     let mut buffer = Buffer::from_vec(stream);
     let rows = StreamDecoder::new()
         .decode(&mut buffer)

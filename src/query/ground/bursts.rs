@@ -7,27 +7,39 @@ use std::task::Poll;
 
 use futures::stream::{self, Stream, StreamExt as _};
 
+/// Items that were ready together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Burst<T> {
+    pub(super) items: Vec<T>,
+    /// Whether the stream was found to have ended: who waits for more need not wait to be told.
+    pub(super) is_last: bool,
+}
+
 /// Items of `stream` that are ready together, as many as weigh `most`. None is waited for but the first.
 pub(super) fn bursts<S: Stream>(
     stream: S,
     most: usize,
     weight: fn(&S::Item) -> usize,
-) -> impl Stream<Item = Vec<S::Item>> {
+) -> impl Stream<Item = Burst<S::Item>> {
     let mut stream = Box::pin(stream.fuse());
     stream::poll_fn(move |context| {
-        let (mut burst, mut weighs) = (Vec::new(), 0);
+        let (mut items, mut is_last, mut weighs) = (Vec::new(), false, 0);
         while weighs < most {
             match stream.as_mut().poll_next(context) {
                 Poll::Ready(Some(item)) => {
                     weighs += weight(&item);
-                    burst.push(item);
+                    items.push(item);
                 }
-                Poll::Pending if burst.is_empty() => return Poll::Pending,
-                Poll::Ready(None) if burst.is_empty() => return Poll::Ready(None),
-                Poll::Pending | Poll::Ready(None) => break,
+                Poll::Pending if items.is_empty() => return Poll::Pending,
+                Poll::Ready(None) if items.is_empty() => return Poll::Ready(None),
+                Poll::Pending => break,
+                Poll::Ready(None) => {
+                    is_last = true;
+                    break;
+                }
             }
         }
-        Poll::Ready(Some(burst))
+        Poll::Ready(Some(Burst { items, is_last }))
     })
 }
 
@@ -47,12 +59,16 @@ mod tests {
                 item
             }
         });
+        let burst = |items: &[usize], is_last| Burst {
+            items: items.to_vec(),
+            is_last,
+        };
         let found: Vec<_> = bursts(items, 10, |item| *item).collect().await;
-        assert_eq!(found, [vec![3, 2], vec![4, 9]]);
+        assert_eq!(found, [burst(&[3, 2], false), burst(&[4, 9], false)]);
         let heavy: Vec<_> = bursts(stream::iter([6_usize, 6, 6]), 10, |item| *item)
             .collect()
             .await;
-        assert_eq!(heavy, [vec![6, 6], vec![6]]);
+        assert_eq!(heavy, [burst(&[6, 6], false), burst(&[6], true)]);
         assert_eq!(
             bursts(stream::empty::<usize>(), 10, |item| *item).count().await,
             0

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,9 +22,8 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::wrappers::ReceiverStream;
 
-use super::bursts::bursts;
+use super::bursts::{Burst, bursts};
 use super::logical::Lookups;
 use super::spill_files::SpillFiles;
 
@@ -229,7 +229,7 @@ impl Engine {
         bound: Bound,
     ) -> impl Stream<Item = T> + Send + use<S, T>
     where
-        S: Stream<Item = Vec<T>> + Send + 'static,
+        S: Stream<Item = Burst<T>> + Send + 'static,
         T: Send + 'static,
     {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
@@ -246,18 +246,41 @@ impl Engine {
                     next = tokio::time::timeout_at(deadline, bursts.next()) => next,
                     () = sender.closed() => return,
                 };
-                let (items, last) = match next {
-                    Ok(Some(items)) => (items, false),
+                let burst = match next {
+                    Ok(Some(burst)) => burst,
                     Ok(None) => return,
-                    Err(_) => (vec![late()], true),
+                    Err(_) => Burst {
+                        items: vec![late()],
+                        is_last: true,
+                    },
                 };
-                if sender.send(items).await.is_err() || last {
+                let is_last = burst.is_last;
+                if sender.send(burst).await.is_err() || is_last {
                     return;
                 }
             }
         });
-        ReceiverStream::new(receiver).flat_map(futures::stream::iter)
+        one_by_one(receiver)
     }
+}
+
+/// The items of bursts as they come.
+fn one_by_one<T: Send + 'static>(mut receiver: mpsc::Receiver<Burst<T>>) -> impl Stream<Item = T> + Send {
+    let (mut items, mut has_ended) = (Vec::new().into_iter(), false);
+    futures::stream::poll_fn(move |context| {
+        loop {
+            if let Some(item) = items.next() {
+                return Poll::Ready(Some(item));
+            }
+            if has_ended {
+                return Poll::Ready(None);
+            }
+            match ready!(receiver.poll_recv(context)) {
+                Some(burst) => (items, has_ended) = (burst.items.into_iter(), burst.is_last),
+                None => has_ended = true,
+            }
+        }
+    })
 }
 
 fn make_private(directory: &Path) -> std::io::Result<()> {

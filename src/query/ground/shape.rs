@@ -18,6 +18,7 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::{Layout, ReadColumn, ReadFrom};
 
 use super::computed::{Columns, projected};
+use super::constant_text::constant_text;
 use super::operator::Plan;
 use super::shared::private;
 use super::uuid_text::UuidText;
@@ -158,14 +159,9 @@ fn expression(from: &ReadFrom, ids: IdForm) -> Expr {
             lit("end_time"),
             ident("end_time"),
         ]),
-        ReadFrom::Constant(text) => lit(constant(text)),
+        ReadFrom::Constant(text) => constant_text(text),
         ReadFrom::Null => lit(ScalarValue::Utf8(None)),
     }
-}
-
-/// The same text in every row costs four bytes a row as a dictionary, and its length as a string.
-pub(in crate::query) fn constant(text: &str) -> ScalarValue {
-    ScalarValue::Dictionary(Box::new(ArrowType::Int32), Box::new(ScalarValue::from(text)))
 }
 
 /// Marks stored ids as UUIDs without touching them, so that encoders know what the bytes are.

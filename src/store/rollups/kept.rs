@@ -59,7 +59,7 @@ impl PieceFiles {
         let ranges: Vec<_> = shelves.iter().map(range).collect();
         let blobs = self.read(object, &ranges).await?;
         let taken = blobs.iter().zip(&shelves);
-        let taken = taken.map(|(blob, shelf)| taken_up(blob, shelf.checksum));
+        let taken = taken.map(|(blob, shelf)| taken_up(blob, shelf.checksum, self.unpacker()));
         let parts = taken.collect::<Result<Vec<_>, _>>()?;
         let rollups = match parts.as_slice() {
             [one] => one.clone(),

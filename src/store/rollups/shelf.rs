@@ -13,7 +13,7 @@ use super::gather::numbers;
 use super::{Step, schema};
 use crate::store::arrange::{START, with_columns};
 use crate::store::errors::StoreError;
-use crate::store::tail;
+use crate::store::tail::{self, Unpacker};
 
 /// What the footer calls the list.
 const ROLLUPS_KEY: &str = "almanac.rollups";
@@ -41,8 +41,8 @@ pub(super) fn laid(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
 }
 
 /// The rollups that `laid` laid there.
-pub(super) fn taken_up(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
-    let after = with_columns(&tail::decode(blob, checksum)?, &schema())?;
+pub(super) fn taken_up(blob: &[u8], checksum: u32, unpacker: &Unpacker) -> Result<RecordBatch, StoreError> {
+    let after = with_columns(&unpacker.decode(blob, checksum)?, &schema())?;
     let mut start: i64 = 0;
     restarted(&after, |after| {
         start = start.wrapping_add(after);

@@ -1,0 +1,92 @@
+//! A column that holds the same text in every row.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use datafusion::arrow::array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Int32Type};
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// As many rows as a batch mostly has.
+const USUAL: usize = 8192;
+
+/// The same text in every row. It costs four bytes a row as a dictionary, and its length as a string.
+pub(in crate::query) fn constant_text(text: &str) -> Expr {
+    let function = ConstantText {
+        text: text.to_owned(),
+        signature: Signature::nullary(Volatility::Immutable),
+        rows: OnceLock::new(),
+    };
+    ScalarUDF::new_from_impl(function).call(Vec::new())
+}
+
+/// What such a column is.
+pub(in crate::query) fn constant_type() -> ArrowType {
+    ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8))
+}
+
+/// `constant_text()`: of which all batches get parts of one array, where a literal is made, and its keys
+/// checked, for each anew.
+#[derive(Debug)]
+struct ConstantText {
+    text: String,
+    signature: Signature,
+    rows: OnceLock<ArrayRef>,
+}
+
+impl PartialEq for ConstantText {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for ConstantText {}
+
+impl Hash for ConstantText {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl ConstantText {
+    fn made(&self, rows: usize) -> Result<ArrayRef> {
+        let keys = Int32Array::from_value(0, rows);
+        let values = Arc::new(StringArray::from_iter_values([&self.text]));
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
+    }
+}
+
+impl ScalarUDFImpl for ConstantText {
+    fn name(&self) -> &'static str {
+        "constant_text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[ArrowType]) -> Result<ArrowType> {
+        Ok(constant_type())
+    }
+
+    fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), constant_type(), false)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = arguments.number_rows;
+        if rows > USUAL {
+            return Ok(ColumnarValue::Array(self.made(rows)?));
+        }
+        let all = if let Some(all) = self.rows.get() {
+            all
+        } else {
+            let made = self.made(USUAL)?;
+            self.rows.get_or_init(|| made)
+        };
+        Ok(ColumnarValue::Array(all.slice(0, rows)))
+    }
+}
