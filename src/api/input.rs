@@ -55,14 +55,16 @@ impl FromParams for ListQuery {
 }
 
 /// What is told of an own type beside its entry.
-const OWN: [ListedColumn; 5] = [
+const OWN: [ListedColumn; 7] = [
     ListedColumn::new("created_at", Holds::Time),
     ListedColumn::new("updated_at", Holds::Time),
     ListedColumn::new("deleted", Holds::Flag),
+    ListedColumn::new("default_event_tags", Holds::Texts),
+    ListedColumn::new("svc_source", Holds::Texts),
     ListedColumn::new("svc_data_type", Holds::Text),
     ListedColumn::new("url", Holds::Text),
 ];
-const COLUMNS: [ListedColumn; 20] = joined(&ENTRY, &OWN);
+const COLUMNS: [ListedColumn; 22] = joined(&ENTRY, &OWN);
 
 /// The caller's own types.
 #[utoipa::path(get, path = "/input/v1/data_type", operation_id = "list_own_types",
@@ -79,7 +81,7 @@ pub async fn list(
     let wanted = own
         .iter()
         .filter(|own| query.archived || !own.definition.deprecated);
-    let entries: Vec<OwnEntry> = wanted.map(|own| entry(&app, own)).collect();
+    let entries: Vec<OwnEntry> = wanted.map(|own| entry(&app, own)).collect::<Result<_, _>>()?;
     listed_as(&app, &headers, query.form, &COLUMNS, &entries).await
 }
 
@@ -100,7 +102,7 @@ pub async fn create(
         .types
         .create(reader.person(), base_named(&base)?, &body)
         .await?;
-    Ok((StatusCode::CREATED, Json(entry(&app, &own))))
+    Ok((StatusCode::CREATED, Json(entry(&app, &own)?)))
 }
 
 /// One of the caller's own types, archived or not.
@@ -119,7 +121,7 @@ pub async fn one(
     let own = app.types.own(reader.person(), definition_id(&id)?).await?;
     let own = own.filter(|own| own.definition.base == base.as_str());
     let own = own.ok_or_else(|| ApiError::not_found(format!("{base}/{id} is not one of your data types")))?;
-    one_as(&app, &headers, query.form, &COLUMNS, &entry(&app, &own)).await
+    one_as(&app, &headers, query.form, &COLUMNS, &entry(&app, &own)?).await
 }
 
 /// Changes what is sent: names, a schema that grows, or `deprecated` to archive and restore.
@@ -140,7 +142,7 @@ pub async fn change(
         .types
         .change(reader.person(), base_named(&base)?, definition_id(&id)?, &body)
         .await?;
-    Ok(Json(entry(&app, &own)))
+    Ok(Json(entry(&app, &own)?))
 }
 
 fn base_named(name: &str) -> Result<Base, ApiError> {
@@ -166,25 +168,30 @@ pub struct OwnEntry {
     updated_at: String,
     /// Archived, as `deprecated` says.
     deleted: bool,
+    default_event_tags: Option<Vec<String>>,
+    svc_source: Option<Vec<String>>,
     /// By which records of it are written and read.
     svc_data_type: String,
     url: String,
 }
 
 /// The catalogue's entry, with what only the owner is told.
-fn entry(app: &App, own: &OwnType) -> OwnEntry {
+fn entry(app: &App, own: &OwnType) -> Result<OwnEntry, ApiError> {
     let definition = &own.definition;
     let mut entry = own.data_type.catalog_entry(definition.person);
     if let Value::Object(members) = &mut entry {
         members.insert("deprecated".to_owned(), json!(definition.deprecated));
     }
     let id = own.data_type.id.as_str();
-    OwnEntry {
+    let said = own.said()?;
+    Ok(OwnEntry {
         entry,
         created_at: definition.created_at.to_rfc3339(),
         updated_at: definition.updated_at.to_rfc3339(),
         deleted: definition.deprecated,
+        default_event_tags: said.default_event_tags,
+        svc_source: said.svc_source,
         svc_data_type: id.to_owned(),
         url: format!("{}/input/v1/data_type/{id}", app.settings.public_url),
-    }
+    })
 }

@@ -15,7 +15,7 @@ use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::registry::schema::cost::{TooCostly, checks_of_records};
 use crate::model::registry::schema::{PATTERN_BYTES, linear_patterns};
-use crate::model::registry::{DataType, RecordClass, Registry, TypeId};
+use crate::model::registry::{DataType, ReadFrom, RecordClass, Registry, TypeId};
 use crate::model::sources::SourceRules;
 use crate::model::time::parse_instant;
 use crate::model::units::Units;
@@ -97,6 +97,12 @@ impl CompiledType {
     /// Measurements and places lie behind us; events and entries may be planned.
     pub(super) fn must_have_happened(&self) -> bool {
         matches!(self.data_type.class, RecordClass::Metric | RecordClass::Location)
+    }
+
+    /// Whether rows show when they end: those of moments show when they were, and no more.
+    pub(super) fn shows_ends(&self) -> bool {
+        let mut read = self.data_type.layout.read.iter();
+        read.any(|column| matches!(column.from, ReadFrom::Span | ReadFrom::End))
     }
 
     pub(super) fn units(&self) -> &Units {

@@ -194,17 +194,16 @@ impl Annotations {
     }
 
     /// Puts what `body` describes in the place of an annotation. Its records stay records of it, so it stays
-    /// of its type; and it stays deleted, if it is.
+    /// of its type, which need not be said again; and it stays deleted, if it is.
     pub async fn replace(
         &self,
         person: PersonId,
         id: Uuid,
         body: &Value,
     ) -> Result<AnnotationRow, DocumentError> {
-        let root = AnnotationRoot::read(body);
         let replaced = |before: &Document| {
-            let root = root.clone().map_err(DocumentError::Invalid)?;
             let kept: AnnotationRoot = stored(before)?;
+            let root = kept.read_over(body).map_err(DocumentError::Invalid)?;
             if root.annotation_type() != kept.annotation_type() {
                 let message = format!(
                     "the annotation is of the type {}, and so are its records; make another one instead",

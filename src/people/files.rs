@@ -327,6 +327,13 @@ impl Files {
         found.as_ref().map(File::of).transpose()
     }
 
+    /// The uploaded version at the path and name of what is to be announced.
+    pub async fn there(&self, person: PersonId, announced: &Announced) -> Result<Option<File>, FilesError> {
+        let nobody = Uuid::nil();
+        let file = File::created(nobody, person, nobody, announced.clone(), self.clock.now());
+        self.live(&file).await
+    }
+
     /// The uploaded version at the path and name of `file`.
     async fn live(&self, file: &File) -> Result<Option<File>, FilesError> {
         let name = file.full_name();

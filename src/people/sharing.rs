@@ -24,6 +24,9 @@ use access_log::AccessLog;
 
 use super::limits::PersonLimits;
 
+/// How often a change is tried while others come first: as often as twenty of them at once can.
+const ATTEMPTS: usize = 32;
+
 /// Shares, groups and memberships. Lives as long as the process.
 pub struct Sharing {
     catalog: Catalog,

@@ -24,6 +24,8 @@ use super::documents::BroughtBack;
 
 /// Bytes of definitions whose types are kept ready; a type takes a few times as many.
 const KEPT: u64 = 16 << 20;
+/// How often a change is tried while others come first.
+const TRIES: usize = 32;
 /// Bytes of a definition that says much.
 const LARGE: u64 = 64 << 10;
 
@@ -88,6 +90,13 @@ pub struct Named {
 pub struct OwnType {
     pub definition: StoredDefinition,
     pub data_type: Arc<DataType>,
+}
+
+impl OwnType {
+    /// What its owner said it is.
+    pub fn said(&self) -> Result<Definition, TypesError> {
+        definition_of(&self.definition)
+    }
 }
 
 impl Types {
@@ -244,6 +253,22 @@ impl Types {
 
     /// Changes what is sent of `owner`'s type, leaving what is stored under it alone.
     pub async fn change(
+        &self,
+        owner: PersonId,
+        base: Base,
+        id: Uuid,
+        body: &Value,
+    ) -> Result<OwnType, TypesError> {
+        for _ in 0..TRIES {
+            match self.try_change(owner, base, id, body).await {
+                Err(TypesError::Overtaken) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(TypesError::Overtaken)
+    }
+
+    async fn try_change(
         &self,
         owner: PersonId,
         base: Base,

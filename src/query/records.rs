@@ -95,7 +95,8 @@ impl<Authority> Archive<Authority> {
         let selected = self.select(permit, partitions, &spec.conditions).await?;
         let next = match spec.limit {
             Some(limit) => {
-                let one_more = limit.saturating_add(1);
+                // The engine counts rows with a sign.
+                let one_more = limit.saturating_add(1).min(i64::MAX as usize);
                 let places = self.places(permit, partitions, &selected, spec, one_more).await?;
                 places.map(|places| NextPage::after_records(places, limit))
             }

@@ -162,15 +162,19 @@ fn session<Authority: 'static>(
     state
 }
 
-/// Whether not the query is at fault but what it reads, or the machine. Nothing of the library is external to
-/// it.
+/// Whether not the query is at fault but what it reads, or the machine. Of the library itself only what it
+/// has against a pattern is external to it.
 fn is_ours(error: &DataFusionError) -> bool {
-    matches!(
-        error.find_root(),
-        DataFusionError::External(_)
-            | DataFusionError::ResourcesExhausted(_)
-            | DataFusionError::IoError(_)
-            | DataFusionError::ObjectStore(_)
-            | DataFusionError::ParquetError(_)
-    )
+    match error.find_root() {
+        DataFusionError::External(error) => {
+            !(error.is::<regex::Error>() || error.is::<regex_syntax::Error>())
+        }
+        error => matches!(
+            error,
+            DataFusionError::ResourcesExhausted(_)
+                | DataFusionError::IoError(_)
+                | DataFusionError::ObjectStore(_)
+                | DataFusionError::ParquetError(_)
+        ),
+    }
 }

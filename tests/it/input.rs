@@ -29,6 +29,41 @@ fn path(own: &str) -> String {
 }
 
 #[tokio::test]
+async fn what_clients_keep_with_a_type_is_told_again() {
+    let person = person();
+    let mut body = tea();
+    body["default_event_tags"] = json!(["hot"]);
+    body["svc_source"] = json!(["com.example.kettle"]);
+    let own = person.define("Event", &body).await;
+    let told = person.get(&path(&own)).await.must_be(200).json();
+    assert_eq!(told["default_event_tags"], json!(["hot"]));
+    assert_eq!(told["svc_source"], json!(["com.example.kettle"]));
+    let change = json!({"default_event_tags": null});
+    let changed = person.put(&path(&own), &change).await.must_be(200).json();
+    assert_eq!(changed["default_event_tags"], Value::Null);
+    assert_eq!(changed["svc_source"], json!(["com.example.kettle"]));
+    let wrong = json!({"svc_source": [1]});
+    assert_eq!(
+        person.put(&path(&own), &wrong).await.faults(),
+        ["body.svc_source"]
+    );
+}
+
+#[tokio::test]
+async fn changes_at_the_same_time_all_succeed() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    let racing = (0..20).map(|number| {
+        let (person, path) = (&person, path(&own));
+        async move {
+            let change = json!({"description": number.to_string()});
+            person.put(&path, &change).await.must_be(200)
+        }
+    });
+    futures::future::join_all(racing).await;
+}
+
+#[tokio::test]
 async fn a_new_type_is_in_the_catalogue_at_once() {
     let person = person();
     let own = person.define("Event", &tea()).await;

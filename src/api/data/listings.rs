@@ -12,11 +12,14 @@ use uuid::Uuid;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
+use crate::api::data::records::{partitions_of, readable};
+use crate::api::data::shared_types::live_annotations;
 use crate::api::extract::Checked;
 use crate::api::input::files::{CHANGED, FileChange, changes};
 use crate::api::listed::{ListingForm, ListingQuery, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
+use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -135,6 +138,19 @@ struct StoredRow {
     stored: Stored,
 }
 
+impl StoredRow {
+    fn of(data_type: String, count: i64, start: Instant, end: Instant) -> Self {
+        Self {
+            data_type,
+            stored: Stored {
+                start_time: start.to_rfc3339(),
+                end_time: end.to_rfc3339(),
+                count,
+            },
+        }
+    }
+}
+
 const STORED: [ListedColumn; 4] = [
     ListedColumn::new("data_type", Holds::Text),
     ListedColumn::new("start_time", Holds::Time),
@@ -158,19 +174,54 @@ pub async fn data_available(
     let owner = asked.owner.unwrap_or_else(|| reader.person());
     let permit = app.grants.readable_types(&reader, owner, asked.range).await?;
     let available = app.archive.available(&permit, asked.range).await?;
-    let rows = available.into_iter().map(|found| StoredRow {
-        data_type: found.data_type.to_string(),
-        stored: Stored {
-            start_time: found.first_start.to_rfc3339(),
-            end_time: found.last_end.to_rfc3339(),
-            count: found.records,
-        },
-    });
-    if form.is_of_rows() {
-        return listed_as(&app, &headers, form, &STORED, &rows.collect::<Vec<_>>()).await;
+    let mut rows: Vec<StoredRow> = available
+        .into_iter()
+        .map(|found| {
+            let (start, end) = (found.first_start, found.last_end);
+            StoredRow::of(found.data_type.to_string(), found.records, start, end)
+        })
+        .collect();
+    if !permit.is_own() {
+        rows.extend(of_annotations(&app, &reader, &permit, asked.range).await?);
+        rows.sort_by(|one, other| one.data_type.cmp(&other.data_type));
     }
-    let keyed = rows.map(|row| HashMap::from([(row.data_type, row.stored)]));
+    if form.is_of_rows() {
+        return listed_as(&app, &headers, form, &STORED, &rows).await;
+    }
+    let keyed = rows
+        .into_iter()
+        .map(|row| HashMap::from([(row.data_type, row.stored)]));
     listing(&headers, &keyed.collect::<Vec<_>>())
+}
+
+/// What there is of annotations that are shared one by one, and not with all of their type: their records
+/// lie among those of others.
+async fn of_annotations(
+    app: &Shared,
+    reader: &Reader,
+    permit: &ReadableTypes,
+    range: TimeRange,
+) -> Result<Vec<StoredRow>, ApiError> {
+    let owner = permit.owner();
+    let mut found = Vec::new();
+    for annotation in live_annotations(app, owner).await? {
+        let id = &annotation.id;
+        let is_alone =
+            permit.windows_of(id).is_some() && permit.windows_of(&TypeId::new(id.base())).is_none();
+        if !is_alone {
+            continue;
+        }
+        let windows = app.grants.windows(reader, owner, id, range).await?;
+        let named = readable(app, owner, id.as_str()).await?;
+        let ticket = app.queries.enter(reader.person()).await?;
+        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new()).await?;
+        let summary = app.archive.summary(&windows, &partitions, &conditions).await?;
+        drop(ticket);
+        if let (Some(start), Some(end)) = (summary.first_start, summary.last_end) {
+            found.push(StoredRow::of(id.to_string(), summary.records, start, end));
+        }
+    }
+    Ok(found)
 }
 
 /// What records came from.

@@ -42,6 +42,10 @@ pub struct NewDataType {
     name: String,
     description: Option<String>,
     icon: Option<String>,
+    /// What clients put on records that name no tags. Kept for them.
+    default_event_tags: Option<Vec<String>>,
+    /// Where records are meant to come from. Kept for clients.
+    svc_source: Option<Vec<String>>,
     deprecated: Option<bool>,
     #[schema(nullable = false)]
     record_spec: Option<DefinedSpec>,
@@ -54,6 +58,8 @@ pub struct DataTypeChange {
     name: Option<String>,
     description: Option<String>,
     icon: Option<String>,
+    default_event_tags: Option<Vec<String>>,
+    svc_source: Option<Vec<String>>,
     /// True archives, false restores.
     deprecated: Option<bool>,
     #[schema(nullable = false)]

@@ -200,7 +200,7 @@ pub async fn list_files(
 #[utoipa::path(post, path = "/", tag = "files",
     request_body = NewFileInput,
     params(Checked<NoParams>, ("origin" = Option<String>, Header),
-        ("if-none-match" = Option<String>, Header)),
+        ("if-match" = Option<String>, Header), ("if-none-match" = Option<String>, Header)),
     responses((status = 200, description = "The file, and where its bytes go", body = CreatedFile),
         (status = 412), (status = 413), (status = 415), (status = 422)))]
 pub async fn create_file(
@@ -212,6 +212,14 @@ pub async fn create_file(
 ) -> Result<Json<CreatedFile>, ApiError> {
     let must_be_first = headers.get(IF_NONE_MATCH).is_some_and(|value| value == "*");
     let announced = body.announced(must_be_first)?;
+    if headers.contains_key(IF_MATCH) {
+        let there = app.files.there(reader.person(), &announced).await?;
+        if !there.is_some_and(|file| is_named(&headers, &IF_MATCH, &file)) {
+            return Err(ApiError::precondition_failed(
+                "the file there is another one, or none",
+            ));
+        }
+    }
     let new = app.files.create(reader.person(), announced).await?;
     let own_url = || {
         let ticket = app.tickets.issue(new.file.id, new.open_until);
@@ -305,7 +313,8 @@ pub async fn file(
 
 /// Deletes a version of a file. Its bytes stay, so that it can be restored.
 #[utoipa::path(delete, path = "/{input_id}", tag = "files",
-    params(("input_id" = String, Path), Checked<NoParams>, ("if-match" = Option<String>, Header)),
+    params(("input_id" = String, Path), Checked<NoParams>, ("if-match" = Option<String>, Header),
+        ("if-none-match" = Option<String>, Header)),
     responses((status = 204, description = "It is deleted"), (status = 404), (status = 409),
         (status = 412)))]
 pub async fn delete_file(
@@ -317,8 +326,8 @@ pub async fn delete_file(
 ) -> Result<StatusCode, ApiError> {
     let id = file_id(&input_id)?;
     let is_expected = |file: &File| {
-        let tags = std::iter::once(entity_tag(file)).chain(content_tag(file));
-        !headers.contains_key(IF_MATCH) || tags.into_iter().any(|tag| names(&headers, &IF_MATCH, &tag))
+        let is_seen = !headers.contains_key(IF_MATCH) || is_named(&headers, &IF_MATCH, file);
+        is_seen && !is_named(&headers, &IF_NONE_MATCH, file)
     };
     app.files.delete(reader.person(), id, is_expected).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -393,6 +402,12 @@ fn entity_tag(file: &File) -> String {
 /// The tag of its bytes, once they are there.
 fn content_tag(file: &File) -> Option<String> {
     file.sha256.as_ref().map(|sha256| format!("\"{sha256}\""))
+}
+
+/// Whether a header names the file, by its tag or by that of its bytes.
+fn is_named(headers: &HeaderMap, header: &HeaderName, file: &File) -> bool {
+    let mut tags = std::iter::once(entity_tag(file)).chain(content_tag(file));
+    tags.any(|tag| names(headers, header, &tag))
 }
 
 /// Whether a header names `tag`, or everything.

@@ -1,6 +1,7 @@
 //! Compression of what is text. Arrow and Parquet compress themselves, and what is short is not worth it.
 
-use axum::http::header::{ACCEPT_RANGES, CONTENT_TYPE};
+use axum::http::header::{ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{And, Predicate, SizeAbove};
@@ -13,6 +14,34 @@ pub fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
     CompressionLayer::new()
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(SHORTEST).and(IsText))
+}
+
+/// Whoever refuses an answer that is not compressed gets it all the same where it cannot be: a write that is
+/// done is not answered with 406, as if nothing had happened.
+pub fn overlook_refusals(headers: &mut HeaderMap) {
+    let refuses = |part: &&str| {
+        let (name, weight) = part.split_once(';').unwrap_or((part, ""));
+        let weight = weight.trim().to_ascii_lowercase();
+        let is_nothing = weight
+            .strip_prefix("q=")
+            .is_some_and(|weight| weight.trim().parse() == Ok(0.0_f32));
+        is_nothing && matches!(name.trim().to_ascii_lowercase().as_str(), "identity" | "*")
+    };
+    let said: Vec<&str> = headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .collect();
+    if !said.iter().any(refuses) {
+        return;
+    }
+    let left: Vec<&str> = said.iter().copied().filter(|part| !refuses(part)).collect();
+    let left = (!left.is_empty()).then(|| HeaderValue::from_str(&left.join(",")));
+    headers.remove(ACCEPT_ENCODING);
+    if let Some(Ok(left)) = left {
+        headers.insert(ACCEPT_ENCODING, left);
+    }
 }
 
 /// Holds for answers whose media type is a kind of text.
@@ -47,6 +76,26 @@ impl Predicate for IsText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_refused_for_what_they_refuse() {
+        let left = |said: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_str(said).unwrap());
+            overlook_refusals(&mut headers);
+            let left = headers.get(ACCEPT_ENCODING);
+            left.map(|left| left.to_str().unwrap().trim().to_owned())
+        };
+        assert_eq!(left("identity;q=0"), None);
+        assert_eq!(left("*; q=0.000"), None);
+        assert_eq!(left("gzip;q=0, *;q=0").as_deref(), Some("gzip;q=0"));
+        assert_eq!(left("br, Identity;Q=0").as_deref(), Some("br"));
+        assert_eq!(left("gzip, zstd;q=0.5").as_deref(), Some("gzip, zstd;q=0.5"));
+        assert_eq!(
+            left("zstd, *;q=0.1, identity;q=x").as_deref(),
+            Some("zstd, *;q=0.1, identity;q=x")
+        );
+    }
 
     #[test]
     fn text_is_compressed_and_columns_are_not() {

@@ -19,6 +19,7 @@ use tracing::Instrument;
 use crate::api::app::Shared;
 use crate::api::extract::{Notes, RequestId};
 use crate::api::layers::arrival::awaited;
+use crate::api::layers::compression::overlook_refusals;
 use crate::api::problem::{ApiError, Failure};
 use crate::model::time::{Instant, TimeRange};
 
@@ -38,6 +39,7 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     let _in_flight = app.metrics.request_begins();
     let id = RequestId(given_id(request.headers()).unwrap_or_else(|| app.ids.next().to_string().into()));
     let notes = Notes::default();
+    overlook_refusals(request.headers_mut());
     request.extensions_mut().insert(id.clone());
     request.extensions_mut().insert(notes.clone());
     let method = request.method().clone();

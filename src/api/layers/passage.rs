@@ -1,6 +1,6 @@
 //! What a request to the interface passes before its route and after it, in this order: how much its address
 //! may ask for, the wall where tokens are checked, how much its person may ask for, what was asked before,
-//! what is told to others, whom a participant stands for, and heads without bodies.
+//! whether what is to be changed still is what was seen, what is told to others, whom a participant stands for, and heads without bodies.
 //!
 //! One layer and not seven: a layer of the router is a copy of what is inside of it and a future of its own,
 //! for every request. Knows the steps and their order; what a step does stands with the step.
@@ -13,6 +13,7 @@ use crate::api::app::{App, Shared};
 use crate::api::layers::disclosure::Reading;
 use crate::api::layers::heads::heads;
 use crate::api::layers::participants::find_out;
+use crate::api::layers::precondition;
 use crate::api::layers::rates::{Charged, charge_address, charge_person};
 use crate::api::layers::repeats::{Heard, heard};
 use crate::api::layers::wall::let_in;
@@ -44,6 +45,12 @@ async fn answered(app: &Shared, request: Request, next: Next) -> Response {
         Heard::Before(answer) => return answer,
         Heard::Anew(repeatable) => repeatable,
     };
+    if let Some(look) = precondition::look(&request) {
+        // In a box: few requests have conditions, and every one would have room for this.
+        if let Err(refusal) = Box::pin(look.held(app, next.clone())).await {
+            return refusal.into_response();
+        }
+    }
     let reading = Reading::of(&request);
     let mut response = routed(app, request, next).await;
     if let Some(reading) = reading {
@@ -55,7 +62,7 @@ async fn answered(app: &Shared, request: Request, next: Next) -> Response {
     response
 }
 
-async fn routed(app: &App, request: Request, next: Next) -> Response {
+pub(super) async fn routed(app: &App, request: Request, next: Next) -> Response {
     match find_out(app, request).await {
         Ok(request) => heads(request, next).await,
         Err(error) => error.into_response(),

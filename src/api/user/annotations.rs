@@ -103,7 +103,8 @@ pub async fn list(
             && query.annotation_type.is_none_or(|asked| asked == kind)
             && is_visible(&permit, annotation)
     };
-    let found: Vec<&AnnotationRow> = annotations.iter().filter(is_asked_for).collect();
+    let found = annotations.iter().filter(is_asked_for).cloned();
+    let found: Vec<AnnotationRow> = found.map(|annotation| seen_by(&reader, annotation)).collect();
     listed_as(&app, &headers, query.form, &COLUMNS, &found).await
 }
 
@@ -141,6 +142,7 @@ pub async fn one(
     let id = id_in_path("annotation", &annotation_id)?;
     let annotation = app.annotations.one(permit.owner(), id).await?;
     if is_visible(&permit, &annotation) {
+        let annotation = seen_by(&reader, annotation);
         one_as(&app, &headers, query.form, &COLUMNS, &annotation).await
     } else {
         Err(Refused.into())
@@ -239,6 +241,14 @@ async fn readable(app: &App, reader: &Reader, owner: Option<PersonId>) -> Result
 /// An annotation is seen where its records are.
 fn is_visible(permit: &ReadableTypes, annotation: &AnnotationRow) -> bool {
     permit.windows_of(&annotation.type_id()).is_some()
+}
+
+/// Tags are their owner's affair, whatever is shared.
+fn seen_by(reader: &Reader, mut annotation: AnnotationRow) -> AnnotationRow {
+    if annotation.svc_userid != reader.person() {
+        annotation.root.untag();
+    }
+    annotation
 }
 
 /// Nobody changes what is another person's, shared or not.

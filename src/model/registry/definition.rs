@@ -81,6 +81,12 @@ pub struct Definition {
     pub name: String,
     pub description: String,
     pub icon: Option<String>,
+    /// What clients put on records of it that name no tags. Kept for them, and not looked at here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_event_tags: Option<Vec<String>>,
+    /// Where its records are meant to come from; kept for clients too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub svc_source: Option<Vec<String>>,
     /// Archived: still readable, no longer listed.
     pub deprecated: bool,
     /// Metrics only, as the following three.
@@ -100,6 +106,8 @@ impl Definition {
             name: String::new(),
             description: String::new(),
             icon: None,
+            default_event_tags: None,
+            svc_source: None,
             deprecated: false,
             unit: None,
             aggregation: None,

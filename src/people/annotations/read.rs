@@ -41,6 +41,19 @@ impl AnnotationRoot {
         };
         read(&body).map_err(|fault| vec![*fault])
     }
+
+    /// What `body` describes in the place of this one, whose type need not be said again.
+    pub fn read_over(&self, body: &Value) -> Result<Self, Vec<Fault>> {
+        match body {
+            Value::Object(members) if !members.contains_key("annotation_type") => {
+                let mut members = members.clone();
+                let kind = self.annotation_type().as_str();
+                members.insert("annotation_type".to_owned(), kind.into());
+                Self::read(&Value::Object(members))
+            }
+            body => Self::read(body),
+        }
+    }
 }
 
 fn read(body: &Part<'_>) -> Read<AnnotationRoot> {

@@ -162,6 +162,19 @@ impl AnnotationRoot {
         }
     }
 
+    /// Names no tags any more.
+    pub fn untag(&mut self) {
+        let tags = match self {
+            Self::Boolean(annotation) => &mut annotation.tags,
+            Self::Duration(annotation) => &mut annotation.tags,
+            Self::Moment(annotation) => &mut annotation.tags,
+            Self::Numeric(annotation) => &mut annotation.tags,
+            Self::People(annotation) => &mut annotation.tags,
+            Self::Scale(annotation) => &mut annotation.tags,
+        };
+        tags.clear();
+    }
+
     #[must_use]
     pub fn description(&self) -> &str {
         match self {

@@ -78,6 +78,22 @@ impl Files {
         self.open(id).await.map(|content| content.length)
     }
 
+    /// The file `id`, whose bytes have all come: for whoever asks whether they have. `total`: how many they
+    /// think there are.
+    pub async fn finished<E>(&self, id: Uuid, total: Option<u64>) -> Result<File, UploadError<E>> {
+        let file = self.find(id).await?.ok_or(UploadError::Closed)?;
+        if file.state != FileState::Uploaded {
+            return Err(UploadError::Closed);
+        }
+        match total.filter(|total| *total != file.size) {
+            Some(said) => Err(UploadError::OtherTotal {
+                announced: file.size,
+                said,
+            }),
+            None => Ok(file),
+        }
+    }
+
     /// Takes bytes of the announced file `id`. When this returns `Ok`, what it says is durable on every node.
     pub async fn receive<S, E>(&self, id: Uuid, sent: Sent, mut body: S) -> Result<Received, UploadError<E>>
     where

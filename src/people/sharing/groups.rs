@@ -19,7 +19,7 @@ use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
 
 use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
-use super::{Sharing, SharingError, body_of};
+use super::{ATTEMPTS, Sharing, SharingError, body_of};
 
 /// Types that one group names at most.
 const MOST_TYPES: usize = 1_000;
@@ -248,6 +248,21 @@ impl Sharing {
 
     /// Changes what members did not agree to.
     pub async fn change_group(
+        &self,
+        owner: PersonId,
+        id: Uuid,
+        change: GroupChange,
+    ) -> Result<StoredGroup, SharingError> {
+        for _ in 0..ATTEMPTS {
+            match self.try_change_group(owner, id, change.clone()).await {
+                Err(SharingError::Overtaken) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(SharingError::Overtaken)
+    }
+
+    async fn try_change_group(
         &self,
         owner: PersonId,
         id: Uuid,

@@ -10,12 +10,10 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
 use super::groups::Membership;
-use super::{Sharing, SharingError, body_of};
+use super::{ATTEMPTS, Sharing, SharingError, body_of};
 
 /// Bytes of what a group's owner notes about one participant.
 const LARGEST_METADATA: usize = 64 << 10;
-/// How often a change is tried again that another one overtook.
-const ATTEMPTS: usize = 4;
 
 /// A member as the group knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

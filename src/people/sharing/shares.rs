@@ -17,14 +17,12 @@ use crate::people::types::{Named, Types, TypesError};
 use super::access_log::ShareEvent;
 use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
 use super::text::{LONGEST_LINE, check_name, fault_of};
-use super::{Grantee, Sharing, SharingError, body_of, grant_id};
+use super::{ATTEMPTS, Grantee, Sharing, SharingError, body_of, grant_id};
 
 /// Types and files that one share names at most.
 const MOST_NAMED: usize = 1_000;
 /// People and groups that one share is given to at most.
 const MOST_GRANTEES: usize = 10_000;
-/// How often a change is tried again that another one overtook.
-const ATTEMPTS: usize = 4;
 
 /// A share as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -413,6 +413,10 @@ fn bind_as_asked(condition: &Condition, data_type: &DataType) -> Result<Expr, Fi
         return label::bind(condition, comparison, field, text);
     }
     match &field.holds {
+        ArrowType::List(item) if item.data_type().is_nested() => Err(wrong_operator(
+            condition,
+            "a list of structures; only null can be looked for",
+        )),
         ArrowType::List(item) => bind_membership(condition, field.expression.clone(), item.data_type(), text),
         ArrowType::Struct(_) => Err(wrong_operator(
             condition,

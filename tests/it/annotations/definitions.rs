@@ -146,6 +146,66 @@ async fn what_is_read_can_be_written_back_and_replaces_the_whole() {
 }
 
 #[tokio::test]
+async fn an_annotation_keeps_its_type_where_none_is_named() {
+    let person = person();
+    let annotation = create(&person, &moment("a")).await;
+    let untyped = json!({"name": "b", "description": "", "tags": []});
+    let replaced = person.put(&at(&annotation), &untyped).await.must_be(200).json();
+    assert_eq!(
+        (&replaced["name"], &replaced["annotation_type"]),
+        (&json!("b"), &json!("moment"))
+    );
+    assert_eq!(
+        person.post(PATH, &untyped).await.faults(),
+        ["body.annotation_type"]
+    );
+}
+
+#[tokio::test]
+async fn what_was_changed_since_it_was_seen_is_not_overwritten() {
+    let person = person();
+    let annotation = create(&person, &moment("a")).await;
+    let seen = person.get(&at(&annotation)).await.must_be(200);
+    let tag = seen.header("etag").unwrap().to_owned();
+    let change = |name: &str, tag: &str| {
+        person
+            .put(&at(&annotation), &moment(name))
+            .header("if-match", tag)
+    };
+    change("b", "\"bogus\"").await.problem(412);
+    assert_eq!(person.get(&at(&annotation)).await.must_be(200).json(), annotation);
+    change("b", &format!("\"bogus\", {tag}")).await.must_be(200);
+    change("c", &tag).await.problem(412);
+    change("c", "*").await.must_be(200);
+    let delete = person.call(Method::DELETE, &at(&annotation));
+    delete.header("if-match", &tag).await.problem(412);
+    let changed = person.get(&at(&annotation)).await.must_be(200).json();
+    assert_eq!(
+        (&changed["name"], &changed["deleted_at"]),
+        (&json!("c"), &Value::Null)
+    );
+    let nowhere = person.put(&format!("{PATH}/{}", Uuid::new_v4()), &moment("x"));
+    nowhere.header("if-match", &tag).await.problem(404);
+}
+
+#[tokio::test]
+async fn a_write_is_not_refused_for_how_its_answer_would_be_sent() {
+    let person = person();
+    for refusal in ["identity;q=0", "*;q=0", "br, *;q=0", "gzip;q=0, identity;q=0.0"] {
+        let made = person
+            .post(PATH, &moment(refusal))
+            .header("accept-encoding", refusal);
+        made.await.must_be(201);
+        person
+            .get(PATH)
+            .header("accept-encoding", refusal)
+            .await
+            .must_be(200);
+    }
+    assert_eq!(listed(&person).await.len(), 4);
+}
+
+#[tokio::test]
 async fn an_annotation_is_its_owners_alone() {
     let (owner, stranger) = (person(), person());
     let annotation = create(&owner, &moment("a")).await;

@@ -201,6 +201,26 @@ async fn what_is_no_annotation_of_ones_own_cannot_be_recorded() {
 }
 
 #[tokio::test]
+async fn the_end_of_what_has_no_length_is_shown_beside() {
+    let person = person();
+    let (start, end) = ("2024-05-01T10:00:00Z", "2024-05-01T11:00:00Z");
+    let span = json!({"recorded_at": {"start_time": start, "end_time": end}});
+    let instant = json!({"recorded_at": {"start_time": start, "end_time": start}});
+    person.records("MomentAnnotation", &[span, instant]).await;
+    let rows = person.rows("event", "MomentAnnotation").await;
+    let mut extras: Vec<String> = rows.iter().map(|row| row["extras"].to_string()).collect();
+    extras.sort();
+    assert_eq!(
+        extras,
+        ["null", r#"{"recorded_at":{"end_time":"2024-05-01T11:00:00Z"}}"#]
+    );
+    for row in &rows {
+        person.record("MomentAnnotation", row).await.upload();
+    }
+    assert_eq!(person.rows("event", "MomentAnnotation").await.len(), 2);
+}
+
+#[tokio::test]
 async fn a_boolean_is_true_false_1_or_0() {
     let person = person();
     let data_type = type_of(&create(&person, &yes_no("Well?")).await);

@@ -79,6 +79,11 @@ async fn parts_come_one_after_the_other_until_the_file_is_whole() {
         assert_eq!(get(&person, &file).await["state"], "created");
         upload_part(&url, "bytes 6-9/*", b"6789").await.must_be(200);
         assert_eq!(download(&person, &file).await.must_be(200).text(), "0123456789");
+        let asked = upload_part(&url, "bytes */10", b"").await.must_be(200);
+        assert_eq!(asked.json()["id"], file["id"], "it is all there");
+        upload_part(&url, "bytes */11", b"").await.problem(400);
+        upload_part(&url, "bytes 6-9/10", b"6789").await.problem(403);
+        put(&person, "/", "a", b"another").await;
         upload_part(&url, "bytes */10", b"").await.problem(403);
     }
 }

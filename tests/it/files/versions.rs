@@ -325,6 +325,15 @@ async fn conditions_are_kept() {
 
     let reply = person.get(&file_path(&file)).await.must_be(200);
     let tag = reply.header("etag").unwrap().to_owned();
+    let only_over = |name: &str, tag: &str| {
+        person
+            .post(FILES, &announcement("/", name, 1))
+            .header("if-match", tag)
+    };
+    only_over("a", "\"other\"").await.problem(412);
+    only_over("nothing", "*").await.problem(412);
+    only_over("a", "*").await.must_be(200);
+    only_over("a", &format!("\"other\", {tag}")).await.must_be(200);
     assert!(tag.starts_with('"'), "a strong tag");
     let known = person.get(&file_path(&file)).header("if-none-match", &tag);
     known.await.must_be(304);
@@ -334,6 +343,8 @@ async fn conditions_are_kept() {
             .header("if-match", tag)
     };
     delete("\"other\"").await.problem(412);
+    let absent = person.call(Method::DELETE, &file_path(&file));
+    absent.header("if-none-match", "*").await.problem(412);
     delete(&format!("W/{tag}")).await.problem(412);
     put(&person, "/", "a", b"2").await;
     delete(&tag).await.problem(412);

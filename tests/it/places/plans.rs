@@ -506,3 +506,45 @@ async fn a_workout_comes_back_with_every_field() {
         1
     );
 }
+
+#[tokio::test]
+async fn what_is_a_list_of_structures_is_not_compared_with_a_text() {
+    let person = person();
+    for (route, filter) in [
+        ("event/CalendarEvent", "participants:a"),
+        ("event/CalendarEvent", "participants!=a"),
+        ("event/CalendarEvent", "recurrence_rules=a"),
+        ("event/PlatformWorkout", "workout_activities:a"),
+        ("event/PlatformWorkout/summary", "workout_activities!=a"),
+    ] {
+        let asked = |filter: &str| {
+            person
+                .get(&format!("/data/v1alpha1/{route}"))
+                .with("start_time", ALL_TIME.0)
+                .with("end_time", ALL_TIME.1)
+                .with("filter", filter)
+        };
+        assert_eq!(asked(filter).await.faults(), ["query.filter"], "{route} {filter}");
+        let field = filter.split([':', '!', '=']).next().unwrap();
+        asked(&format!("{field}:null")).await.must_be(200);
+    }
+    let selected = person
+        .get("/data/v1/records")
+        .with("q", r#"PlatformWorkout{workout_activities="a"}[9y]"#);
+    assert_eq!(selected.await.faults(), ["query.q"]);
+}
+
+#[tokio::test]
+async fn a_limit_may_be_as_great_as_numbers_are() {
+    let person = person();
+    for limit in [i64::MAX as u64 - 1, i64::MAX as u64] {
+        for route in ["event/CalendarEvent", "event/MomentAnnotation"] {
+            let asked = person
+                .get(&format!("/data/v1alpha1/{route}"))
+                .with("start_time", ALL_TIME.0)
+                .with("end_time", ALL_TIME.1)
+                .with("limit", &limit.to_string());
+            assert_eq!(asked.await.must_be(200).rows().len(), 0);
+        }
+    }
+}

@@ -16,6 +16,39 @@ fn ids(list: &Value, member: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
+async fn changes_at_the_same_time_all_succeed() {
+    let (owner, reader) = (person(), person());
+    let share = at(&share(&owner, &share_of(&["HeartRate"], &reader)).await);
+    let group = group(
+        &owner,
+        &json!({"title": "g", "responsible_entity": "e", "svc_data_types": []}),
+    )
+    .await;
+    let participant = join(&reader, &group).await;
+    let metadata = format!("{GROUP}/{group}/participants/{participant}/metadata");
+    let racing = (0..20).map(|number| {
+        let (owner, share, metadata) = (&owner, &share, &metadata);
+        let group = format!("{GROUP}/{group}");
+        async move {
+            let text = number.to_string();
+            let named = owner.put(share, &json!({"datashare_name": &text}));
+            let described = owner.put(&group, &json!({"description": &text}));
+            let noted = owner
+                .call(Method::PATCH, metadata)
+                .header("content-type", "application/json")
+                .body(json!({ text: number }).to_string());
+            let (named, described, noted) = tokio::join!(named, described, noted);
+            named.must_be(200);
+            described.must_be(200);
+            noted.must_be(200);
+        }
+    });
+    futures::future::join_all(racing).await;
+    let noted = owner.get(&metadata).await.must_be(200).json();
+    assert_eq!(noted.as_object().unwrap().len(), 20, "{noted}");
+}
+
+#[tokio::test]
 async fn a_share_says_what_was_granted_to_whom_and_is_read_again() {
     let (owner, reader) = (person(), person());
     let body = json!({

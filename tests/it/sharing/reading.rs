@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{at as address, group, join, share, share_of};
-use crate::harness::{Call, Person, Setup, at, heart_rate, id, person, texts};
+use crate::harness::{ALL_TIME, Call, Person, Setup, at, heart_rate, id, person, texts};
 
 fn samples(reader: &Person, owner: &Person, start: &str, end: &str) -> Call {
     reader
@@ -184,4 +184,46 @@ async fn rule_9_2b_revoking_ends_the_next_request_and_a_download_underway() {
         rest = answer.chunk().await;
     }
     assert!(rest.is_err(), "the download went on to its end");
+}
+
+#[tokio::test]
+async fn an_annotation_that_is_shared_alone_is_available_without_its_tags() {
+    let (owner, reader) = (person(), person());
+    let made = |name: &str| {
+        let body = json!({"annotation_type": "moment", "name": name, "description": "", "tags": ["hot"]});
+        let call = owner.post("/user/v1alpha1/annotation", &body);
+        async move { call.await.must_be(201).json() }
+    };
+    let (tea, coffee) = (made("tea").await, made("coffee").await);
+    let of = |annotation: &Value, time: &str| json!({"recorded_at": time, "sources": [annotation["svc_source_id"]]});
+    let records = [
+        of(&tea, &at("10:00")),
+        of(&tea, &at("12:00")),
+        of(&coffee, &at("14:00")),
+    ];
+    owner.records("MomentAnnotation", &records).await;
+    let id = tea["id"].as_str().unwrap();
+    let data_type = format!("MomentAnnotation/{id}");
+    share(&owner, &share_of(&[&data_type], &reader)).await;
+    let theirs = owner.id.to_string();
+    let available = reader
+        .get("/data/v1alpha1/data_available")
+        .with("start_time", ALL_TIME.0)
+        .with("end_time", ALL_TIME.1)
+        .with("svc_userid", &theirs)
+        .await
+        .must_be(200)
+        .json();
+    let (first, last) = (at("10:00"), at("12:00"));
+    let expected = json!([{&data_type: {"start_time": first, "end_time": last, "count": 2}}]);
+    assert_eq!(available, expected);
+    let seen = reader.get(&format!("/user/v1alpha1/annotation/{id}"));
+    let seen = seen.with("svc_userid", &theirs).await.must_be(200).json();
+    assert_eq!((&seen["name"], &seen["tags"]), (&json!("tea"), &json!([])));
+    let own = owner
+        .get(&format!("/user/v1alpha1/annotation/{id}"))
+        .await
+        .must_be(200)
+        .json();
+    assert_eq!(own["tags"], json!(["hot"]));
 }

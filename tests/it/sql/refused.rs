@@ -72,6 +72,9 @@ async fn only_reading_is_allowed_and_the_rest_is_refused_by_name() {
             "regular expression",
         ),
         ("SELECT uuid ~ unit FROM heart_rate", "regular expression"),
+        ("SELECT 1 FROM heart_rate WHERE unit ~ '('", "unclosed group"),
+        ("SELECT regexp_like(unit, '[a') FROM heart_rate", "regex"),
+        ("SELECT 'a' !~* '*'", "regex"),
         ("EXPLAIN DROP TABLE heart_rate", "not allowed"),
         ("EXPLAIN VERBOSE SELECT 1", "EXPLAIN"),
     ] {

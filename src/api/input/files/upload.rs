@@ -57,7 +57,13 @@ pub async fn upload(
             ))
         })?,
     };
-    let announced = app.files.announced_bytes(id).await?;
+    let announced = match (app.files.announced_bytes(id).await, sent) {
+        // Who did not hear that the last of them arrived asks.
+        (Err(UploadError::Closed), Sent::Question { total }) => {
+            return shown(&app.files.finished(id, total).await?);
+        }
+        (announced, _) => announced?,
+    };
     refuse_wrong_length(&headers, sent, announced)?;
     let place = Arc::clone(&app.uploads)
         .try_acquire_owned()

@@ -19,6 +19,12 @@ pub(super) fn over(mut definition: Definition, body: &Value) -> Result<Definitio
     reader.text(members, &["body", "name"], &mut definition.name);
     reader.text(members, &["body", "description"], &mut definition.description);
     reader.optional_text(members, &["body", "icon"], &mut definition.icon);
+    reader.texts(
+        members,
+        &["body", "default_event_tags"],
+        &mut definition.default_event_tags,
+    );
+    reader.texts(members, &["body", "svc_source"], &mut definition.svc_source);
     match members.get("deprecated") {
         None | Some(Value::Null) => {}
         Some(Value::Bool(deprecated)) => definition.deprecated = *deprecated,
@@ -73,6 +79,17 @@ impl Reader {
             Some(Value::Null) => *target = None,
             Some(Value::String(text)) => *target = Some(text.clone()),
             Some(other) => self.refuse(loc, "string_type", "expected a text or null", other),
+        }
+    }
+
+    /// Texts that null takes away.
+    fn texts(&mut self, members: &Map<String, Value>, loc: &[&str], target: &mut Option<Vec<String>>) {
+        let Some(sent) = loc.last().and_then(|name| members.get(*name)) else {
+            return;
+        };
+        match serde_json::from_value(sent.clone()) {
+            Ok(texts) => *target = texts,
+            Err(_) => self.refuse(loc, "list_type", "expected a list of texts or null", sent),
         }
     }
 

@@ -63,6 +63,9 @@ fn equals(condition: &Condition, field: FieldOf, text: &str) -> Result<Expr, Fil
     let equal = match &holds {
         ArrowType::Struct(_) => return Err(wrong_operator(condition, "a structure")),
         ArrowType::List(_) if text.is_empty() => cardinality(expression).eq(lit(0_u64)),
+        ArrowType::List(item) if item.data_type().is_nested() => {
+            return Err(wrong_operator(condition, "a list of structures"));
+        }
         ArrowType::List(item) => array_has(expression, lit(literal(condition, item.data_type(), text)?)),
         _ if text.is_empty() && !is_text(&holds) => return Ok(absent),
         _ => plain_text(expression, &holds).eq(lit(literal(condition, &holds, text)?)),

@@ -1,0 +1,73 @@
+//! `If-Match`: whoever has seen a resource changes it only if it still is what they saw.
+//!
+//! What a resource is, is what a GET of its address answers, so that is asked, and its tag compared. Tags are
+//! weak here, since equal ones do not promise equal bytes; of what is to be changed they say enough. Between
+//! the look and the change somebody else may still come; what would then be lost is a change of the same
+//! moment. Files compare tags of their own, in the change itself. Knows tags; knows nothing of resources.
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::{ACCEPT, ETAG, IF_MATCH};
+use axum::http::{HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::api::app::App;
+use crate::api::extract::Notes;
+use crate::api::layers::passage::routed;
+use crate::api::problem::ApiError;
+
+/// Addresses whose handlers look for themselves.
+const LOOKS_ITSELF: &str = "/input/v1/file";
+
+/// A look at what is to be changed only if it is what the caller has seen.
+pub(super) struct Look {
+    request: Request,
+    seen: Vec<HeaderValue>,
+}
+
+/// The look that goes before a request, if it has such a condition.
+pub(super) fn look(request: &Request) -> Option<Look> {
+    if request.method().is_safe() || !request.headers().contains_key(IF_MATCH) {
+        return None;
+    }
+    let route = request.extensions().get::<MatchedPath>();
+    if route.is_some_and(|route| route.as_str().starts_with(LOOKS_ITSELF)) {
+        return None;
+    }
+    let mut look = Request::new(Body::empty());
+    *look.method_mut() = Method::GET;
+    look.uri_mut().clone_from(request.uri());
+    look.extensions_mut().clone_from(request.extensions());
+    // What is noted of the look is no part of the answer.
+    look.extensions_mut().insert(Notes::default());
+    if let Some(accepted) = request.headers().get(ACCEPT) {
+        look.headers_mut().insert(ACCEPT, accepted.clone());
+    }
+    let seen = request.headers().get_all(IF_MATCH).iter().cloned().collect();
+    Some(Look { request: look, seen })
+}
+
+impl Look {
+    /// Whether what is there is what was seen. What cannot be looked at, or is not there, is left to the
+    /// change itself.
+    pub(super) async fn held(self, app: &App, next: Next) -> Result<(), ApiError> {
+        let found: Response = routed(app, self.request, next).await;
+        if !found.status().is_success() {
+            return Ok(());
+        }
+        let tag = found.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
+        let texts = self.seen.iter().filter_map(|value| value.to_str().ok());
+        let mut seen = texts.flat_map(|value| value.split(',')).map(str::trim);
+        if seen.any(|seen| seen == "*" || tag.is_some_and(|tag| bare(tag) == bare(seen))) {
+            return Ok(());
+        }
+        Err(ApiError::precondition_failed(
+            "it was changed since; read it again and look whether the change still makes sense",
+        ))
+    }
+}
+
+fn bare(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
