@@ -1,6 +1,7 @@
-//! What a request to the interface passes before its route and after it, in this order: how much its address
-//! may ask for, the wall where tokens are checked, how much its person may ask for, what was asked before,
-//! whether what is to be changed still is what was seen, what is told to others, whom a participant stands for, and heads without bodies.
+//! What a request to the interface passes before its route and after it, in this order: how much its
+//! address may ask for, the wall where tokens are checked, how much its person may ask for, what was asked
+//! before, whether what is to be changed still is what was seen, what is told to others, whom a participant
+//! stands for, and heads without bodies.
 //!
 //! One layer and not seven: a layer of the router is a copy of what is inside of it and a future of its own,
 //! for every request. Knows the steps and their order; what a step does stands with the step.
