@@ -13,7 +13,7 @@ pub mod heads;
 pub mod overload;
 pub mod participants;
 pub mod passage;
-mod precondition;
+pub mod precondition;
 pub mod rates;
 pub mod repeats;
 pub mod shared;

@@ -10,7 +10,8 @@ use utoipa::openapi::{OpenApi as Document, Server};
 use crate::api::app::Shared;
 use crate::api::data::frames::Reads;
 use crate::api::endpoints::{Routes, endpoint};
-use crate::api::layers::passage::{inner_passage, passage};
+use crate::api::layers::passage::{Passage, inner_passage, passage};
+use crate::api::layers::precondition::Looks;
 use crate::api::layers::shared::SharedLayer;
 use crate::api::layers::{compression, cors, frame, heads};
 use crate::api::paths::with_whole_type_ids;
@@ -54,15 +55,15 @@ pub fn operations(app: Shared) -> Router {
         .with_state(app)
 }
 
-/// The routes that read, for those inside who ask in somebody's name: who asks is known, and what is told to
+/// Routes for those inside who ask in somebody's name: who asks is known, and what is told to
 /// others is theirs to say.
-fn reads(app: Shared) -> Reads {
-    let routes = data::routes()
+fn inside(routes: Routes, app: Shared) -> Router {
+    let routes = routes
         .into_router()
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn_with_state(app.clone(), inner_passage));
-    Reads::new(routes.with_state(app))
+    routes.with_state(app)
 }
 
 /// The whole service as one router.
@@ -80,6 +81,11 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
     let public_url = app.settings.public_url.clone();
     let document = move || document(interface(), open(), &public_url);
 
+    let passage_state = Passage {
+        app: app.clone(),
+        looks: Looks::new(inside(interface(), app.clone())),
+    };
+    let reads = Reads::new(inside(data::routes(), app.clone()));
     // Unknown addresses stand behind the wall as well: without a token, nobody learns what exists.
     let interface = interface()
         .into_router()
@@ -87,9 +93,9 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .method_not_allowed_fallback(other_method)
         .layer(
             ServiceBuilder::new()
-                .layer(from_fn_with_state(app.clone(), passage))
+                .layer(from_fn_with_state(passage_state, passage))
                 .layer(SharedLayer)
-                .layer(Extension(reads(app.clone()))),
+                .layer(Extension(reads)),
         );
     let open = open()
         .into_router()

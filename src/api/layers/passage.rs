@@ -14,16 +14,23 @@ use crate::api::app::{App, Shared};
 use crate::api::layers::disclosure::Reading;
 use crate::api::layers::heads::heads;
 use crate::api::layers::participants::find_out;
-use crate::api::layers::precondition;
+use crate::api::layers::precondition::{self, Looks};
 use crate::api::layers::rates::{Charged, charge_address, charge_person};
 use crate::api::layers::repeats::{Heard, heard};
 use crate::api::layers::wall::let_in;
 use crate::api::problem::ApiError;
 
+/// What the layer works with.
+#[derive(Clone)]
+pub struct Passage {
+    pub app: Shared,
+    pub looks: Looks,
+}
+
 /// The layer's function.
-pub async fn passage(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    match admitted(&app, request).await {
-        Ok((request, charged)) => charged.told(answered(&app, request, next).await),
+pub async fn passage(State(passage): State<Passage>, request: Request, next: Next) -> Response {
+    match admitted(&passage.app, request).await {
+        Ok((request, charged)) => charged.told(answered(&passage, request, next).await),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -41,14 +48,15 @@ async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged),
 }
 
 /// What was asked before is told again; everything else is asked, noted, and logged where it tells of others.
-async fn answered(app: &Shared, request: Request, next: Next) -> Response {
+async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
+    let app = &passage.app;
     let repeatable = match heard(app, &request) {
         Heard::Before(answer) => return answer,
         Heard::Anew(repeatable) => repeatable,
     };
     if let Some(look) = precondition::look(&request) {
         // In a box: few requests have conditions, and every one would have room for this.
-        if let Err(refusal) = Box::pin(look.held(app, next.clone())).await {
+        if let Err(refusal) = Box::pin(passage.looks.hold(look)).await {
             return refusal.into_response();
         }
     }
@@ -63,7 +71,7 @@ async fn answered(app: &Shared, request: Request, next: Next) -> Response {
     response
 }
 
-pub(super) async fn routed(app: &App, request: Request, next: Next) -> Response {
+async fn routed(app: &App, request: Request, next: Next) -> Response {
     match find_out(app, request).await {
         Ok(request) => heads(request, next).await,
         Err(error) => error.into_response(),

@@ -5,20 +5,25 @@
 //! the look and the change somebody else may still come; what would then be lost is a change of the same
 //! moment. Files compare tags of their own, in the change itself. Knows tags; knows nothing of resources.
 
+use std::sync::Arc;
+
+use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
+use axum::http::HeaderValue;
 use axum::http::header::{ACCEPT, ETAG, IF_MATCH};
-use axum::http::{HeaderValue, Method};
-use axum::middleware::Next;
-use axum::response::Response;
+use tower::ServiceExt as _;
 
-use crate::api::app::App;
 use crate::api::extract::Notes;
-use crate::api::layers::passage::routed;
 use crate::api::problem::ApiError;
+use crate::auth::tokens::Reader;
 
 /// Addresses whose handlers look for themselves.
 const LOOKS_ITSELF: &str = "/input/v1/file";
+
+/// The routes by which it is looked at what is there. Who asks is known to them.
+#[derive(Clone, Debug)]
+pub struct Looks(Arc<Router>);
 
 /// A look at what is to be changed only if it is what the caller has seen.
 pub(super) struct Look {
@@ -36,28 +41,37 @@ pub(super) fn look(request: &Request) -> Option<Look> {
         return None;
     }
     let mut look = Request::new(Body::empty());
-    *look.method_mut() = Method::GET;
     look.uri_mut().clone_from(request.uri());
-    look.extensions_mut().clone_from(request.extensions());
+    let reader = request.extensions().get::<Reader>()?;
+    look.extensions_mut().insert(reader.clone());
     // What is noted of the look is no part of the answer.
     look.extensions_mut().insert(Notes::default());
     if let Some(accepted) = request.headers().get(ACCEPT) {
         look.headers_mut().insert(ACCEPT, accepted.clone());
     }
-    let seen = request.headers().get_all(IF_MATCH).iter().cloned().collect();
-    Some(Look { request: look, seen })
+    Some(Look {
+        request: look,
+        seen: request.headers().get_all(IF_MATCH).iter().cloned().collect(),
+    })
 }
 
-impl Look {
+impl Looks {
+    #[must_use]
+    pub fn new(routes: Router) -> Self {
+        Self(Arc::new(routes))
+    }
+
     /// Whether what is there is what was seen. What cannot be looked at, or is not there, is left to the
     /// change itself.
-    pub(super) async fn held(self, app: &App, next: Next) -> Result<(), ApiError> {
-        let found: Response = routed(app, self.request, next).await;
+    pub(super) async fn hold(&self, look: Look) -> Result<(), ApiError> {
+        let routes = Router::clone(&self.0);
+        let found = routes.oneshot(look.request).await;
+        let found = found.unwrap_or_else(|never| match never {});
         if !found.status().is_success() {
             return Ok(());
         }
         let tag = found.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
-        let texts = self.seen.iter().filter_map(|value| value.to_str().ok());
+        let texts = look.seen.iter().filter_map(|value| value.to_str().ok());
         let mut seen = texts.flat_map(|value| value.split(',')).map(str::trim);
         if seen.any(|seen| seen == "*" || tag.is_some_and(|tag| bare(tag) == bare(seen))) {
             return Ok(());

@@ -20,7 +20,7 @@ pub(super) fn bursts<S: Stream>(
     stream: S,
     most: usize,
     weight: fn(&S::Item) -> usize,
-) -> impl Stream<Item = Burst<S::Item>> {
+) -> impl Stream<Item = Burst<S::Item>> + Unpin {
     let mut stream = Box::pin(stream.fuse());
     stream::poll_fn(move |context| {
         let (mut items, mut is_last, mut weighs) = (Vec::new(), false, 0);

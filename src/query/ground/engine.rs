@@ -224,19 +224,18 @@ impl Engine {
 
     fn driven<S, T>(
         &self,
-        bursts: S,
+        mut bursts: S,
         late: fn() -> T,
         bound: Bound,
     ) -> impl Stream<Item = T> + Send + use<S, T>
     where
-        S: Stream<Item = Burst<T>> + Send + 'static,
+        S: Stream<Item = Burst<T>> + Send + Unpin + 'static,
         T: Send + 'static,
     {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         let begun = tokio::time::Instant::now();
         let (each, end) = (self.deadline, begun + self.longest);
         self.runtime.spawn(async move {
-            let mut bursts = std::pin::pin!(bursts);
             loop {
                 let deadline = match bound {
                     Bound::Whole => begun + each,
@@ -254,8 +253,13 @@ impl Engine {
                         is_last: true,
                     },
                 };
-                let is_last = burst.is_last;
-                if sender.send(burst).await.is_err() || is_last {
+                if burst.is_last {
+                    // Whoever hears the end finds that nothing is held for it any more.
+                    drop(bursts);
+                    let _nobody_listens = sender.send(burst).await;
+                    return;
+                }
+                if sender.send(burst).await.is_err() {
                     return;
                 }
             }

@@ -118,12 +118,19 @@ const KINDS: [&str; 9] = [
     "Invalid or Unsupported Configuration: ",
 ];
 
+/// What an error of a regular expression begins with.
+const OF_PATTERNS: &str = "regex parse error:";
+
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    KINDS
+    let line = KINDS
         .iter()
-        .fold(line, |line, kind| line.strip_prefix(kind).unwrap_or(line))
-        .to_owned()
+        .fold(line, |line, kind| line.strip_prefix(kind).unwrap_or(line));
+    // Where it is wrong is drawn below, and what is wrong stands last.
+    match text.lines().last().and_then(|last| last.strip_prefix("error: ")) {
+        Some(reason) if line == OF_PATTERNS => format!("{OF_PATTERNS} {reason}"),
+        _ => line.to_owned(),
+    }
 }
 
 /// The first thing in quotes.

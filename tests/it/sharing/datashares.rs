@@ -19,11 +19,7 @@ fn ids(list: &Value, member: &str) -> Vec<Value> {
 async fn changes_at_the_same_time_all_succeed() {
     let (owner, reader) = (person(), person());
     let share = at(&share(&owner, &share_of(&["HeartRate"], &reader)).await);
-    let group = group(
-        &owner,
-        &json!({"title": "g", "responsible_entity": "e", "svc_data_types": []}),
-    )
-    .await;
+    let group = group(&owner, &json!({"title": "g", "is_public": true})).await;
     let participant = join(&reader, &group).await;
     let metadata = format!("{GROUP}/{group}/participants/{participant}/metadata");
     let racing = (0..20).map(|number| {
