@@ -55,8 +55,8 @@ pub fn operations(app: Shared) -> Router {
         .with_state(app)
 }
 
-/// Routes for those inside who ask in somebody's name: who asks is known, and what is told to
-/// others is theirs to say.
+/// Routes for those inside who ask in somebody's name: who asks is known, and what is told to others is for
+/// them to say.
 fn inside(routes: Routes, app: Shared) -> Router {
     let routes = routes
         .into_router()
@@ -81,9 +81,12 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
     let public_url = app.settings.public_url.clone();
     let document = move || document(interface(), open(), &public_url);
 
-    let passage_state = Passage {
+    let state = Passage {
         app: app.clone(),
-        looks: Looks::new(inside(interface(), app.clone())),
+        looks: {
+            let app = app.clone();
+            Looks::new(move || inside(interface(), app))
+        },
     };
     let reads = Reads::new(inside(data::routes(), app.clone()));
     // Unknown addresses stand behind the wall as well: without a token, nobody learns what exists.
@@ -93,7 +96,7 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .method_not_allowed_fallback(other_method)
         .layer(
             ServiceBuilder::new()
-                .layer(from_fn_with_state(passage_state, passage))
+                .layer(from_fn_with_state(state, passage))
                 .layer(SharedLayer)
                 .layer(Extension(reads)),
         );

@@ -329,17 +329,18 @@ impl Files {
 
     /// The uploaded version at the path and name of what is to be announced.
     pub async fn there(&self, person: PersonId, announced: &Announced) -> Result<Option<File>, FilesError> {
-        let nobody = Uuid::nil();
-        let file = File::created(nobody, person, nobody, announced.clone(), self.clock.now());
-        self.live(&file).await
+        self.named(person, &announced.full_name()).await
     }
 
     /// The uploaded version at the path and name of `file`.
     async fn live(&self, file: &File) -> Result<Option<File>, FilesError> {
-        let name = file.full_name();
+        self.named(file.person, &file.full_name()).await
+    }
+
+    async fn named(&self, person: PersonId, full_name: &str) -> Result<Option<File>, FilesError> {
         let found = self
             .catalog
-            .document_named(file.person, DocumentKind::File, &name)
+            .document_named(person, DocumentKind::File, full_name)
             .await?;
         found.as_ref().map(File::of).transpose()
     }

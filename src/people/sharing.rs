@@ -24,7 +24,7 @@ use access_log::AccessLog;
 
 use super::limits::PersonLimits;
 
-/// How often a change is tried while others come first: as often as twenty of them at once can.
+/// How often a change is tried while others come first. Clients have up to twenty under way at once.
 const ATTEMPTS: usize = 32;
 
 /// Shares, groups and memberships. Lives as long as the process.

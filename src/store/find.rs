@@ -44,8 +44,6 @@ pub struct FoundRows {
 }
 
 const ID_BYTES: i32 = 16;
-/// Bytes of the filter of a full section of an object.
-const LARGE_FILTER: u64 = 2 << 20;
 
 /// A filter of an object, by its number there.
 type FilterKey = (Arc<str>, usize);
@@ -72,7 +70,8 @@ impl Finder {
     pub fn new(files: PieceFiles, memory: u64) -> Self {
         Self(Arc::new(Shared {
             files,
-            filters: Cache::of_bytes(memory, LARGE_FILTER, |_, filter: &Arc<Filter>| filter.memory()),
+            // In one part: what fits into all of it is counted on to stay.
+            filters: Cache::of_bytes(memory, memory, |_, filter: &Arc<Filter>| filter.memory()),
         }))
     }
 

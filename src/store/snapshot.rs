@@ -24,7 +24,7 @@ use crate::model::registry::TypeId;
 
 /// Memory that a snapshot takes beside the rows that it holds.
 const PIECE_BYTES: usize = 256;
-/// Bytes of one with a full tail.
+/// Bytes of one with a long tail.
 const LARGE: u64 = 2 << 20;
 
 /// One partition as of one moment.

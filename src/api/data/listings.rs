@@ -1,6 +1,7 @@
 //! What there is: stored data, its sources, its changes.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
-use crate::api::data::records::{partitions_of, readable};
+use crate::api::data::records::{belonging_to, partitions_of, readable};
 use crate::api::data::shared_types::live_annotations;
 use crate::api::extract::Checked;
 use crate::api::input::files::{CHANGED, FileChange, changes};
@@ -25,6 +26,8 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn, joined};
+use crate::people::types::Named;
+use crate::query::Partition;
 
 /// A range of time of one person.
 #[derive(Debug)]
@@ -203,20 +206,38 @@ async fn of_annotations(
     range: TimeRange,
 ) -> Result<Vec<StoredRow>, ApiError> {
     let owner = permit.owner();
+    let mut alone = live_annotations(app, owner).await?;
+    alone.retain(|annotation| {
+        let of_type = TypeId::new(annotation.id.base());
+        permit.windows_of(&annotation.id).is_some() && permit.windows_of(&of_type).is_none()
+    });
+    if alone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let _held_until_all_are_asked = app.queries.enter(reader.person()).await?;
     let mut found = Vec::new();
-    for annotation in live_annotations(app, owner).await? {
+    // Those of one type lie in the same partition, which knows all of its definitions.
+    let mut known: HashMap<String, Vec<Partition>> = HashMap::new();
+    for annotation in &alone {
         let id = &annotation.id;
-        let is_alone =
-            permit.windows_of(id).is_some() && permit.windows_of(&TypeId::new(id.base())).is_none();
-        if !is_alone {
-            continue;
-        }
         let windows = app.grants.windows(reader, owner, id, range).await?;
         let named = readable(app, owner, id.as_str()).await?;
-        let ticket = app.queries.enter(reader.person()).await?;
-        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new()).await?;
-        let summary = app.archive.summary(&windows, &partitions, &conditions).await?;
-        drop(ticket);
+        let Some(definition) = named.annotation else {
+            continue;
+        };
+        let partitions = match known.entry(id.base().to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let of_type = Named {
+                    annotation: None,
+                    ..named
+                };
+                let (partitions, _) = partitions_of(app, reader, owner, &of_type, Vec::new()).await?;
+                new.insert(partitions)
+            }
+        };
+        let conditions = [belonging_to(app, definition)];
+        let summary = app.archive.summary(&windows, partitions, &conditions).await?;
         if let (Some(start), Some(end)) = (summary.first_start, summary.last_end) {
             found.push(StoredRow::of(id.to_string(), summary.records, start, end));
         }

@@ -364,15 +364,17 @@ pub async fn partitions_of(
                 .map(|own| partition(&own.data_type)),
         );
     }
-    if let Some(annotation) = named.annotation {
-        let id = app.annotations.source_id(annotation);
-        conditions.push(Condition {
-            field: "source_id".to_owned(),
-            operator: Comparison::Belongs,
-            value: Comparand::Text(id),
-        });
-    }
+    conditions.extend(named.annotation.map(|annotation| belonging_to(app, annotation)));
     Ok((partitions, conditions))
+}
+
+/// What singles out the records of an annotation among those of its type.
+pub(super) fn belonging_to(app: &App, annotation: Uuid) -> Condition {
+    Condition {
+        field: "source_id".to_owned(),
+        operator: Comparison::Belongs,
+        value: Comparand::Text(app.annotations.source_id(annotation)),
+    }
 }
 
 /// The definitions that records of the type belong to, where it is one whose records belong to some.

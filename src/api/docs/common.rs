@@ -42,6 +42,11 @@ pub fn complete(document: &mut Document) {
         if let Some(get) = &mut item.get {
             add(get, &[StatusCode::NOT_MODIFIED]);
             answers::also_in_every_form(get);
+            // What can be looked at can be changed on condition.
+            let changes = [&mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
+            for change in changes.into_iter().flatten() {
+                add(change, &[StatusCode::PRECONDITION_FAILED]);
+            }
         }
     }
     for operation in operations(document) {

@@ -19,29 +19,33 @@ pub fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
 /// Whoever refuses an answer that is not compressed gets it all the same where it cannot be: a write that is
 /// done is not answered with 406, as if nothing had happened.
 pub fn overlook_refusals(headers: &mut HeaderMap) {
-    let refuses = |part: &&str| {
-        let (name, weight) = part.split_once(';').unwrap_or((part, ""));
-        let weight = weight.trim().to_ascii_lowercase();
-        let is_nothing = weight
-            .strip_prefix("q=")
-            .is_some_and(|weight| weight.trim().parse() == Ok(0.0_f32));
-        is_nothing && matches!(name.trim().to_ascii_lowercase().as_str(), "identity" | "*")
+    let said = || {
+        let values = headers.get_all(ACCEPT_ENCODING).iter();
+        let texts = values.filter_map(|value| value.to_str().ok());
+        texts.flat_map(|value| value.split(','))
     };
-    let said: Vec<&str> = headers
-        .get_all(ACCEPT_ENCODING)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .collect();
-    if !said.iter().any(refuses) {
+    if !said().any(refuses) {
         return;
     }
-    let left: Vec<&str> = said.iter().copied().filter(|part| !refuses(part)).collect();
+    let left: Vec<&str> = said().filter(|part| !refuses(part)).collect();
     let left = (!left.is_empty()).then(|| HeaderValue::from_str(&left.join(",")));
     headers.remove(ACCEPT_ENCODING);
     if let Some(Ok(left)) = left {
         headers.insert(ACCEPT_ENCODING, left);
     }
+}
+
+/// Whether a part of `Accept-Encoding` refuses what is not compressed: `identity;q=0`, `*;q=0`.
+fn refuses(part: &str) -> bool {
+    let Some((name, weight)) = part.split_once(';') else {
+        return false;
+    };
+    let name = name.trim();
+    let weight = weight.trim().split_once('=');
+    let is_nothing = weight.is_some_and(|(letter, weight)| {
+        letter.eq_ignore_ascii_case("q") && weight.trim().parse() == Ok(0.0_f32)
+    });
+    is_nothing && (name == "*" || name.eq_ignore_ascii_case("identity"))
 }
 
 /// Holds for answers whose media type is a kind of text.

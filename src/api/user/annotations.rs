@@ -1,5 +1,7 @@
 //! What people decided to keep note of: `/user/v1alpha1/annotation`.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -103,8 +105,8 @@ pub async fn list(
             && query.annotation_type.is_none_or(|asked| asked == kind)
             && is_visible(&permit, annotation)
     };
-    let found = annotations.iter().filter(is_asked_for).cloned();
-    let found: Vec<AnnotationRow> = found.map(|annotation| seen_by(&reader, annotation)).collect();
+    let found = annotations.iter().filter(is_asked_for);
+    let found: Vec<Cow<AnnotationRow>> = found.map(|annotation| seen_by(&reader, annotation)).collect();
     listed_as(&app, &headers, query.form, &COLUMNS, &found).await
 }
 
@@ -142,8 +144,8 @@ pub async fn one(
     let id = id_in_path("annotation", &annotation_id)?;
     let annotation = app.annotations.one(permit.owner(), id).await?;
     if is_visible(&permit, &annotation) {
-        let annotation = seen_by(&reader, annotation);
-        one_as(&app, &headers, query.form, &COLUMNS, &annotation).await
+        let seen = seen_by(&reader, &annotation);
+        one_as(&app, &headers, query.form, &COLUMNS, &seen).await
     } else {
         Err(Refused.into())
     }
@@ -244,11 +246,12 @@ fn is_visible(permit: &ReadableTypes, annotation: &AnnotationRow) -> bool {
 }
 
 /// Tags are their owner's affair, whatever is shared.
-fn seen_by(reader: &Reader, mut annotation: AnnotationRow) -> AnnotationRow {
-    if annotation.svc_userid != reader.person() {
-        annotation.root.untag();
+fn seen_by<'a>(reader: &Reader, annotation: &'a AnnotationRow) -> Cow<'a, AnnotationRow> {
+    let mut seen = Cow::Borrowed(annotation);
+    if !reader.owns(annotation.svc_userid) {
+        seen.to_mut().root.untag();
     }
-    annotation
+    seen
 }
 
 /// Nobody changes what is another person's, shared or not.

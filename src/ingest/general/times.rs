@@ -121,9 +121,9 @@ impl<'a> Reading<'_, 'a> {
         let members = json::fields(given.raw.as_bytes()).unwrap_or_default();
         let start = self.member(&loc, &members, "start_time");
         let end = self.member(&loc, &members, "end_time");
-        let (start, end) = (start?, end?);
+        let ((start, start_loc), (end, end_loc)) = (start?, end?);
         // Where rows show no more than the start, the end is shown with what else was said.
-        let is_shown = start.0 == end.0 || self.compiled.shows_ends();
+        let is_shown = start == end || self.compiled.shows_ends();
         let others = members.iter().filter(|member| match member.name.as_ref() {
             "start_time" => false,
             "end_time" => !is_shown,
@@ -141,7 +141,6 @@ impl<'a> Reading<'_, 'a> {
         if !rest.is_empty() {
             self.keep_rest("recorded_at", &format!("{{{}}}", rest.join(",")));
         }
-        let ((start, start_loc), (end, end_loc)) = (start, end);
         Some(Span {
             start,
             start_loc,

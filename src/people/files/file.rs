@@ -114,6 +114,13 @@ pub struct Announced {
     pub must_be_first: bool,
 }
 
+impl Announced {
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        full_name(&self.path, &self.name)
+    }
+}
+
 impl FileState {
     pub const ALL: [Self; 4] = [Self::Created, Self::Uploaded, Self::Archived, Self::Deleted];
 

@@ -3,12 +3,14 @@
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use datafusion::arrow::array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Int32Type};
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use crate::store::constant::Constant;
 
 /// As many rows as a batch mostly has.
 const USUAL: usize = 8192;
@@ -53,9 +55,7 @@ impl Hash for ConstantText {
 
 impl ConstantText {
     fn made(&self, rows: usize) -> Result<ArrayRef> {
-        let keys = Int32Array::from_value(0, rows);
-        let values = Arc::new(StringArray::from_iter_values([&self.text]));
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
+        Ok(Constant::Text(self.text.clone()).rows(&constant_type(), rows)?)
     }
 }
 
