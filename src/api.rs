@@ -34,4 +34,5 @@ pub mod row_count;
 pub mod serve;
 pub mod settings;
 mod spellings;
+pub mod traces;
 pub mod user;

@@ -48,7 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use committing::Hold;
-use database::{Database, Session};
+use database::{Address, Database, Session};
 pub use deletions::NoticedDeletion;
 use disturbance::Disturbance;
 pub use errors::CatalogError;
@@ -85,13 +85,15 @@ impl Catalog {
         })
     }
 
+    /// Whether `address` can be understood, without looking there.
+    pub fn understands(address: &str) -> Result<(), CatalogError> {
+        Address::read(address).map(drop)
+    }
+
     /// Whether there is a catalogue at `address`. Looking makes none: a database that is empty stays so.
     pub async fn is_there(address: &str) -> Result<bool, CatalogError> {
-        let sqlite = address
-            .strip_prefix("sqlite://")
-            .or_else(|| address.strip_prefix("sqlite:"));
-        if let Some(path) = sqlite {
-            return Ok(std::path::Path::new(path).exists());
+        if let Address::Sqlite(path) = Address::read(address)? {
+            return Ok(path.exists());
         }
         let database = Database::open(address).await?;
         let mut session = database.read().await?;

@@ -19,6 +19,7 @@ pub mod check;
 mod data_directory;
 mod demo;
 mod descriptors;
+mod export;
 mod forgetting;
 mod hosts;
 mod huge_pages;
@@ -73,6 +74,7 @@ impl Failed {
 }
 
 enum Problem {
+    Arguments(clap::Error),
     Usage(SettingsError),
     Failed(Failed),
 }
@@ -82,18 +84,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     huge_pages::decline();
     let matches = match arguments::command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
-        Err(error) => {
-            // Help goes to standard output with status 0, complaints to standard error with status 2; there
-            // is nobody to tell if that fails.
-            let _printed = error.print();
-            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
-        }
+        Err(error) => return explain(&error),
     };
     match dispatch(&matches) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Problem::Arguments(error)) => explain(&error),
         Err(Problem::Failed(failed)) => complain(&failed, ExitCode::FAILURE),
         Err(Problem::Usage(error)) => complain(&error, ExitCode::from(2)),
     }
+}
+
+/// Help goes to standard output with status 0, complaints to standard error with status 2.
+fn explain(error: &clap::Error) -> ExitCode {
+    // There is nobody to tell if that fails.
+    let _printed = error.print();
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
@@ -118,7 +123,8 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
             Some(person) => check::run_erased(&settings, person),
             None => check::run(&settings, given.get_flag(arguments::REPAIR)),
         },
-        "key" => key::run(&settings, &arguments::key(given)),
+        "key" => key::run(&settings, &arguments::key(given).map_err(Problem::Arguments)?),
+        "export" => export::run(&settings, &arguments::export(given)),
         "import" => import::run(&settings, &arguments::archive(given)),
         "backup" => backup::run(&settings, &arguments::backup(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),

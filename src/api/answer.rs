@@ -28,6 +28,7 @@ use crate::api::problem::ApiError;
 use crate::api::recent_answers::{Question, RecentAnswer, RecentAnswers};
 use crate::api::repeats::Followed;
 use crate::api::row_count::RowCount;
+use crate::api::traces::Timing;
 use crate::auth::tickets::Tickets;
 use crate::model::meters::Meters;
 use crate::output::{Packing, encode};
@@ -211,18 +212,23 @@ impl Run {
                 tracing::error!(%error, "an answer broke off");
             }
         });
-        let timing = format!(
+        let timing = Timing {
+            begun: self.begun,
+            planned: self.planned,
+            ran: executed,
+        };
+        let shown = format!(
             "plan;dur={:.3}, run;dur={:.3}",
             self.planned.as_secs_f64() * 1e3,
             executed.as_secs_f64() * 1e3
         );
-        let timing = [(SERVER_TIMING, header_value(&timing)?)];
+        let shown = [(SERVER_TIMING, header_value(&shown)?)];
         let chunks = futures::stream::iter(first.map(Ok)).chain(rest);
         let body = match self.keep {
             Some((recent, question)) => Body::from_stream(recent.keeping(question, count.clone(), chunks)),
             None => Body::from_stream(chunks),
         };
-        Ok((Extension(count), timing, body).into_response())
+        Ok((Extension(count), Extension(timing), shown, body).into_response())
     }
 }
 

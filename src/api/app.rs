@@ -12,6 +12,7 @@ use crate::api::readiness::Readiness;
 use crate::api::recent_answers::RecentAnswers;
 use crate::api::repeats::Repeats;
 use crate::api::settings::InterfaceSettings;
+use crate::api::traces::Traces;
 use crate::auth::grants::{GrantAuthority, Grants};
 use crate::auth::mint::Minter;
 use crate::auth::tickets::Tickets;
@@ -97,6 +98,8 @@ pub struct App {
     pub key_quota: KeyQuota,
     /// Places for questions.
     pub queries: Admission,
+    /// Who is told what became of requests, if anybody is.
+    pub traces: Option<Traces>,
 }
 
 /// The state of every route.

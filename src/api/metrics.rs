@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::api::layers::overload::Overload;
+use crate::api::traces::TraceMeters;
 use crate::model::meters::{Meters, latency_histogram};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -38,6 +39,7 @@ pub struct Metrics {
     panics: Counter,
     /// Requests for which there was no room.
     pub overload: Overload,
+    pub traces: TraceMeters,
     /// Handles for the rooms below.
     pub meters: Meters,
 }
@@ -65,6 +67,17 @@ impl Metrics {
         );
         registry.register("http_in_flight", "Requests being answered", in_flight.clone());
         registry.register("http_panics", "Requests that ended in a panic", panics.clone());
+        let traces = TraceMeters::default();
+        registry.register(
+            "traces_sent",
+            "Requests whose traces were sent",
+            traces.sent.clone(),
+        );
+        registry.register(
+            "traces_dropped",
+            "Requests whose traces nobody took in time",
+            traces.dropped.clone(),
+        );
         let meters = Meters::registered(&mut registry);
         Self {
             registry,
@@ -73,6 +86,7 @@ impl Metrics {
             in_flight,
             panics,
             overload: Overload::default(),
+            traces,
             meters,
         }
     }

@@ -7,12 +7,11 @@
 //! when it is dropped before `commit`. What the driver does while it opens a connection takes up to 15 KiB,
 //! which whoever waits for it would carry about in every future, so it is boxed. Knows no tables.
 
+mod address;
 mod failures;
 mod opening;
 mod sqlite;
 mod statements;
-
-use std::path::Path;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
@@ -24,11 +23,12 @@ use super::writing::Writer;
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
 use failures::classify;
-use opening::{open_postgres, open_sqlite, without_password};
+use opening::{open_postgres, open_sqlite};
 use sqlite::{Disturbed, SqliteSession, turn, working};
 use statements::{bound, fetch_postgres, fetch_sqlite};
 
 pub(super) use super::value::Value;
+pub(super) use address::Address;
 pub(super) use statements::Row;
 
 /// Serialises the migrations of nodes that start together; any number that is ours alone.
@@ -64,25 +64,18 @@ pub(super) enum Marks {
 impl Database {
     /// Connects, creating an SQLite file that does not exist yet.
     pub(super) async fn open(address: &str) -> Result<Self, CatalogError> {
-        if let Some(path) = address
-            .strip_prefix("sqlite://")
-            .or_else(|| address.strip_prefix("sqlite:"))
-        {
-            let path = Path::new(path);
-            let (writer, readers) = open_sqlite(path).await?;
-            return Ok(Self::Sqlite {
-                writer,
-                readers,
-                lookups: Lookups::open(path),
-                disturbed: None,
-            });
+        match Address::read(address)? {
+            Address::Sqlite(path) => {
+                let (writer, readers) = open_sqlite(path).await?;
+                Ok(Self::Sqlite {
+                    writer,
+                    readers,
+                    lookups: Lookups::open(path),
+                    disturbed: None,
+                })
+            }
+            Address::Postgres(options) => Ok(Self::Postgres(open_postgres(*options).await?)),
         }
-        if address.starts_with("postgres://") || address.starts_with("postgresql://") {
-            return Ok(Self::Postgres(open_postgres(address).await?));
-        }
-        Err(CatalogError::Address {
-            given: without_password(address),
-        })
     }
 
     /// A transaction that sees one moment of the catalogue and changes nothing.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use uuid::Uuid;
 
@@ -12,6 +13,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
 use super::backup::BackupOrder;
+use super::export::ExportOrder;
 use super::key::KeyOrder;
 use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
@@ -110,6 +112,27 @@ pub(super) fn command() -> Command {
         .subcommand(backup_command())
         .subcommand(
             configured(
+                "export",
+                "Write everything that a person has into one archive, while the service runs or not",
+            )
+            .arg(
+                Arg::new(ARCHIVE)
+                    .required(true)
+                    .value_name("ARCHIVE")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("The file to make, as `almanac import` reads it"),
+            )
+            .arg(
+                Arg::new(USER)
+                    .long(USER)
+                    .required(true)
+                    .value_name("UUID")
+                    .value_parser(value_parser!(Uuid))
+                    .help("The person's id"),
+            ),
+        )
+        .subcommand(
+            configured(
                 "import",
                 "Bring back an archive of everything that a person has, while the service runs or not",
             )
@@ -118,7 +141,10 @@ pub(super) fn command() -> Command {
                     .required(true)
                     .value_name("ARCHIVE")
                     .value_parser(value_parser!(PathBuf))
-                    .help("The archive, as it was fetched from /user/v1alpha1/export/{id}/content"),
+                    .help(
+                        "The archive, as `almanac export` wrote it or as it was fetched from \
+                         /user/v1alpha1/export/{id}/content",
+                    ),
             )
             .arg(
                 Arg::new(USER)
@@ -284,14 +310,23 @@ pub(super) fn query(given: &ArgMatches) -> QueryOrder {
     }
 }
 
-/// What `key` was asked for.
-pub(super) fn key(given: &ArgMatches) -> KeyOrder {
-    let key = || given.get_one::<String>(KEY).cloned().unwrap_or_default();
-    match given.get_one::<String>(DONE).map(String::as_str) {
+/// What `key` was asked for. An id that the order does not take is refused: whoever gives one believes that
+/// it does.
+pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
+    let key = given.get_one::<String>(KEY);
+    let order = match given.get_one::<String>(DONE).map(String::as_str) {
+        Some(RETIRE) => return Ok(KeyOrder::Retire(key.cloned().unwrap_or_default())),
         Some(ROTATE) => KeyOrder::Rotate,
-        Some(RETIRE) => KeyOrder::Retire(key()),
         Some(REWRAP) => KeyOrder::Rewrap,
         _ => KeyOrder::List,
+    };
+    match key {
+        None => Ok(order),
+        Some(key) => {
+            let surplus =
+                format!("only `almanac key {RETIRE}` takes the id of a key; {key:?} is one too many\n");
+            Err(command().error(ErrorKind::UnknownArgument, surplus))
+        }
     }
 }
 
@@ -309,6 +344,14 @@ pub(super) fn backup(given: &ArgMatches) -> BackupOrder {
             directory,
             kept: usize::try_from(*kept).unwrap_or(usize::MAX),
         },
+    }
+}
+
+/// Whose archive `export` is to write, and where.
+pub(super) fn export(given: &ArgMatches) -> ExportOrder {
+    ExportOrder {
+        archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
+        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
     }
 }
 
@@ -355,6 +398,7 @@ mod tests {
             vec!["almanac", "token"],
             vec!["almanac", "token", "--user", "me"],
             vec!["almanac", "import"],
+            vec!["almanac", "export", "a.zip"],
             vec!["almanac", "import", "a.zip", "--user", "me"],
         ] {
             assert_eq!(

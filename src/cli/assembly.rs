@@ -16,6 +16,7 @@ use crate::api::readiness::Readiness;
 use crate::api::recent_answers::RecentAnswers;
 use crate::api::repeats::Repeats;
 use crate::api::settings::InterfaceSettings;
+use crate::api::traces::Traces;
 use crate::auth::grants::Grants;
 use crate::auth::mint::Minter;
 use crate::auth::tickets::Tickets;
@@ -82,6 +83,8 @@ pub(super) struct Assembly {
     pub committing: JoinHandle<()>,
     /// Writes the access log.
     pub logging: JoinHandle<()>,
+    /// Sends what is told of requests, if somebody gathers that.
+    pub sending: Option<JoinHandle<()>>,
     /// Where plans run; to be shut down last.
     pub computing: Runtime,
     /// Where plans spill to; to be removed when none runs any more.
@@ -138,14 +141,8 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
     let interface = settings.interface.clone();
     let queries = admission(&interface, &metrics);
     let geocoder = geocoder(settings, &metrics)?;
-    let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
-    let sharing = Sharing::new(
-        catalog.clone(),
-        Arc::clone(&clock),
-        Arc::clone(&ids),
-        log,
-        settings.limits,
-    );
+    let (sharing, logging) = sharing(settings, &catalog, &clock, &ids);
+    let (traces, sending) = traces(settings, &clock, &ids, &metrics)?.unzip();
     let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
     let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
@@ -213,6 +210,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         repeats: Repeats::new(caches.repeats),
         geocoder,
         queries,
+        traces,
     });
     Ok(Assembly {
         app,
@@ -221,6 +219,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         files,
         committing,
         logging,
+        sending,
         computing,
         spill,
     })
@@ -307,6 +306,39 @@ fn sent_directly(files: Files, settings: &Settings, metrics: &Metrics) -> Files 
     } else {
         files
     }
+}
+
+/// What is shared, and what writes down who read it.
+fn sharing(
+    settings: &Settings,
+    catalog: &Catalog,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
+) -> (Sharing, JoinHandle<()>) {
+    let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(clock), Arc::clone(ids));
+    let sharing = Sharing::new(
+        catalog.clone(),
+        Arc::clone(clock),
+        Arc::clone(ids),
+        log,
+        settings.limits,
+    );
+    (sharing, logging)
+}
+
+/// Who is told what became of requests, and what sends it.
+fn traces(
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
+    metrics: &Metrics,
+) -> Result<Option<(Traces, JoinHandle<()>)>, Failed> {
+    let Some(to) = &settings.traces else {
+        return Ok(None);
+    };
+    let (traces, to_send) = Traces::new(Arc::clone(clock), Arc::clone(ids), metrics.traces.clone());
+    let sending = to_send.sent_as(to).map_err(Failed::from_error)?;
+    Ok(Some((traces, tokio::spawn(sending.run()))))
 }
 
 fn geocoder(settings: &Settings, metrics: &Metrics) -> Result<Arc<dyn Geocoder>, Failed> {

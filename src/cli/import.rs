@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::catalog::Catalog;
 use crate::ingest::stores::{IntakeStores, Stores};
 use crate::model::clock::{Clock, SystemClock};
-use crate::model::ids::{IdSource, SystemIds};
+use crate::model::ids::{IdSource, PersonId, SystemIds};
 use crate::model::meters::Meters;
 use crate::model::registry::Registry;
 use crate::people::documents::Documents;
+use crate::people::takeout::archive::Archive;
 use crate::people::takeout::import::{Imported, Importer, Tally, Told};
 use crate::people::types::Types;
 use crate::store::files::PieceFiles;
@@ -29,13 +30,15 @@ use super::{Failed, data_directory, print, runtimes};
 const MEMORY: u64 = 16 << 20;
 
 pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
+    // Before anything is made: of what cannot be read, nothing would ever be in it.
+    let archive = Archive::open(&order.archive).map_err(Failed::from_error)?;
     data_directory::open(&settings.data_dir)?;
     let runtime = runtimes::many_threads()?;
-    let imported = runtime.block_on(Box::pin(bring_in(settings, order)))?;
+    let imported = runtime.block_on(Box::pin(bring_in(settings, archive, order.user)))?;
     print(&report(&imported))
 }
 
-async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, Failed> {
+async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>) -> Result<Imported, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
@@ -77,7 +80,7 @@ async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, 
         Told::Members(total) => progress.expect(total),
         Told::Member => progress.advance(),
     };
-    let imported = importer.import(&order.archive, order.user, &tell).await;
+    let imported = importer.import(archive, user, &tell).await;
     progress.finish();
     // The committing task ends when nobody can reach its queue any more.
     drop(importer);

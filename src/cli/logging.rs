@@ -7,12 +7,7 @@ use super::settings::{LogFormat, LogSettings};
 
 /// Starts the log of this process.
 pub(super) fn start(settings: &LogSettings) -> Result<(), Failed> {
-    let filter = EnvFilter::try_new(&settings.filter).map_err(|error| {
-        Failed::because(format!(
-            "log is {:?}: {error}; expected a level or a list such as info,almanac::store=debug",
-            settings.filter
-        ))
-    })?;
+    let filter = EnvFilter::try_new(&settings.filter).map_err(Failed::from_error)?;
     // A line that cannot be written is lost. To say so on standard error, where it could not be written,
     // would end whoever wrote it.
     let subscriber = tracing_subscriber::fmt()

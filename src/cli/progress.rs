@@ -48,9 +48,20 @@ impl Progress {
 
     pub(super) fn advance(&self) {
         self.bar.inc(1);
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        let total = self.bar.length().unwrap_or(0);
-        if self.plain && (done * LINES / total.max(1)) != ((done - 1) * LINES / total.max(1)) {
+        let before = self.done.fetch_add(1, Ordering::Relaxed);
+        self.say(before, before + 1, self.bar.length().unwrap_or(0));
+    }
+
+    /// So many of so many are done: where the whole grows while its parts are counted.
+    pub(super) fn stand_at(&self, done: u64, total: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        let before = self.done.swap(done, Ordering::Relaxed);
+        self.say(before, done, total);
+    }
+
+    fn say(&self, before: u64, done: u64, total: u64) {
+        if self.plain && (done * LINES / total.max(1)) != (before * LINES / total.max(1)) {
             // Nobody is left to hear about a standard error that is closed.
             let _written = writeln!(std::io::stderr().lock(), "{done} of {total} {}", self.what);
         }

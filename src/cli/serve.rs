@@ -46,6 +46,9 @@ const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
 /// A load balancer asks often and does not wait long.
 const READY_LIMIT: Duration = Duration::from_secs(3);
 
+/// How long whoever gathers traces may take for the last ones.
+const LAST_TRACES: Duration = Duration::from_secs(3);
+
 /// How long the token of the sample person serves.
 const DEMO_TOKEN: Duration = Duration::from_hours(30 * 24);
 
@@ -306,6 +309,9 @@ pub(super) async fn close(assembly: Assembly, limit: Duration) {
     drop(assembly.app);
     finished("the committing task", assembly.committing, limit).await;
     finished("the access log", assembly.logging, limit).await;
+    if let Some(sending) = assembly.sending {
+        finished("the sending of traces", sending, limit.min(LAST_TRACES)).await;
+    }
     if tokio::time::timeout(limit, assembly.catalog.close())
         .await
         .is_err()
@@ -377,10 +383,6 @@ pub(super) fn verifier(
 fn warn_about(settings: &Settings) {
     if settings.files.direct && !settings.sends_directly() {
         tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory, or sealed");
-    }
-    if let Some(endpoint) = &settings.trace_endpoint {
-        tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no \
-                                   effect");
     }
     if settings.allow_plaintext {
         tracing::warn!("ALMANAC_ALLOW_PLAINTEXT: whoever is on the way may read and change what is said");

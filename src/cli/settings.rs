@@ -10,7 +10,9 @@ use std::time::Duration;
 use crate::api::serve::addresses::{Network, TrustedProxies};
 use crate::api::serve::tls::CertificateFiles;
 use crate::api::settings::{InterfaceSettings, RateSettings};
+use crate::api::traces::sending::TraceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
+use crate::catalog::Catalog;
 use crate::people::files::scan::ClamdAddress;
 use crate::people::frames::FrameSettings;
 use crate::people::limits::PersonLimits;
@@ -58,8 +60,8 @@ pub struct Settings {
     /// Who names positions, if not the places built in.
     pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
-    /// Where traces are to go.
-    pub trace_endpoint: Option<String>,
+    /// Where traces are to go, if anywhere.
+    pub traces: Option<TraceSettings>,
 }
 
 impl std::fmt::Debug for Settings {
@@ -136,12 +138,10 @@ impl Settings {
                 .value()
                 .ok_or_else(|| wrong(given, "data_dir", "a directory"))?,
         );
-        let database_url = setting("database_url")?.value().map(str::to_owned);
         Ok(Self {
             interface: interface(given)?,
             identity: identity(given)?,
-            database_url: database_url
-                .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
+            database_url: database_url(given, &data_dir)?,
             objects: storage(given, "object_store", data_dir.join("objects"))?,
             encryption: encryption(given, &data_dir)?,
             adopt_store: parse::flag(setting("adopt_store")?)?,
@@ -188,18 +188,18 @@ impl Settings {
             },
             files: files(given)?,
             exports: ExportSettings {
-                lifetime: parse::duration(setting("export_lifetime")?)?,
+                lifetime: parse::some_time(setting("export_lifetime")?)?,
                 at_once: parse::count(setting("concurrent_exports")?, 1)?,
                 limit: parse::number(setting("limit_exports")?, 1)?,
             },
             frames: FrameSettings {
-                lifetime: parse::duration(setting("frame_lifetime")?)?,
+                lifetime: parse::some_time(setting("frame_lifetime")?)?,
                 limit: parse::number(setting("limit_frames")?, 1)?,
                 most_bytes: parse::size(setting("limit_frame_bytes")?)? as u64,
             },
             geocoder: geocoder(given)?,
             log: log(given)?,
-            trace_endpoint: setting("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),
+            traces: traces(given)?,
         })
     }
 }
@@ -242,6 +242,18 @@ impl Settings {
     }
 }
 
+/// Where the catalogue is: in the data directory, where nothing is said.
+fn database_url(given: &GivenSettings, data_dir: &Path) -> Result<String, SettingsError> {
+    let setting = given.setting("database_url")?;
+    let Some(address) = setting.value() else {
+        return Ok(format!("sqlite://{}", data_dir.join("catalogue.db").display()));
+    };
+    match Catalog::understands(address) {
+        Ok(()) => Ok(address.to_owned()),
+        Err(_) => Err(setting.wrong("sqlite://PATH or postgres://USER@HOST/DATABASE")),
+    }
+}
+
 fn wrong(given: &GivenSettings, name: &str, expected: &str) -> SettingsError {
     given
         .setting(name)
@@ -262,16 +274,16 @@ fn interface(given: &GivenSettings) -> Result<InterfaceSettings, SettingsError> 
     Ok(InterfaceSettings {
         listen,
         public_url: public_url.unwrap_or_else(|| own_url(scheme, listen)),
-        cors_origins: parse::list(setting("cors_origins")?),
+        cors_origins: parse::origins(setting("cors_origins")?)?,
         body_limit: parse::size(setting("body_limit")?)?,
         text_limit: parse::size(setting("text_limit")?)?,
-        query_deadline: parse::duration(setting("query_deadline")?)?,
+        query_deadline: parse::some_time(setting("query_deadline")?)?,
         concurrent_queries,
         person_queries,
         waiting_queries: parse::count(setting("waiting_queries")?, 0)?,
         queue_patience: parse::duration(setting("queue_patience")?)?,
         cell_limit: parse::number(setting("cell_limit")?, 1)?,
-        slow_client_limit: parse::duration(setting("slow_client_limit")?)?,
+        slow_client_limit: parse::some_time(setting("slow_client_limit")?)?,
         connection_limit: parse::count(setting("connection_limit")?, 1)?,
         address_connections: parse::count(setting("address_connections")?, 1)?,
         trusted_proxies: networks(setting("trusted_proxies")?)?,
@@ -285,10 +297,7 @@ fn interface(given: &GivenSettings) -> Result<InterfaceSettings, SettingsError> 
         },
         log_people: parse::flag(setting("log_people")?)?,
         shutdown_limit: parse::duration(setting("shutdown_limit")?)?,
-        source_prefix: setting("source_prefix")?
-            .value()
-            .map(str::to_owned)
-            .ok_or_else(|| wrong(given, "source_prefix", "a name"))?,
+        source_prefix: parse::name_prefix(setting("source_prefix")?)?,
     })
 }
 
@@ -332,7 +341,7 @@ fn networks(setting: &GivenSetting) -> Result<TrustedProxies, SettingsError> {
 fn longest_lifetime(setting: &GivenSetting) -> Result<Duration, SettingsError> {
     setting
         .value()
-        .map_or(Ok(Duration::MAX), |_| parse::duration(setting))
+        .map_or(Ok(Duration::MAX), |_| parse::some_time(setting))
 }
 
 /// A size, or 0 for none.
@@ -345,11 +354,12 @@ fn rate_of_bytes(setting: &GivenSetting) -> Result<u64, SettingsError> {
 
 fn identity(given: &GivenSettings) -> Result<IdentitySettings, SettingsError> {
     let setting = |name| given.setting(name);
+    let algorithms = algorithms(setting("algorithms")?)?;
     let provider = match parse::optional_url(setting("jwks_url")?)? {
         None => Provider::Embedded,
         Some(jwks_url) => Provider::Outside(OutsideProvider {
             jwks_url,
-            algorithms: algorithms(setting("algorithms")?)?,
+            algorithms,
             lifetime: parse::duration(setting("jwks_lifetime")?)?,
             minimum_interval: parse::duration(setting("jwks_interval")?)?,
             stale: parse::duration(setting("jwks_stale")?)?,
@@ -471,7 +481,7 @@ fn files(given: &GivenSettings) -> Result<FileSettings, SettingsError> {
     let clamd = setting("clamd")?;
     let address = |text: &str| text.parse().map_err(|()| clamd.wrong("host:port or unix:/path"));
     Ok(FileSettings {
-        upload_lifetime: parse::duration(setting("upload_lifetime")?)?,
+        upload_lifetime: parse::some_time(setting("upload_lifetime")?)?,
         concurrent_uploads: parse::count(setting("concurrent_uploads")?, 1)?,
         direct: parse::flag(setting("direct_uploads")?)?,
         clamd: clamd.value().map(address).transpose()?,
@@ -480,7 +490,7 @@ fn files(given: &GivenSettings) -> Result<FileSettings, SettingsError> {
 
 fn geocoder(given: &GivenSettings) -> Result<Option<ServiceSettings>, SettingsError> {
     let url = parse::optional_url(given.setting("geocoder_url")?)?;
-    let timeout = parse::duration(given.setting("geocoder_timeout")?)?;
+    let timeout = parse::some_time(given.setting("geocoder_timeout")?)?;
     let cache = parse::number(given.setting("geocoder_cache")?, 0)?;
     let per_person = parse::number(given.setting("geocoder_per_person")?, 1)?;
     Ok(url.map(|url| ServiceSettings {
@@ -491,6 +501,12 @@ fn geocoder(given: &GivenSettings) -> Result<Option<ServiceSettings>, SettingsEr
     }))
 }
 
+fn traces(given: &GivenSettings) -> Result<Option<TraceSettings>, SettingsError> {
+    let headers = parse::headers(given.setting("otel_exporter_otlp_headers")?)?;
+    let endpoint = parse::optional_url(given.setting("otel_exporter_otlp_endpoint")?)?;
+    Ok(endpoint.map(|endpoint| TraceSettings { endpoint, headers }))
+}
+
 fn log(given: &GivenSettings) -> Result<LogSettings, SettingsError> {
     let format = given.setting("log_format")?;
     let format = match format.text.trim() {
@@ -499,7 +515,7 @@ fn log(given: &GivenSettings) -> Result<LogSettings, SettingsError> {
         _ => return Err(format.wrong("text or json")),
     };
     Ok(LogSettings {
-        filter: given.setting("log")?.text.clone(),
+        filter: parse::log_filter(given.setting("log")?)?,
         format,
     })
 }

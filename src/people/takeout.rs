@@ -18,6 +18,7 @@ mod renaming;
 mod tests;
 mod zip;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,9 @@ use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents, EXPORTS_FOLDER};
 use crate::upkeep::UpkeepStores;
+use content::write_archive;
 use export::{EVERY, KEPT_LINK, OPEN_LINK};
+use outlet::{LocalOutlet, Outlet};
 
 /// How often a change is tried again that another one overtook.
 const TRIES: usize = 16;
@@ -49,6 +52,14 @@ pub struct ExportSettings {
     pub at_once: usize,
     /// Exports that one person may have, whatever became of them.
     pub limit: u64,
+}
+
+/// An archive in a file of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    pub bytes: u64,
+    /// In hexadecimal digits.
+    pub sha256: String,
 }
 
 /// The exports of everybody. Cheap to clone.
@@ -97,6 +108,28 @@ impl Exports {
             }
         }
         Err(ExportError::Busy(self.settings.at_once))
+    }
+
+    /// Writes an archive of everything that `person` has into a new file of this machine; `tell` hears how
+    /// many of how many members are written.
+    pub async fn save(
+        &self,
+        person: PersonId,
+        path: &Path,
+        tell: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Saved, ExportError> {
+        let mut outlet = LocalOutlet::begin(path, tell).await?;
+        let written = write_archive(self, person, Outlet::Local(&mut outlet));
+        if let Err(error) = Box::pin(written).await {
+            outlet.abandon().await;
+            return Err(error);
+        }
+        let saved = Saved {
+            bytes: outlet.bytes(),
+            sha256: outlet.digest(),
+        };
+        outlet.finish().await?;
+        Ok(saved)
     }
 
     /// The exports of `person`, oldest first.

@@ -1,10 +1,13 @@
-//! `/user/v1alpha1/export` and `almanac import`: everything that a person has, taken away and brought back.
+//! `/user/v1alpha1/export`, `almanac export` and `almanac import`: everything that a person has, taken away
+//! and brought back.
+//! brought back.
 
 mod damaged;
 mod everything;
 mod fetching;
 mod interrupted;
 mod returning;
+mod saving;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

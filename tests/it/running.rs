@@ -13,3 +13,4 @@ mod refusals;
 mod repeated;
 mod schemas;
 mod silence;
+mod traces;

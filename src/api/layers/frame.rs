@@ -21,6 +21,7 @@ use crate::api::extract::{Notes, RequestId};
 use crate::api::layers::arrival::awaited;
 use crate::api::layers::compression::overlook_refusals;
 use crate::api::problem::{ApiError, Failure};
+use crate::api::traces::{Context, Head};
 use crate::model::time::{Instant, TimeRange};
 
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -39,6 +40,8 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     let _in_flight = app.metrics.request_begins();
     let id = RequestId(given_id(request.headers()).unwrap_or_else(|| app.ids.next().to_string().into()));
     let notes = Notes::default();
+    let traces = app.traces.as_ref();
+    let followed = traces.and_then(|traces| traces.follow(Context::of(request.headers()), stopwatch));
     overlook_refusals(request.headers_mut());
     request.extensions_mut().insert(id.clone());
     request.extensions_mut().insert(notes.clone());
@@ -78,7 +81,17 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     span.in_scope(
         || tracing::info!(route, %method, status = status.as_u16(), microseconds, person, token, "answered"),
     );
-    response
+    match followed {
+        None => response,
+        Some(followed) => followed.until_the_end(
+            Head {
+                method,
+                route,
+                request: id.0,
+            },
+            response,
+        ),
+    }
 }
 
 /// The client's own id, if it is harmless to repeat.

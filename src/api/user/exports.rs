@@ -225,6 +225,8 @@ impl From<ExportError> for ApiError {
             ExportError::LimitReached(_) => Fault::new(["body"], "limit_reached", detail).into(),
             ExportError::NotReady | ExportError::Failed | ExportError::Overtaken => Self::conflict(detail),
             ExportError::Damaged { .. } => Self::damaged(detail),
+            // No request writes files of this machine.
+            ExportError::Unwritable { .. } => Self::internal(detail),
             ExportError::Store(error) => error.into(),
         }
     }

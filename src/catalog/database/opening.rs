@@ -2,7 +2,6 @@
 //! waits for it.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::pool::PoolOptions;
@@ -48,11 +47,8 @@ pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), Cat
 }
 
 /// Connections to a server.
-pub(super) async fn open_postgres(address: &str) -> Result<PgPool, CatalogError> {
-    let options = PgConnectOptions::from_str(address)
-        .map_err(|_| CatalogError::Address {
-            given: without_password(address),
-        })?
+pub(super) async fn open_postgres(options: PgConnectOptions) -> Result<PgPool, CatalogError> {
+    let options = options
         .application_name("almanac")
         .statement_cache_capacity(PREPARED_STATEMENTS)
         // An acknowledgement means that it is on disk, whatever the server's default is.
@@ -116,11 +112,4 @@ fn create_private(path: &Path) -> Result<(), CatalogError> {
             .map_err(unavailable)?;
     }
     Ok(())
-}
-
-pub(super) fn without_password(address: &str) -> String {
-    match (address.find("://"), address.find('@')) {
-        (Some(scheme), Some(at)) if scheme < at => format!("{}://…{}", &address[..scheme], &address[at..]),
-        _ => address.to_owned(),
-    }
 }

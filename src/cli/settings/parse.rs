@@ -3,12 +3,26 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use axum::http::uri::Authority;
+use axum::http::{HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+use tracing_subscriber::EnvFilter;
+
 use super::error::SettingsError;
 use super::given::GivenSetting;
 
 /// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
 pub(super) fn duration(setting: &GivenSetting) -> Result<Duration, SettingsError> {
     read_duration(&setting.text).ok_or_else(|| setting.wrong("a duration such as 250ms, 30s, 5m, 2h or 1d"))
+}
+
+/// The same, where none at all would let nothing through.
+pub(super) fn some_time(setting: &GivenSetting) -> Result<Duration, SettingsError> {
+    let found = duration(setting)?;
+    let is_some = !found.is_zero();
+    is_some
+        .then_some(found)
+        .ok_or_else(|| setting.wrong("a duration longer than zero"))
 }
 
 /// `64MiB`, `4GiB`, `500kB`, or a number of bytes.
@@ -43,6 +57,46 @@ pub(super) fn list(setting: &GivenSetting) -> Vec<String> {
         .collect()
 }
 
+/// Web origins as browsers name them, or `*` for all.
+pub(super) fn origins(setting: &GivenSetting) -> Result<Vec<String>, SettingsError> {
+    let origins = list(setting);
+    if origins.iter().all(|origin| origin == "*" || is_origin(origin)) {
+        return Ok(origins);
+    }
+    Err(setting.wrong("origins such as https://pages.example or http://localhost:3000, or *"))
+}
+
+/// The first part of names that have more parts, as in `com.example`.
+pub(super) fn name_prefix(setting: &GivenSetting) -> Result<String, SettingsError> {
+    let is_symbol = |symbol: char| symbol.is_ascii_alphanumeric() || matches!(symbol, '-' | '_');
+    let is_part = |part: &str| !part.is_empty() && part.chars().all(is_symbol);
+    let found = setting.value().filter(|text| text.split('.').all(is_part));
+    let expected = "letters, digits, - and _ in parts with dots between them, such as com.example";
+    found.map(str::to_owned).ok_or_else(|| setting.wrong(expected))
+}
+
+/// Headers as `NAME=VALUE` with commas between them, values percent-encoded: the form that all services of an
+/// operator read them in.
+pub(super) fn headers(setting: &GivenSetting) -> Result<Vec<(HeaderName, HeaderValue)>, SettingsError> {
+    let header = |pair: &String| {
+        let (name, value) = pair.split_once('=')?;
+        let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
+        Some((name.trim().parse().ok()?, HeaderValue::from_str(&value).ok()?))
+    };
+    let headers: Option<Vec<_>> = list(setting).iter().map(header).collect();
+    headers.ok_or_else(|| setting.wrong("NAME=VALUE with commas between them, values percent-encoded"))
+}
+
+/// What is logged, as the log itself reads it.
+pub(super) fn log_filter(setting: &GivenSetting) -> Result<String, SettingsError> {
+    match EnvFilter::try_new(&setting.text) {
+        Ok(_) => Ok(setting.text.clone()),
+        Err(error) => Err(setting.wrong(format!(
+            "a level or a list such as info,almanac::store=debug ({error})"
+        ))),
+    }
+}
+
 /// An address and port; a host name stands for its first address.
 pub(super) fn address(setting: &GivenSetting) -> Result<SocketAddr, SettingsError> {
     let resolved = setting
@@ -62,6 +116,16 @@ pub(super) fn optional_url(setting: &GivenSetting) -> Result<Option<String>, Set
         Some(_) => Err(setting.wrong("an address that begins with http:// or https://")),
         None => Ok(None),
     }
+}
+
+/// Scheme, host and port, as a browser sends them: nothing behind, and no capitals.
+fn is_origin(text: &str) -> bool {
+    let host = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    host.and_then(|host| host.parse::<Authority>().ok())
+        .is_some_and(|host| !host.as_str().contains('@'))
+        && !text.contains(|symbol: char| symbol.is_ascii_uppercase())
 }
 
 fn read_duration(text: &str) -> Option<Duration> {

@@ -725,7 +725,12 @@ pub const SETTINGS: &[Entry] = &[
         "otel-exporter-otlp-endpoint",
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "",
-        "Where traces are to go (not available yet)",
+        "Receiver of traces of requests over OTLP/HTTP, without /v1/traces; without it, none are made",
+    ),
+    secret(
+        "otel_exporter_otlp_headers",
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "Headers for that receiver: NAME=VALUE, with commas between them, values percent-encoded",
     ),
 ];
 

@@ -132,16 +132,33 @@ fn a_wrong_value_names_the_setting_its_origin_and_what_was_expected() {
 }
 
 #[test]
-fn every_default_is_a_value() {
+fn what_cannot_be_is_no_value() {
     for (name, value) in [
         ("ALMANAC_LISTEN", "localhost"),
         ("ALMANAC_UPKEEP", "maybe"),
         ("ALMANAC_ALGORITHMS", "HS256"),
         ("ALMANAC_LOG_FORMAT", "xml"),
+        ("ALMANAC_LOG", "almanac=loud"),
+        ("ALMANAC_DATABASE_URL", "mysql://localhost/almanac"),
+        ("ALMANAC_DATABASE_URL", "postgres://localhost:port/almanac"),
+        ("ALMANAC_SOURCE_PREFIX", "com almanac"),
+        ("ALMANAC_SOURCE_PREFIX", "com..almanac"),
+        ("ALMANAC_CORS_ORIGINS", "pages.example"),
+        ("ALMANAC_CORS_ORIGINS", "https://pages.example/"),
+        ("ALMANAC_CORS_ORIGINS", "https://Pages.example"),
+        ("ALMANAC_CORS_ORIGINS", "https://"),
+        ("ALMANAC_QUERY_DEADLINE", "0"),
+        ("ALMANAC_TOKEN_LIFETIME_LIMIT", "0s"),
+        ("ALMANAC_FRAME_LIFETIME", "0ms"),
     ] {
         let outside = ("ALMANAC_JWKS_URL", "http://127.0.0.1:1/jwks");
         assert!(settings(&[(name, value), outside]).is_err(), "{name}={value}");
+        assert!(settings(&[(name, value)]).is_err(), "{name}={value}");
     }
+}
+
+#[test]
+fn every_default_is_a_value() {
     assert!(settings(&[("ALMANAC_JWKS_URL", "http://127.0.0.1:1/jwks")]).is_ok());
 }
 

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::content::write_archive;
 use super::export::Export;
-use super::outlet::Outlet;
+use super::outlet::{Outlet, StoredOutlet};
 use super::{ExportError, Exports};
 use crate::catalog::CatalogError;
 use crate::store::StoreError;
@@ -92,11 +92,16 @@ impl Building {
             return Ok(());
         };
         let (id, attempts) = (export.id, export.attempts + 1);
-        let Some(mut outlet) = Outlet::begin(&self.exports, export).await.map_err(in_store)? else {
+        let Some(mut outlet) = StoredOutlet::begin(&self.exports, export)
+            .await
+            .map_err(in_store)?
+        else {
             return Ok(());
         };
         let begun = Moment::now();
-        let error = match Box::pin(write_archive(&self.exports, &mut outlet)).await {
+        let person = outlet.export().person;
+        let written = write_archive(&self.exports, person, Outlet::Stored(&mut outlet));
+        let error = match Box::pin(written).await {
             Ok(()) => {
                 let bytes = outlet.export().bytes();
                 outlet.finish().await.map_err(in_store)?;

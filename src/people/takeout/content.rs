@@ -44,14 +44,15 @@ impl From<TooLong> for ExportError {
     }
 }
 
-/// Writes an archive of everything that the export's person has.
-pub(super) async fn write_archive<'e>(
-    exports: &'e Exports,
-    outlet: &mut Outlet<'e>,
+/// Writes an archive of everything that `person` has.
+pub(super) async fn write_archive(
+    exports: &Exports,
+    person: PersonId,
+    outlet: Outlet<'_, '_>,
 ) -> Result<(), ExportError> {
     let moment = exports.stores.clock.now();
     let mut archive = Archive {
-        person: outlet.export().person,
+        person,
         exports,
         outlet,
         zip: ZipWriter::new(moment),
@@ -80,9 +81,9 @@ pub(super) async fn write_archive<'e>(
 
 /// An archive being written.
 pub(super) struct Archive<'a, 'e> {
-    pub exports: &'e Exports,
+    pub exports: &'a Exports,
     pub person: PersonId,
-    outlet: &'a mut Outlet<'e>,
+    outlet: Outlet<'a, 'e>,
     zip: ZipWriter,
     members: Vec<MemberEntry>,
     pub counts: Counts,

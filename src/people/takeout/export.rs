@@ -5,6 +5,8 @@
 //! The parts of the archive that are there stand in the document too, named in the transaction that told of
 //! them.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -38,6 +40,8 @@ pub enum ExportError {
     Failed,
     #[error("other changes came first; look at the export and try again")]
     Overtaken,
+    #[error("{path} cannot be written: {reason}")]
+    Unwritable { path: PathBuf, reason: String },
     #[error("the stored export {id} cannot be read: {reason}")]
     Damaged { id: Uuid, reason: String },
     #[error(transparent)]

@@ -9,8 +9,6 @@ mod examine;
 mod importer;
 mod records;
 
-use std::path::Path;
-
 use futures::stream;
 use serde_json::{Map, Value};
 
@@ -94,18 +92,13 @@ pub struct Imported {
 }
 
 impl Importer {
-    /// Brings the archive at `path` in, as `user` if somebody is named, else as the person whose archive it
-    /// is.
+    /// Brings an archive in, as `user` if somebody is named, else as the person whose archive it is.
     pub async fn import(
         &self,
-        path: &Path,
+        archive: Archive,
         user: Option<PersonId>,
         tell: &(dyn Fn(Told) + Sync),
     ) -> Result<Imported, ImportError> {
-        let path = path.to_owned();
-        let archive = tokio::task::spawn_blocking(move || Archive::open(&path))
-            .await
-            .map_err(|error| ImportError::Refused(error.to_string()))??;
         let person = user.unwrap_or(archive.manifest.person);
         let plan = Box::pin(self.examine(&archive, person)).await?;
         tell(Told::Members(archive.manifest.members.len() as u64));

@@ -1,139 +1,50 @@
-//! An archive on its way into the object store: cut into parts, each durable and named before the next
-//! begins.
-//!
-//! Whoever writes here holds one part at most. When the export is changed by somebody else, deleted or begun
-//! by another node, the next part is refused and taken back.
+//! Where an archive goes while it is written: into the object store, for its owner to fetch, or into a file
+//! on this machine, for whoever runs the service.
+
+mod local;
+mod stored;
 
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
 
-use super::export::Export;
-use super::{ExportError, Exports};
-use crate::model::hexadecimal::hexadecimal;
-use crate::model::time::Instant;
-use crate::store::contents::{PART_BYTES, PartWriter};
+use super::ExportError;
 
-/// Between two times that an owner is told how far it is, in microseconds.
-const TELLING: i64 = 1_000_000;
+pub(super) use local::LocalOutlet;
+pub(super) use stored::StoredOutlet;
 
 /// Takes the bytes of one archive.
-pub(super) struct Outlet<'e> {
-    exports: &'e Exports,
-    /// As it is stored.
-    export: Export,
-    part: Option<PartWriter>,
-    digest: Sha256,
+pub(super) enum Outlet<'o, 'e> {
+    Stored(&'o mut StoredOutlet<'e>),
+    Local(&'o mut LocalOutlet<'e>),
 }
 
-impl<'e> Outlet<'e> {
-    /// Begins an export anew: what an earlier attempt left is removed first. `None`: it is done, or gone, or
-    /// somebody else has it.
-    pub(super) async fn begin(exports: &'e Exports, export: Export) -> Result<Option<Self>, ExportError> {
-        let mut outlet = Self {
-            exports,
-            export: export.clone(),
-            part: None,
-            digest: Sha256::new(),
-        };
-        match outlet.put(export.begun(), &[]).await {
-            Ok(()) => {}
-            Err(ExportError::Overtaken) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        exports.clear(&outlet.export).await?;
-        Ok(Some(outlet))
-    }
-
-    pub(super) const fn export(&self) -> &Export {
-        &self.export
-    }
-
+impl Outlet<'_, '_> {
     /// Appends to the archive.
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), ExportError> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.digest.update(&bytes);
-        let mut part = match self.part.take() {
-            Some(part) => part,
-            None => self.exports.contents().part(&self.export.content())?,
-        };
-        part.write(bytes).await?;
-        let is_full = part.bytes() >= PART_BYTES;
-        self.part = Some(part);
-        if is_full {
-            self.register().await?;
+        match self {
+            Self::Stored(outlet) => outlet.write(bytes).await,
+            Self::Local(outlet) => outlet.write(bytes).await,
         }
-        Ok(())
     }
 
     /// The SHA-256 of everything so far, in hexadecimal digits.
     pub(super) fn digest(&self) -> String {
-        hexadecimal(&self.digest.clone().finalize())
+        match self {
+            Self::Stored(outlet) => outlet.digest(),
+            Self::Local(outlet) => outlet.digest(),
+        }
     }
 
-    /// Takes note of how far it is, and says so now and then.
+    /// Takes note that `done` of `total` members are written.
     pub(super) async fn tell(&mut self, done: u64, total: u64) -> Result<(), ExportError> {
-        (self.export.done, self.export.total) = (done, total);
-        if self.now().micros() - self.export.updated_at.micros() < TELLING {
-            return Ok(());
+        match self {
+            Self::Stored(outlet) => outlet.tell(done, total).await,
+            Self::Local(outlet) => {
+                outlet.tell(done, total);
+                Ok(())
+            }
         }
-        self.put(self.export.clone(), &[]).await
-    }
-
-    /// Everything was written: the archive can be had.
-    pub(super) async fn finish(mut self) -> Result<(), ExportError> {
-        self.register().await?;
-        let now = self.now();
-        let sha256 = self.digest();
-        let ready = self.export.clone().ready(sha256, now, self.exports.expiry(now));
-        self.put(ready, &[]).await
-    }
-
-    /// It cannot be made, and will not be tried again.
-    pub(super) async fn fail(mut self, reason: &str) -> Result<(), ExportError> {
-        self.abandon().await;
-        let now = self.now();
-        let failed = self.export.clone().failed(reason, now, self.exports.expiry(now));
-        self.put(failed, &[]).await?;
-        Ok(self.exports.clear(&self.export).await?)
-    }
-
-    /// Gives up the part that was not named yet.
-    pub(super) async fn abandon(&mut self) {
-        if let Some(part) = self.part.take()
-            && let Err(error) = part.abandon().await
-        {
-            tracing::warn!(%error, "what was sent of a part stays until orphans are collected");
-        }
-    }
-
-    async fn register(&mut self) -> Result<(), ExportError> {
-        let Some(part) = self.part.take() else {
-            return Ok(());
-        };
-        let part = part.finish().await?;
-        let mut export = self.export.clone();
-        export.parts.push(part);
-        let content = export.content();
-        let put = self.put(export, &[content.path_of(&part)]).await;
-        if matches!(put, Err(ExportError::Overtaken)) {
-            self.exports.contents().remove_parts(&content, &[part]).await;
-        }
-        put
-    }
-
-    /// Stores another state of the export, which names `objects` for the first time.
-    async fn put(&mut self, export: Export, objects: &[String]) -> Result<(), ExportError> {
-        let now = self.now();
-        if !self.exports.attempt(export.update(now)?, objects).await? {
-            return Err(ExportError::Overtaken);
-        }
-        self.export = export.stored(now);
-        Ok(())
-    }
-
-    fn now(&self) -> Instant {
-        self.exports.stores.clock.now()
     }
 }

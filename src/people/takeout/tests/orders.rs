@@ -13,7 +13,7 @@ use crate::model::clock::{Clock, ManualClock, SystemClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::meters::UpkeepMeters;
 use crate::model::time::Instant;
-use crate::people::takeout::outlet::Outlet;
+use crate::people::takeout::outlet::StoredOutlet;
 use crate::people::takeout::{Building, ExportError, ExportSettings, ExportState, Exports};
 use crate::store::contents::EXPORTS_FOLDER;
 use crate::store::files::PieceFiles;
@@ -161,7 +161,7 @@ async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
         .unwrap();
     let order = bench.exports.create(bench.person).await.unwrap();
     // Somebody began, stored a part of which nobody knows, and was never heard of again.
-    let mut outlet = Outlet::begin(&bench.exports, order.clone())
+    let mut outlet = StoredOutlet::begin(&bench.exports, order.clone())
         .await
         .unwrap()
         .unwrap();
@@ -191,7 +191,7 @@ async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
 async fn whoever_deletes_an_export_that_is_being_made_ends_it() {
     let bench = Bench::new().await;
     let order = bench.exports.create(bench.person).await.unwrap();
-    let mut outlet = Outlet::begin(&bench.exports, order.clone())
+    let mut outlet = StoredOutlet::begin(&bench.exports, order.clone())
         .await
         .unwrap()
         .unwrap();
@@ -208,7 +208,7 @@ async fn whoever_deletes_an_export_that_is_being_made_ends_it() {
 async fn what_is_given_up_says_so_and_keeps_nothing() {
     let bench = Bench::new().await;
     let order = bench.exports.create(bench.person).await.unwrap();
-    let mut outlet = Outlet::begin(&bench.exports, order.clone())
+    let mut outlet = StoredOutlet::begin(&bench.exports, order.clone())
         .await
         .unwrap()
         .unwrap();

@@ -1,0 +1,186 @@
+//! Traces: what became of each request, told to whoever gathers such things from all of an operator's
+//! services. One span for a request, from its head to the last byte of its answer, and one each for planning
+//! and running the question in it.
+//!
+//! A trace that somebody began goes on here (W3C Trace Context), unless they said not to keep it. Telling
+//! never holds up a request: where nobody takes what is told, it is dropped and counted. Routes are named as
+//! they are declared; never a query, a body, or a person. Knows requests from outside; knows nothing of what
+//! they ask.
+
+mod body;
+mod context;
+mod otlp;
+pub mod sending;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant as Moment};
+
+use axum::body::Body;
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::mpsc;
+
+use crate::model::clock::Clock;
+use crate::model::ids::IdSource;
+
+use body::Told;
+pub use context::Context;
+
+/// Traces that may wait to be sent.
+const WAITING: usize = 4096;
+
+/// When an answer was planned and begun; travels beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// When the question was taken up.
+    pub begun: Moment,
+    pub planned: Duration,
+    /// From then until the first rows were there.
+    pub ran: Duration,
+}
+
+/// What is counted of traces.
+#[derive(Clone, Debug, Default)]
+pub struct TraceMeters {
+    pub sent: Counter,
+    pub dropped: Counter,
+}
+
+/// Takes what there is to tell. Cheap to clone.
+#[derive(Clone)]
+pub struct Traces {
+    waiting: mpsc::Sender<Trace>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    meters: TraceMeters,
+}
+
+/// What is told of one request.
+#[derive(Clone, Debug)]
+struct Trace {
+    context: Context,
+    /// The request's own span.
+    span: u64,
+    /// Microseconds since 1970.
+    began_at: i64,
+    method: Method,
+    route: String,
+    request: Arc<str>,
+    status: StatusCode,
+    /// From the request's head to the last byte of its answer.
+    took: Duration,
+    bytes: u64,
+    broke_off: bool,
+    phases: Vec<Phase>,
+}
+
+/// A part of a request's time.
+#[derive(Clone, Debug)]
+struct Phase {
+    name: &'static str,
+    span: u64,
+    /// From the request's head.
+    after: Duration,
+    took: Duration,
+}
+
+/// A request that is being answered.
+pub struct Following {
+    traces: Traces,
+    context: Context,
+    began_at: i64,
+    stopwatch: Moment,
+}
+
+/// What is known of a request once its answer has a head.
+pub struct Head<'a> {
+    pub method: Method,
+    pub route: &'a str,
+    pub request: Arc<str>,
+}
+
+impl Traces {
+    /// A place to tell of requests, and what is told there.
+    #[must_use]
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        meters: TraceMeters,
+    ) -> (Self, sending::ToSend) {
+        let (waiting, taken) = mpsc::channel(WAITING);
+        let to_send = sending::ToSend::new(taken, meters.clone());
+        let traces = Self {
+            waiting,
+            clock,
+            ids,
+            meters,
+        };
+        (traces, to_send)
+    }
+
+    /// Follows a request whose sender named `context`, if they did. `None`: they do not want it.
+    #[must_use]
+    pub fn follow(&self, context: Option<Context>, stopwatch: Moment) -> Option<Following> {
+        let context = context.unwrap_or_else(|| Context::begun(self.ids.next()));
+        context.is_wanted().then(|| Following {
+            traces: self.clone(),
+            context,
+            began_at: self.clock.now().micros(),
+            stopwatch,
+        })
+    }
+
+    fn span(&self) -> u64 {
+        self.ids.next().as_u64_pair().1
+    }
+
+    fn tell(&self, trace: Trace) {
+        if self.waiting.try_send(trace).is_err() {
+            self.meters.dropped.inc();
+        }
+    }
+}
+
+impl Following {
+    /// The same answer, of which is told when its last byte is gone.
+    #[must_use]
+    pub fn until_the_end(self, head: Head<'_>, response: Response) -> Response {
+        let timing = response.extensions().get::<Timing>().copied();
+        let trace = Trace {
+            context: self.context,
+            span: self.traces.span(),
+            began_at: self.began_at,
+            method: head.method,
+            route: head.route.to_owned(),
+            request: head.request,
+            status: response.status(),
+            took: Duration::ZERO,
+            bytes: 0,
+            broke_off: false,
+            phases: timing.map(|timing| self.phases(timing)).unwrap_or_default(),
+        };
+        response.map(|body| {
+            Body::new(Told {
+                body,
+                trace,
+                stopwatch: self.stopwatch,
+                traces: self.traces,
+                is_whole: false,
+            })
+        })
+    }
+
+    fn phases(&self, timing: Timing) -> Vec<Phase> {
+        let phase = |name, from: Moment, took| Phase {
+            name,
+            span: self.traces.span(),
+            after: from.saturating_duration_since(self.stopwatch),
+            took,
+        };
+        vec![
+            phase("plan", timing.begun, timing.planned),
+            phase("run", timing.begun + timing.planned, timing.ran),
+        ]
+    }
+}

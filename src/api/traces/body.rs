@@ -1,0 +1,56 @@
+//! A body that tells of its request when it ends, however it ends.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant as Moment;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::Method;
+use hyper::body::{Frame, SizeHint};
+
+use super::{Trace, Traces};
+
+pub(super) struct Told {
+    pub body: Body,
+    pub trace: Trace,
+    pub stopwatch: Moment,
+    pub traces: Traces,
+    pub is_whole: bool,
+}
+
+impl HttpBody for Told {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        match &frame {
+            Some(Ok(frame)) => self.trace.bytes += frame.data_ref().map_or(0, Bytes::len) as u64,
+            Some(Err(_)) => {}
+            None => self.is_whole = true,
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let mut trace = self.trace.clone();
+        trace.took = self.stopwatch.elapsed();
+        // Of a body whose end is known beforehand nobody asks whether there is more, and a head has none.
+        let is_read = self.is_whole || self.body.is_end_stream() || trace.method == Method::HEAD;
+        trace.broke_off = !is_read;
+        self.traces.tell(trace);
+    }
+}

@@ -1,0 +1,81 @@
+//! Where a catalogue is, as operators write it.
+
+use std::path::Path;
+use std::str::FromStr as _;
+
+use sqlx::postgres::PgConnectOptions;
+
+use crate::catalog::errors::CatalogError;
+
+/// An address that was understood.
+pub(in crate::catalog) enum Address<'a> {
+    Sqlite(&'a Path),
+    Postgres(Box<PgConnectOptions>),
+}
+
+impl<'a> Address<'a> {
+    /// Reads `sqlite://PATH` or `postgres://…`. Whether anything is there is not looked at.
+    pub(in crate::catalog) fn read(address: &'a str) -> Result<Self, CatalogError> {
+        let sqlite = address
+            .strip_prefix("sqlite://")
+            .or_else(|| address.strip_prefix("sqlite:"));
+        let is_postgres = address.starts_with("postgres://") || address.starts_with("postgresql://");
+        let understood = match sqlite {
+            Some(path) if !path.is_empty() => Some(Self::Sqlite(Path::new(path))),
+            None if is_postgres => {
+                let options = PgConnectOptions::from_str(address).ok();
+                options.map(|options| Self::Postgres(Box::new(options)))
+            }
+            _ => None,
+        };
+        understood.ok_or_else(|| CatalogError::Address {
+            given: without_password(address),
+        })
+    }
+}
+
+fn without_password(address: &str) -> String {
+    match (address.find("://"), address.find('@')) {
+        (Some(scheme), Some(at)) if scheme < at => format!("{}://…{}", &address[..scheme], &address[at..]),
+        _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_or_a_server_is_understood_and_nothing_else() {
+        for address in ["sqlite:///srv/a.db", "sqlite:a.db"] {
+            assert!(
+                matches!(Address::read(address), Ok(Address::Sqlite(_))),
+                "{address}"
+            );
+        }
+        for address in ["postgres://me@localhost/a", "postgresql://localhost:5433/a"] {
+            assert!(
+                matches!(Address::read(address), Ok(Address::Postgres(_))),
+                "{address}"
+            );
+        }
+        for address in [
+            "",
+            "a.db",
+            "mysql://localhost/a",
+            "sqlite://",
+            "postgres://me@host:port/a",
+        ] {
+            assert!(Address::read(address).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_an_address_has_no_password() {
+        let said = Address::read("mysql://me:secret@localhost/a")
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(said.contains("localhost") && !said.contains("secret"), "{said}");
+    }
+}

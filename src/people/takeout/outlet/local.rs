@@ -1,0 +1,116 @@
+//! An archive on its way into a file on this machine. It has its name when it is whole and on disk, and not
+//! before; what a crash leaves has another name, which the next attempt takes over.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use tokio::fs::{File, OpenOptions};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::model::hexadecimal::hexadecimal;
+use crate::people::takeout::ExportError;
+use crate::store::local::{Disk as _, SystemDisk};
+
+/// What the name of a file that is not whole ends with.
+const UNFINISHED: &str = ".unfinished";
+
+/// Takes the bytes of one archive.
+pub(in crate::people::takeout) struct LocalOutlet<'e> {
+    path: PathBuf,
+    unfinished: PathBuf,
+    file: File,
+    bytes: u64,
+    digest: Sha256,
+    tell: &'e (dyn Fn(u64, u64) + Sync),
+}
+
+impl<'e> LocalOutlet<'e> {
+    /// Begins the file at `path`, where there must be none. Only its owner may read it.
+    pub(in crate::people::takeout) async fn begin(
+        path: &Path,
+        tell: &'e (dyn Fn(u64, u64) + Sync),
+    ) -> Result<Self, ExportError> {
+        let fails = |error| failed(path, &error);
+        if tokio::fs::try_exists(path).await.map_err(fails)? {
+            return Err(fails(io::Error::from(io::ErrorKind::AlreadyExists)));
+        }
+        let mut name = OsString::from(path);
+        name.push(UNFINISHED);
+        let unfinished = PathBuf::from(name);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options
+            .open(&unfinished)
+            .await
+            .map_err(|error| failed(&unfinished, &error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            unfinished,
+            file,
+            bytes: 0,
+            digest: Sha256::new(),
+            tell,
+        })
+    }
+
+    pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), ExportError> {
+        self.digest.update(&bytes);
+        self.bytes += bytes.len() as u64;
+        self.file
+            .write_all(&bytes)
+            .await
+            .map_err(|error| failed(&self.unfinished, &error))
+    }
+
+    pub(in crate::people::takeout) fn digest(&self) -> String {
+        hexadecimal(&self.digest.clone().finalize())
+    }
+
+    pub(in crate::people::takeout) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn tell(&self, done: u64, total: u64) {
+        (self.tell)(done, total);
+    }
+
+    /// Everything was written: the file gets its name once it will survive.
+    pub(in crate::people::takeout) async fn finish(mut self) -> Result<(), ExportError> {
+        let fails = |error| failed(&self.path, &error);
+        self.file.flush().await.map_err(fails)?;
+        self.file.sync_all().await.map_err(fails)?;
+        let (from, to) = (self.unfinished.clone(), self.path.clone());
+        let named = tokio::task::spawn_blocking(move || named(&from, &to)).await;
+        named
+            .map_err(io::Error::other)
+            .and_then(|done| done)
+            .map_err(fails)
+    }
+
+    /// Removes what there is of it.
+    pub(in crate::people::takeout) async fn abandon(self) {
+        if let Err(error) = tokio::fs::remove_file(&self.unfinished).await {
+            tracing::warn!(path = %self.unfinished.display(), %error, "an archive that is not whole stays");
+        }
+    }
+}
+
+/// Gives a file its name, unless another one came to it meanwhile.
+fn named(from: &Path, to: &Path) -> io::Result<()> {
+    if to.try_exists()? {
+        return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+    }
+    std::fs::rename(from, to)?;
+    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty());
+    SystemDisk.sync_directory(directory.unwrap_or(Path::new(".")))
+}
+
+fn failed(path: &Path, error: &io::Error) -> ExportError {
+    ExportError::Unwritable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    }
+}

@@ -1,0 +1,139 @@
+//! An archive on its way into the object store: cut into parts, each durable and named before the next
+//! begins.
+//!
+//! Whoever writes here holds one part at most. When the export is changed by somebody else, deleted or begun
+//! by another node, the next part is refused and taken back.
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use crate::model::hexadecimal::hexadecimal;
+use crate::model::time::Instant;
+use crate::people::takeout::export::Export;
+use crate::people::takeout::{ExportError, Exports};
+use crate::store::contents::{PART_BYTES, PartWriter};
+
+/// Between two times that an owner is told how far it is, in microseconds.
+const TELLING: i64 = 1_000_000;
+
+/// Takes the bytes of one archive.
+pub(in crate::people::takeout) struct StoredOutlet<'e> {
+    exports: &'e Exports,
+    /// As it is stored.
+    export: Export,
+    part: Option<PartWriter>,
+    digest: Sha256,
+}
+
+impl<'e> StoredOutlet<'e> {
+    /// Begins an export anew: what an earlier attempt left is removed first. `None`: it is done, or gone, or
+    /// somebody else has it.
+    pub(in crate::people::takeout) async fn begin(
+        exports: &'e Exports,
+        export: Export,
+    ) -> Result<Option<Self>, ExportError> {
+        let mut outlet = Self {
+            exports,
+            export: export.clone(),
+            part: None,
+            digest: Sha256::new(),
+        };
+        match outlet.put(export.begun(), &[]).await {
+            Ok(()) => {}
+            Err(ExportError::Overtaken) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        exports.clear(&outlet.export).await?;
+        Ok(Some(outlet))
+    }
+
+    pub(in crate::people::takeout) const fn export(&self) -> &Export {
+        &self.export
+    }
+
+    /// Appends to the archive.
+    pub(in crate::people::takeout) async fn write(&mut self, bytes: Bytes) -> Result<(), ExportError> {
+        self.digest.update(&bytes);
+        let mut part = match self.part.take() {
+            Some(part) => part,
+            None => self.exports.contents().part(&self.export.content())?,
+        };
+        part.write(bytes).await?;
+        let is_full = part.bytes() >= PART_BYTES;
+        self.part = Some(part);
+        if is_full {
+            self.register().await?;
+        }
+        Ok(())
+    }
+
+    /// The SHA-256 of everything so far, in hexadecimal digits.
+    pub(super) fn digest(&self) -> String {
+        hexadecimal(&self.digest.clone().finalize())
+    }
+
+    /// Takes note of how far it is, and says so now and then.
+    pub(super) async fn tell(&mut self, done: u64, total: u64) -> Result<(), ExportError> {
+        (self.export.done, self.export.total) = (done, total);
+        if self.now().micros() - self.export.updated_at.micros() < TELLING {
+            return Ok(());
+        }
+        self.put(self.export.clone(), &[]).await
+    }
+
+    /// Everything was written: the archive can be had.
+    pub(in crate::people::takeout) async fn finish(mut self) -> Result<(), ExportError> {
+        self.register().await?;
+        let now = self.now();
+        let sha256 = self.digest();
+        let ready = self.export.clone().ready(sha256, now, self.exports.expiry(now));
+        self.put(ready, &[]).await
+    }
+
+    /// It cannot be made, and will not be tried again.
+    pub(in crate::people::takeout) async fn fail(mut self, reason: &str) -> Result<(), ExportError> {
+        self.abandon().await;
+        let now = self.now();
+        let failed = self.export.clone().failed(reason, now, self.exports.expiry(now));
+        self.put(failed, &[]).await?;
+        Ok(self.exports.clear(&self.export).await?)
+    }
+
+    /// Gives up the part that was not named yet.
+    pub(in crate::people::takeout) async fn abandon(&mut self) {
+        if let Some(part) = self.part.take()
+            && let Err(error) = part.abandon().await
+        {
+            tracing::warn!(%error, "what was sent of a part stays until orphans are collected");
+        }
+    }
+
+    async fn register(&mut self) -> Result<(), ExportError> {
+        let Some(part) = self.part.take() else {
+            return Ok(());
+        };
+        let part = part.finish().await?;
+        let mut export = self.export.clone();
+        export.parts.push(part);
+        let content = export.content();
+        let put = self.put(export, &[content.path_of(&part)]).await;
+        if matches!(put, Err(ExportError::Overtaken)) {
+            self.exports.contents().remove_parts(&content, &[part]).await;
+        }
+        put
+    }
+
+    /// Stores another state of the export, which names `objects` for the first time.
+    async fn put(&mut self, export: Export, objects: &[String]) -> Result<(), ExportError> {
+        let now = self.now();
+        if !self.exports.attempt(export.update(now)?, objects).await? {
+            return Err(ExportError::Overtaken);
+        }
+        self.export = export.stored(now);
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        self.exports.stores.clock.now()
+    }
+}
