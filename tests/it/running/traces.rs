@@ -95,7 +95,7 @@ fn moment(span: &Value, name: &str) -> u64 {
     span[name].as_str().unwrap().parse().unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_is_a_trace_with_its_plan_and_its_run() {
     let receiver = Receiver::start(0).await;
     let server = receiver.server();
@@ -157,7 +157,7 @@ async fn a_question_is_a_trace_with_its_plan_and_its_run() {
     assert_eq!(ids.len(), spans.len());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_keeps_is_not_told_and_what_nobody_began_begins_here() {
     let receiver = Receiver::start(0).await;
     let server = receiver.server();
@@ -183,7 +183,7 @@ async fn what_nobody_keeps_is_not_told_and_what_nobody_began_begins_here() {
     assert_eq!(lost[0]["traceId"].as_str().unwrap().len(), 32);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_that_is_away_is_tried_again_and_holds_up_nobody() {
     let receiver = Receiver::start(2).await;
     let server = receiver.server();
@@ -201,7 +201,7 @@ async fn a_receiver_that_is_away_is_tried_again_and_holds_up_nobody() {
     assert_eq!(metrics.sum(&["almanac_traces_dropped_total"]), 0.0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_receiver_a_service_answers_and_ends_all_the_same() {
     // Nobody listens there.
     let server = Setup::default()
