@@ -159,6 +159,7 @@ impl Sending<'_> {
             ticket: self.ticket,
             failed,
             keep: question.map(|question| (self.app.recent.clone(), question)),
+            is_traced: self.app.traces.is_some(),
         }
     }
 }
@@ -175,6 +176,8 @@ struct Run {
     failed: fn(&Meters, Broken) -> ApiError,
     /// Where the answer is kept, and for which question.
     keep: Option<(RecentAnswers, Arc<Question>)>,
+    /// Whether anybody is told how long it took.
+    is_traced: bool,
 }
 
 impl Run {
@@ -217,18 +220,14 @@ impl Run {
             planned: self.planned,
             ran: executed,
         };
-        let shown = format!(
-            "plan;dur={:.3}, run;dur={:.3}",
-            self.planned.as_secs_f64() * 1e3,
-            executed.as_secs_f64() * 1e3
-        );
-        let shown = [(SERVER_TIMING, header_value(&shown)?)];
+        let shown = [(SERVER_TIMING, header_value(&timing.to_string())?)];
         let chunks = futures::stream::iter(first.map(Ok)).chain(rest);
         let body = match self.keep {
             Some((recent, question)) => Body::from_stream(recent.keeping(question, count.clone(), chunks)),
             None => Body::from_stream(chunks),
         };
-        Ok((Extension(count), Extension(timing), shown, body).into_response())
+        let timing = self.is_traced.then_some(Extension(timing));
+        Ok((Extension(count), timing, shown, body).into_response())
     }
 }
 

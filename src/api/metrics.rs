@@ -68,16 +68,7 @@ impl Metrics {
         registry.register("http_in_flight", "Requests being answered", in_flight.clone());
         registry.register("http_panics", "Requests that ended in a panic", panics.clone());
         let traces = TraceMeters::default();
-        registry.register(
-            "traces_sent",
-            "Requests whose traces were sent",
-            traces.sent.clone(),
-        );
-        registry.register(
-            "traces_dropped",
-            "Requests whose traces nobody took in time",
-            traces.dropped.clone(),
-        );
+        traces.register(registry.sub_registry_with_prefix("traces"));
         let meters = Meters::registered(&mut registry);
         Self {
             registry,

@@ -12,6 +12,7 @@ mod context;
 mod otlp;
 pub mod sending;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
@@ -19,6 +20,7 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
 use tokio::sync::mpsc;
 
 use crate::model::clock::Clock;
@@ -40,11 +42,31 @@ pub struct Timing {
     pub ran: Duration,
 }
 
+impl fmt::Display for Timing {
+    /// As `Server-Timing` has it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = |duration: Duration| duration.as_secs_f64() * 1e3;
+        let (planned, ran) = (milliseconds(self.planned), milliseconds(self.ran));
+        write!(formatter, "plan;dur={planned:.3}, run;dur={ran:.3}")
+    }
+}
+
 /// What is counted of traces.
 #[derive(Clone, Debug, Default)]
 pub struct TraceMeters {
     pub sent: Counter,
     pub dropped: Counter,
+}
+
+impl TraceMeters {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("sent", "Requests whose traces were sent", self.sent.clone());
+        registry.register(
+            "dropped",
+            "Requests whose traces nobody took in time",
+            self.dropped.clone(),
+        );
+    }
 }
 
 /// Takes what there is to tell. Cheap to clone.
@@ -163,9 +185,10 @@ impl Following {
         response.map(|body| {
             Body::new(Told {
                 body,
-                trace,
+                trace: Some(trace),
                 stopwatch: self.stopwatch,
                 traces: self.traces,
+                bytes: 0,
                 is_whole: false,
             })
         })

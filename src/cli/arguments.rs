@@ -115,44 +115,19 @@ pub(super) fn command() -> Command {
                 "export",
                 "Write everything that a person has into one archive, while the service runs or not",
             )
-            .arg(
-                Arg::new(ARCHIVE)
-                    .required(true)
-                    .value_name("ARCHIVE")
-                    .value_parser(value_parser!(PathBuf))
-                    .help("The file to make, as `almanac import` reads it"),
-            )
-            .arg(
-                Arg::new(USER)
-                    .long(USER)
-                    .required(true)
-                    .value_name("UUID")
-                    .value_parser(value_parser!(Uuid))
-                    .help("The person's id"),
-            ),
+            .arg(archive_file().help("The file to make, as `almanac import` reads it"))
+            .arg(user().required(true).help("The person's id")),
         )
         .subcommand(
             configured(
                 "import",
                 "Bring back an archive of everything that a person has, while the service runs or not",
             )
-            .arg(
-                Arg::new(ARCHIVE)
-                    .required(true)
-                    .value_name("ARCHIVE")
-                    .value_parser(value_parser!(PathBuf))
-                    .help(
-                        "The archive, as `almanac export` wrote it or as it was fetched from \
+            .arg(archive_file().help(
+                "The archive, as `almanac export` wrote it or as it was fetched from \
                          /user/v1alpha1/export/{id}/content",
-                    ),
-            )
-            .arg(
-                Arg::new(USER)
-                    .long(USER)
-                    .value_name("UUID")
-                    .value_parser(value_parser!(Uuid))
-                    .help("The person as whom it is brought back, if not the one whose archive it is"),
-            ),
+            ))
+            .arg(user().help("The person as whom it is brought back, if not the one whose archive it is")),
         )
 }
 
@@ -162,14 +137,7 @@ fn token_command() -> Command {
         "token",
         "Print an access token for a person, who is created if new",
     )
-    .arg(
-        Arg::new(USER)
-            .long(USER)
-            .required(true)
-            .value_name("UUID")
-            .value_parser(value_parser!(Uuid))
-            .help("The person's id"),
-    )
+    .arg(user().required(true).help("The person's id"))
     .arg(
         Arg::new(NAME)
             .long(NAME)
@@ -231,14 +199,7 @@ fn query_command() -> Command {
                 .value_name("SQL")
                 .help("One SELECT, EXPLAIN or EXPLAIN ANALYZE"),
         )
-        .arg(
-            Arg::new(USER)
-                .long(USER)
-                .required(true)
-                .value_name("UUID")
-                .value_parser(value_parser!(Uuid))
-                .help("The person who asks"),
-        )
+        .arg(user().required(true).help("The person who asks"))
         .arg(
             Arg::new(PARAMETERS)
                 .long(PARAMETERS)
@@ -252,6 +213,22 @@ fn query_command() -> Command {
                 .default_value("jstable")
                 .help("The form of the rows, as in `output` of the interface"),
         )
+}
+
+/// `--user`.
+fn user() -> Arg {
+    Arg::new(USER)
+        .long(USER)
+        .value_name("UUID")
+        .value_parser(value_parser!(Uuid))
+}
+
+/// The file of an archive.
+fn archive_file() -> Arg {
+    Arg::new(ARCHIVE)
+        .required(true)
+        .value_name("ARCHIVE")
+        .value_parser(value_parser!(PathBuf))
 }
 
 /// A command that takes the settings as flags.

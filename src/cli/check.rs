@@ -1,15 +1,10 @@
 //! `almanac check`: is everything that is stored what was stored? Works beside a running service with the
 //! same settings.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use crate::catalog::Catalog;
 use crate::catalog::erasures::Erasure;
-use crate::model::clock::{Clock, SystemClock};
-use crate::model::ids::{PersonId, SystemIds};
-use crate::store::files::PieceFiles;
-use crate::store::snapshot::Snapshots;
-use crate::upkeep::UpkeepStores;
+use crate::model::ids::PersonId;
 use crate::upkeep::check::{Checked, Told, check};
 use crate::upkeep::erase;
 use crate::upkeep::erased::{Remains, remains_of};
@@ -18,11 +13,7 @@ use crate::upkeep::rebuild::rebuild;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::spill::SPILL;
-use super::stores::{self, OpenedStore};
-use super::{Failed, installation, print, runtimes};
-
-/// Everything is looked at once, so nothing is worth keeping in memory.
-const MEMORY: u64 = 8 << 20;
+use super::{Failed, installation, print, runtimes, stores};
 
 pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
     let runtime = runtimes::many_threads()?;
@@ -35,7 +26,7 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     } else {
         installation::needed(settings)?;
     }
-    let stores = open(settings).await?;
+    let stores = stores::to_go_through(settings).await?;
     if repair {
         let rebuilt = rebuild(&stores).await.map_err(Failed::from_error)?;
         for line in rebuilt.done.iter().chain(&rebuilt.failed) {
@@ -77,7 +68,7 @@ pub fn run_erased(settings: &Settings, person: PersonId) -> Result<(), Failed> {
 
 async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Failed> {
     installation::needed(settings)?;
-    let stores = open(settings).await?;
+    let stores = stores::to_go_through(settings).await?;
     let spill = settings.data_dir.join(SPILL);
     let remains = Box::pin(remains_of(&stores, person, &spill)).await;
     stores.catalog.close().await;
@@ -122,19 +113,4 @@ fn conclude(checked: Checked) -> Result<(), Failed> {
         1 => Err(Failed::because("1 thing is wrong")),
         many => Err(Failed::because(format!("{many} things are wrong"))),
     }
-}
-
-async fn open(settings: &Settings) -> Result<UpkeepStores, Failed> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
-        .await
-        .map_err(Failed::from_error)?;
-    let OpenedStore { objects, keys } = stores::open(settings).await?;
-    Ok(UpkeepStores {
-        snapshots: Snapshots::new(catalog.clone(), MEMORY).opening(keys),
-        files: PieceFiles::new(objects, MEMORY),
-        catalog,
-        clock,
-        ids: Arc::new(SystemIds::default()),
-    })
 }

@@ -6,6 +6,7 @@ use std::thread;
 
 use crate::auth::keys::SigningKey;
 use crate::catalog::Catalog;
+use crate::model::ids::PersonId;
 
 use super::settings::Settings;
 use super::{Failed, data_directory, runtimes};
@@ -41,6 +42,14 @@ pub(super) fn signing_key(settings: &Settings) -> Result<SigningKey, Failed> {
     let key = key.ok_or_else(|| nothing_in(settings))?;
     needed(settings)?;
     Ok(key)
+}
+
+/// Refuses somebody who was never heard of here.
+pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Failed> {
+    if catalog.person_exists(person).await.map_err(Failed::from_error)? {
+        return Ok(());
+    }
+    Err(Failed::because(format!("there is nobody with the id {person}")))
 }
 
 /// Refuses to put together again what never was: with neither a catalogue nor the directory that it would be

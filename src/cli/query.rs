@@ -99,13 +99,7 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
     let Some(minter) = &app.minter else {
         return Err(Failed::because("there is nobody here who makes tokens"));
     };
-    let known = assembly.catalog.person_exists(person).await;
-    if !known.map_err(Failed::from_error)? {
-        return Err(Failed::because(format!(
-            "there is nobody with the id {}",
-            person.0
-        )));
-    }
+    installation::knows(&assembly.catalog, person).await?;
     let name = Name::try_from(SESSION.to_owned()).map_err(Failed::from_error)?;
     let session = app
         .sessions

@@ -2,11 +2,36 @@
 
 use std::sync::Arc;
 
+use crate::catalog::Catalog;
+use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::SystemIds;
+use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
 use crate::store::sealing::{self, KeyService, MasterKeys, PersonKeys, Wrapping};
+use crate::store::snapshot::Snapshots;
+use crate::upkeep::UpkeepStores;
 
 use super::Failed;
 use super::settings::{EncryptionSettings, Settings};
+
+/// What is read once is not worth keeping in memory.
+const MEMORY: u64 = 8 << 20;
+
+/// Catalogue and store for whoever goes through what is stored, once.
+pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, Failed> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = open(settings).await?;
+    Ok(UpkeepStores {
+        snapshots: Snapshots::new(catalog.clone(), MEMORY).opening(keys),
+        files: PieceFiles::new(objects, MEMORY),
+        catalog,
+        clock,
+        ids: Arc::new(SystemIds::default()),
+    })
+}
 
 /// The store for whoever reads and writes what people have.
 pub(super) struct OpenedStore {

@@ -1,9 +1,10 @@
 //! Takeout: an archive of everything that a person has, and the way back.
 //!
 //! An export is asked for and made in the background, by one node at a time, part by part into the object
-//! store; then its owner can fetch it until it expires. An import reads an archive into an installation, by
-//! the same way as everything else that is written. Whatever a crash interrupts begins anew. Knows stored
-//! rows, documents and contents; knows nothing of HTTP or of who may ask.
+//! store; then its owner can fetch it until it expires. Whoever runs the service has one written into a file.
+//! An import reads an archive into an installation, by the same way as everything else that is written.
+//! Whatever a crash interrupts begins anew. Knows stored rows, documents and contents; knows nothing of HTTP
+//! or of who may ask.
 
 pub mod archive;
 mod building;

@@ -12,9 +12,11 @@ use super::{Trace, Traces};
 
 pub(super) struct Told {
     pub body: Body,
-    pub trace: Trace,
+    /// Until it is told.
+    pub trace: Option<Trace>,
     pub stopwatch: Moment,
     pub traces: Traces,
+    pub bytes: u64,
     pub is_whole: bool,
 }
 
@@ -28,7 +30,7 @@ impl HttpBody for Told {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         match &frame {
-            Some(Ok(frame)) => self.trace.bytes += frame.data_ref().map_or(0, Bytes::len) as u64,
+            Some(Ok(frame)) => self.bytes += frame.data_ref().map_or(0, Bytes::len) as u64,
             Some(Err(_)) => {}
             None => self.is_whole = true,
         }
@@ -46,8 +48,10 @@ impl HttpBody for Told {
 
 impl Drop for Told {
     fn drop(&mut self) {
-        let mut trace = self.trace.clone();
-        trace.took = self.stopwatch.elapsed();
+        let Some(mut trace) = self.trace.take() else {
+            return;
+        };
+        (trace.took, trace.bytes) = (self.stopwatch.elapsed(), self.bytes);
         // Of a body whose end is known beforehand nobody asks whether there is more, and a head has none.
         let is_read = self.is_whole || self.body.is_end_stream() || trace.method == Method::HEAD;
         trace.broke_off = !is_read;

@@ -17,9 +17,8 @@ const TOGETHER: usize = 512;
 const GATHERING: Duration = Duration::from_secs(1);
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pauses between tries, each twice as long as the one before.
-const SHORTEST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(30);
+/// The pause after the first try that failed; each one after it is twice as long.
+const FIRST_REST: Duration = Duration::from_secs(1);
 /// After so many tries the next ones are tried instead.
 const TRIES: u32 = 5;
 
@@ -106,7 +105,7 @@ impl Sending {
     async fn send(&mut self, traces: &[Trace]) {
         let count = traces.len() as u64;
         let body = otlp::document(traces).to_string();
-        let mut rest = SHORTEST_REST;
+        let mut rest = FIRST_REST;
         for _ in 0..TRIES {
             let failure = match self.post(&body).await {
                 Ok(()) => {
@@ -130,7 +129,7 @@ impl Sending {
                 break;
             }
             tokio::time::sleep(rest).await;
-            rest = (rest * 2).min(LONGEST_REST);
+            rest *= 2;
         }
         self.to_send.meters.dropped.inc_by(count);
     }
