@@ -3,13 +3,10 @@
 //! The list of what can be set is in [`table`]; which of flag, environment and file wins is decided in
 //! [`given`]; here texts become values of the rooms that use them.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::api::serve::addresses::{Network, TrustedProxies};
-use crate::api::serve::tls::CertificateFiles;
-use crate::api::settings::{InterfaceSettings, RateSettings};
+use crate::api::settings::InterfaceSettings;
 use crate::api::traces::sending::TraceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
 use crate::catalog::Catalog;
@@ -19,20 +16,24 @@ use crate::people::limits::PersonLimits;
 use crate::people::takeout::ExportSettings;
 use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
-use crate::store::sealing::KeyServiceSettings;
 use crate::upkeep::settings::UpkeepSettings;
 
 mod error;
 pub mod given;
+mod interface;
 mod parse;
+mod storage;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
-use super::hosts;
 use given::{GivenSetting, GivenSettings, Origin};
+use interface::interface;
+use storage::{encryption, storage};
 
 pub use error::SettingsError;
+pub use interface::own_url;
+pub use storage::EncryptionSettings;
 
 /// All settings as values.
 #[derive(Clone)]
@@ -260,96 +261,11 @@ fn wrong(given: &GivenSettings, name: &str, expected: &str) -> SettingsError {
         .map_or_else(|error| error, |setting: &GivenSetting| setting.wrong(expected))
 }
 
-fn interface(given: &GivenSettings) -> Result<InterfaceSettings, SettingsError> {
-    let setting = |name| given.setting(name);
-    let listen = parse::address(setting("listen")?)?;
-    let public_url = parse::optional_url(setting("public_url")?)?;
-    let certificate = certificate(given)?;
-    let scheme = if certificate.is_some() { "https" } else { "http" };
-    let concurrent_queries = parse::count(setting("concurrent_queries")?, 1)?;
-    let person_queries = match parse::count(setting("person_queries")?, 0)? {
-        0 => (concurrent_queries * 3).div_ceil(4),
-        some => some,
-    };
-    Ok(InterfaceSettings {
-        listen,
-        public_url: public_url.unwrap_or_else(|| own_url(scheme, listen)),
-        cors_origins: parse::origins(setting("cors_origins")?)?,
-        body_limit: parse::size(setting("body_limit")?)?,
-        text_limit: parse::size(setting("text_limit")?)?,
-        query_deadline: parse::some_time(setting("query_deadline")?)?,
-        concurrent_queries,
-        person_queries,
-        waiting_queries: parse::count(setting("waiting_queries")?, 0)?,
-        queue_patience: parse::duration(setting("queue_patience")?)?,
-        cell_limit: parse::number(setting("cell_limit")?, 1)?,
-        slow_client_limit: parse::some_time(setting("slow_client_limit")?)?,
-        connection_limit: parse::count(setting("connection_limit")?, 1)?,
-        address_connections: parse::count(setting("address_connections")?, 1)?,
-        trusted_proxies: networks(setting("trusted_proxies")?)?,
-        operations_address: operations_address(given)?,
-        certificate,
-        rates: RateSettings {
-            reads: parse::number(setting("rate_reads")?, 0)?,
-            writes: parse::number(setting("rate_writes")?, 0)?,
-            bytes: rate_of_bytes(setting("rate_bytes")?)?,
-            address: parse::number(setting("rate_address")?, 0)?,
-        },
-        log_people: parse::flag(setting("log_people")?)?,
-        shutdown_limit: parse::duration(setting("shutdown_limit")?)?,
-        source_prefix: parse::name_prefix(setting("source_prefix")?)?,
-    })
-}
-
-/// How a client on this machine reaches a service that listens on `listen`.
-#[must_use]
-pub fn own_url(scheme: &str, listen: SocketAddr) -> String {
-    if listen.ip().is_unspecified() {
-        format!("{scheme}://localhost:{}", listen.port())
-    } else {
-        format!("{scheme}://{listen}")
-    }
-}
-
-/// Certificate and key: both or none.
-fn certificate(given: &GivenSettings) -> Result<Option<CertificateFiles>, SettingsError> {
-    let (certificate, key) = (given.setting("tls_certificate")?, given.setting("tls_key")?);
-    match (certificate.value(), key.value()) {
-        (Some(certificate), Some(key)) => Ok(Some(CertificateFiles {
-            certificate: PathBuf::from(certificate),
-            key: PathBuf::from(key),
-        })),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(key.wrong("the file of the certificate's key")),
-        (None, Some(_)) => Err(certificate.wrong("the file of the key's certificate")),
-    }
-}
-
-fn operations_address(given: &GivenSettings) -> Result<Option<SocketAddr>, SettingsError> {
-    let setting = given.setting("operations_address")?;
-    setting.value().map(|_| parse::address(setting)).transpose()
-}
-
-fn networks(setting: &GivenSetting) -> Result<TrustedProxies, SettingsError> {
-    let networks: Result<Vec<Network>, _> = parse::list(setting).iter().map(|text| text.parse()).collect();
-    networks
-        .map(TrustedProxies)
-        .map_err(|error| setting.wrong(error.to_string()))
-}
-
 /// A duration, or as long as one likes.
 fn longest_lifetime(setting: &GivenSetting) -> Result<Duration, SettingsError> {
     setting
         .value()
         .map_or(Ok(Duration::MAX), |_| parse::some_time(setting))
-}
-
-/// A size, or 0 for none.
-fn rate_of_bytes(setting: &GivenSetting) -> Result<u64, SettingsError> {
-    if setting.text.trim() == "0" {
-        return Ok(0);
-    }
-    parse::size(setting).map(|bytes| bytes as u64)
 }
 
 fn identity(given: &GivenSettings) -> Result<IdentitySettings, SettingsError> {
@@ -395,85 +311,6 @@ fn algorithms(setting: &GivenSetting) -> Result<Vec<PublicAlgorithm>, SettingsEr
     found
         .filter(|found| !found.is_empty())
         .ok_or_else(|| setting.wrong("some of RS256, ES256 and EdDSA, with commas between them"))
-}
-
-/// Where the keys are.
-#[derive(Clone, Debug)]
-pub struct EncryptionSettings {
-    /// The file of the master keys. With a service it only opens what it wrapped before.
-    pub master: Option<PathBuf>,
-    /// Who wraps instead.
-    pub service: Option<KeyServiceSettings>,
-    /// Where the keys of people are, wrapped.
-    pub keys: ObjectStoreSettings,
-}
-
-fn encryption(given: &GivenSettings, data_dir: &Path) -> Result<Option<EncryptionSettings>, SettingsError> {
-    let master = given.setting("master_key_file")?.value().map(PathBuf::from);
-    let service = key_service(given)?;
-    if master.is_none() && service.is_none() {
-        return Ok(None);
-    }
-    let place = given.setting("person_keys")?;
-    if place.value().is_none() && given.setting("object_store")?.value().is_some() {
-        return Err(place.wrong("a place that every node reaches: s3://bucket/prefix or a directory"));
-    }
-    Ok(Some(EncryptionSettings {
-        master,
-        service,
-        keys: storage(given, "person_keys", data_dir.join("person-keys"))?,
-    }))
-}
-
-fn key_service(given: &GivenSettings) -> Result<Option<KeyServiceSettings>, SettingsError> {
-    let address = given.setting("key_service")?;
-    let token = given.setting("key_service_token_file")?;
-    let Some(key) = address.value() else {
-        return Ok(None);
-    };
-    let is_safe = key.starts_with("https://")
-        || (key.starts_with("http://") && hosts::host_of(key).as_deref().is_some_and(hosts::is_this_machine));
-    if !is_safe {
-        return Err(address.wrong("https://HOST/v1/transit/keys/NAME: it is told the keys of people"));
-    }
-    let token = token.value().map(PathBuf::from);
-    Ok(Some(KeyServiceSettings {
-        key: key.to_owned(),
-        token: token
-            .ok_or_else(|| wrong(given, "key_service_token_file", "a file with the service's token"))?,
-    }))
-}
-
-/// The store that the setting `name` names: a bucket or a directory, `usual` where nothing is said.
-fn storage(given: &GivenSettings, name: &str, usual: PathBuf) -> Result<ObjectStoreSettings, SettingsError> {
-    let setting = given.setting(name)?;
-    match setting.value() {
-        None => Ok(ObjectStoreSettings::Local(usual)),
-        Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
-            url: url.to_owned(),
-            options: s3_options(given)?,
-        }),
-        Some(path) => match path.strip_prefix("file://").unwrap_or(path) {
-            path if path.contains("://") => Err(setting.wrong("s3://bucket/prefix or a directory")),
-            path => Ok(ObjectStoreSettings::Local(PathBuf::from(path))),
-        },
-    }
-}
-
-/// The usual variables under their usual names, as far as they are set.
-fn s3_options(given: &GivenSettings) -> Result<Vec<(String, String)>, SettingsError> {
-    parse::optional_url(given.setting("aws_endpoint_url")?)?;
-    let allow_http = parse::flag(given.setting("aws_allow_http")?)?;
-    let mut options: Vec<(String, String)> = given
-        .as_slice()
-        .iter()
-        .filter(|setting| {
-            setting.entry.variable.starts_with("AWS_") && setting.entry.name != "aws_allow_http"
-        })
-        .filter_map(|setting| Some((setting.entry.variable.to_owned(), setting.value()?.to_owned())))
-        .collect();
-    options.push(("AWS_ALLOW_HTTP".to_owned(), allow_http.to_string()));
-    Ok(options)
 }
 
 fn files(given: &GivenSettings) -> Result<FileSettings, SettingsError> {

@@ -1,0 +1,95 @@
+//! Where objects are kept, and the keys of people.
+
+use std::path::{Path, PathBuf};
+
+use super::given::GivenSettings;
+use super::{SettingsError, parse, wrong};
+use crate::cli::hosts;
+use crate::store::objects::ObjectStoreSettings;
+use crate::store::sealing::KeyServiceSettings;
+
+/// Where the keys are.
+#[derive(Clone, Debug)]
+pub struct EncryptionSettings {
+    /// The file of the master keys. With a service it only opens what it wrapped before.
+    pub master: Option<PathBuf>,
+    /// Who wraps instead.
+    pub service: Option<KeyServiceSettings>,
+    /// Where the keys of people are, wrapped.
+    pub keys: ObjectStoreSettings,
+}
+
+pub(super) fn encryption(
+    given: &GivenSettings,
+    data_dir: &Path,
+) -> Result<Option<EncryptionSettings>, SettingsError> {
+    let master = given.setting("master_key_file")?.value().map(PathBuf::from);
+    let service = key_service(given)?;
+    if master.is_none() && service.is_none() {
+        return Ok(None);
+    }
+    let place = given.setting("person_keys")?;
+    if place.value().is_none() && given.setting("object_store")?.value().is_some() {
+        return Err(place.wrong("a place that every node reaches: s3://bucket/prefix or a directory"));
+    }
+    Ok(Some(EncryptionSettings {
+        master,
+        service,
+        keys: storage(given, "person_keys", data_dir.join("person-keys"))?,
+    }))
+}
+
+fn key_service(given: &GivenSettings) -> Result<Option<KeyServiceSettings>, SettingsError> {
+    let address = given.setting("key_service")?;
+    let token = given.setting("key_service_token_file")?;
+    let Some(key) = address.value() else {
+        return Ok(None);
+    };
+    let is_safe = key.starts_with("https://")
+        || (key.starts_with("http://") && hosts::host_of(key).as_deref().is_some_and(hosts::is_this_machine));
+    if !is_safe {
+        return Err(address.wrong("https://HOST/v1/transit/keys/NAME: it is told the keys of people"));
+    }
+    let token = token.value().map(PathBuf::from);
+    Ok(Some(KeyServiceSettings {
+        key: key.to_owned(),
+        token: token
+            .ok_or_else(|| wrong(given, "key_service_token_file", "a file with the service's token"))?,
+    }))
+}
+
+/// The store that the setting `name` names: a bucket or a directory, `usual` where nothing is said.
+pub(super) fn storage(
+    given: &GivenSettings,
+    name: &str,
+    usual: PathBuf,
+) -> Result<ObjectStoreSettings, SettingsError> {
+    let setting = given.setting(name)?;
+    match setting.value() {
+        None => Ok(ObjectStoreSettings::Local(usual)),
+        Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
+            url: url.to_owned(),
+            options: s3_options(given)?,
+        }),
+        Some(path) => match path.strip_prefix("file://").unwrap_or(path) {
+            path if path.contains("://") => Err(setting.wrong("s3://bucket/prefix or a directory")),
+            path => Ok(ObjectStoreSettings::Local(PathBuf::from(path))),
+        },
+    }
+}
+
+/// The usual variables under their usual names, as far as they are set.
+fn s3_options(given: &GivenSettings) -> Result<Vec<(String, String)>, SettingsError> {
+    parse::optional_url(given.setting("aws_endpoint_url")?)?;
+    let allow_http = parse::flag(given.setting("aws_allow_http")?)?;
+    let mut options: Vec<(String, String)> = given
+        .as_slice()
+        .iter()
+        .filter(|setting| {
+            setting.entry.variable.starts_with("AWS_") && setting.entry.name != "aws_allow_http"
+        })
+        .filter_map(|setting| Some((setting.entry.variable.to_owned(), setting.value()?.to_owned())))
+        .collect();
+    options.push(("AWS_ALLOW_HTTP".to_owned(), allow_http.to_string()));
+    Ok(options)
+}
