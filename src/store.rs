@@ -21,6 +21,7 @@ mod one_word;
 pub mod outline;
 mod page_cache;
 pub mod piece;
+pub mod replaced;
 pub mod rollups;
 mod row_groups;
 pub mod scrub;

@@ -14,6 +14,7 @@ use futures::Stream;
 
 use crate::api::row_count::RowCount;
 use crate::model::cache::Cache;
+use crate::model::meters::CacheMeters;
 use crate::output::Packing;
 use crate::query::ReadState;
 
@@ -62,6 +63,11 @@ impl RecentAnswers {
     #[must_use]
     pub fn find(&self, question: &Question) -> Option<RecentAnswer> {
         self.given.get(question)
+    }
+
+    /// Has `meters` tell how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("answers", &self.given);
     }
 
     /// Holds nothing of anybody's any more.

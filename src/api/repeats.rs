@@ -21,6 +21,7 @@ use crate::auth::tokens::Reader;
 use crate::catalog::PersonState;
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
+use crate::model::meters::CacheMeters;
 use crate::model::time::TimeRange;
 
 /// Bytes that one takes beside its texts.
@@ -91,6 +92,11 @@ impl Repeats {
         Self {
             known: Cache::of_bytes(memory, LARGE, weigh),
         }
+    }
+
+    /// Has `meters` tell how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("repeats", &self.known);
     }
 
     /// The answer to a request that was answered in this state of its person, if it is there still.

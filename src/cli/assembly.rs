@@ -212,6 +212,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         queries,
         traces,
     });
+    watch_caches(&app, &files);
     Ok(Assembly {
         app,
         catalog,
@@ -223,6 +224,17 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         computing,
         spill,
     })
+}
+
+/// Has the numbers of the service tell what its caches hold.
+fn watch_caches(app: &App, files: &PieceFiles) {
+    let meters = &app.metrics.meters.caches;
+    app.intake.stores.snapshots.watched_by(meters);
+    files.watched_by(meters);
+    app.intake.stores.finder.watched_by(meters);
+    app.archive.watched_by(meters);
+    app.recent.watched_by(meters);
+    app.repeats.watched_by(meters);
 }
 
 /// Where questions wait for a place.

@@ -72,10 +72,21 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         self.0.remove(key);
     }
 
+    /// Keeps those entries only.
+    pub fn retain(&self, keep: impl Fn(&K) -> bool) {
+        self.0.retain(|key, _| keep(key));
+    }
+
     /// How much there is room for.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.0.capacity()
+    }
+
+    /// How much of it is taken.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.0.weight()
     }
 
     /// Keeps nothing any more.

@@ -4,10 +4,14 @@
 //! the rooms that do the work; whoever shows them needs to know none of those rooms. No label ever carries a
 //! person's id.
 
+mod caches;
+
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+pub use caches::CacheMeters;
 
 /// Buckets from 100 µs to about 26 s, each twice the one before.
 #[must_use]
@@ -28,6 +32,7 @@ pub struct Meters {
     pub store: StoreMeters,
     pub upkeep: UpkeepMeters,
     pub geocoder: GeocoderMeters,
+    pub caches: CacheMeters,
     /// Partitions that background work leaves alone, because they are damaged or cannot be read.
     pub set_aside_partitions: Gauge,
 }
@@ -52,6 +57,7 @@ impl Meters {
         meters
             .geocoder
             .register(registry.sub_registry_with_prefix("geocoder"));
+        meters.caches.register(registry.sub_registry_with_prefix("cache"));
         registry.register(
             "set_aside_partitions",
             "Partitions that background work leaves alone, because they are damaged or cannot be read",

@@ -8,9 +8,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int32Array, StringArray, StructArray, new_null_array};
-use arrow::datatypes::{DataType, Field, FieldRef, Int32Type};
+use arrow::array::{
+    ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, StructArray, new_null_array,
+};
+use arrow::datatypes::{DataType, Field, FieldRef, Int32Type, SchemaRef};
 use arrow::error::ArrowError;
+use parquet::arrow::ProjectionMask;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
@@ -24,6 +27,52 @@ pub enum Constant {
     Text(String),
     /// A structure that is there, by its members.
     Members(Vec<Self>),
+}
+
+/// The columns of an object, by what its footer tells of them.
+#[derive(Clone, Debug)]
+pub struct KnownColumns {
+    schema: SchemaRef,
+    /// Of each column what every row holds, where that is known.
+    known: Vec<Option<Constant>>,
+    others: ProjectionMask,
+}
+
+impl KnownColumns {
+    #[must_use]
+    pub fn of(file: &PieceFile) -> Self {
+        let schema = Arc::clone(file.schema());
+        let known = schema.fields().iter().map(|field| Constant::of(file, field));
+        let known: Vec<Option<Constant>> = known.collect();
+        let columns = known.iter().enumerate();
+        let others = columns.filter_map(|(column, known)| known.is_none().then_some(column));
+        let others = ProjectionMask::roots(file.metadata().file_metadata().schema_descr(), others);
+        Self {
+            schema,
+            known,
+            others,
+        }
+    }
+
+    /// The columns that have to be read.
+    #[must_use]
+    pub fn others(&self) -> ProjectionMask {
+        self.others.clone()
+    }
+
+    /// Rows of all columns, of which `read` has the others.
+    pub fn put_back(&self, read: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let mut columns = read.columns().iter();
+        let all = self.schema.fields().iter().zip(&self.known);
+        let all = all.map(|(field, known)| match known {
+            Some(known) => known.rows(field.data_type(), read.num_rows()),
+            None => columns
+                .next()
+                .cloned()
+                .ok_or_else(|| ArrowError::SchemaError(format!("column {} was not read", field.name()))),
+        });
+        RecordBatch::try_new(Arc::clone(&self.schema), all.collect::<Result<_, _>>()?)
+    }
 }
 
 impl Constant {

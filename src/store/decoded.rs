@@ -23,6 +23,7 @@ use super::errors::StoreError;
 use super::files::{PieceFile, PieceFiles};
 use super::outline::ObjectPlace;
 use crate::model::cache::Cache;
+use crate::model::meters::CacheMeters;
 
 /// A stretch of more bytes is not kept.
 const STRETCH_BYTES: i64 = 4 << 20;
@@ -69,10 +70,15 @@ impl DecodedRows {
         let weigh = |kept: &Kept, column: &ArrayRef| {
             column.get_array_memory_size() + kept.path.len() + size_of::<Kept>()
         };
-        Self {
-            files,
-            known: Cache::of_bytes(memory, LARGE, weigh),
-        }
+        let known = Cache::of_bytes(memory, LARGE, weigh);
+        let kept = known.clone();
+        files.when_replaced(move |replaced| kept.retain(|kept: &Kept| !replaced.contains(&kept.path)));
+        Self { files, known }
+    }
+
+    /// Has `meters` tell how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("decoded", &self.known);
     }
 
     /// Holds nothing in memory any more, whosever it was.

@@ -22,9 +22,11 @@ use super::checksums::Blocks;
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
 use super::outline::{ObjectPlace, Outline, parsed, verified_footer};
+use super::replaced::{Keepers, Replaced};
 use super::tail::Unpacker;
 use crate::catalog::records::Footer;
 use crate::model::cache::Cache;
+use crate::model::meters::CacheMeters;
 
 /// What a Parquet file ends with: the length of its metadata, and four letters.
 const LENGTH_AND_MAGIC: u64 = 8;
@@ -36,6 +38,8 @@ pub struct PieceFiles {
     opened: Cache<Arc<str>, Arc<PieceFile>>,
     outlines: Cache<Arc<str>, Arc<Outline>>,
     unpacker: Unpacker,
+    /// Others who keep something of objects.
+    keepers: Keepers,
 }
 
 /// Of the memory for footers, outlines have one of so many parts: enough for some ten times as many objects.
@@ -65,7 +69,26 @@ impl PieceFiles {
                 outline.memory()
             }),
             unpacker: Unpacker::default(),
+            keepers: Keepers::default(),
         }
+    }
+
+    /// Has `forget` told from now on which objects were replaced.
+    pub fn when_replaced(&self, forget: impl Fn(&Replaced) + Send + Sync + 'static) {
+        self.keepers.add(forget);
+    }
+
+    /// Nobody keeps anything of these objects any more, in whose place are others.
+    pub fn forget(&self, replaced: &Replaced) {
+        self.opened.retain(|path| !replaced.contains(path));
+        self.outlines.retain(|path| !replaced.contains(path));
+        self.keepers.tell(replaced);
+    }
+
+    /// Has `meters` tell how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("footers", &self.opened);
+        meters.watch("outlines", &self.outlines);
     }
 
     /// Holds nothing in memory any more, whosever it was.

@@ -12,15 +12,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array as _, AsArray as _, FixedSizeBinaryArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 use futures::TryStreamExt as _;
 use parquet::arrow::arrow_reader::RowSelection;
 use parquet::arrow::async_reader::ParquetRecordBatchStream;
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 
 use super::arrange::{ID, KeyColumns};
-use super::constant::Constant;
+use super::constant::KnownColumns;
 use super::encoding::ROW_GROUP_ROWS;
 use super::errors::StoreError;
 use super::files::{PieceFile, PieceFiles, PieceReader, merge};
@@ -30,6 +28,7 @@ use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
 use super::wanted::WantedIds;
 use crate::model::cache::Cache;
 use crate::model::ids::{PieceId, RecordId};
+use crate::model::meters::CacheMeters;
 use suspects::Suspects;
 
 /// Live rows of one piece. They stay together, as they were read: each in a batch of its own, they would cost
@@ -68,17 +67,23 @@ impl Finder {
     /// `memory`: how many bytes of bloom filters to keep. They take two for each row.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
-        Self(Arc::new(Shared {
-            files,
-            // In one part: what fits into all of it is counted on to stay.
-            filters: Cache::of_bytes(memory, memory, |_, filter: &Arc<Filter>| filter.memory()),
-        }))
+        // In one part: what fits into all of it is counted on to stay.
+        let filters: Cache<FilterKey, _> =
+            Cache::of_bytes(memory, memory, |_, filter: &Arc<Filter>| filter.memory());
+        let kept = filters.clone();
+        files.when_replaced(move |replaced| kept.retain(|(path, _)| !replaced.contains(path)));
+        Self(Arc::new(Shared { files, filters }))
     }
 
     /// What it reads by.
     #[must_use]
     pub fn files(&self) -> &PieceFiles {
         &self.0.files
+    }
+
+    /// Has `meters` tell how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("filters", &self.0.filters);
     }
 
     /// Holds nothing in memory any more, whosever it was.
@@ -158,14 +163,10 @@ impl Finder {
     /// Whole rows, by number, in order.
     async fn read_rows(&self, file: &PieceFile, rows: &[usize]) -> Result<RecordBatch, StoreError> {
         // What the footer tells of all rows need not be decoded.
-        let schema = file.schema();
-        let constants = schema.fields().iter().map(|field| Constant::of(file, field));
-        let constants: Vec<Option<Constant>> = constants.collect();
-        let read = (0..constants.len()).filter(|column| constants[*column].is_none());
-        let mask = ProjectionMask::roots(file.metadata().file_metadata().schema_descr(), read);
+        let columns = KnownColumns::of(file);
         let each: Vec<_> = rows.iter().map(|row| *row..row + 1).collect();
         let stretches = Stretches::of(&each);
-        let stream = self.stream(file, &stretches, mask, rows.len())?;
+        let stream = self.stream(file, &stretches, columns.others(), rows.len())?;
         let read = Arc::clone(stream.schema());
         let batches: Vec<RecordBatch> = stream
             .try_collect()
@@ -173,7 +174,7 @@ impl Finder {
             .map_err(|error| StoreError::reading(&file.place().path, &error))?;
         let batch = concat_batches(&read, &batches)?;
         if batch.num_rows() == rows.len() && KeyColumns::of(&batch).is_ok() {
-            Ok(with_constants(schema, &batch, &constants)?)
+            Ok(columns.put_back(&batch)?)
         } else {
             Err(StoreError::corrupt(format!(
                 "object {}: rows are missing",
@@ -234,26 +235,6 @@ impl Stretches {
             .checked_sub(1)?;
         Some(self.list.get(stretch)?.start + number - self.before.get(stretch)?)
     }
-}
-
-/// Rows with what each of them holds beside the columns that were read.
-fn with_constants(
-    schema: &SchemaRef,
-    read: &RecordBatch,
-    constants: &[Option<Constant>],
-) -> Result<RecordBatch, ArrowError> {
-    let mut columns = read.columns().iter();
-    let all = schema.fields().iter().zip(constants).map(|(field, constant)| {
-        let rows = read.num_rows();
-        match constant {
-            Some(constant) => constant.rows(field.data_type(), rows),
-            None => columns
-                .next()
-                .cloned()
-                .ok_or_else(|| ArrowError::SchemaError(format!("column {} was not read", field.name()))),
-        }
-    });
-    RecordBatch::try_new(Arc::clone(schema), all.collect::<Result<_, _>>()?)
 }
 
 /// The rows of a piece of the tail that have one of `ids`, unless there is none.

@@ -27,6 +27,8 @@ use crate::model::time::Instant;
 
 /// Objects up to this size are sent in one request, larger ones in parts of it.
 const PART_BYTES: usize = 8 << 20;
+/// The same for a directory, to which a part costs no request: what is not written yet is held in memory.
+const WRITTEN_BYTES: usize = 1 << 20;
 /// Parts on their way at once.
 const PARTS_AT_ONCE: usize = 4;
 
@@ -292,6 +294,11 @@ impl ObjectStorage {
         Ok(Upload {
             storage: self.clone(),
             location: location(path)?,
+            part_bytes: if self.directory.is_some() {
+                WRITTEN_BYTES
+            } else {
+                PART_BYTES
+            },
             pending: Vec::new(),
             pending_bytes: 0,
             parts: None,
@@ -320,6 +327,7 @@ impl ObjectStorage {
 pub struct Upload {
     storage: ObjectStorage,
     location: Path,
+    part_bytes: usize,
     pending: Vec<Bytes>,
     pending_bytes: usize,
     parts: Option<WriteMultipart>,
@@ -335,9 +343,9 @@ impl Upload {
         }
         self.pending_bytes += content.len();
         self.pending.push(content);
-        if self.pending_bytes > PART_BYTES {
+        if self.pending_bytes > self.part_bytes {
             let upload = self.storage.store.put_multipart(&self.location).await?;
-            let mut parts = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+            let mut parts = WriteMultipart::new_with_chunk_size(upload, self.part_bytes);
             for content in self.pending.drain(..) {
                 parts.put(content);
             }

@@ -20,6 +20,7 @@ use crate::catalog::Catalog;
 use crate::catalog::records::{Bounds, NewPiece, NewPlace, Partition, PartitionChange, Piece, Place, Stamp};
 use crate::model::cache::Cache;
 use crate::model::ids::{PersonId, PieceId, RecordId};
+use crate::model::meters::CacheMeters;
 use crate::model::registry::TypeId;
 
 /// Memory that a snapshot takes beside the rows that it holds.
@@ -209,6 +210,11 @@ impl Snapshots {
             Some(keys) if blobs.any(PersonKey::is_sealed) => keys.of(person).await.map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// Has `meters` tell how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("snapshots", &self.known);
     }
 
     /// Holds nothing in memory any more, whosever it was.

@@ -124,7 +124,11 @@ pub(super) async fn merge_group(
         })
         .collect();
     Ok(match stores.replace(key, &inputs, output).await? {
-        CommitOutcome::Done => Rewritten::Done,
+        CommitOutcome::Done => {
+            let replaced = group.iter().map(|object| Arc::from(object.path));
+            stores.files.forget(&replaced.collect());
+            Rewritten::Done
+        }
         CommitOutcome::Stale => Rewritten::Overtaken,
     })
 }

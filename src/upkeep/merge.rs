@@ -10,12 +10,13 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use parquet::arrow::ParquetRecordBatchStreamBuilder;
+use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::model::ids::RecordId;
 use crate::store::StoreError;
 use crate::store::arrange::{KeyColumns, sort_rows, united, with_columns};
+use crate::store::constant::KnownColumns;
 use crate::store::files::PieceFiles;
 use crate::store::outline::ObjectPlace;
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
@@ -31,6 +32,8 @@ const BATCH_BYTES: usize = 1 << 20;
 const SPENT_BYTES: usize = 4 << 20;
 /// Bytes for a column whose values are all equally long, on the generous side.
 const FIXED_BYTES: usize = 16;
+/// Bytes for a column that is being decoded: what decompresses, and a page of it.
+const DECODING_BYTES: usize = 160 << 10;
 /// Where an input has fewer rows in a row, inputs come by turns.
 const SHORTEST_RUN: usize = 64;
 
@@ -45,7 +48,8 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    /// The rows of an object, every byte held against its checksum.
+    /// The rows of an object, every byte that is read held against its checksum. What the footer tells of all
+    /// rows is not read.
     pub async fn of_object(
         files: &PieceFiles,
         place: &ObjectPlace,
@@ -54,14 +58,17 @@ impl Sorted {
         let file = files.open(place).await?;
         let path = Arc::clone(&place.path);
         let schema = Arc::clone(file.schema());
-        let (rows, memory) = batch_size(file.metadata());
+        let columns = KnownColumns::of(&file);
+        let (rows, memory) = batch_size(file.metadata(), &columns.others());
         let stream =
             ParquetRecordBatchStreamBuilder::new_with_metadata(files.reader(place), file.parquet().clone())
+                .with_projection(columns.others())
                 .with_batch_size(rows)
                 .build()
                 .map_err(|error| StoreError::reading(&path, &error))?;
         let batches = stream
             .map_err(move |error| StoreError::reading(&path, &error))
+            .and_then(move |read| std::future::ready(columns.put_back(&read).map_err(StoreError::from)))
             .boxed();
         Ok(Self {
             schema,
@@ -91,26 +98,31 @@ impl Sorted {
     }
 }
 
-/// How many rows of an object to read at once, and how many bytes these come to at the most: a row group may
-/// have all its long texts in a few neighbouring rows.
-fn batch_size(metadata: &ParquetMetaData) -> (usize, usize) {
-    let (mut rows, mut text, mut longest) = (0, 0, 0);
+/// How many rows of an object to read at once, and how many bytes its reader takes for that at the most: a
+/// row group is fetched whole, of each column a page is decoded, and it may have all its long texts in a few
+/// neighbouring rows.
+fn batch_size(metadata: &ParquetMetaData, read: &ProjectionMask) -> (usize, usize) {
+    let (mut rows, mut text, mut longest, mut largest) = (0, 0, 0, 0);
     for group in metadata.row_groups() {
-        let texts = group.columns().iter().map(|column| {
-            column
-                .unencoded_byte_array_data_bytes()
-                .map_or(0, |bytes| usize::try_from(bytes).unwrap_or(0))
-        });
-        let texts: usize = texts.sum();
+        let columns = group.columns().iter().enumerate();
+        let columns = columns.filter(|(leaf, _)| read.leaf_included(*leaf));
+        let (mut texts, mut fetched) = (0_usize, 0_usize);
+        for (_, column) in columns {
+            let bytes = |bytes: i64| usize::try_from(bytes).unwrap_or(0);
+            texts += column.unencoded_byte_array_data_bytes().map_or(0, bytes);
+            fetched += bytes(column.compressed_size());
+        }
         rows += usize::try_from(group.num_rows()).unwrap_or(0);
         text += texts;
         longest = longest.max(texts);
+        largest = largest.max(fetched);
     }
-    let columns = metadata.file_metadata().schema_descr().num_columns();
-    let fixed = columns * FIXED_BYTES;
+    let leaves = metadata.file_metadata().schema_descr().num_columns();
+    let leaves = (0..leaves).filter(|leaf| read.leaf_included(*leaf)).count();
+    let fixed = leaves * FIXED_BYTES;
     let width = fixed + text / rows.max(1);
     let batch = (BATCH_BYTES / width.max(1)).clamp(LEAST_ROWS, BATCH_ROWS);
-    (batch, batch * fixed + longest)
+    (batch, batch * fixed + longest + largest + leaves * DECODING_BYTES)
 }
 
 /// Inputs being merged.

@@ -4,6 +4,7 @@ mod collecting;
 mod damage;
 mod deleted;
 mod erasing;
+mod kept;
 mod leases;
 mod lost_catalogue;
 mod pairs;
@@ -258,7 +259,8 @@ impl Bench {
                 let notes = batch.column(4).as_string::<i32>();
                 for row in (0..keys.len()).filter(|row| piece.dead.binary_search(&keys.id(*row)).is_err()) {
                     let value = values.value(row);
-                    assert_eq!(notes.is_valid(row), value % 2.0 == 0.0);
+                    let note = notes.is_valid(row).then(|| notes.value(row).to_owned());
+                    assert_eq!(note, (value % 2.0 == 0.0).then(|| format!("note {value}")));
                     let twice = model.insert(keys.id(row), (keys.starts.value(row), value));
                     assert_eq!(twice, None, "{} is stored twice", keys.id(row));
                 }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::model::meters::CacheMeters;
 use crate::store::find::Finder;
 use crate::store::snapshot::Snapshots;
 
@@ -50,15 +51,25 @@ impl<Authority> Archive<Authority> {
         finder: Finder,
         kept: Kept,
     ) -> Self {
+        let rollups = Rollups::new(kept.rollups);
+        let held = rollups.clone();
+        let files = finder.files().clone();
+        files.when_replaced(move |replaced| held.forget(replaced));
         Self {
             engine,
             snapshots,
             catalog,
-            objects: Arc::new(Objects::new(finder.files().clone(), kept.decoded)),
-            rollups: Rollups::new(kept.rollups),
+            objects: Arc::new(Objects::new(files, kept.decoded)),
+            rollups,
             dead: DeadRows::new(finder),
             authority: PhantomData,
         }
+    }
+
+    /// Has `meters` tell how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        self.objects.decoded.watched_by(meters);
+        self.rollups.watched_by(meters);
     }
 
     /// Holds nothing of anybody's in memory any more that was worked out or read from pieces.

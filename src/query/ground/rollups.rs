@@ -2,6 +2,7 @@
 //! long as there is room, and the names of the columns in which they stand beside rows. Who makes them and
 //! where they serve is decided where series are.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -10,7 +11,10 @@ use datafusion::arrow::array::RecordBatch;
 
 use crate::model::cache::Cache;
 use crate::model::ids::PieceId;
+use crate::model::meters::CacheMeters;
 use crate::people::preferences::SourceOrder;
+use crate::store::piece::ObjectName;
+use crate::store::replaced::Replaced;
 use crate::store::rollups::Step;
 
 use super::measure::Counting;
@@ -80,6 +84,18 @@ impl Rollups {
         Self {
             held: Cache::of_bytes(memory, LARGE, weigh),
         }
+    }
+
+    /// Has `meters` tell how much is held.
+    pub(in crate::query) fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("rollups", &self.held);
+    }
+
+    /// Holds nothing any more of objects in whose place are others.
+    pub(in crate::query) fn forget(&self, replaced: &Replaced) {
+        let pieces = replaced.iter().filter_map(|path| ObjectName::parse(path));
+        let pieces: HashSet<PieceId> = pieces.map(|name| name.piece).collect();
+        self.held.retain(|key| !pieces.contains(&key.piece));
     }
 
     /// Holds nothing any more, whosever it was.

@@ -402,6 +402,28 @@ async fn metrics_count_requests_by_route_and_name_no_person() {
         metrics.has(&["metric_samples"]),
         "requests are not counted by route: {scrape}"
     );
+    let kinds = [
+        "snapshots",
+        "footers",
+        "outlines",
+        "filters",
+        "rollups",
+        "decoded",
+        "answers",
+        "repeats",
+    ];
+    for kind in kinds {
+        let kind = format!("kind=\"{kind}\"");
+        assert!(
+            metrics.sum(&["almanac_cache_limit_bytes", &kind]) > 0.0,
+            "{scrape}"
+        );
+        assert!(metrics.has(&["almanac_cache_bytes", &kind]), "{scrape}");
+    }
+    assert!(
+        metrics.sum(&["almanac_cache_bytes", "kind=\"snapshots\""]) > 0.0,
+        "{scrape}"
+    );
     for subject in ["queue", "commit", "tail", "memory"] {
         assert!(
             scrape.text().contains(subject),
