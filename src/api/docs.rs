@@ -11,7 +11,9 @@ use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 
+use super::extract::Checked;
 use super::problem::ApiError;
+use super::query_params::NoParams;
 
 pub mod answers;
 pub mod bodies;
@@ -59,7 +61,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(
     document: impl FnOnce() -> Document + Send + 'static,
 ) -> Router<S> {
     let text = Arc::new(LazyLock::new(move || text_of(&document())));
-    let answer = move || {
+    let answer = move |_query: Checked<NoParams>| {
         let text = Arc::clone(&text);
         async move {
             // Making it takes long enough to hold up those who wait for the same thread.

@@ -11,7 +11,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::app::Shared;
+use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, Problem};
+use crate::api::query_params::NoParams;
 use crate::api::readiness::NotReady;
 
 /// What a part that is not ready is told to wait before the next look.
@@ -27,15 +29,16 @@ pub struct Health {
 const FINE: Health = Health { status: "ok" };
 
 /// The process answers.
-#[utoipa::path(get, path = "/health/live", tag = "operation", security(()), responses((status = 200, body = Health)))]
-pub async fn live() -> Json<Health> {
+#[utoipa::path(get, path = "/health/live", tag = "operation", security(()), params(Checked<NoParams>),
+    responses((status = 200, body = Health), (status = 422)))]
+pub async fn live(_query: Checked<NoParams>) -> Json<Health> {
     Json(FINE)
 }
 
 /// The catalogue and the store answer.
-#[utoipa::path(get, path = "/health/ready", tag = "operation", security(()),
-    responses((status = 200, body = Health), (status = 503, body = Problem, content_type = "application/problem+json")))]
-pub async fn ready(State(app): State<Shared>) -> Response {
+#[utoipa::path(get, path = "/health/ready", tag = "operation", security(()), params(Checked<NoParams>),
+    responses((status = 200, body = Health), (status = 422), (status = 503, body = Problem, content_type = "application/problem+json")))]
+pub async fn ready(State(app): State<Shared>, _query: Checked<NoParams>) -> Response {
     if !app.commits.is_working() {
         let not_ready = NotReady {
             part: "the committing task",
@@ -50,10 +53,10 @@ pub async fn ready(State(app): State<Shared>) -> Response {
 }
 
 /// The service's numbers, for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "operation", security(()),
+#[utoipa::path(get, path = "/metrics", tag = "operation", security(()), params(Checked<NoParams>),
     responses((status = 200, description = "Numbers", body = String,
-        content_type = "application/openmetrics-text")))]
-pub async fn metrics(State(app): State<Shared>) -> Response {
+        content_type = "application/openmetrics-text"), (status = 422)))]
+pub async fn metrics(State(app): State<Shared>, _query: Checked<NoParams>) -> Response {
     // These two are known to those who do the work; everything else was counted as it happened.
     app.metrics.meters.commits.waiting.set(app.commits.depth() as i64);
     app.metrics

@@ -1,6 +1,6 @@
 //! The directory with everything an embedded installation owns. Nobody but its owner may look inside.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -37,6 +37,28 @@ pub(super) fn open(path: &Path) -> Result<(), Failed> {
     std::fs::set_permissions(path, Permissions::from_mode(PRIVATE)).map_err(failed)
 }
 
+/// That a process serves a directory, as long as this is there.
+pub(super) struct Served {
+    /// Whether some other process did already. Where the system cannot tell, none did.
+    pub by_another: bool,
+    _held: File,
+}
+
+/// Tells whoever comes later that this process serves the directory.
+pub(super) fn served(path: &Path) -> io::Result<Served> {
+    let directory = File::open(path)?;
+    let by_another = matches!(directory.try_lock(), Err(TryLockError::WouldBlock));
+    // All who serve it share a lock, so that whoever is left still tells. It is nothing to wait for: nobody
+    // keeps the other kind.
+    if let Err(error) = directory.try_lock_shared() {
+        tracing::debug!(%error, "later processes are not told that this one serves the directory");
+    }
+    Ok(Served {
+        by_another,
+        _held: directory,
+    })
+}
+
 /// A directory as an operator can find it, wherever they stand.
 pub(super) fn shown(path: &Path) -> String {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -65,6 +87,19 @@ mod tests {
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         open(directory.path()).unwrap();
         assert_eq!(mode(directory.path()), 0o700);
+    }
+
+    #[test]
+    fn whoever_comes_later_is_told_as_long_as_somebody_serves() {
+        let directory = tempfile::tempdir().unwrap();
+        let enter = || served(directory.path()).unwrap();
+        let first = enter();
+        let second = enter();
+        assert_eq!((first.by_another, second.by_another), (false, true));
+        drop(first);
+        assert!(enter().by_another);
+        drop(second);
+        assert!(!enter().by_another);
     }
 
     #[test]

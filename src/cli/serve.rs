@@ -58,6 +58,13 @@ const DEMO_SESSION: &str = "almanac serve --demo";
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;
     data_directory::open(&settings.data_dir)?;
+    let served = data_directory::served(&settings.data_dir).map_err(Failed::from_error)?;
+    if served.by_another {
+        tracing::warn!(
+            "another process serves this data directory too: nothing is lost by that, but each has limits and \
+             memory of its own"
+        );
+    }
     warn_about(&settings);
     refuse_what_is_unsafe(&settings)?;
     let runtime = runtimes::many_threads()?;

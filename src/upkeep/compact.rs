@@ -148,12 +148,21 @@ async fn opened(
     limits: &Limits,
 ) -> Result<Vec<Sorted>, StoreError> {
     let mut sources = Vec::with_capacity(group.len());
-    let mut memory: usize = 0;
+    let (mut batches, mut memory) = (0_usize, 0_usize);
     for object in group.iter() {
         let place = ObjectPlace::new(object.path, object.piece.bytes, object.footer);
         let source = Sorted::of_object(&stores.files, &place, Arc::clone(&object.piece.dead)).await?;
+        batches = batches.saturating_add(source.batch_memory);
         memory = memory.saturating_add(source.memory);
-        if memory > limits.memory {
+        let fits = match sources.len() {
+            // One by itself always has to be possible: only so its dead rows are ever gone.
+            0 => true,
+            // Objects with long rows take much to be fetched. Two of them are merged nevertheless, or there
+            // would be ever more.
+            1 => batches <= limits.memory,
+            _ => memory <= limits.memory,
+        };
+        if !fits {
             break;
         }
         sources.push(source);

@@ -42,6 +42,8 @@ pub struct Sorted {
     pub schema: SchemaRef,
     pub batches: BoxStream<'static, Result<RecordBatch, StoreError>>,
     /// The most bytes that one batch may come to.
+    pub batch_memory: usize,
+    /// The same with what its reader holds to make it.
     pub memory: usize,
     /// Ids whose rows in this piece are left out. Sorted.
     pub dead: Arc<[RecordId]>,
@@ -59,7 +61,11 @@ impl Sorted {
         let path = Arc::clone(&place.path);
         let schema = Arc::clone(file.schema());
         let columns = KnownColumns::of(&file);
-        let (rows, memory) = batch_size(file.metadata(), &columns.others());
+        let BatchSize {
+            rows,
+            batch_memory,
+            memory,
+        } = batch_size(file.metadata(), &columns.others());
         let stream =
             ParquetRecordBatchStreamBuilder::new_with_metadata(files.reader(place), file.parquet().clone())
                 .with_projection(columns.others())
@@ -73,6 +79,7 @@ impl Sorted {
         Ok(Self {
             schema,
             batches,
+            batch_memory,
             memory,
             dead,
         })
@@ -87,9 +94,11 @@ impl Sorted {
             Content::Object(place) => Self::of_object(files, place, dead).await,
             Content::Tail(rows) => {
                 let batch = rows.batch().clone();
+                let memory = batch.get_array_memory_size();
                 Ok(Self {
                     schema: batch.schema(),
-                    memory: batch.get_array_memory_size(),
+                    batch_memory: memory,
+                    memory,
                     batches: futures::stream::once(async { Ok(batch) }).boxed(),
                     dead,
                 })
@@ -98,10 +107,18 @@ impl Sorted {
     }
 }
 
-/// How many rows of an object to read at once, and how many bytes its reader takes for that at the most: a
-/// row group is fetched whole, of each column a page is decoded, and it may have all its long texts in a few
-/// neighbouring rows.
-fn batch_size(metadata: &ParquetMetaData, read: &ProjectionMask) -> (usize, usize) {
+/// How an object is read.
+struct BatchSize {
+    /// At once.
+    rows: usize,
+    batch_memory: usize,
+    memory: usize,
+}
+
+/// How many rows of an object to read at once, and how many bytes that takes at the most: a row group is
+/// fetched whole, of each column a page is decoded, and it may have all its long texts in a few neighbouring
+/// rows.
+fn batch_size(metadata: &ParquetMetaData, read: &ProjectionMask) -> BatchSize {
     let (mut rows, mut text, mut longest, mut largest) = (0, 0, 0, 0);
     for group in metadata.row_groups() {
         let columns = group.columns().iter().enumerate();
@@ -122,7 +139,12 @@ fn batch_size(metadata: &ParquetMetaData, read: &ProjectionMask) -> (usize, usiz
     let fixed = leaves * FIXED_BYTES;
     let width = fixed + text / rows.max(1);
     let batch = (BATCH_BYTES / width.max(1)).clamp(LEAST_ROWS, BATCH_ROWS);
-    (batch, batch * fixed + longest + largest + leaves * DECODING_BYTES)
+    let batch_memory = batch * fixed + longest;
+    BatchSize {
+        rows: batch,
+        batch_memory,
+        memory: batch_memory + largest + leaves * DECODING_BYTES,
+    }
 }
 
 /// Inputs being merged.

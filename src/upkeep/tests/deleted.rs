@@ -81,3 +81,31 @@ async fn manifests_from_before_a_deletion_go_in_the_same_time() {
     assert!(!manifests().await.contains(&1));
     assert_eq!(bench.visible().await.len(), 9);
 }
+
+#[tokio::test]
+async fn a_dead_row_goes_from_an_object_however_little_memory_there_is_to_merge() {
+    use crate::upkeep::compact::{Rewritten, leave_dead_rows};
+
+    let bench = Bench::new().await;
+    let limits = Limits {
+        memory: 1,
+        ..Limits::default()
+    };
+    for piece in 0..4 {
+        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+    }
+    assert!(!compact(&bench.stores, &bench.key, &limits).await.unwrap());
+    bench.delete(&[record(7)]).await;
+    let living = bench.visible().await;
+    let rewritten = leave_dead_rows(&bench.stores, &bench.key, &limits).await;
+    assert_eq!(rewritten.unwrap(), Rewritten::Done);
+    assert!(
+        bench
+            .snapshot()
+            .await
+            .pieces
+            .iter()
+            .all(|piece| piece.dead.is_empty())
+    );
+    assert_eq!(bench.visible().await, living);
+}

@@ -64,6 +64,12 @@ async fn a_second_process_leaves_the_first_ones_spilled_rows_alone() {
     let of_the_first = spill_directories(&first);
     assert_eq!(of_the_first.len(), 1);
     let second = Setup::default().in_dir(&data).start();
+    let is_told = |server: &Almanac| {
+        server
+            .log()
+            .contains("another process serves this data directory")
+    };
+    assert!(is_told(&second) && !is_told(&first), "{}", second.log());
     let of_both = spill_directories(&second);
     assert_eq!(of_both.len(), 2);
     assert!(of_both.contains(&of_the_first[0]));

@@ -322,3 +322,18 @@ async fn every_answer_and_every_body_has_a_schema() {
         }
     }
 }
+
+#[tokio::test]
+async fn machines_that_look_after_the_service_are_told_of_unknown_parameters_too() {
+    for path in ["/health/live", "/health/ready", "/metrics", "/openapi.json"] {
+        let path = format!("{path}?nobody_knows_this=1");
+        let reply = shared().nobody().get(&path).await.must_be(200);
+        assert_eq!(
+            ignored(&reply),
+            BTreeSet::from(["nobody_knows_this".to_owned()]),
+            "{path}"
+        );
+        let strictly = shared().nobody().call(Method::GET, &path);
+        strictly.header("prefer", "handling=strict").await.must_be(422);
+    }
+}
