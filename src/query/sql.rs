@@ -20,9 +20,11 @@ mod local_day;
 mod narrowing;
 mod outer_side;
 mod parameters;
+mod repeated;
 mod statement;
 mod tables;
 mod text;
+mod unfolded;
 mod widths;
 
 use std::sync::Arc;
@@ -112,6 +114,7 @@ async fn planned<Authority: 'static>(
             }
         }
     };
+    let logical = unfolded::unfolded(logical).map_err(wrong)?;
     let only_reads = SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)

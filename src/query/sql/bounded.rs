@@ -1,5 +1,5 @@
-//! Functions that make something longer out of what they are given, with a limit on how long; and those that
-//! would take longer than anybody can wait, refused.
+//! Functions that make something longer out of what they are given, with a limit on how long; those that take
+//! longer, with a limit too; and those that would take longer than anybody can wait, refused.
 //!
 //! Called upon their own results they grow beyond all measure in a few words, and what they make is in no
 //! memory pool. So the size of a result is known before it is made, and a query makes a limited number of
@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, StringArray, StringBuilder};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
@@ -21,6 +21,8 @@ use datafusion::logical_expr::{
 
 /// Bytes of one result for one batch of rows.
 const LARGEST: usize = 4 << 20;
+/// Comparisons for one batch of rows: nobody comes in between.
+const MOST_COMPARISONS: usize = 1 << 26;
 /// Calls in one query that make such results.
 const MOST_CALLS: usize = 64;
 
@@ -66,10 +68,22 @@ const SUMS: [&str; 12] = [
 /// Functions whose results may hold one argument for each part of the first.
 const PRODUCTS: [&str; 4] = ["replace", "regexp_replace", "array_to_string", "translate"];
 
+/// Functions that compare each part of the first argument with each of the second.
+const COMPARISONS: [&str; 6] = [
+    "array_has_all",
+    "array_has_any",
+    "btrim",
+    "ltrim",
+    "rtrim",
+    "strpos",
+];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Growth {
     Sum,
     Product,
+    /// Not what is made is long, but how long it takes.
+    Comparisons,
 }
 
 /// A function that refuses to make more than [`LARGEST`].
@@ -87,6 +101,8 @@ impl Bounded {
             Growth::Sum
         } else if PRODUCTS.contains(&name) {
             Growth::Product
+        } else if COMPARISONS.contains(&name) {
+            Growth::Comparisons
         } else {
             return Arc::clone(function);
         };
@@ -95,6 +111,21 @@ impl Bounded {
         }
         let inner = Arc::clone(function);
         Arc::new(ScalarUDF::new_from_impl(Self { inner, growth }))
+    }
+
+    fn refuse_comparisons(&self, arguments: &[ColumnarValue], rows: usize) -> Result<()> {
+        let [first, second, ..] = arguments else {
+            return Ok(());
+        };
+        let pairs = lengths(first, rows).into_iter().zip(lengths(second, rows));
+        let compared = pairs.map(|(first, second)| first.saturating_mul(second));
+        if compared.fold(0, usize::saturating_add) <= MOST_COMPARISONS {
+            return Ok(());
+        }
+        exec_err!(
+            "{} would make more than {MOST_COMPARISONS} comparisons at once; give it less",
+            self.inner.name()
+        )
     }
 
     fn refuse_growth(&self, arguments: &ScalarFunctionArgs) -> Result<()> {
@@ -121,6 +152,7 @@ impl Bounded {
                 let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
                 first.saturating_mul(longest.saturating_add(1))
             }
+            Growth::Comparisons => return self.refuse_comparisons(&arguments.args, rows),
         };
         if size <= LARGEST {
             return Ok(());
@@ -129,6 +161,32 @@ impl Bounded {
             "{} would make more than {LARGEST} bytes at once; give it less",
             self.inner.name()
         )
+    }
+}
+
+/// How many parts a list or a text has in each row.
+fn lengths(value: &ColumnarValue, rows: usize) -> Vec<usize> {
+    match value {
+        ColumnarValue::Scalar(scalar) => match scalar.to_array() {
+            Ok(one) => vec![lengths_of(&one).first().copied().unwrap_or(0); rows],
+            Err(_) => Vec::new(),
+        },
+        ColumnarValue::Array(array) => lengths_of(array),
+    }
+}
+
+fn lengths_of(array: &ArrayRef) -> Vec<usize> {
+    if let Some(lists) = array.as_list_opt::<i32>() {
+        lists.offsets().lengths().collect()
+    } else if let Some(lists) = array.as_list_opt::<i64>() {
+        lists.offsets().lengths().collect()
+    } else if let Some(lists) = array.as_fixed_size_list_opt() {
+        vec![usize::try_from(lists.value_length()).unwrap_or(0); lists.len()]
+    } else {
+        match cast(array, &DataType::Utf8) {
+            Ok(texts) => texts.as_string::<i32>().offsets().lengths().collect(),
+            Err(_) => Vec::new(),
+        }
     }
 }
 

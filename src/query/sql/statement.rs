@@ -17,6 +17,7 @@ use super::calls::Function;
 use super::errors::SqlError;
 use super::explained::explained;
 use super::parameters::Parameters;
+use super::repeated::Repeated;
 use super::text::QueryText;
 
 /// What a query wants to be shown.
@@ -70,6 +71,9 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
     };
     let mut reading = Reading::default();
     if let ControlFlow::Break(message) = Visit::visit(&*query, &mut reading) {
+        return Err(SqlError::without_place(message));
+    }
+    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
         return Err(SqlError::without_place(message));
     }
     let mut binding = Binding {

@@ -235,6 +235,88 @@ async fn what_grows_upon_itself_is_stopped() {
         let reply = query(&person, &doubled(make, first)).await;
         assert_eq!(reply.status, 422, "{make}: {reply}");
     }
+    // So is what compares each with each, in which nobody comes in between.
+    let numbers: Vec<String> = (0..60).map(|n| format!("({n})")).collect();
+    let numbers = numbers.join(", ");
+    let tables = ["a", "b", "c"].map(|name| format!("(VALUES {numbers}) {name}(n)"));
+    let lists = format!(
+        "SELECT array_agg(a.n) AS mine, array_agg(b.n + 100) AS theirs FROM {}",
+        tables.join(", ")
+    );
+    for function in ["array_has_any", "array_has_all"] {
+        let text = format!("SELECT {function}(mine, theirs) AS found FROM ({lists})");
+        let reply = query(&person, &text).await;
+        assert_eq!(reply.status, 422, "{function}: {reply}");
+        assert!(reply.text().contains("comparisons"), "{function}: {reply}");
+    }
+    let found = rows(
+        &person,
+        "SELECT array_has_any([1, 2], [2, 3]) AS one, array_has_all([1, 2], [2]) AS two, \
+         strpos('abc', 'c') AS three, btrim('xxaxx', 'x') AS four, trim('  b ') AS five",
+    )
+    .await;
+    let expected = json!({"one": true, "two": true, "three": 3, "four": "a", "five": "b"});
+    assert_eq!(found, [expected]);
+}
+
+/// `count` queries after each other, each made of the name of the one before.
+fn chain(count: usize, first: &str, next: impl Fn(&str) -> String, last: &str) -> String {
+    let mut text = format!("WITH t0 AS ({first})");
+    for n in 1..=count {
+        let _written = write!(text, ", t{n} AS ({})", next(&format!("t{}", n - 1)));
+    }
+    format!("{text} {}", last.replace("LAST", &format!("t{count}")))
+}
+
+#[tokio::test]
+async fn what_stands_behind_a_name_counts_as_often_as_the_name_is_there() {
+    let person = person();
+    person
+        .record("HeartRate", &heart_rate(id(1), &at("10:00"), 60.0))
+        .await
+        .upload();
+    let value = "SELECT value AS a FROM heart_rate";
+    let all = "SELECT count(*) AS n FROM LAST WHERE a > 1";
+    let both = |name: &str| format!("SELECT * FROM {name} UNION ALL SELECT * FROM {name}");
+    let joined = |name: &str| format!("SELECT x.a FROM {name} x JOIN {name} y ON x.a = y.a");
+    let added = |name: &str| format!("SELECT a + a AS a FROM {name}");
+    let grouped = |name: &str| format!("SELECT a * a AS a FROM {name} GROUP BY a * a");
+    let chosen = |name: &str| format!("SELECT CASE WHEN a > 0 THEN a ELSE -a END AS a FROM {name}");
+    let inner = |name: &str| {
+        format!("SELECT (SELECT max(a) FROM {name}) + (SELECT min(a) FROM {name}) AS a FROM heart_rate")
+    };
+    let within = |name: &str| {
+        format!("SELECT a FROM {name} WHERE a IN (SELECT a FROM {name}) AND EXISTS (SELECT 1 FROM {name})")
+    };
+    for many in [
+        chain(24, value, both, all),
+        chain(24, value, joined, all),
+        chain(40, value, added, all),
+        chain(40, value, grouped, all),
+        chain(45, value, both, "SELECT (SELECT count(*) FROM LAST) AS n"),
+        chain(45, value, both, "SELECT 1 AS one"),
+        chain(40, value, chosen, all),
+        chain(24, value, inner, all),
+        chain(16, value, within, all),
+    ] {
+        let message = wrong(&person, &many).await;
+        assert!(message.contains("once each name stands for"), "{message}");
+    }
+    // A few times is what names are for.
+    for (few, n) in [
+        (chain(5, value, both, all), 32),
+        (chain(3, value, joined, all), 1),
+        (chain(8, value, added, all), 1),
+        (chain(4, value, chosen, all), 1),
+        (chain(2, value, inner, all), 1),
+        (chain(2, value, within, all), 1),
+        (
+            chain(40, value, |name| format!("SELECT a + 1 AS a FROM {name}"), all),
+            1,
+        ),
+    ] {
+        assert_eq!(rows(&person, &few).await, [json!({"n": n})], "{few}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,139 @@
+//! How large a query becomes once each name stands for the query behind it.
+//!
+//! A query under a name is there as often as it is read from, and a column is put in the place of its name as
+//! often as that is said; both double with every line of a text that does so twice. Optimizers follow all of
+//! it, in memory that is in no pool, and nobody comes in between. So it is counted before one sees the plan.
+//! Knows plans only.
+
+use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+/// Steps of a plan, each counted as often as it is there.
+const MOST_STEPS: usize = 4_096;
+/// Parts of expressions, each counted as often as it may have to be made.
+const MOST_PARTS: u64 = 1 << 19;
+
+/// The plan, if it does not become too large.
+pub(super) fn unfolded(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut counting = Counting { steps: 0, parts: 0 };
+    counting.step(&plan)?;
+    Ok(plan)
+}
+
+struct Counting {
+    steps: usize,
+    parts: u64,
+}
+
+/// What was counted of a step.
+struct Counted {
+    /// Parts that come in the place of each column.
+    columns: Vec<u64>,
+    /// How many copies of a condition on it there may be: one for each that a union is of.
+    copies: u64,
+}
+
+impl Counting {
+    /// Gives up as soon as it is too much, so that counting takes no longer than the limits say.
+    fn step(&mut self, plan: &LogicalPlan) -> Result<Counted> {
+        self.steps += 1;
+        if self.steps > MOST_STEPS {
+            return plan_err!(
+                "the query has more than {MOST_STEPS} steps once each name stands for the query behind it; read \
+                 from fewer names more than once"
+            );
+        }
+        let inputs = plan.inputs();
+        let counted = inputs.iter().map(|input| self.step(input));
+        let counted = counted.collect::<Result<Vec<_>>>()?;
+        let copies = counted.iter().map(|input| input.copies);
+        let copies = match plan {
+            LogicalPlan::Union(_) => copies.fold(0, u64::saturating_add),
+            _ => copies.max().unwrap_or(1),
+        };
+        let mut parts = Vec::new();
+        plan.apply_expressions(|expression| {
+            let weight = self.expression(expression, &inputs, &counted)?;
+            self.take(weight.saturating_mul(copies))?;
+            parts.push(weight);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let columns = columns(plan, &counted, &parts);
+        Ok(Counted { columns, copies })
+    }
+
+    fn take(&mut self, parts: u64) -> Result<()> {
+        self.parts = self.parts.saturating_add(parts);
+        if self.parts > MOST_PARTS {
+            return plan_err!(
+                "the query has more than {MOST_PARTS} parts once each name stands for what it is computed from; \
+                 say names of computed columns less often"
+            );
+        }
+        Ok(())
+    }
+
+    /// The parts of an expression, with those of the columns that it names.
+    fn expression(&mut self, whole: &Expr, inputs: &[&LogicalPlan], counted: &[Counted]) -> Result<u64> {
+        let mut parts: u64 = 0;
+        whole.apply(|part| {
+            let weight = match part {
+                Expr::Column(column) => {
+                    let mut known = inputs.iter().zip(counted).filter_map(|(input, counted)| {
+                        let place = input.schema().maybe_index_of_column(column)?;
+                        counted.columns.get(place).copied()
+                    });
+                    known.next().unwrap_or(1)
+                }
+                Expr::ScalarSubquery(query) => self.inner(&query.subquery)?,
+                Expr::Exists(exists) => self.inner(&exists.subquery.subquery)?,
+                Expr::InSubquery(within) => self.inner(&within.subquery.subquery)?,
+                Expr::SetComparison(compared) => self.inner(&compared.subquery.subquery)?,
+                _ => 1,
+            };
+            parts = parts.saturating_add(weight);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(parts)
+    }
+
+    /// A query in an expression stays a query of its own.
+    fn inner(&mut self, plan: &LogicalPlan) -> Result<u64> {
+        self.step(plan).map(|_| 1)
+    }
+}
+
+/// The parts that come in the place of each column of a step.
+fn columns(plan: &LogicalPlan, inputs: &[Counted], parts: &[u64]) -> Vec<u64> {
+    let width = plan.schema().fields().len();
+    let found = match plan {
+        LogicalPlan::Projection(_) => parts.to_vec(),
+        LogicalPlan::Union(_) => {
+            let at = |place| {
+                inputs
+                    .iter()
+                    .filter_map(move |input| input.columns.get(place).copied())
+            };
+            (0..width).map(|place| at(place).max().unwrap_or(1)).collect()
+        }
+        // What is summed up is computed where it stands; what it is grouped by may be computed elsewhere.
+        LogicalPlan::Aggregate(aggregate) => {
+            let groups = parts.iter().take(aggregate.group_expr.len()).copied();
+            groups.chain(aggregate.aggr_expr.iter().map(|_| 1)).collect()
+        }
+        LogicalPlan::Window(_) => {
+            let before = inputs.iter().flat_map(|input| input.columns.iter().copied());
+            before.chain(std::iter::repeat(1)).take(width).collect()
+        }
+        _ => inputs
+            .iter()
+            .flat_map(|input| input.columns.iter().copied())
+            .collect(),
+    };
+    if found.len() == width {
+        return found;
+    }
+    let most = found.iter().chain(parts).copied().max().unwrap_or(1);
+    vec![most; width]
+}
