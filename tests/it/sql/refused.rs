@@ -293,10 +293,10 @@ async fn what_stands_behind_a_name_counts_as_often_as_the_name_is_there() {
         chain(24, value, joined, all),
         chain(40, value, added, all),
         chain(40, value, grouped, all),
-        chain(45, value, both, "SELECT (SELECT count(*) FROM LAST) AS n"),
-        chain(45, value, both, "SELECT 1 AS one"),
+        chain(24, value, both, "SELECT (SELECT count(*) FROM LAST) AS n"),
+        chain(24, value, both, "SELECT 1 AS one"),
         chain(40, value, chosen, all),
-        chain(24, value, inner, all),
+        chain(16, value, inner, all),
         chain(16, value, within, all),
     ] {
         let message = wrong(&person, &many).await;
