@@ -37,7 +37,8 @@ pub async fn live(_query: Checked<NoParams>) -> Json<Health> {
 
 /// The catalogue and the store answer.
 #[utoipa::path(get, path = "/health/ready", tag = "operation", security(()), params(Checked<NoParams>),
-    responses((status = 200, body = Health), (status = 422), (status = 503, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Health), (status = 422),
+        (status = 503, body = Problem, content_type = "application/problem+json")))]
 pub async fn ready(State(app): State<Shared>, _query: Checked<NoParams>) -> Response {
     if !app.commits.is_working() {
         let not_ready = NotReady {

@@ -41,22 +41,24 @@ pub(super) fn open(path: &Path) -> Result<(), Failed> {
 pub(super) struct Served {
     /// Whether some other process did already. Where the system cannot tell, none did.
     pub by_another: bool,
-    _held: File,
+    _held: Option<File>,
 }
 
-/// Tells whoever comes later that this process serves the directory.
-pub(super) fn served(path: &Path) -> io::Result<Served> {
-    let directory = File::open(path)?;
-    let by_another = matches!(directory.try_lock(), Err(TryLockError::WouldBlock));
+/// Tells whoever comes later that this process serves the directory, as far as the system can tell.
+pub(super) fn served(path: &Path) -> Served {
+    let directory = File::open(path).ok();
+    let is_locked = |directory: &File| matches!(directory.try_lock(), Err(TryLockError::WouldBlock));
+    let by_another = directory.as_ref().is_some_and(is_locked);
     // All who serve it share a lock, so that whoever is left still tells. It is nothing to wait for: nobody
     // keeps the other kind.
-    if let Err(error) = directory.try_lock_shared() {
-        tracing::debug!(%error, "later processes are not told that this one serves the directory");
+    let is_told = |directory: &File| directory.try_lock_shared().is_ok();
+    if !directory.as_ref().is_some_and(is_told) {
+        tracing::debug!("later processes are not told that this one serves the directory");
     }
-    Ok(Served {
+    Served {
         by_another,
         _held: directory,
-    })
+    }
 }
 
 /// A directory as an operator can find it, wherever they stand.
@@ -92,7 +94,7 @@ mod tests {
     #[test]
     fn whoever_comes_later_is_told_as_long_as_somebody_serves() {
         let directory = tempfile::tempdir().unwrap();
-        let enter = || served(directory.path()).unwrap();
+        let enter = || served(directory.path());
         let first = enter();
         let second = enter();
         assert_eq!((first.by_another, second.by_another), (false, true));

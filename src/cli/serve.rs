@@ -58,11 +58,11 @@ const DEMO_SESSION: &str = "almanac serve --demo";
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;
     data_directory::open(&settings.data_dir)?;
-    let served = data_directory::served(&settings.data_dir).map_err(Failed::from_error)?;
+    let served = data_directory::served(&settings.data_dir);
     if served.by_another {
         tracing::warn!(
-            "another process serves this data directory too: nothing is lost by that, but each has limits and \
-             memory of its own"
+            "another process serves this data directory too: nothing is lost by that, but each has limits \
+             and memory of its own"
         );
     }
     warn_about(&settings);

@@ -114,7 +114,7 @@ async fn planned<Authority: 'static>(
             }
         }
     };
-    let logical = unfolded::unfolded(logical).map_err(wrong)?;
+    unfolded::refuse_large(&logical).map_err(wrong)?;
     let only_reads = SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)

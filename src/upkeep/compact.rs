@@ -111,7 +111,7 @@ pub(super) async fn merge_group(
 ) -> Result<Rewritten, StoreError> {
     let is_one = group.len() == 1;
     let sources = opened(stores, &mut group, limits).await?;
-    if group.is_empty() || (group.len() == 1 && !is_one) || !are_worth_it(&group) {
+    if (group.len() == 1 && !is_one) || !are_worth_it(&group) {
         // Rows so long that no two of them can be held at once are better left as they are.
         return Ok(Rewritten::Nothing);
     }

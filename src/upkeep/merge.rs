@@ -107,17 +107,16 @@ impl Sorted {
     }
 }
 
-/// How an object is read.
+/// How many rows of an object are read at once, and the most bytes that they come to, by themselves and with
+/// what their reader holds.
 struct BatchSize {
-    /// At once.
     rows: usize,
     batch_memory: usize,
     memory: usize,
 }
 
-/// How many rows of an object to read at once, and how many bytes that takes at the most: a row group is
-/// fetched whole, of each column a page is decoded, and it may have all its long texts in a few neighbouring
-/// rows.
+/// A row group is fetched whole, of each column a page is decoded, and it may have all its long texts in
+/// a few neighbouring rows.
 fn batch_size(metadata: &ParquetMetaData, read: &ProjectionMask) -> BatchSize {
     let (mut rows, mut text, mut longest, mut largest) = (0, 0, 0, 0);
     for group in metadata.row_groups() {

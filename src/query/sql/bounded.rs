@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 const LARGEST: usize = 4 << 20;
 /// Comparisons for one batch of rows: nobody comes in between.
 const MOST_COMPARISONS: usize = 1 << 26;
-/// Calls in one query that make such results.
+/// Calls in one query that make so much, or take so long.
 const MOST_CALLS: usize = 64;
 
 /// What can be computed over a window in one step for each row, however wide the window is.
@@ -164,7 +164,7 @@ impl Bounded {
     }
 }
 
-/// How many parts a list or a text has in each row.
+/// How many elements a list has in each row, or how many bytes a text.
 fn lengths(value: &ColumnarValue, rows: usize) -> Vec<usize> {
     match value {
         ColumnarValue::Scalar(scalar) => match scalar.to_array() {
@@ -203,16 +203,7 @@ fn bytes(value: &ColumnarValue, rows: usize) -> usize {
 
 /// Bytes of the longest text.
 fn longest(value: &ColumnarValue) -> usize {
-    match value {
-        ColumnarValue::Scalar(scalar) => scalar.try_as_str().flatten().map_or(0, str::len),
-        ColumnarValue::Array(array) => match cast(array, &DataType::Utf8) {
-            Ok(texts) => {
-                let texts: &StringArray = texts.as_string();
-                texts.iter().flatten().map(str::len).max().unwrap_or_default()
-            }
-            Err(_) => 0,
-        },
-    }
+    lengths(value, 1).into_iter().max().unwrap_or_default()
 }
 
 impl ScalarUDFImpl for Bounded {
@@ -270,8 +261,8 @@ pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     })?;
     if calls > MOST_CALLS {
         return plan_err!(
-            "the query calls functions that make texts and lists more than {MOST_CALLS} times; ask in \
-             several queries"
+            "the query calls functions that make texts and lists, or compare their parts, more than \
+             {MOST_CALLS} times; ask in several queries"
         );
     }
     Ok(rewritten.data)

@@ -1,8 +1,8 @@
 //! How much a query reads once each name that `WITH` gives stands for the query behind it.
 //!
-//! Each line may read twice from the one before, so that forty of them read a billion times. The planner
-//! already goes through all of it for a query in an expression, so it is counted in the text. Knows the
-//! grammar, and of names whose they are.
+//! Each line may read twice from the one before, so that the two dozen for which there are tables enough read
+//! millions of times. The planner already goes through all of it for a query in an expression, so it is
+//! counted in the text. Knows the grammar, and of names whose they are.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

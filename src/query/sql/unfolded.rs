@@ -14,11 +14,10 @@ const MOST_STEPS: usize = 4_096;
 /// Parts of expressions, each counted as often as it may have to be made.
 const MOST_PARTS: u64 = 1 << 19;
 
-/// The plan, if it does not become too large.
-pub(super) fn unfolded(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// Refuses a plan that becomes too large.
+pub(super) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
     let mut counting = Counting { steps: 0, parts: 0 };
-    counting.step(&plan)?;
-    Ok(plan)
+    counting.step(plan).map(drop)
 }
 
 struct Counting {
@@ -40,8 +39,8 @@ impl Counting {
         self.steps += 1;
         if self.steps > MOST_STEPS {
             return plan_err!(
-                "the query has more than {MOST_STEPS} steps once each name stands for the query behind it; read \
-                 from fewer names more than once"
+                "the query has more than {MOST_STEPS} steps once each name stands for the query behind it; \
+                 read from fewer names more than once"
             );
         }
         let inputs = plan.inputs();
@@ -67,8 +66,8 @@ impl Counting {
         self.parts = self.parts.saturating_add(parts);
         if self.parts > MOST_PARTS {
             return plan_err!(
-                "the query has more than {MOST_PARTS} parts once each name stands for what it is computed from; \
-                 say names of computed columns less often"
+                "the query has more than {MOST_PARTS} parts once each name stands for what it is computed \
+                 from; say names of computed columns less often"
             );
         }
         Ok(())
