@@ -10,7 +10,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::cells::{Cells, Style};
 use super::chunks::{CHUNK, Chunks};
-use super::encoder::{EncodeError, Encoder, Progress};
+use super::encoder::{EncodeError, Encoder, Progress, refuse_long_row};
 use super::rows::name_before_value;
 use super::spool::Spool;
 use crate::query::spill_files::SpillFiles;
@@ -106,12 +106,17 @@ impl Encoder for ColumnObject {
 
     fn write(&mut self, _: &mut Chunks) -> Result<Progress, EncodeError> {
         let end = self.rows.min(self.next_row + ROWS);
-        for column in &mut self.columns {
+        for (index, column) in self.columns.iter_mut().enumerate() {
             for row in self.next_row..end {
                 if self.any_row || row > 0 {
                     column.text.push(b',');
                 }
                 column.cells.write_json(row, &mut column.text);
+                refuse_long_row(&column.text)?;
+                if column.text.len() > self.keep {
+                    self.spool.append(index, &column.text)?;
+                    column.text.clear();
+                }
             }
         }
         self.any_row |= end > 0;

@@ -11,7 +11,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::cells::{Cells, FieldStyle, Style};
 use super::chunks::{CHUNK, Chunks};
-use super::encoder::{EncodeError, Encoder, Progress};
+use super::encoder::{EncodeError, Encoder, Progress, refuse_long_row};
 use super::steps::{Column, Steps};
 
 /// When fields stand in quotes.
@@ -83,13 +83,14 @@ impl Delimited {
         })
     }
 
-    fn write_row(&mut self, row: usize, out: &mut Vec<u8>) {
+    fn write_row(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let start = out.len();
         self.steps.write(row, &mut self.columns, self.style, out);
         if out.len() == start {
             out.extend_from_slice(b"\"\"");
         }
         out.push(b'\n');
+        refuse_long_row(out)
     }
 }
 
@@ -114,7 +115,7 @@ impl Encoder for Delimited {
     fn write(&mut self, chunks: &mut Chunks) -> Result<Progress, EncodeError> {
         let out = chunks.open();
         while self.next_row < self.rows && out.len() < CHUNK {
-            self.write_row(self.next_row, out);
+            self.write_row(self.next_row, out)?;
             self.next_row += 1;
         }
         Ok(if self.next_row < self.rows {

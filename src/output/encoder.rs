@@ -8,6 +8,10 @@ use thiserror::Error;
 
 use super::chunks::Chunks;
 
+/// Bytes of one row in a form that is text: a row is made whole before it is sent, in memory that is in no
+/// pool.
+pub(super) const LARGEST_ROW: usize = 64 << 20;
+
 /// Why an answer could not be written.
 #[derive(Debug, Error)]
 pub enum EncodeError {
@@ -15,6 +19,8 @@ pub enum EncodeError {
     Unsupported { column: String, data_type: DataType },
     #[error("column '{column}' is shown in the time zone '{zone}', which is not known")]
     UnknownZone { column: String, zone: String },
+    #[error("one row would be longer than {LARGEST_ROW} bytes")]
+    LongRow,
     #[error("column '{column}' holds text that is not the JSON it should be")]
     BrokenJson { column: String },
     #[error("the temporary file of an answer failed")]
@@ -23,6 +29,14 @@ pub enum EncodeError {
     Arrow(#[from] ArrowError),
     #[error("the answer could not be written as Parquet")]
     Parquet(#[from] ParquetError),
+}
+
+/// Refuses a row that is too long. `written`: it, and little before it.
+pub(super) const fn refuse_long_row(written: &[u8]) -> Result<(), EncodeError> {
+    if written.len() > LARGEST_ROW {
+        return Err(EncodeError::LongRow);
+    }
+    Ok(())
 }
 
 /// Whether there is more of the same.

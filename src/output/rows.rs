@@ -8,7 +8,7 @@ use arrow::record_batch::RecordBatch;
 use super::SPREAD;
 use super::cells::{Cells, Style, is_json};
 use super::chunks::{CHUNK, Chunks};
-use super::encoder::{EncodeError, Encoder, Progress};
+use super::encoder::{EncodeError, Encoder, Progress, refuse_long_row};
 use super::spread::{Broken, Names, for_each_member, merge};
 use super::steps::{Column, Steps};
 use super::text::write_json_string;
@@ -100,7 +100,7 @@ impl RowObjects {
             self.write_spread(row, out)?;
         }
         out.push(b'}');
-        Ok(())
+        refuse_long_row(out)
     }
 
     fn find_besides(&mut self, row: usize) -> Result<(), EncodeError> {

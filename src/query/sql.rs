@@ -10,7 +10,9 @@ mod allowed;
 mod answer_exec;
 mod bounded;
 mod calls;
+mod clauses;
 mod columns;
+mod endless;
 mod errors;
 mod explained;
 mod functions;
@@ -68,19 +70,25 @@ pub struct Planned {
 }
 
 impl Engine {
-    /// The plan of `question`, asked at `now` by whoever has these holdings.
-    pub async fn sql<Authority: 'static>(
+    /// The plan of `question`, asked at `now` by whoever has these holdings. Their place comes back with it:
+    /// it is held for as long as planning takes, also when nobody waits for that any more.
+    pub async fn sql<Authority: 'static, Place: Send + 'static>(
         &self,
         holdings: Arc<dyn Holdings<Authority>>,
         question: SqlQuestion,
         now: Instant,
-    ) -> Result<Planned, SqlFailure> {
+        place: Place,
+    ) -> Result<(Planned, Place), SqlFailure> {
         let state = self.state().clone();
-        let planned = self.apart(move || async move { planned(state, holdings, &question, now).await });
-        match planned.await {
+        let work = move || async move {
+            let planned = planned(state, holdings, &question, now).await;
+            (planned, place)
+        };
+        match self.apart(work).await {
+            Ok((planned, place)) => Ok((planned?, place)),
             // A planner that fails altogether was given something that it should have refused.
             Err(DataFusionError::Internal(_)) => Err(SqlError::without_place(UNPLANNED).into()),
-            planned => planned.map_err(SqlFailure::Failed)?,
+            Err(error) => Err(SqlFailure::Failed(error)),
         }
     }
 }

@@ -14,9 +14,9 @@ use utoipa::ToSchema;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
-use crate::api::body::Sent;
 use crate::api::data::read_request::ReadRequest;
 use crate::api::docs::answers::QueryRows;
+use crate::api::document::Sent;
 use crate::api::extract::Checked;
 use crate::api::failures::{misasked, unprepared};
 use crate::api::problem::{ApiError, invalid};
@@ -67,7 +67,8 @@ pub async fn sql(
     let ticket = request.admitted(&app).await?;
     let holdings = Arc::new(Readings::new(&app, &request.reader));
     let now = app.clock.now();
-    let planned = app.engine.sql(holdings, question, now).await.map_err(refused)?;
+    let planned = app.engine.sql(holdings, question, now, ticket).await;
+    let (planned, ticket) = planned.map_err(refused)?;
     let prepared = match planned.show {
         Show::Rows => planned.prepared,
         show => explained(&app, &planned.prepared, show).await?,

@@ -1,5 +1,6 @@
 //! Cells as JSON.
 
+use super::super::encoder::LARGEST_ROW;
 use super::super::numbers::{write_double, write_integer, write_single, write_unsigned};
 use super::super::text::{write_hex, write_json_string};
 use super::{Cells, Values};
@@ -47,6 +48,10 @@ impl Cells {
             Values::List { offsets, items } => {
                 out.push(b'[');
                 for item in offsets[row]..offsets[row + 1] {
+                    // Whoever asked for the row refuses it.
+                    if out.len() > LARGEST_ROW {
+                        break;
+                    }
                     if item > offsets[row] {
                         out.push(b',');
                     }

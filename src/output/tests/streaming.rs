@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, StringArray};
+use arrow::array::{ArrayRef, Int64Array, ListBuilder, StringArray, StringBuilder};
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use futures::channel::mpsc;
@@ -11,6 +11,7 @@ use futures::stream::{self, StreamExt};
 use futures::{FutureExt, Stream};
 
 use super::super::chunks::CHUNK;
+use super::super::encoder::LARGEST_ROW;
 use super::super::{EncodeError, OutputMethod, encode};
 use super::{SpillFiles, encoded};
 
@@ -43,6 +44,21 @@ fn chunks(
     source: impl Stream<Item = Result<RecordBatch, Failure>> + Send,
 ) -> Vec<Result<Bytes, Failure>> {
     block_on(encode(method, batch(0).schema(), SpillFiles::default(), source).collect())
+}
+
+#[test]
+fn a_row_that_is_too_long_is_refused_before_it_is_made() {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    let text = "x".repeat(1 << 20);
+    for _ in 0..3 * LARGEST_ROW / text.len() {
+        lists.values().append_value(&text);
+    }
+    lists.append(true);
+    let lists = RecordBatch::try_from_iter([("lists", Arc::new(lists.finish()) as ArrayRef)]).unwrap();
+    for method in OutputMethod::ALL.into_iter().filter(|method| method.is_text()) {
+        let error = encoded(method, &lists.schema(), std::slice::from_ref(&lists));
+        assert!(matches!(error, Err(EncodeError::LongRow)), "{method}");
+    }
 }
 
 #[test]

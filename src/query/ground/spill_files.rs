@@ -1,5 +1,5 @@
 //! Files for what has no room in memory, where running questions have theirs and within the limit of them
-//! all.
+//! all: answers that wait for their end, and bodies that are arriving.
 //!
 //! Each is gone with whoever holds it, or with the process. Knows bytes; knows nothing of what they are.
 
@@ -39,10 +39,12 @@ impl SpillFiles {
             Some(disk) => Arc::clone(disk),
             None => Arc::new(DiskManager::builder().build().map_err(Error::other)?),
         };
-        let kept = disk.create_tmp_file("writing an answer").map_err(Error::other)?;
+        let kept = disk
+            .create_tmp_file("keeping what has no room in memory")
+            .map_err(Error::other)?;
         let path = kept
             .path()
-            .ok_or_else(|| Error::other("the file of an answer has no path"))?;
+            .ok_or_else(|| Error::other("a file that is kept for a moment has no path"))?;
         Ok(Spilled {
             reader: File::open(path)?,
             writer: kept.open_writer().map_err(Error::other)?,
@@ -62,7 +64,7 @@ impl Spilled {
         if bytes.len() as u64 > room {
             return Err(Error::new(
                 ErrorKind::StorageFull,
-                "running questions use all the disk that they may",
+                "what is kept in files for a moment uses all the disk that it may",
             ));
         }
         self.writer.write_all(bytes)

@@ -1,5 +1,5 @@
-//! Functions that make something longer out of what they are given, with a limit on how long; those that take
-//! longer, with a limit too; and those that would take longer than anybody can wait, refused.
+//! Functions that make something longer out of what they are given, with a limit on how long; and those that
+//! take longer, with a limit too.
 //!
 //! Called upon their own results they grow beyond all measure in a few words, and what they make is in no
 //! memory pool. So the size of a result is known before it is made, and a query makes a limited number of
@@ -19,36 +19,16 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::endless;
+
 /// Bytes of one result for one batch of rows.
 const LARGEST: usize = 4 << 20;
 /// Comparisons for one batch of rows: nobody comes in between.
 const MOST_COMPARISONS: usize = 1 << 26;
+/// Bytes that are compared as fast as two numbers.
+const AT_ONCE: usize = 32;
 /// Calls in one query that make so much, or take so long.
 const MOST_CALLS: usize = 64;
-
-/// What can be computed over a window in one step for each row, however wide the window is.
-const OVER_WINDOWS: [&str; 20] = [
-    "avg",
-    "count",
-    "cume_dist",
-    "dense_rank",
-    "first_value",
-    "lag",
-    "last_value",
-    "lead",
-    "max",
-    "min",
-    "nth_value",
-    "ntile",
-    "percent_rank",
-    "rank",
-    "row_number",
-    "stddev",
-    "stddev_pop",
-    "sum",
-    "var",
-    "var_pop",
-];
 
 /// Functions whose results hold all of their arguments.
 const SUMS: [&str; 12] = [
@@ -117,9 +97,13 @@ impl Bounded {
         let [first, second, ..] = arguments else {
             return Ok(());
         };
-        let pairs = lengths(first, rows).into_iter().zip(lengths(second, rows));
-        let compared = pairs.map(|(first, second)| first.saturating_mul(second));
-        if compared.fold(0, usize::saturating_add) <= MOST_COMPARISONS {
+        let (firsts, seconds) = (lengths(first, rows), lengths(second, rows));
+        let pairs = firsts.into_iter().zip(&seconds);
+        let compared = pairs.map(|(first, second)| first.saturating_mul(*second));
+        // To compare two long texts is to compare their bytes.
+        let most = seconds.iter().max().copied().unwrap_or_default();
+        let long = (bytes(first, 1) / AT_ONCE).saturating_mul(most);
+        if compared.fold(long, usize::saturating_add) <= MOST_COMPARISONS {
             return Ok(());
         }
         exec_err!(
@@ -251,7 +235,7 @@ pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
         plan.map_expressions(|expr| {
             let name = names.save(&expr);
             let bounded = expr.transform_up(|expr| {
-                refuse_endless(&expr)?;
+                endless::refuse(&expr)?;
                 let bounded = bounded_expr(expr, &joined);
                 calls += usize::from(is_bounded(&bounded.data));
                 Ok(bounded)
@@ -270,36 +254,6 @@ pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn is_bounded(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<Bounded>())
-}
-
-/// Refuses what takes more than a few steps for each row: windows that are computed anew for each, and
-/// patterns that are.
-fn refuse_endless(expr: &Expr) -> Result<()> {
-    let pattern = match expr {
-        Expr::WindowFunction(window) => {
-            let name = window.fun.name();
-            if !OVER_WINDOWS.contains(&name) {
-                return plan_err!("'{name}' is not allowed with OVER");
-            }
-            if window.params.distinct {
-                return plan_err!("DISTINCT is not allowed in '{name}' with OVER");
-            }
-            return Ok(());
-        }
-        Expr::ScalarFunction(call) if call.func.name().starts_with("regexp_") => call.args.get(1),
-        Expr::BinaryExpr(BinaryExpr {
-            op:
-                Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch,
-            right,
-            ..
-        }) => Some(right.as_ref()),
-        Expr::SimilarTo(like) => Some(like.pattern.as_ref()),
-        _ => None,
-    };
-    match pattern {
-        None | Some(Expr::Literal(..)) => Ok(()),
-        Some(_) => plan_err!("a regular expression is a text in the query or a parameter, and not computed"),
-    }
 }
 
 fn bounded_expr(expr: Expr, joined: &Arc<ScalarUDF>) -> Transformed<Expr> {

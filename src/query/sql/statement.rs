@@ -7,13 +7,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Array, Expr, FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, Query, Select, SetExpr,
-    Statement as Sql, TableFactor, Value as Literal, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    Array, Expr, FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, Statement as Sql, TableFactor,
+    Value as Literal, ValueWithSpan, Visit, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use serde_json::Value;
 
 use super::calls::Function;
+use super::clauses::Clauses;
 use super::errors::SqlError;
 use super::explained::explained;
 use super::parameters::Parameters;
@@ -32,8 +33,6 @@ pub enum Show {
 
 /// The parser's own limit, which counts differently from ours.
 const RECURSION: usize = 100;
-/// Tables and functions that one query reads from: fifty joins.
-const MOST_TABLES: usize = 51;
 
 /// A query that may be planned.
 #[derive(Debug)]
@@ -69,8 +68,7 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
     let Sql::Query(query) = sql.as_mut() else {
         return Err(refused(text, show));
     };
-    let mut reading = Reading::default();
-    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut reading) {
+    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Clauses::default()) {
         return Err(SqlError::without_place(message));
     }
     if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
@@ -111,70 +109,6 @@ fn refused(text: &QueryText<'_>, show: Show) -> SqlError {
             SqlError::at(place, format!("{word} is not allowed; {ALLOWED}"))
         }
         _ => SqlError::without_place(format!("this is not allowed; {ALLOWED}")),
-    }
-}
-
-/// Whether a type says how long a list is: null alone would take that much.
-fn has_sized_list(shown: &str) -> bool {
-    let mut brackets = shown.split('[').skip(1);
-    brackets.any(|after| {
-        after
-            .trim_start()
-            .starts_with(|letter: char| letter.is_ascii_digit())
-    })
-}
-
-/// Looks for what writes and for what grows by a word, and counts tables.
-#[derive(Default)]
-struct Reading {
-    tables: usize,
-}
-
-impl Visitor for Reading {
-    type Break = String;
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
-        if query.with.as_ref().is_some_and(|with| with.recursive) {
-            return ControlFlow::Break("WITH RECURSIVE is not allowed".to_owned());
-        }
-        let writes = match query.body.as_ref() {
-            SetExpr::Insert(_) => "INSERT",
-            SetExpr::Update(_) => "UPDATE",
-            SetExpr::Delete(_) => "DELETE",
-            SetExpr::Merge(_) => "MERGE",
-            _ => return ControlFlow::Continue(()),
-        };
-        ControlFlow::Break(format!("{writes} is not allowed; only reading is"))
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<String> {
-        match select.into {
-            Some(_) => ControlFlow::Break("SELECT INTO is not allowed; only reading is".to_owned()),
-            None => ControlFlow::Continue(()),
-        }
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
-        match expr {
-            Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => ControlFlow::Break(
-                "GROUPING SETS, CUBE and ROLLUP are not allowed; put queries together with UNION ALL"
-                    .to_owned(),
-            ),
-            Expr::Cast { data_type, .. } if has_sized_list(&data_type.to_string()) => ControlFlow::Break(
-                format!("{data_type} is not allowed: a list has no length of its type"),
-            ),
-            _ => ControlFlow::Continue(()),
-        }
-    }
-
-    fn pre_visit_table_factor(&mut self, _table: &TableFactor) -> ControlFlow<String> {
-        self.tables += 1;
-        if self.tables > MOST_TABLES {
-            return ControlFlow::Break(format!(
-                "the query reads from more than {MOST_TABLES} tables; ask in several queries"
-            ));
-        }
-        ControlFlow::Continue(())
     }
 }
 

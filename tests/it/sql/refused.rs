@@ -76,11 +76,76 @@ async fn only_reading_is_allowed_and_the_rest_is_refused_by_name() {
         ("SELECT regexp_like(unit, '[a') FROM heart_rate", "regex"),
         ("SELECT 'a' !~* '*'", "regex"),
         ("EXPLAIN DROP TABLE heart_rate", "not allowed"),
+        ("SELECT 1 FROM heart_rate WHERE uuid LIKE unit", "LIKE"),
+        ("SELECT uuid NOT ILIKE '%' || unit FROM heart_rate", "LIKE"),
+        ("SELECT 'a' LIKE (SELECT max(unit) FROM heart_rate) AS a", "LIKE"),
+        (
+            "SELECT approx_percentile_cont(value, 0.5, 10000000000000) FROM heart_rate",
+            "centroids",
+        ),
+        (
+            "SELECT approx_percentile_cont(0.5, 500 * 500) WITHIN GROUP (ORDER BY value) FROM heart_rate",
+            "centroids",
+        ),
+        (
+            "SELECT approx_percentile_cont_with_weight(value, 1, 0.5, 0) FROM heart_rate",
+            "centroids",
+        ),
+    ] {
+        let message = wrong(&person, text).await;
+        assert!(message.contains(word), "{text}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn what_would_be_passed_over_in_silence_is_refused_by_name() {
+    let person = person();
+    for (text, word) in [
+        ("FROM heart_rate", "FROM alone"),
+        ("SELECT value FROM heart_rate PREWHERE value > 90", "PREWHERE"),
+        ("SELECT value FROM heart_rate TABLESAMPLE (10)", "TABLESAMPLE"),
+        (
+            "SELECT value FROM (SELECT * FROM heart_rate) t TABLESAMPLE (10)",
+            "TABLESAMPLE",
+        ),
+        (
+            "SELECT value FROM heart_rate START WITH value > 1 CONNECT BY value > 90",
+            "CONNECT BY",
+        ),
+        ("SELECT value FROM heart_rate WITH (NOLOCK)", "WITH after"),
+        ("SELECT value FROM heart_rate PARTITION (p0)", "PARTITION"),
+        (
+            "SELECT value FROM heart_rate SETTINGS max_threads = 1",
+            "SETTINGS",
+        ),
+        ("SELECT value FROM heart_rate FORMAT CSV", "FORMAT"),
+        ("SELECT value FROM heart_rate FOR UPDATE", "FOR UPDATE"),
+        (
+            "SELECT value, count(*) FROM heart_rate GROUP BY value WITH TOTALS",
+            "GROUP BY WITH",
+        ),
+        (
+            "SELECT 1 FROM heart_rate a GLOBAL JOIN heart_rate b ON a.uuid = b.uuid",
+            "GLOBAL",
+        ),
         ("EXPLAIN VERBOSE SELECT 1", "EXPLAIN"),
     ] {
         let message = wrong(&person, text).await;
         assert!(message.contains(word), "{text}: {message}");
     }
+}
+
+#[tokio::test]
+async fn a_pattern_that_is_the_same_for_all_rows_may_be_put_together() {
+    let person = person();
+    person
+        .record("HeartRate", &heart_rate(id(1), &at("10:00"), 60.0))
+        .await
+        .upload();
+    let found = "SELECT count(*) AS n FROM heart_rate WHERE uuid LIKE '%' || lower('0') || '%'";
+    assert_eq!(rows(&person, found).await, [json!({"n": 1})]);
+    let middle = "SELECT approx_percentile_cont(value, 0.5, 1000) AS middle FROM heart_rate";
+    assert_eq!(rows(&person, middle).await, [json!({"middle": 60.0})]);
 }
 
 #[tokio::test]
