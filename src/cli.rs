@@ -18,6 +18,7 @@ mod caches;
 pub mod check;
 mod data_directory;
 mod demo;
+mod dependencies;
 mod descriptors;
 mod export;
 mod forgetting;

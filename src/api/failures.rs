@@ -76,7 +76,9 @@ pub fn misasked(meters: &Meters, error: Broken) -> ApiError {
         Broken::Plan(error) if is_scarce(error) => TOO_MUCH_MEMORY.to_owned(),
         Broken::Plan(error) => sql::readable(error),
         Broken::Encode(error) => match error {
-            EncodeError::Unsupported { .. } | EncodeError::UnknownZone { .. } => error.to_string(),
+            EncodeError::Unsupported { .. } | EncodeError::UnknownZone { .. } | EncodeError::LongRow => {
+                error.to_string()
+            }
             error => format!("{error}; choose another output or cast the columns"),
         },
     };
@@ -118,6 +120,16 @@ pub(super) fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
             || matches!(error.downcast_ref(), Some(CatalogError::Corrupt { .. }))
     };
     chain(error).find(is_damage).map(ToString::to_string)
+}
+
+/// Why something could not be kept in a file for a moment.
+#[must_use]
+pub fn unkept(error: &std::io::Error) -> ApiError {
+    if error.kind() == ErrorKind::StorageFull {
+        ApiError::unavailable(error, RETRY_AFTER)
+    } else {
+        ApiError::internal(error)
+    }
 }
 
 fn is_scarce(error: &(dyn Error + 'static)) -> bool {

@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::app::{App, Shared};
-use crate::api::body::Document;
 use crate::api::docs::bodies::{DataTypeChange, NewDataType};
+use crate::api::document::Document;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};

@@ -350,7 +350,7 @@ impl From<CatalogError> for ApiError {
                 Self::unavailable(error, TRY_LATER)
             }
             CatalogError::Unknown { .. } => Self::outcome_unknown(error),
-            CatalogError::Corrupt { .. } => Self::damaged(error),
+            CatalogError::Corrupt { .. } | CatalogError::NoDatabase { .. } => Self::damaged(error),
             // Their token is not accepted any more either.
             CatalogError::Erased { .. } => Self::unauthorized(),
             other => Self::internal(other),

@@ -15,7 +15,6 @@ use axum::http::{Request, Version};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -33,7 +32,7 @@ pub mod tls;
 mod usage;
 
 use addresses::{Share, Shares, TrustedProxies};
-use stream::Impatient;
+use stream::{Impatient, Transport};
 use tls::Certificate;
 use usage::{State, Usage};
 
@@ -191,10 +190,7 @@ async fn connected(stream: TcpStream, peer: IpAddr, router: Router, terms: Terms
 
 /// Drives a connection to its end, which comes too when nothing is asked on it, or what was asked for is not
 /// taken.
-async fn spoken<S>(stream: S, peer: IpAddr, router: Router, terms: &Terms)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Terms) {
     let limit = terms.slow_client_limit;
     let usage = Usage::begin();
     let asking = Arc::clone(&usage);
@@ -209,15 +205,15 @@ where
             // empty.
             let ends =
                 response.body().size_hint().exact().is_none() || response.headers().contains_key(CONNECTION);
-            if version == Version::HTTP_10 && ends {
+            let ends = version == Version::HTTP_10 && ends;
+            if ends {
                 *response.version_mut() = version;
             }
-            Ok::<_, Infallible>(asked.answered(response))
+            Ok::<_, Infallible>(asked.answered(response, ends))
         }
     });
-    let connection = terms
-        .builder
-        .serve_connection(TokioIo::new(Impatient::new(stream, limit)), service);
+    let stream = Impatient::new(stream, limit, Arc::clone(&usage));
+    let connection = terms.builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let mut looks = interval((limit / LOOKS).max(BRIEFEST_LOOK));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

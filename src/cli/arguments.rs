@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::auth::mint::TokenOrder;
 use crate::auth::reach::{Reach, Scope};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
+use crate::output::OutputMethod;
 
 use super::backup::BackupOrder;
 use super::export::ExportOrder;
@@ -204,15 +206,26 @@ fn query_command() -> Command {
             Arg::new(PARAMETERS)
                 .long(PARAMETERS)
                 .value_name("JSON")
+                .value_parser(json)
                 .help("Values: a list for $1, $2, or an object for $name"),
         )
         .arg(
             Arg::new(OUTPUT)
                 .long(OUTPUT)
                 .value_name("METHOD")
+                .value_parser(OutputMethod::ALL.map(OutputMethod::name))
                 .default_value("jstable")
                 .help("The form of the rows, as in `output` of the interface"),
         )
+}
+
+/// A list or an object.
+fn json(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ (Value::Array(_) | Value::Object(_))) => Ok(value),
+        Ok(_) => Err("expected a list or an object".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// `--user`.
@@ -282,7 +295,7 @@ pub(super) fn query(given: &ArgMatches) -> QueryOrder {
     QueryOrder {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
         text: text(TEXT).unwrap_or_default(),
-        parameters: text(PARAMETERS),
+        parameters: given.get_one::<Value>(PARAMETERS).cloned(),
         output: text(OUTPUT).unwrap_or_default(),
     }
 }

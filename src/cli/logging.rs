@@ -1,9 +1,21 @@
 //! The log: to standard error, as text or JSON, filtered as the settings say.
 
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::Failed;
 use super::settings::{LogFormat, LogSettings};
+
+/// Libraries that write what somebody asked into the log, once they are asked for details.
+const INDISCREET: [&str; 2] = ["sqlparser", "datafusion"];
+
+/// Whether a line is about the service and not about what people ask it, whatever the filter says.
+fn is_discreet(line: &Metadata<'_>) -> bool {
+    *line.level() <= Level::INFO || !INDISCREET.iter().any(|name| line.target().starts_with(name))
+}
 
 /// Starts the log of this process.
 pub(super) fn start(settings: &LogSettings) -> Result<(), Failed> {
@@ -14,9 +26,15 @@ pub(super) fn start(settings: &LogSettings) -> Result<(), Failed> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .log_internal_errors(false);
+    let discreet = filter_fn(is_discreet);
     let started = match settings.format {
-        LogFormat::Text => subscriber.with_ansi(false).try_init(),
-        LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
+        LogFormat::Text => subscriber.with_ansi(false).finish().with(discreet).try_init(),
+        LogFormat::Json => subscriber
+            .json()
+            .flatten_event(true)
+            .finish()
+            .with(discreet)
+            .try_init(),
     };
     started.map_err(|error| Failed::because(format!("the log could not be started: {error}")))?;
     std::panic::set_hook(Box::new(|panic| {

@@ -27,7 +27,8 @@ use crate::people::text::Name;
 use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
-use super::serve::{AlwaysReady, close, ring, verifier};
+use super::dependencies::AlwaysReady;
+use super::serve::{close, ring, verifier};
 use super::settings::Settings;
 use super::stores::{self, OpenedStore};
 use super::{Failed, installation, print, print_bytes, runtimes};
@@ -44,8 +45,8 @@ const CLOSING: Duration = Duration::from_secs(5);
 pub(super) struct QueryOrder {
     pub person: PersonId,
     pub text: String,
-    /// JSON: a list or an object.
-    pub parameters: Option<String>,
+    /// A list or an object.
+    pub parameters: Option<Value>,
     pub output: String,
 }
 
@@ -57,12 +58,7 @@ pub(super) fn run(settings: &Settings, order: &QueryOrder) -> Result<(), Failed>
         ));
     }
     installation::signing_key(settings)?;
-    let parameters: Value = match &order.parameters {
-        None => Value::Null,
-        Some(text) => serde_json::from_str(text)
-            .map_err(|error| Failed::because(format!("the parameters are no JSON: {error}")))?,
-    };
-    let body = json!({"query": order.text, "parameters": parameters, "output": order.output});
+    let body = json!({"query": order.text, "parameters": order.parameters, "output": order.output});
     let runtime = runtimes::many_threads()?;
     runtime.block_on(Box::pin(asked(settings, order.person, body)))
 }

@@ -1,6 +1,5 @@
 //! `almanac serve`: puts the rooms together, opens the door, and closes it in good order.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
 use crate::api::data::frames;
-use crate::api::readiness::{NotReady, Readiness, Seldom};
 use crate::api::serve::Ended;
 use crate::api::serve::tls::{self, Certificate};
 use crate::api::{routes, serve};
@@ -30,21 +28,17 @@ use crate::people::files::scan::Scanning;
 use crate::people::purging::Purging;
 use crate::people::takeout::Building;
 use crate::people::text::Name;
-use crate::store::StoreError;
-use crate::store::objects::ObjectStorage;
 use crate::upkeep::lease::Leases;
 use crate::upkeep::{Upkeep, UpkeepStores, identity};
 
 use super::assembly::{Assembly, Foundations, assemble};
+use super::dependencies::UntilStopping;
 use super::settings::{Settings, own_url};
 use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, demo, descriptors, forgetting, hosts, logging, print, runtimes};
 
-/// Asking for an object that is not there shows that the store answers, and costs it nothing.
-const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
-
-/// A load balancer asks often and does not wait long.
-const READY_LIMIT: Duration = Duration::from_secs(3);
+/// The signal that a process gets for a file that its limits do not allow.
+const FILE_TOO_LARGE: i32 = 25;
 
 /// How long whoever gathers traces may take for the last ones.
 const LAST_TRACES: Duration = Duration::from_secs(3);
@@ -75,6 +69,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     // Takes about as long as opening what is stored, and does not wait for it.
     let registry = tokio::task::spawn_blocking(Registry::builtin);
     let stop = told_to_stop()?;
+    let stopping = CancellationToken::new();
     let listener = serve::listen(settings.interface.listen)
         .await
         .map_err(Failed::from_error)?;
@@ -99,10 +94,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         verifier: verifier(&settings, ring.as_ref(), &clock)?,
         minter: ring.map(|ring| Minter::following(ring, settings.identity.clone())),
         tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
-        readiness: Box::new(Seldom::new(Box::new(Dependencies {
-            catalog: catalog.clone(),
-            objects: objects.clone(),
-        }))),
+        readiness: Box::new(UntilStopping::of(&catalog, &objects, &stopping)),
         clock,
         catalog,
         objects,
@@ -155,6 +147,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
             ended = &mut assembly.committing => Some(("the committing task", ended)),
             ended = &mut upkeep => Some(("upkeep", ended)),
         };
+        stopping.cancel();
     };
     let served = serve::serve(
         listener,
@@ -427,6 +420,9 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
 fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Failed::from_error)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failed::from_error)?;
+    // A limit on the size of files is then an error of whoever writes, and not the end of the process.
+    let too_large = signal(SignalKind::from_raw(FILE_TOO_LARGE));
+    drop(too_large.map_err(Failed::from_error)?);
     Ok(async move {
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
@@ -434,48 +430,4 @@ fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
         };
         tracing::info!(signal = name, "stopping");
     })
-}
-
-/// Of a process that answers one request, nobody asks whether it is ready.
-pub(super) struct AlwaysReady;
-
-impl Readiness for AlwaysReady {
-    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
-
-/// What every request stands on.
-struct Dependencies {
-    catalog: Catalog,
-    objects: ObjectStorage,
-}
-
-impl Readiness for Dependencies {
-    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
-        Box::pin(self.answer())
-    }
-}
-
-impl Dependencies {
-    async fn answer(&self) -> Result<(), NotReady> {
-        let looked = async {
-            self.catalog.ping().await.map_err(|error| NotReady {
-                part: "catalogue",
-                reason: error.to_string(),
-            })?;
-            match self.objects.size(NO_SUCH_OBJECT).await {
-                Ok(_) | Err(StoreError::Missing { .. }) => Ok(()),
-                Err(error) => Err(NotReady {
-                    part: "object store",
-                    reason: error.to_string(),
-                }),
-            }
-        };
-        let late = |_| NotReady {
-            part: "catalogue or object store",
-            reason: "no answer in time".to_owned(),
-        };
-        tokio::time::timeout(READY_LIMIT, looked).await.map_err(late)?
-    }
 }

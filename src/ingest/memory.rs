@@ -18,7 +18,7 @@ use crate::model::ids::PersonId;
 /// One person's bodies get no more than this share of it: one in so many.
 const SHARE: usize = 2;
 /// Bodies that come to no more than this need not wait behind large ones,
-const SMALL: usize = 64 << 10;
+pub const SMALL: usize = 64 << 10;
 /// for them there is a reserve of this part of the budget beside it: one in so many.
 const RESERVE: usize = 4;
 

@@ -24,8 +24,8 @@ use uuid::Uuid;
 
 use crate::api::answer::header_value;
 use crate::api::app::{App, Shared};
-use crate::api::body::Sent;
 use crate::api::docs::bodies::RawBytes;
+use crate::api::document::Sent;
 use crate::api::download::{Called, download};
 use crate::api::extract::{Checked, Notes, PREFER, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};

@@ -17,13 +17,14 @@ pub enum Wanted {
 /// everything, as the protocol has it.
 #[must_use]
 pub fn wanted(header: Option<&str>, length: u64) -> Wanted {
-    let Some(range) = header.and_then(|text| text.trim().strip_prefix("bytes=")) else {
+    let unit_and_range = header.and_then(|text| text.trim().split_once('='));
+    let Some((_, range)) = unit_and_range.filter(|(unit, _)| unit.eq_ignore_ascii_case("bytes")) else {
         return Wanted::All;
     };
     let Some((first, last)) = range.trim().split_once('-') else {
         return Wanted::All;
     };
-    let range = match (number(first), number(last)) {
+    let range = match (position(first), position(last)) {
         (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
         (Some(first), None) if last.is_empty() => first..length,
         (None, Some(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
@@ -53,6 +54,12 @@ pub fn sent(text: &str) -> Option<Sent> {
     (from < until).then_some(Sent::Range { from, until, total })
 }
 
+/// A position among bytes; what is too large for a number lies beyond all of them.
+fn position(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
 /// Digits alone: no sign and no blanks.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -76,6 +83,9 @@ mod tests {
             ("bytes=10-20", Wanted::Nothing),
             ("bytes=-0", Wanted::Nothing),
             ("bytes=0-18446744073709551615", Wanted::Part(0..10)),
+            ("bytes=0-99999999999999999999", Wanted::Part(0..10)),
+            ("bytes=99999999999999999999-", Wanted::Nothing),
+            ("Bytes=2-5", Wanted::Part(2..6)),
         ];
         for (text, expected) in cases {
             assert_eq!(wanted(Some(text), 10), expected, "{text}");

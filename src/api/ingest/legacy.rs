@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -12,11 +12,12 @@ use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
 use crate::api::app::{App, Shared};
-use crate::api::body::{text, whole};
+use crate::api::body::text;
 use crate::api::docs::bodies::{RawBytes, WrappedRecord};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
+use crate::api::whole_body::{Bounds, whole};
 use crate::auth::tokens::Reader;
 use crate::ingest::accept::refuse_too_many;
 use crate::ingest::body::BodyForm;
@@ -69,17 +70,6 @@ pub async fn wrapped_batch(
     store(&app, reader.person(), &headers, body, Form::Several).await
 }
 
-/// The whole body, whose length was announced.
-async fn announced(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
-    content_length(app, headers)?;
-    if BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).is_none() {
-        return Err(ApiError::unsupported_media_type(
-            "expected application/json or application/x-jsonl",
-        ));
-    }
-    whole(app.settings.body_limit, headers, body).await
-}
-
 /// How many records a body has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
@@ -94,11 +84,18 @@ async fn store(
     body: Body,
     form: Form,
 ) -> Result<Response, ApiError> {
-    let length = usize::try_from(content_length(app, headers)?).unwrap_or(usize::MAX);
+    content_length(app, headers)?;
+    if BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).is_none() {
+        return Err(ApiError::unsupported_media_type(
+            "expected application/json or application/x-jsonl",
+        ));
+    }
+    let bounds = Bounds {
+        limit: app.settings.body_limit,
+        factor: FACTOR,
+    };
     let mut memory = app.bodies.allowance(person);
-    memory.resize(length).await?;
-    let bytes = announced(app, headers, body).await?;
-    memory.resize(bytes.len().saturating_mul(FACTOR)).await?;
+    let bytes = whole(bounds, headers, body, app.engine.spill_files(), &mut memory).await?;
     let key = idempotency_key(headers)?;
     let key = key.map(|key| IdempotencyKey {
         key,

@@ -1,4 +1,5 @@
-//! Bodies that stop arriving. A client that has sent nothing for a while gives its place back.
+//! Bodies that stop arriving, or hardly do. A client that has sent nothing for a while gives its place back,
+//! and so does one that keeps us waiting for much longer than what it sent takes on the slowest of lines.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,9 +8,12 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use hyper::body::{Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
-/// The request, with a body that fails when nothing of it arrives for so long.
+/// Bytes that arrive in a second on the slowest line that anybody still has.
+const SLOWEST: u64 = 1 << 10;
+
+/// The request, with a body that fails when nothing of it arrives for so long, or too little.
 #[must_use]
 pub fn awaited(request: Request, limit: Duration) -> Request {
     if request.body().is_end_stream() {
@@ -29,13 +33,16 @@ pub fn is_stalled(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<Stalled>)
 }
 
-/// A body that fails when nothing of it arrives for too long.
+/// A body that fails when nothing of it arrives for too long, or too little.
 struct Patient {
     body: Body,
     limit: Duration,
-    /// While somebody waits for the next part. Only then does the client's time run; most bodies are there at
-    /// once.
-    alarm: Option<Pin<Box<Sleep>>>,
+    arrived: u64,
+    /// For how long its client has let us wait.
+    waited: Duration,
+    /// Since when somebody waits for the next part, and until when. Only then does the client's time run;
+    /// most bodies are there at once.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl Patient {
@@ -43,8 +50,16 @@ impl Patient {
         Self {
             body,
             limit,
-            alarm: None,
+            arrived: 0,
+            waited: Duration::ZERO,
+            waiting: None,
         }
+    }
+
+    /// For how long the next part may be waited for.
+    fn patience(&self) -> Duration {
+        let in_all = self.limit + Duration::from_secs(self.arrived / SLOWEST);
+        self.limit.min(in_all.saturating_sub(self.waited))
     }
 }
 
@@ -57,11 +72,17 @@ impl HttpBody for Patient {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            self.alarm = None;
+            if let Some((since, _)) = self.waiting.take() {
+                self.waited += since.elapsed();
+            }
+            if let Some(part) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
+                self.arrived += part.len() as u64;
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let limit = self.limit;
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep(limit)));
+        let patience = self.patience();
+        let begin = || (Instant::now(), Box::pin(sleep(patience)));
+        let (_, alarm) = self.waiting.get_or_insert_with(begin);
         ready!(alarm.as_mut().poll(context));
         Poll::Ready(Some(Err(Stalled.into())))
     }
@@ -89,6 +110,39 @@ mod tests {
         let mut parts = body.into_data_stream();
         assert_eq!(parts.next().await.unwrap().unwrap(), "half");
         let error = parts.next().await.unwrap().unwrap_err();
+        assert!(is_stalled(&error), "{error}");
+    }
+
+    #[test]
+    fn a_client_may_take_the_time_that_the_slowest_line_takes_and_one_pause() {
+        let patience = |arrived: u64, waited: u64| {
+            let body = Patient {
+                arrived,
+                waited: Duration::from_secs(waited),
+                ..Patient::new(Body::empty(), Duration::from_secs(30))
+            };
+            body.patience().as_secs()
+        };
+        assert_eq!((patience(0, 0), patience(20, 10), patience(30, 30)), (30, 20, 0));
+        assert_eq!(
+            (patience(SLOWEST * 100, 90), patience(SLOWEST * 100, 120)),
+            (30, 10)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_body_that_trickles_is_given_up() {
+        let parts = futures::stream::repeat(Bytes::from_static(b"x")).then(|part| async {
+            sleep(Duration::from_millis(5)).await;
+            Ok::<_, std::io::Error>(part)
+        });
+        let body = Body::new(Patient::new(Body::from_stream(parts), Duration::from_millis(20)));
+        let mut parts = body.into_data_stream();
+        let error = loop {
+            if let Err(error) = parts.next().await.unwrap() {
+                break error;
+            }
+        };
         assert!(is_stalled(&error), "{error}");
     }
 }

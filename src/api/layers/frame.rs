@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Instant as Stopwatch;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
@@ -21,6 +21,7 @@ use crate::api::extract::{Notes, RequestId};
 use crate::api::layers::arrival::awaited;
 use crate::api::layers::compression::overlook_refusals;
 use crate::api::problem::{ApiError, Failure};
+use crate::api::serve::Peer;
 use crate::api::traces::{Context, Head};
 use crate::model::time::{Instant, TimeRange};
 
@@ -51,7 +52,13 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     let span = tracing::info_span!("request", id = %id.0);
 
     let request = awaited(request, app.settings.slow_client_limit);
-    let answered = AssertUnwindSafe(next.run(request).instrument(span.clone()))
+    let answered = async {
+        match one_host(&request) {
+            Ok(()) => next.run(request).await,
+            Err(error) => error.into_response(),
+        }
+    };
+    let answered = AssertUnwindSafe(answered.instrument(span.clone()))
         .catch_unwind()
         .await;
     let mut response = answered.unwrap_or_else(|_cause| {
@@ -92,6 +99,21 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
             response,
         ),
     }
+}
+
+/// Refuses what came over a connection and does not say for whom, or says so twice: two servers on its way
+/// could each read another name.
+fn one_host(request: &Request) -> Result<(), ApiError> {
+    let came_over_a_connection = request.extensions().get::<Peer>().is_some();
+    let hosts = request.headers().get_all(HOST).iter().count();
+    let is_sound = match request.version() {
+        Version::HTTP_11 => hosts == 1,
+        _ => hosts <= 1,
+    };
+    if is_sound || !came_over_a_connection {
+        return Ok(());
+    }
+    Err(ApiError::bad_request("expected the header `host`, once"))
 }
 
 /// The client's own id, if it is harmless to repeat.

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::Method;
+use axum::http::header::RANGE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
@@ -47,8 +48,12 @@ where
 }
 
 /// The layer's function.
-pub async fn heads(request: Request, next: Next) -> Response {
+pub async fn heads(mut request: Request, next: Next) -> Response {
     let is_wanted = request.method() != Method::HEAD;
+    if !is_wanted {
+        // A range is one of a body.
+        request.headers_mut().remove(RANGE);
+    }
     let mut head = next.run(request).await;
     let undone = head.extensions_mut().remove::<Undone>();
     let Some(making) = undone.filter(|_| is_wanted).and_then(|Undone(making)| {

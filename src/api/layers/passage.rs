@@ -15,10 +15,9 @@ use crate::api::layers::disclosure::Reading;
 use crate::api::layers::heads::heads;
 use crate::api::layers::participants::find_out;
 use crate::api::layers::precondition::{self, Looks};
-use crate::api::layers::rates::{Charged, charge_address, charge_person};
+use crate::api::layers::rates::{Charged, Refusal, charge_address, charge_person};
 use crate::api::layers::repeats::{Heard, heard};
 use crate::api::layers::wall::let_in;
-use crate::api::problem::ApiError;
 
 /// What the layer works with.
 #[derive(Clone)]
@@ -31,7 +30,7 @@ pub struct Passage {
 pub async fn passage(State(passage): State<Passage>, request: Request, next: Next) -> Response {
     match admitted(&passage.app, request).await {
         Ok((request, charged)) => charged.told(answered(&passage, request, next).await),
-        Err(refusal) => refusal.into_response(),
+        Err(refusal) => *refusal,
     }
 }
 
@@ -41,9 +40,10 @@ pub async fn inner_passage(State(app): State<Shared>, request: Request, next: Ne
 }
 
 /// Those who may ask for more are let in.
-async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged), ApiError> {
+async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged), Refusal> {
     charge_address(app, &request)?;
-    let_in(app, &mut request).await?;
+    let let_in = let_in(app, &mut request).await;
+    let_in.map_err(|error| Box::new(error.into_response()))?;
     charge_person(app, request)
 }
 
@@ -60,8 +60,12 @@ async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
             return refusal.into_response();
         }
     }
+    let seen = precondition::seen(&request);
     let reading = Reading::of(&request);
     let mut response = routed(app, request, next).await;
+    if let Some(seen) = seen {
+        response = precondition::still(&seen, response);
+    }
     if let Some(reading) = reading {
         response = reading.disclosed(app, response).await;
     }

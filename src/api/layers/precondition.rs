@@ -1,4 +1,5 @@
-//! `If-Match`: whoever has seen a resource changes it only if it still is what they saw.
+//! `If-Match`: whoever has seen a resource changes it only if it still is what they saw, and reads it again
+//! only then.
 //!
 //! What a resource is, is what a GET of its address answers, so that is asked, and its tag compared. Tags are
 //! weak here, since equal ones do not promise equal bytes; of what is to be changed they say enough. Between
@@ -10,8 +11,9 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
-use axum::http::HeaderValue;
 use axum::http::header::{ACCEPT, ETAG, IF_MATCH};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
 use tower::ServiceExt as _;
 
 use crate::api::extract::Notes;
@@ -31,6 +33,33 @@ pub(super) struct Look {
     request: Request,
     reader: Reader,
     seen: Vec<HeaderValue>,
+}
+
+/// What the caller of a request that only reads has seen, if the answer depends on it.
+pub(super) fn seen(request: &Request) -> Option<Vec<HeaderValue>> {
+    let is_asked = request.method().is_safe() && request.headers().contains_key(IF_MATCH);
+    is_asked.then(|| conditions(request))
+}
+
+/// The answer to a request that only reads, if it is about what was `seen`.
+pub(super) fn still(seen: &[HeaderValue], response: Response) -> Response {
+    if !response.status().is_success() || is_among(seen, response.headers()) {
+        return response;
+    }
+    ApiError::precondition_failed("it was changed since; read it without the header `if-match`")
+        .into_response()
+}
+
+fn conditions(request: &Request) -> Vec<HeaderValue> {
+    request.headers().get_all(IF_MATCH).iter().cloned().collect()
+}
+
+/// Whether what has these headers is what was seen.
+fn is_among(seen: &[HeaderValue], headers: &HeaderMap) -> bool {
+    let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok());
+    let texts = seen.iter().filter_map(|value| value.to_str().ok());
+    let mut seen = texts.flat_map(|value| value.split(',')).map(str::trim);
+    seen.any(|seen| seen == "*" || tag.is_some_and(|tag| bare(tag) == bare(seen)))
 }
 
 /// The look that goes before a request, if it has such a condition.
@@ -54,7 +83,7 @@ pub(super) fn look(request: &Request) -> Option<Look> {
     Some(Look {
         request: look,
         reader: reader.clone(),
-        seen: request.headers().get_all(IF_MATCH).iter().cloned().collect(),
+        seen: conditions(request),
     })
 }
 
@@ -72,13 +101,7 @@ impl Looks {
         let found = routes.oneshot(look.request).await;
         let found = found.unwrap_or_else(|never| match never {});
         let is_others = !look.reader.disclosures().given().is_empty();
-        if is_others || !found.status().is_success() {
-            return Ok(());
-        }
-        let tag = found.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
-        let texts = look.seen.iter().filter_map(|value| value.to_str().ok());
-        let mut seen = texts.flat_map(|value| value.split(',')).map(str::trim);
-        if seen.any(|seen| seen == "*" || tag.is_some_and(|tag| bare(tag) == bare(seen))) {
+        if is_others || !found.status().is_success() || is_among(&look.seen, found.headers()) {
             return Ok(());
         }
         Err(ApiError::precondition_failed(

@@ -14,12 +14,12 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
 use crate::api::app::App;
-use crate::api::layers::rates::buckets::{Buckets, Left, WINDOW};
+use crate::api::layers::rates::buckets::{Buckets, Empty, Left, WINDOW};
 use crate::api::problem::ApiError;
 use crate::api::serve::Peer;
 use crate::api::serve::addresses::household;
@@ -30,15 +30,20 @@ pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// Refuses a request from an address that has none left; comes before anything else is looked at.
-pub fn charge_address(app: &App, request: &Request) -> Result<(), ApiError> {
+pub fn charge_address(app: &App, request: &Request) -> Result<(), Refusal> {
     let peer = request.extensions().get::<Peer>().copied();
     let (Some(buckets), Some(Peer(peer))) = (&app.rates.addresses, peer) else {
         return Ok(());
     };
     let client = app.settings.trusted_proxies.client(peer, request.headers());
     let taken = buckets.take(household(client), 1.0, Instant::now());
-    taken.map(drop).map_err(|wait| refused(buckets.name, wait))
+    taken
+        .map(drop)
+        .map_err(|empty| Box::new(refused(empty, Vec::new())))
 }
+
+/// The answer to a request that nobody looks at. In a box: few are refused.
+pub type Refusal = Box<Response>;
 
 /// What a person has left after a request of theirs.
 pub struct Charged {
@@ -48,7 +53,7 @@ pub struct Charged {
 }
 
 /// Refuses a request of a person who has none left. The bytes of its body are charged as they are read.
-pub fn charge_person(app: &App, request: Request) -> Result<(Request, Charged), ApiError> {
+pub fn charge_person(app: &App, request: Request) -> Result<(Request, Charged), Refusal> {
     let mut charged = Charged {
         left: Vec::new(),
         meter: None,
@@ -66,7 +71,7 @@ pub fn charge_person(app: &App, request: Request) -> Result<(Request, Charged), 
         let Some(buckets) = buckets else { continue };
         match buckets.take(person, amount, Instant::now()) {
             Ok(one) => charged.left.push(one),
-            Err(wait) => return Err(refused(buckets.name, wait)),
+            Err(empty) => return Err(Box::new(refused(empty, charged.left))),
         }
     }
     let Some(bytes) = &rates.bytes else {
@@ -92,11 +97,15 @@ impl Charged {
     }
 }
 
-fn refused(name: &'static str, wait: Duration) -> ApiError {
-    let whole = Duration::from_secs(wait.as_secs_f64().ceil() as u64);
-    let detail =
-        format!("the limit of {name} per minute is reached; come back when the header `retry-after` says");
-    ApiError::too_many(detail, whole)
+/// 429, after what is left in the buckets that were looked at `before`.
+fn refused(empty: Empty, mut before: Vec<Left>) -> Response {
+    let whole = Duration::from_secs(empty.wait.as_secs_f64().ceil() as u64);
+    let detail = format!(
+        "the limit of {} per minute is reached; come back when the header `retry-after` says",
+        empty.left.name
+    );
+    before.push(empty.left);
+    told(ApiError::too_many(detail, whole).into_response(), &before)
 }
 
 fn told(mut response: Response, left: &[Left]) -> Response {

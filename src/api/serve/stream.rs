@@ -1,21 +1,48 @@
-//! A connection whose other side has to take what it asked for.
+//! A connection whose other side has to take what it asked for, and that does not end in good order when an
+//! answer did not.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
+use tokio_rustls::server::TlsStream;
+
+use super::usage::Usage;
 
 /// How a connection begins whose client speaks HTTP/2. Until it is known whether this comes, nobody else
 /// watches the time.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// What a connection goes over.
+pub(super) trait Transport: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Lets the connection end in a way that nobody takes for the end of an answer.
+    fn reset_at_end(&self);
+}
+
+impl Transport for TcpStream {
+    fn reset_at_end(&self) {
+        if let Err(error) = self.set_zero_linger() {
+            tracing::debug!(%error, "a connection ends in good order though its answer did not");
+        }
+    }
+}
+
+impl Transport for TlsStream<TcpStream> {
+    fn reset_at_end(&self) {
+        self.get_ref().0.reset_at_end();
+    }
+}
+
 /// Fails when nothing could be written for too long, or nothing was said at first. Without it, a client that
 /// stops reading would hold its place, and the rows being sent to it, for ever.
-pub(super) struct Impatient<S> {
+pub(super) struct Impatient<S: Transport> {
     stream: S,
+    usage: Arc<Usage>,
     limit: Duration,
     alarm: Pin<Box<Sleep>>,
     /// Whether something waits to be written. Only then does the client's time run.
@@ -24,10 +51,11 @@ pub(super) struct Impatient<S> {
     opening: Option<&'static [u8]>,
 }
 
-impl<S> Impatient<S> {
-    pub(super) fn new(stream: S, limit: Duration) -> Self {
+impl<S: Transport> Impatient<S> {
+    pub(super) fn new(stream: S, limit: Duration, usage: Arc<Usage>) -> Self {
         Self {
             stream,
+            usage,
             limit,
             alarm: Box::pin(tokio::time::sleep(limit)),
             blocked: false,
@@ -55,7 +83,15 @@ impl<S> Impatient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+impl<S: Transport> Drop for Impatient<S> {
+    fn drop(&mut self) {
+        if self.usage.is_broken() {
+            self.stream.reset_at_end();
+        }
+    }
+}
+
+impl<S: Transport> AsyncRead for Impatient<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -81,7 +117,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+impl<S: Transport> AsyncWrite for Impatient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -110,6 +146,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.usage.is_broken() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
         self.watch(context, outcome)
     }
@@ -121,10 +160,18 @@ mod tests {
 
     use super::*;
 
+    impl Transport for tokio::io::DuplexStream {
+        fn reset_at_end(&self) {}
+    }
+
+    fn impatient(stream: tokio::io::DuplexStream, limit: Duration) -> Impatient<tokio::io::DuplexStream> {
+        Impatient::new(stream, limit, Usage::begin())
+    }
+
     #[tokio::test]
     async fn a_client_that_takes_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut connection = Impatient::new(ours, Duration::from_millis(1));
+        let mut connection = impatient(ours, Duration::from_millis(1));
         connection.write_all(b"12345678").await.unwrap();
         let error = connection.write_all(b"9").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -135,7 +182,7 @@ mod tests {
         for greeting in ["", "PRI"] {
             let (ours, mut theirs) = tokio::io::duplex(64);
             theirs.write_all(greeting.as_bytes()).await.unwrap();
-            let mut connection = Impatient::new(ours, Duration::from_millis(1));
+            let mut connection = impatient(ours, Duration::from_millis(1));
             let error = connection.read_to_end(&mut Vec::new()).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{greeting:?}");
         }
@@ -145,7 +192,7 @@ mod tests {
     async fn a_request_ends_the_watch_over_the_opening() {
         let (ours, mut theirs) = tokio::io::duplex(64);
         theirs.write_all(b"POST").await.unwrap();
-        let mut connection = Impatient::new(ours, Duration::from_mins(1));
+        let mut connection = impatient(ours, Duration::from_mins(1));
         connection.read_exact(&mut [0; 4]).await.unwrap();
         assert_eq!(connection.opening, None);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
@@ -99,6 +100,45 @@ async fn a_request_being_answered_is_finished_before_the_end() {
     );
     assert_eq!(gate.serving.await.unwrap(), Ended::InGoodOrder);
     drop(gate.entered);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_does_not_look_whole_to_an_old_client() {
+    for (breaks_off, version) in [(true, "1.0"), (true, "1.1"), (false, "1.0")] {
+        let parts = move || async move {
+            let first = futures::stream::iter([Ok("a part")]);
+            let last = if breaks_off {
+                Err(std::io::Error::other("broken"))
+            } else {
+                Ok("the last")
+            };
+            let last = futures::stream::once(async {
+                tokio::task::yield_now().await;
+                last
+            });
+            axum::body::Body::from_stream(first.chain(last))
+        };
+        let router = axum::Router::new().route("/", axum::routing::get(parts));
+        let settings = settings();
+        let listener = listen(settings.listen).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_stop, stopped) = oneshot::channel::<()>();
+        tokio::spawn(
+            async move { serve(listener, router, &settings, None, async { drop(stopped.await) }).await },
+        );
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let head = format!("GET / HTTP/{version}\r\nhost: almanac\r\n\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let read = client.read_to_end(&mut answer).await;
+        let is_whole = read.is_ok() && (version == "1.0" || answer.ends_with(b"0\r\n\r\n"));
+        assert_eq!(
+            is_whole,
+            !breaks_off,
+            "{version}: {}",
+            String::from_utf8_lossy(&answer)
+        );
+    }
 }
 
 #[tokio::test]

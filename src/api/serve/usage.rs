@@ -34,6 +34,8 @@ pub(super) struct Usage(Mutex<Inner>);
 struct Inner {
     /// Requests that are not answered to the end.
     open: usize,
+    /// Whether an answer broke off whose end is that of the connection.
+    broken: bool,
     /// When the last of them was, or when the connection began.
     quiet_since: Instant,
     /// Since when bodies wait for their client.
@@ -46,6 +48,7 @@ impl Usage {
     pub(super) fn begin() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner {
             open: 0,
+            broken: false,
             quiet_since: Instant::now(),
             waiting: HashMap::new(),
             next: 0,
@@ -78,6 +81,12 @@ impl Usage {
         }
     }
 
+    /// Whether an answer broke off whose end is that of the connection, so that nothing else says so.
+    #[must_use]
+    pub(super) fn is_broken(&self) -> bool {
+        self.lock().broken
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,18 +100,30 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The answer, whose body tells how it is taken.
+    /// The answer, whose body tells how it is taken. `ends_connection`: nothing but the end of the connection
+    /// tells where it ends.
     #[must_use]
-    pub(super) fn answered(self, response: Response) -> Response {
+    pub(super) fn answered(self, response: Response, ends_connection: bool) -> Response {
         if response.body().is_end_stream() {
             return response;
         }
         self.waits_for_client();
-        response.map(|body| Body::new(Taken { body, asked: self }))
+        response.map(|body| {
+            Body::new(Taken {
+                body,
+                asked: self,
+                ends_connection,
+            })
+        })
     }
 
     fn waits_for_client(&self) {
         self.usage.lock().waiting.insert(self.id, Instant::now());
+    }
+
+    fn breaks_off(&self) {
+        self.waits_for_us();
+        self.usage.lock().broken = true;
     }
 
     fn waits_for_us(&self) {
@@ -123,6 +144,7 @@ impl Drop for Asked {
 struct Taken {
     body: Body,
     asked: Asked,
+    ends_connection: bool,
 }
 
 impl HttpBody for Taken {
@@ -137,6 +159,7 @@ impl HttpBody for Taken {
         match &next {
             // The next part is asked for when there is room for it.
             Poll::Ready(Some(Ok(_))) => self.asked.waits_for_client(),
+            Poll::Ready(Some(Err(_))) if self.ends_connection => self.asked.breaks_off(),
             _ => self.asked.waits_for_us(),
         }
         next
@@ -182,7 +205,7 @@ mod tests {
         let usage = Usage::begin();
         let parts = futures::stream::iter(["one", "two"].map(Ok::<_, std::io::Error>));
         let body = Body::from_stream(parts.chain(futures::stream::pending()));
-        let response = usage.request().answered(Response::new(body));
+        let response = usage.request().answered(Response::new(body), false);
         let mut parts = response.into_body().into_data_stream();
         for _ in 0..2 {
             assert_eq!((now(&usage), later(&usage)), (State::InUse, State::Stalled));

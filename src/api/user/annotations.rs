@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
-use crate::api::body::Document;
+use crate::api::document::Document;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, listed_as, one_as};
 use crate::api::problem::ApiError;

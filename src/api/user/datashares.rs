@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::app::Shared;
-use crate::api::body::Sent;
+use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, document_as, listed_as};
 use crate::api::problem::ApiError;

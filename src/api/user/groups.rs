@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
-use crate::api::body::Sent;
+use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, ListingQuery, document_as, listed_as};
 use crate::api::problem::ApiError;

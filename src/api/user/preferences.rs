@@ -6,8 +6,8 @@ use axum::response::Response;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
-use crate::api::body::Document;
 use crate::api::docs::bodies::PreferencesDocument;
+use crate::api::document::Document;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;

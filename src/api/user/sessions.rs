@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::app::Shared;
-use crate::api::body::Sent;
+use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::{ApiError, invalid};

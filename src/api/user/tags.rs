@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use crate::api::app::Shared;
-use crate::api::body::Sent;
+use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;

@@ -179,6 +179,10 @@ async fn what_was_changed_since_it_was_seen_is_not_overwritten() {
     change("c", "*").await.must_be(200);
     let delete = person.call(Method::DELETE, &at(&annotation));
     delete.header("if-match", &tag).await.problem(412);
+    let read = |tag: &str| person.get(&at(&annotation)).header("if-match", tag);
+    read(&tag).await.problem(412);
+    let tag_now = read("*").await.must_be(200).header("etag").unwrap().to_owned();
+    read(&tag_now).await.must_be(200);
     let changed = person.get(&at(&annotation)).await.must_be(200).json();
     assert_eq!(
         (&changed["name"], &changed["deleted_at"]),

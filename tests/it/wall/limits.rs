@@ -81,6 +81,13 @@ async fn who_asks_too_often_is_told_when_to_come_back_and_others_are_not() {
     let refused = eager.get("/data/v0/metrics_catalog").await;
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=12).contains(&wait), "{wait}");
+    assert_eq!(refused.header("ratelimit-policy"), Some("\"reads\";q=5;w=60"));
+    assert!(
+        refused
+            .header("ratelimit")
+            .unwrap()
+            .starts_with("\"reads\";r=0;t=")
+    );
     refused.problem(429);
     // Writing is counted apart, and nobody else is concerned.
     eager

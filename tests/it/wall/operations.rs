@@ -1,6 +1,12 @@
 //! What operators see and who else does.
 
-use crate::harness::{Almanac, Setup};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::{Almanac, Setup, heart_rate, id, instant};
 
 #[tokio::test]
 async fn metrics_are_shown_at_an_address_of_their_own_where_there_is_one() {
@@ -28,6 +34,54 @@ async fn metrics_are_shown_at_an_address_of_their_own_where_there_is_one() {
     server.nobody().get("/health/ready").await.must_be(200);
     assert_eq!(server.nobody().get("/metrics").await.status, 401);
     assert!(server.stop().success());
+}
+
+#[tokio::test]
+async fn a_service_that_is_stopping_is_not_ready() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    drop(other);
+    let server = Setup::default()
+        .with("ALMANAC_OPERATIONS_ADDRESS", &address.to_string())
+        .start();
+    // Something is under way that it waits for.
+    let mut underway = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    let body = heart_rate(id(1), &instant(1), 60).to_string();
+    let head = format!(
+        "POST /ingest/v1/record/HeartRate HTTP/1.1\r\nHost: almanac\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{{",
+        server.person().token(),
+        body.len()
+    );
+    underway.write_all(head.as_bytes()).await.unwrap();
+    server.nobody().get("/health/ready").await.must_be(200);
+    server.ask_to_stop();
+    let ready = format!("http://{address}/health/ready");
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut reply = client.get(&ready).send().await.unwrap();
+    while reply.status() == 200 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        reply = client.get(&ready).send().await.unwrap();
+    }
+    assert_eq!(reply.status(), 503);
+    assert!(reply.headers().contains_key("retry-after"));
+    underway.write_all(&body.as_bytes()[1..]).await.unwrap();
+    let mut answer = String::new();
+    underway.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    assert!(server.stop().success());
+}
+
+#[tokio::test]
+async fn no_log_says_what_was_asked_however_much_it_says() {
+    let server = Setup::default().with("ALMANAC_LOG", "trace").start();
+    let person = server.person();
+    let secret = "a-word-of-their-own";
+    let asked = json!({"query": format!("SELECT '{secret}' AS a, $1 AS b"), "parameters": [secret]});
+    person.post("/data/v1/sql", &asked).await.must_be(200);
+    assert!(server.stop().success());
+    let log = server.log();
+    assert!(log.contains("answered") && !log.contains(secret), "{log}");
 }
 
 #[tokio::test]

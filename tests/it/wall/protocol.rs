@@ -92,6 +92,23 @@ fn rows_of(person: &Person) -> String {
 }
 
 #[tokio::test]
+async fn a_request_says_once_for_whom_it_is() {
+    let server = Almanac::start();
+    for (version, hosts, status) in [
+        ("1.1", "", "400"),
+        ("1.1", "Host: a\r\nHost: b\r\n", "400"),
+        ("1.0", "Host: a\r\nHost: a\r\n", "400"),
+        ("1.1", "Host: a\r\n", "200"),
+        ("1.0", "", "200"),
+    ] {
+        let mut stream = connect(&server).await;
+        let head = format!("GET /health/live HTTP/{version}\r\nConnection: close\r\n{hosts}\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        assert_eq!(answer(&mut stream).await.status(), status, "{version} {hosts:?}");
+    }
+}
+
+#[tokio::test]
 async fn http_1_0_without_keep_alive_is_one_answer_and_the_end() {
     let server = Almanac::start();
     let person = server.person();

@@ -48,6 +48,14 @@ pub(super) struct Left {
     pub(super) full: Duration,
 }
 
+/// Nothing is left, or too little.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Empty {
+    pub(super) left: Left,
+    /// Until there is enough for one more.
+    pub(super) wait: Duration,
+}
+
 impl<K: Hash + Eq + Copy> Buckets<K> {
     /// None where there is no limit.
     fn new(name: &'static str, size: u64) -> Option<Self> {
@@ -68,9 +76,8 @@ impl<K: Hash + Eq + Copy> Buckets<K> {
         self.of.get_or_make(&whose, full)
     }
 
-    /// Takes `amount` at `now`, if there is anything left; what is taken beyond is owed. `Err`: how long
-    /// until there is.
-    pub(super) fn take(&self, whose: K, amount: f64, now: Instant) -> Result<Left, Duration> {
+    /// Takes `amount` at `now`, if there is anything left; what is taken beyond is owed.
+    pub(super) fn take(&self, whose: K, amount: f64, now: Instant) -> Result<Left, Empty> {
         let bucket = self.bucket(whose, now);
         let mut level = bucket.0.lock().unwrap_or_else(PoisonError::into_inner);
         let each = self.size / WINDOW.as_secs_f64();
@@ -78,16 +85,20 @@ impl<K: Hash + Eq + Copy> Buckets<K> {
         level.left = (level.left + filled).min(self.size);
         level.at = now;
         let least = amount.min(1.0);
-        if level.left < least {
-            return Err(Duration::from_secs_f64((least - level.left) / each));
-        }
-        level.left -= amount;
-        Ok(Left {
+        let left = |level: &Level| Left {
             name: self.name,
             size: self.size as u64,
             rest: level.left.max(0.0) as u64,
             full: Duration::from_secs_f64((self.size - level.left) / each),
-        })
+        };
+        if level.left < least {
+            return Err(Empty {
+                left: left(&level),
+                wait: Duration::from_secs_f64((least - level.left) / each),
+            });
+        }
+        level.left -= amount;
+        Ok(left(&level))
     }
 
     /// Takes what was used already.
@@ -129,7 +140,10 @@ mod tests {
         for rest in (0..60).rev() {
             assert_eq!(buckets.take(1, 1.0, now).unwrap().rest, rest);
         }
-        assert_eq!(buckets.take(1, 1.0, now), Err(Duration::from_secs(1)));
+        assert_eq!(
+            buckets.take(1, 1.0, now).unwrap_err().wait,
+            Duration::from_secs(1)
+        );
         assert!(buckets.take(2, 1.0, now).is_ok(), "another has another bucket");
         now += Duration::from_millis(1500);
         assert!(buckets.take(1, 1.0, now).is_ok());
@@ -144,7 +158,10 @@ mod tests {
         let now = Instant::now();
         buckets.take(1, 0.0, now).unwrap();
         buckets.charge(1, 12_000.0);
-        assert_eq!(buckets.take(1, 0.0, now), Err(Duration::from_mins(1)));
+        assert_eq!(
+            buckets.take(1, 0.0, now).unwrap_err().wait,
+            Duration::from_mins(1)
+        );
     }
 
     #[test]

@@ -1,0 +1,91 @@
+//! JSON documents in the bodies of requests.
+
+use axum::extract::{FromRequest, FromRequestParts as _, Request};
+use axum::http::header::CONTENT_TYPE;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_path_to_error::Path;
+
+use crate::api::app::Shared;
+use crate::api::body::text;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::whole_body::{Bounds, whole};
+use crate::auth::tokens::Reader;
+use crate::ingest::body::BodyForm;
+use crate::model::faults::{Fault, LocPart};
+use crate::model::objects::Object;
+use crate::model::text::{may_hold_nul, way_to_nul};
+
+/// Bytes of a document that is no batch of records, decompressed: a thousand times what anybody writes.
+const DOCUMENT_LIMIT: usize = 1 << 20;
+
+/// A document takes so many times its size once each of its values is one of its own.
+const FACTOR: usize = 16;
+
+/// The JSON document in a request's body.
+#[derive(Clone, Debug)]
+pub struct Document(pub Value);
+
+impl FromRequest<Shared> for Document {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
+        Sent::from_request(request, app)
+            .await
+            .map(|Sent(document)| Self(document))
+    }
+}
+
+/// What the JSON document in a request's body says, in words of the domain.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        if BodyForm::from_media_type(text(&parts.headers, &CONTENT_TYPE)) != Some(BodyForm::Object) {
+            return Err(ApiError::unsupported_media_type("expected application/json"));
+        }
+        let bounds = Bounds {
+            limit: app.settings.body_limit.min(DOCUMENT_LIMIT),
+            factor: FACTOR,
+        };
+        let reader = Reader::from_request_parts(&mut parts, app).await?;
+        // Held until it is read into what it says.
+        let mut memory = app.bodies.allowance(reader.person());
+        let spill = app.engine.spill_files();
+        let bytes = whole(bounds, &parts.headers, body, spill, &mut memory).await?;
+        refuse_nul(&bytes)?;
+        let mut json = serde_json::Deserializer::from_slice(&bytes);
+        let Object(read) = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| ApiError::invalid_all(vec![misread(error.path(), error.inner())]))?;
+        json.end()
+            .map_err(|error| invalid(["body"], format!("the body is no JSON document: {error}")))?;
+        Ok(Self(read))
+    }
+}
+
+/// A document with U+0000 in one of its texts is not taken.
+fn refuse_nul(json: &[u8]) -> Result<(), ApiError> {
+    if !std::str::from_utf8(json).is_ok_and(may_hold_nul) {
+        return Ok(());
+    }
+    let way = serde_json::from_slice(json)
+        .ok()
+        .and_then(|document: Value| way_to_nul(&document));
+    let Some(way) = way else { return Ok(()) };
+    let loc = std::iter::once(LocPart::from("body")).chain(way);
+    Err(Fault::new(loc, "value_error", "U+0000 cannot be stored; leave it out").into())
+}
+
+/// What could not be read, and where it stands.
+fn misread(path: &Path, error: &serde_json::Error) -> Fault {
+    let loc = vec![LocPart::from("body")];
+    if error.is_data() {
+        Fault::misread(loc, path, error)
+    } else {
+        Fault::new(loc, "json_invalid", format!("the body is no JSON: {error}"))
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether a process can do its work now: what it stands on answers, and nobody told it to stop.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::api::readiness::{NotReady, Readiness, Seldom};
+use crate::catalog::Catalog;
+use crate::store::StoreError;
+use crate::store::objects::ObjectStorage;
+
+/// Asking for an object that is not there shows that the store answers, and costs it nothing.
+const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
+
+/// A load balancer asks often and does not wait long.
+const READY_LIMIT: Duration = Duration::from_secs(3);
+
+/// Ready when what it stands on answers, until the process is told to stop: what it accepted it answers, and
+/// whoever sends it more should send that to another.
+pub(super) struct UntilStopping {
+    stopping: CancellationToken,
+    look: Seldom,
+}
+
+impl UntilStopping {
+    pub(super) fn of(catalog: &Catalog, objects: &ObjectStorage, stopping: &CancellationToken) -> Self {
+        Self {
+            stopping: stopping.clone(),
+            look: Seldom::new(Box::new(Dependencies {
+                catalog: catalog.clone(),
+                objects: objects.clone(),
+            })),
+        }
+    }
+}
+
+impl Readiness for UntilStopping {
+    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+        if self.stopping.is_cancelled() {
+            return Box::pin(std::future::ready(Err(NotReady {
+                part: "the service",
+                reason: "it is stopping".to_owned(),
+            })));
+        }
+        self.look.check()
+    }
+}
+
+/// Of a process that answers one request, nobody asks whether it is ready.
+pub(super) struct AlwaysReady;
+
+impl Readiness for AlwaysReady {
+    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// What every request stands on.
+struct Dependencies {
+    catalog: Catalog,
+    objects: ObjectStorage,
+}
+
+impl Readiness for Dependencies {
+    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+        Box::pin(self.answer())
+    }
+}
+
+impl Dependencies {
+    async fn answer(&self) -> Result<(), NotReady> {
+        let looked = async {
+            self.catalog.ping().await.map_err(|error| NotReady {
+                part: "catalogue",
+                reason: error.to_string(),
+            })?;
+            match self.objects.size(NO_SUCH_OBJECT).await {
+                Ok(_) | Err(StoreError::Missing { .. }) => Ok(()),
+                Err(error) => Err(NotReady {
+                    part: "object store",
+                    reason: error.to_string(),
+                }),
+            }
+        };
+        let late = |_| NotReady {
+            part: "catalogue or object store",
+            reason: "no answer in time".to_owned(),
+        };
+        tokio::time::timeout(READY_LIMIT, looked).await.map_err(late)?
+    }
+}
