@@ -48,7 +48,9 @@ pub(super) async fn open(settings: &Settings) -> Result<OpenedStore, Failed> {
         return Ok(OpenedStore { objects, keys: None });
     };
     let keys = Arc::new(person_keys(encryption)?);
-    sealing::mark(&objects).await.map_err(Failed::from_error)?;
+    sealing::mark(&objects, &keys, settings.adopt_store)
+        .await
+        .map_err(Failed::from_error)?;
     Ok(OpenedStore {
         objects: sealing::over(objects, &keys),
         keys: Some(keys),

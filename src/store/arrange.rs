@@ -15,7 +15,7 @@ use crate::model::time::Instant;
 
 pub(super) const ID: &str = "id";
 pub const START: &str = "start_time";
-pub(super) const END: &str = "end_time";
+pub const END: &str = "end_time";
 
 /// The three columns that every stored row has.
 #[derive(Clone, Debug)]

@@ -60,7 +60,9 @@ impl From<object_store::Error> for StoreError {
         let full = find::<std::io::Error>(&error).is_some_and(|error| {
             matches!(
                 error.kind(),
-                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+                std::io::ErrorKind::StorageFull
+                    | std::io::ErrorKind::QuotaExceeded
+                    | std::io::ErrorKind::FileTooLarge
             )
         });
         if let Some(Self::Corrupt { what }) = find::<Self>(&error) {

@@ -315,10 +315,31 @@ impl ObjectStorage {
     }
 
     async fn create(&self, location: &Path, payload: PutPayload) -> Result<(), StoreError> {
-        self.store
-            .put_opts(location, payload, PutOptions::from(PutMode::Create))
-            .await?;
-        Ok(())
+        let content = payload.clone();
+        let put = self
+            .store
+            .put_opts(location, payload, PutOptions::from(PutMode::Create));
+        match put.await {
+            // A store's answer may be lost; who then asks again meets what they put themselves.
+            Err(exists @ object_store::Error::AlreadyExists { .. }) => {
+                if self.holds(location, &content).await? {
+                    Ok(())
+                } else {
+                    Err(exists.into())
+                }
+            }
+            done => Ok(done.map(drop)?),
+        }
+    }
+
+    /// Whether an object holds this and nothing else.
+    async fn holds(&self, location: &Path, content: &PutPayload) -> Result<bool, StoreError> {
+        let found = self.store.get(location).await?;
+        if found.meta.size != content.content_length() as u64 {
+            return Ok(false);
+        }
+        let found = found.bytes().await?;
+        Ok(content.iter().flatten().eq(found.iter()))
     }
 }
 

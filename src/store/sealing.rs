@@ -10,6 +10,7 @@
 mod keys;
 mod master;
 mod objects;
+mod place;
 mod sealed;
 mod service;
 mod wrapping;
@@ -17,12 +18,11 @@ mod wrapping;
 pub use keys::{PersonKey, PersonKeys};
 pub use master::{MasterKeyError, MasterKeys};
 pub use objects::PEOPLE_FOLDER;
+pub use place::mark;
 pub use service::{KeyService, KeyServiceError, KeyServiceSettings};
 pub use wrapping::Wrapping;
 
 use std::sync::Arc;
-
-use bytes::Bytes;
 
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
@@ -30,9 +30,7 @@ use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::PersonId;
 
 use objects::SealedObjects;
-
-/// Says of a store that objects in it are sealed.
-const MARK: &str = "sealed.json";
+use place::MARK;
 
 /// The store in which everything of people is sealed, above the one that it stands in.
 #[must_use]
@@ -55,15 +53,6 @@ pub async fn sealed(keys: &PersonKeys, person: PersonId, piece: NewPiece) -> Res
         },
         ..piece
     })
-}
-
-/// Notes in a store that from now on objects in it are sealed. `objects` is the store as it is beneath.
-pub async fn mark(objects: &ObjectStorage) -> Result<(), StoreError> {
-    let note = Bytes::from_static(b"{\"format\":1}");
-    match objects.put(MARK, note).await {
-        Err(StoreError::Exists { .. }) => Ok(()),
-        put => put,
-    }
 }
 
 /// Refuses a store in which objects are sealed, for who has no key: to them it would look like one in which

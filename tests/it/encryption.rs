@@ -171,6 +171,25 @@ async fn without_keys_nothing_starts_and_nothing_is_collected() {
 }
 
 #[tokio::test]
+async fn a_place_of_keys_that_is_not_the_right_one_makes_no_second_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = encrypting(folder.path()).start();
+    let person = server.person();
+    let file = live(&person).await;
+    server.stop();
+    let empty = folder.path().join("empty");
+    let elsewhere = encrypting(folder.path())
+        .with("ALMANAC_PERSON_KEYS", &empty.display().to_string())
+        .in_dir(server.data_dir())
+        .prepare();
+    assert!(elsewhere.try_launch().is_err(), "it started");
+    assert!(elsewhere.log().contains("another place"), "{}", elsewhere.log());
+    assert_eq!(elsewhere.run(&["check"]).status.code(), Some(1));
+    server.launch();
+    assert_there(&server.person_called(person.id), &file).await;
+}
+
+#[tokio::test]
 async fn whose_key_is_destroyed_is_gone_from_every_backup() {
     const ACCOUNT: &str = "/user/v1alpha1/account";
     let folder = tempfile::tempdir().unwrap();

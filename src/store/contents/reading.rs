@@ -87,6 +87,11 @@ impl OpenPart {
         match fetched.await {
             // It was there when it was registered.
             Err(StoreError::Missing { path }) => Err(StoreError::corrupt(format!("object {path} is gone"))),
+            // A store says of a range that is not there what it says when it fails.
+            Err(failure @ StoreError::Unavailable { .. }) => match objects.size(&self.path).await {
+                Ok(bytes) if bytes != self.part.object_bytes() => Err(self.damaged()),
+                _ => Err(failure),
+            },
             fetched => fetched,
         }
     }

@@ -2,7 +2,7 @@
 //! forgotten.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +25,8 @@ use super::wrapping::{Wrapping, unusable};
 const REMEMBERED: Duration = Duration::from_mins(1);
 /// People whose keys are remembered.
 const PEOPLE: u64 = 10_000;
+/// Keys that are tried before one is made beside them. One alone may be damaged.
+const TRIED: usize = 3;
 /// What the names of stored keys end with.
 const SUFFIX: &str = ".key";
 /// The first byte of a sealed blob of the tail.
@@ -38,6 +40,8 @@ pub struct PersonKeys {
     wrapping: Wrapping,
     known: ShortLived<PersonId, PersonKey>,
     random: SystemRandom,
+    /// Whether what is wrapped here was opened once.
+    tried: OnceLock<()>,
 }
 
 /// The key of one person. Cheap to clone.
@@ -63,7 +67,17 @@ impl PersonKeys {
             wrapping,
             known: ShortLived::of(PEOPLE, REMEMBERED),
             random: SystemRandom::new(),
+            tried: OnceLock::new(),
         }
+    }
+
+    /// Where the keys are.
+    pub(super) const fn place(&self) -> &ObjectStorage {
+        &self.place
+    }
+
+    pub(super) fn random_id(&self) -> Result<Uuid, StoreError> {
+        Ok(uuid::Builder::from_random_bytes(self.random_bytes()?).into_uuid())
     }
 
     /// The key of a person, made if there is none: for what is written.
@@ -72,6 +86,7 @@ impl PersonKeys {
             Err(StoreError::Missing { .. }) => {}
             found => return found,
         }
+        self.refuse_strange_wrapping().await?;
         let secret = self.random_bytes::<KEY_BYTES>()?;
         let nonce = self.random_bytes::<NONCE_LEN>()?;
         let bound = person.to_string();
@@ -131,6 +146,31 @@ impl PersonKeys {
         let anew = self.wrapping.wrap(&secret, nonce, bound.as_bytes()).await?;
         self.place.replace(&path, Bytes::from(anew)).await?;
         Ok(true)
+    }
+
+    /// Refuses to make a key where those that are there were wrapped by something else than what would wrap
+    /// it: once the operator has put that back, nobody could open this one.
+    async fn refuse_strange_wrapping(&self) -> Result<(), StoreError> {
+        if self.tried.get().is_some() {
+            return Ok(());
+        }
+        let mut refused = None;
+        for person in self.people().await?.into_iter().take(TRIED) {
+            match self.found(person).await {
+                Ok(_) => {
+                    refused = None;
+                    break;
+                }
+                // It was destroyed since.
+                Err(StoreError::Missing { .. }) => {}
+                Err(error) => refused = Some(error),
+            }
+        }
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        self.tried.get_or_init(|| ());
+        Ok(())
     }
 
     async fn found(&self, person: PersonId) -> Result<PersonKey, StoreError> {

@@ -110,7 +110,7 @@ async fn beneath_there_is_nothing_of_it_and_above_nothing_tells() {
         (path.as_str(), secret.len() as u64)
     );
     assert!(matches!(
-        bench.above.put(&path, secret).await,
+        bench.above.put(&path, content(7)).await,
         Err(StoreError::Exists { .. })
     ));
     bench.above.delete(&path).await.unwrap();
@@ -248,8 +248,53 @@ fn a_master_key_is_private_and_whole() {
 async fn who_has_no_keys_is_refused_a_store_in_which_things_are_sealed() {
     let bench = Bench::new();
     refuse_marked(&bench.beneath).await.unwrap();
-    mark(&bench.beneath).await.unwrap();
-    mark(&bench.beneath).await.unwrap();
+    mark(&bench.beneath, &bench.keys, false).await.unwrap();
+    mark(&bench.beneath, &bench.keys, false).await.unwrap();
     let refused = refuse_marked(&bench.beneath).await.unwrap_err().to_string();
     assert!(refused.contains("ALMANAC_MASTER_KEY_FILE"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_store_is_opened_with_the_place_of_keys_that_it_was_sealed_from() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    bench.keys.ensured(OWNER).await.unwrap();
+    mark(&bench.beneath, &bench.keys, false).await.unwrap();
+    // Neither an empty place nor that of another store.
+    for _ in 0..2 {
+        let refused = mark(&bench.beneath, &other.keys, false).await.unwrap_err();
+        assert!(refused.to_string().contains("another place"), "{refused}");
+        mark(&other.beneath, &other.keys, false).await.unwrap();
+    }
+    mark(&bench.beneath, &bench.keys, false).await.unwrap();
+    // Whoever insists has moved the keys without the name of their place.
+    mark(&bench.beneath, &other.keys, true).await.unwrap();
+    mark(&bench.beneath, &other.keys, false).await.unwrap();
+    assert!(mark(&bench.beneath, &bench.keys, false).await.is_err());
+}
+
+#[tokio::test]
+async fn a_store_from_before_places_had_names_takes_a_place_with_keys_and_no_empty_one() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let before = Bytes::from_static(b"{\"format\":1}");
+    bench.beneath.put(MARK, before.clone()).await.unwrap();
+    bench.beneath.put(&path(OWNER, "a"), content(10)).await.unwrap();
+    let refused = mark(&bench.beneath, &other.keys, false).await.unwrap_err();
+    assert!(refused.to_string().contains("another place"), "{refused}");
+    assert_eq!(bench.beneath.get(MARK).await.unwrap(), before);
+    bench.keys.ensured(OWNER).await.unwrap();
+    mark(&bench.beneath, &bench.keys, false).await.unwrap();
+    assert!(mark(&bench.beneath, &other.keys, false).await.is_err());
+}
+
+#[tokio::test]
+async fn no_key_is_made_beside_keys_that_another_master_wrapped() {
+    let bench = Bench::new();
+    bench.keys.ensured(OWNER).await.unwrap();
+    let strange = Bench::with(SECOND, bench.directory);
+    let newcomer = PersonId(Uuid::from_u128(77));
+    let refused = strange.keys.ensured(newcomer).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused}");
+    assert!(!strange.keys.has(newcomer).await.unwrap());
+    let again = Bench::with(FIRST, strange.directory);
+    again.keys.ensured(newcomer).await.unwrap();
 }

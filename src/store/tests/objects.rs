@@ -186,6 +186,10 @@ async fn faults_reach_the_caller_as_what_they_are() {
         Err(StoreError::Unavailable { .. })
     ));
     assert_eq!(store.get("a").await.unwrap(), "x");
+    // Whoever asks once more meets their own.
+    store.put("a", content()).await.unwrap();
+    let other = store.put("a", Bytes::from_static(b"y")).await;
+    assert!(matches!(other, Err(StoreError::Exists { .. })));
     faults.lasting(Operation::Get, Some(Fault::Fail));
     assert!(matches!(
         store.get("a").await,

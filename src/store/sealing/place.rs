@@ -1,0 +1,144 @@
+//! Which place of keys a store belongs to: both say so, by a name that they have in common.
+//!
+//! A key is made for whoever has none. In a place that is not the right one nobody has any, so what people
+//! wrote there would be sealed under second keys, and no place would open both. So a store is opened with the
+//! place that it was sealed from, or not at all. Knows the two marks; knows nothing of what is sealed.
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::keys::PersonKeys;
+use crate::store::errors::StoreError;
+use crate::store::objects::ObjectStorage;
+
+/// Says of a store that objects in it are sealed, and from which place.
+pub(super) const MARK: &str = "sealed.json";
+/// Says which place of keys it stands in.
+const NAME: &str = "place.json";
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Mark {
+    format: u32,
+    /// Stores that were sealed before places had names do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys: Option<Uuid>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Name {
+    keys: Uuid,
+}
+
+/// Notes in a store that objects in it are sealed from now on, under keys in the place of `keys`; refuses one
+/// that is sealed from another place, unless the operator insists that they belong together. `objects` is the
+/// store as it is beneath.
+pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> Result<(), StoreError> {
+    let place = keys.place();
+    let (marked, named) = (
+        read::<Mark>(objects, MARK).await?,
+        read::<Name>(place, NAME).await?,
+    );
+    let expected = match (marked, named) {
+        (
+            Some(Mark {
+                keys: Some(marked), ..
+            }),
+            Some(named),
+        ) if marked == named.keys => return Ok(()),
+        (
+            Some(Mark {
+                keys: Some(marked), ..
+            }),
+            None,
+        ) if insist => Some(marked),
+        (Some(Mark { keys: Some(_), .. }), _) if !insist => return Err(apart()),
+        // Of a place without a name, from before there were names, it can only be seen whether it is empty.
+        (Some(Mark { keys: None, .. }), None)
+            if !insist && keys.people().await?.is_empty() && holds_anything(objects).await? =>
+        {
+            return Err(apart());
+        }
+        _ => None,
+    };
+    let name = match named {
+        Some(named) => named,
+        None => named_anew(keys, expected).await?,
+    };
+    let mark = Mark {
+        format: 1,
+        keys: Some(name.keys),
+    };
+    let content = written(&mark)?;
+    if marked.is_some() {
+        return objects.replace(MARK, content).await;
+    }
+    match objects.put(MARK, content).await {
+        // Another process was first, from the same place or not.
+        Err(StoreError::Exists { .. }) => match read::<Mark>(objects, MARK).await? {
+            Some(marked) if marked.keys == mark.keys => Ok(()),
+            _ => Err(apart()),
+        },
+        put => put,
+    }
+}
+
+/// Gives the place a name, unless another process does meanwhile; returns what holds.
+async fn named_anew(keys: &PersonKeys, expected: Option<Uuid>) -> Result<Name, StoreError> {
+    let place = keys.place();
+    let name = Name {
+        keys: match expected {
+            Some(expected) => expected,
+            None => keys.random_id()?,
+        },
+    };
+    match place.put(NAME, written(&name)?).await {
+        Err(StoreError::Exists { .. }) => {
+            let named = read(place, NAME).await?;
+            named.ok_or_else(|| StoreError::corrupt("the name of the place of keys came and went"))
+        }
+        put => put.map(|()| name),
+    }
+}
+
+/// Whether anything of anybody is in a store: what is of the store itself lies in no folder.
+async fn holds_anything(objects: &ObjectStorage) -> Result<bool, StoreError> {
+    let mut listed = objects.list("")?;
+    while let Some(object) = listed.try_next().await? {
+        if object.path.contains('/') {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn apart() -> StoreError {
+    StoreError::Settings {
+        detail: "what is in it was sealed with keys from another place than ALMANAC_PERSON_KEYS names; new \
+                 keys would be made here for people who have one. Name the place that it was, or, if it is \
+                 the same and its place.json was lost, start once with ALMANAC_ADOPT_STORE=true"
+            .to_owned(),
+    }
+}
+
+async fn read<T: for<'de> Deserialize<'de>>(
+    objects: &ObjectStorage,
+    path: &str,
+) -> Result<Option<T>, StoreError> {
+    let content = match objects.get(path).await {
+        Ok(content) => content,
+        Err(StoreError::Missing { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let read = serde_json::from_slice(&content);
+    read.map(Some)
+        .map_err(|error| StoreError::corrupt(format!("{path}: {error}")))
+}
+
+fn written(value: &impl Serialize) -> Result<Bytes, StoreError> {
+    let content = serde_json::to_vec(value);
+    content
+        .map(Bytes::from)
+        .map_err(|error| StoreError::corrupt(error.to_string()))
+}
