@@ -21,6 +21,7 @@ use crate::upkeep::identity;
 
 use super::arguments::ImportOrder;
 use super::assembly::{commit_queue, kept_files};
+use super::init::signing_key;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::stores::{self, OpenedStore};
@@ -33,6 +34,7 @@ pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
     // Before anything is made: of what cannot be read, nothing would ever be in it.
     let archive = Archive::open(&order.archive).map_err(Failed::from_error)?;
     data_directory::open(&settings.data_dir)?;
+    signing_key(settings)?;
     let runtime = runtimes::many_threads()?;
     let imported = runtime.block_on(Box::pin(bring_in(settings, archive, order.user)))?;
     print(&report(&imported))

@@ -15,13 +15,19 @@ use super::{Failed, data_directory, print, runtimes, stores};
 
 pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
     data_directory::open(&settings.data_dir)?;
-    if settings.identity.provider == Provider::Embedded {
-        SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
-    }
+    signing_key(settings)?;
     let runtime = runtimes::one_thread()?;
     runtime.block_on(made(settings))?;
     let place = data_directory::shown(&settings.data_dir);
     print(&format!("there is an installation in {place}\n"))
+}
+
+/// The key that tokens are signed with, where they are made here.
+pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
+    if settings.identity.provider == Provider::Embedded {
+        SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+    }
+    Ok(())
 }
 
 /// Catalogue and object store, as the pair that they are.

@@ -46,7 +46,13 @@ pub(super) fn signing_key(settings: &Settings) -> Result<SigningKey, Failed> {
 
 /// Refuses somebody who was never heard of here.
 pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Failed> {
-    if catalog.person_exists(person).await.map_err(Failed::from_error)? {
+    let exists = catalog.person_exists(person).await.map_err(Failed::from_error)?;
+    if exists
+        && !catalog
+            .is_being_erased(person)
+            .await
+            .map_err(Failed::from_error)?
+    {
         return Ok(());
     }
     Err(Failed::because(format!("there is nobody with the id {person}")))

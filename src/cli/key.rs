@@ -86,12 +86,8 @@ async fn rewrap(settings: &Settings) -> Result<(), Failed> {
         }
         // An erasure is noted before the key is destroyed: one that was destroyed while it was wrapped is
         // found here.
-        if catalog
-            .erasure_of(*person)
-            .await
-            .map_err(Failed::from_error)?
-            .is_some_and(|erasure| !erasure.is_over())
-        {
+        let is_being_erased = catalog.is_being_erased(*person).await;
+        if is_being_erased.map_err(Failed::from_error)? {
             keys.forget(*person).await.map_err(Failed::from_error)?;
         }
     }

@@ -15,6 +15,9 @@ pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
     print(&looked(settings, async |catalog| {
         let mut text = String::new();
         for person in catalog.people().await? {
+            if catalog.is_being_erased(person.id).await? {
+                continue;
+            }
             let partitions = catalog.partitions_of(person.id).await?;
             let records: i64 = partitions.iter().map(|partition| partition.records).sum();
             let name = person.name.unwrap_or_default();

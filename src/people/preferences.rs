@@ -77,15 +77,7 @@ impl Preferences {
             let after = held.with(&changes);
             let text = Value::Object(after.0.clone()).to_string();
             if text.len() > MOST_BYTES {
-                let message = format!(
-                    "preferences may be {MOST_BYTES} bytes long, these would be {}",
-                    text.len()
-                );
-                return Err(PreferencesError::Invalid(vec![Fault::new(
-                    ["body"],
-                    "too_long",
-                    message,
-                )]));
+                return Err(PreferencesError::Invalid(vec![too_long(text.len())]));
             }
             if catalog.swap_preferences(person, before.as_deref(), &text).await? {
                 return Ok(after);
@@ -131,6 +123,17 @@ impl Preferences {
         ids.filter_map(|id| Uuid::parse_str(id.as_str()?).ok()).collect()
     }
 
+    /// Refuses preferences from elsewhere whose form the interface would not take. Whether there are the
+    /// types that they name is not asked: those that were kept may name one that is gone.
+    pub fn judge(members: &Map<String, Value>) -> Result<(), Vec<Fault>> {
+        let mut faults = fields::faults_of(members);
+        let length = Value::Object(members.clone()).to_string().len();
+        if length > MOST_BYTES {
+            faults.push(too_long(length));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
     fn read(person: PersonId, text: &str) -> Result<Self, PreferencesError> {
         stored_json::read(text)
             .map(Self)
@@ -150,6 +153,11 @@ impl Preferences {
         }
         self
     }
+}
+
+fn too_long(length: usize) -> Fault {
+    let message = format!("preferences may be {MOST_BYTES} bytes long, these would be {length}");
+    Fault::new(["body"], "too_long", message)
 }
 
 /// The members of `body` if all of them can be kept, with the types they name called by their ids.

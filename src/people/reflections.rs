@@ -75,6 +75,20 @@ pub struct Reflections {
     limit: u64,
 }
 
+impl ReflectionContent {
+    /// Refuses a text from elsewhere that the interface would not take as a reflection.
+    pub fn judge(text: &str) -> Result<(), Vec<Fault>> {
+        if text.len() > MOST_BYTES {
+            return Err(vec![too_long(text.len())]);
+        }
+        let read = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text));
+        let misread = |error: serde_path_to_error::Error<_>| {
+            Fault::misread(vec!["body".into()], error.path(), error.inner())
+        };
+        read.map(|_: Self| ()).map_err(|error| vec![misread(error)])
+    }
+}
+
 impl Reflections {
     #[must_use]
     pub const fn new(documents: Documents, limit: u64) -> Self {
@@ -132,17 +146,14 @@ impl Reflections {
 fn text_of(id: Uuid, content: &ReflectionContent) -> Result<String, DocumentError> {
     let text = written(KIND, id, content)?;
     if text.len() > MOST_BYTES {
-        let message = format!(
-            "a reflection may be {MOST_BYTES} bytes of JSON long, this would be {}",
-            text.len()
-        );
-        return Err(DocumentError::Invalid(vec![Fault::new(
-            ["body"],
-            "too_long",
-            message,
-        )]));
+        return Err(DocumentError::Invalid(vec![too_long(text.len())]));
     }
     Ok(text)
+}
+
+fn too_long(length: usize) -> Fault {
+    let message = format!("a reflection may be {MOST_BYTES} bytes of JSON long, this would be {length}");
+    Fault::new(["body"], "too_long", message)
 }
 
 fn shown(document: &Document) -> Result<Reflection, DocumentError> {

@@ -303,9 +303,15 @@ impl Types {
         }
     }
 
-    /// Refuses a definition from elsewhere that cannot be brought back.
-    pub fn judge(&self, stored: StoredDefinition) -> Result<(), TypesError> {
-        self.made_from(stored).map(drop)
+    /// The type that a definition from elsewhere would be, which is refused if it cannot be brought back.
+    pub fn judge(&self, stored: StoredDefinition) -> Result<Arc<DataType>, TypesError> {
+        if Base::named(&stored.base).is_none() {
+            return Err(TypesError::Damaged {
+                id: stored.id,
+                reason: format!("{} is no base of own types", stored.base),
+            });
+        }
+        Ok(self.made_from(stored)?.data_type)
     }
 
     /// Brings back a definition as it was elsewhere. Of two states the later one counts.

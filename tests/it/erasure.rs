@@ -123,6 +123,12 @@ async fn an_account_is_erased_in_two_steps_and_no_byte_is_left() {
         person.get("/user/v1alpha1/info").await.problem(401);
         person.ingest("HeartRate").await.problem(401);
         reads(&friend).await.problem(403);
+        let archive = server.data_dir().join("archive.zip");
+        let id = person.id.to_string();
+        let exported = server.run(&["export", archive.to_str().unwrap(), "--user", &id]);
+        assert_eq!(exported.status.code(), Some(1), "{exported:?}");
+        let users = String::from_utf8_lossy(&server.run(&["users"]).stdout).into_owned();
+        assert!(!users.contains(&id), "{users}");
         let text = until_nothing_is_left(&server, person.id).await;
         assert!(
             text.contains("is under way") && text.contains("nothing is left"),

@@ -5,6 +5,7 @@
 mod damaged;
 mod everything;
 mod fetching;
+mod forged;
 mod interrupted;
 mod returning;
 mod saving;

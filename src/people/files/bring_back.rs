@@ -5,7 +5,7 @@ use futures::{Stream, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{File, Files, FilesError, TRIES};
+use super::{File, Files, FilesError, ScanState, TRIES};
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::people::documents::{BroughtBack, brought_back};
@@ -69,21 +69,32 @@ impl Files {
     pub async fn bring_back(
         &self,
         document: Document,
-        taken: Option<Content>,
+        mut taken: Option<Content>,
     ) -> Result<BroughtBack, FilesError> {
-        let links = File::of(&document)?.links();
-        let objects: Vec<String> = taken
-            .iter()
-            .flat_map(|content| content.objects().map(|(path, _)| path))
-            .collect();
+        let to_scan = self.to_be_scanned(&document)?;
         for _ in 0..TRIES {
+            // Whoever else brings back the same archive may have been faster.
+            if let Some(content) = &taken
+                && self.has_bytes(content.id).await?
+            {
+                self.contents.remove_parts(content, &content.parts).await;
+                taken = None;
+            }
             let here = self.catalog.document(DocumentKind::File, document.id).await?;
-            let (outcome, change) = brought_back(document.clone(), here.as_ref(), links.clone());
+            let links = File::of(&document)?.links();
+            let (mut outcome, mut change) = brought_back(document.clone(), here.as_ref(), links);
+            // What is here as the archive has it was here before, and has its verdict.
+            if let (Some(_), Some(to_scan)) = (&change, &to_scan) {
+                let links = File::of(to_scan)?.links();
+                (outcome, change) = brought_back(to_scan.clone(), here.as_ref(), links);
+            }
             let mut changes: Vec<_> = change.into_iter().collect();
+            let mut objects = Vec::new();
             if let Some(content) = &taken {
                 let usage = self.contents.usage(document.person).await?;
                 changes.push(content.restoration()?);
                 changes.push(usage.with(content.length).change(content)?);
+                objects.extend(content.objects().map(|(path, _)| path));
             }
             if changes.is_empty() || self.attempt_naming(changes, &objects).await? {
                 return Ok(outcome);
@@ -93,6 +104,21 @@ impl Files {
             self.contents.remove_parts(&content, &content.parts).await;
         }
         Err(FilesError::Overtaken)
+    }
+
+    /// The version as it comes back where files are looked through: an archive is no scanner, so only what it
+    /// says is harmful is believed. `None` where nobody looks, or there are no bytes to look through.
+    fn to_be_scanned(&self, document: &Document) -> Result<Option<Document>, FilesError> {
+        let mut file = File::of(document)?;
+        if !self.settings.scanned || file.sha256.is_none() || file.scan_state == ScanState::Infected {
+            return Ok(None);
+        }
+        file.scan_state = ScanState::Pending;
+        file.last_scanned = None;
+        Ok(Some(Document {
+            version: document.version,
+            ..file.document()?
+        }))
     }
 }
 

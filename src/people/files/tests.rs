@@ -1,5 +1,6 @@
 //! What becomes of files, shown on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on PostgreSQL.
 
+mod brought_back;
 mod direct;
 mod machine;
 mod purged;

@@ -5,17 +5,15 @@
 //! Blocks; runs where blocking is allowed. Knows the form of an archive; knows nothing of what becomes of
 //! what is in it.
 
+mod region;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::read::DeflateDecoder;
-use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, Length};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
@@ -25,6 +23,8 @@ use super::zip::{
     WIDE_EXTRA,
 };
 use crate::model::hexadecimal::hexadecimal;
+
+pub(super) use region::Region;
 
 /// Bytes that are read and digested at once.
 const STEP: usize = 1 << 20;
@@ -53,7 +53,7 @@ pub struct Archive {
 
 /// What is in an archive, by name.
 struct Members {
-    file: Arc<File>,
+    whole: Region,
     members: BTreeMap<String, Member>,
 }
 
@@ -66,14 +66,6 @@ struct Member {
     bytes: u64,
 }
 
-/// Bytes of a file from one place to another.
-#[derive(Clone)]
-pub(super) struct Region {
-    file: Arc<File>,
-    from: u64,
-    until: u64,
-}
-
 impl Archive {
     /// Opens the archive at `path` and reads all of it once.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
@@ -81,19 +73,10 @@ impl Archive {
             path: path.display().to_string(),
             error,
         };
-        let file = File::open(path).map_err(unreadable)?;
-        let length = file.metadata().map_err(unreadable)?.len();
-        let whole = Region {
-            file: Arc::new(file),
-            from: 0,
-            until: length,
-        };
+        let whole = File::open(path).and_then(Region::of_file).map_err(unreadable)?;
         let end = verified(&whole).map_err(unreadable)??;
         let members = directory(&whole, end).ok_or_else(|| damaged("its directory cannot be read"))?;
-        let members = Members {
-            file: whole.file,
-            members,
-        };
+        let members = Members { whole, members };
         let archive = Self {
             manifest: members.object(MANIFEST)?,
             members,
@@ -116,6 +99,7 @@ impl Archive {
         let name = name.to_owned();
         let wrong = move |error: &dyn std::fmt::Display| damaged(&format!("{name}: {error}"));
         let mut line = String::new();
+        let mut numbers = 1_u64..;
         Ok(std::iter::from_fn(move || {
             loop {
                 line.clear();
@@ -124,10 +108,16 @@ impl Archive {
                     Ok(_) => {}
                     Err(error) => return Some(Err(wrong(&error))),
                 }
+                let number = numbers.next().unwrap_or(u64::MAX);
                 let element = line.trim_end();
                 let element = element.strip_suffix(',').unwrap_or(element);
-                if !matches!(element, "" | "[" | "]") {
-                    return Some(serde_json::from_str(element).map_err(|error| wrong(&error)));
+                match element {
+                    // A list begins and ends once; any other line holds an element. So a list costs no more
+                    // than its elements, however long it is.
+                    "[" if number == 1 => {}
+                    "]" => return ends(&mut lines).map_or_else(|error| Some(Err(wrong(&error))), |()| None),
+                    "" | "[" => return Some(Err(wrong(&format!("line {number} holds no element")))),
+                    _ => return Some(serde_json::from_str(element).map_err(|error| wrong(&error))),
                 }
             }
         }))
@@ -199,11 +189,7 @@ impl Members {
     }
 
     fn packed(&self, member: &Member) -> Region {
-        Region {
-            file: Arc::clone(&self.file),
-            from: member.from,
-            until: member.from + member.packed,
-        }
+        self.whole.part(member.from, member.packed)
     }
 
     fn reader(&self, name: &str) -> Result<Box<dyn Read + Send>, ArchiveError> {
@@ -219,59 +205,11 @@ impl Members {
     }
 }
 
-impl Region {
-    fn len(&self) -> u64 {
-        self.until - self.from
-    }
-
-    /// Up to `count` of its bytes from `at` on, as many as there are.
-    pub(super) fn bytes(&self, at: u64, count: usize) -> io::Result<Bytes> {
-        let from = self.from.saturating_add(at).min(self.until);
-        let count = (self.until - from).min(count as u64) as usize;
-        let mut bytes = vec![0; count];
-        self.file.read_exact_at(&mut bytes, from)?;
-        Ok(bytes.into())
-    }
-
-    fn after(&self, at: u64) -> Self {
-        Self {
-            from: self.from.saturating_add(at).min(self.until),
-            ..self.clone()
-        }
-    }
-}
-
-impl Read for Region {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.len().min(buffer.len() as u64) as usize;
-        let Some(wanted) = buffer.get_mut(..count) else {
-            return Ok(0);
-        };
-        let read = self.file.read_at(wanted, self.from)?;
-        self.from += read as u64;
-        Ok(read)
-    }
-}
-
-impl Length for Region {
-    fn len(&self) -> u64 {
-        self.len()
-    }
-}
-
-impl ChunkReader for Region {
-    type T = BufReader<Self>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(BufReader::new(self.after(start)))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let bytes = self.bytes(start, length)?;
-        if bytes.len() < length {
-            return Err(ParquetError::EOF("a member ends too early".to_owned()));
-        }
-        Ok(bytes)
+/// Whether nothing follows.
+fn ends(rest: &mut impl Read) -> io::Result<()> {
+    match rest.read(&mut [0])? {
+        0 => Ok(()),
+        _ => Err(io::Error::other("something follows the list")),
     }
 }
 

@@ -7,7 +7,12 @@
 
 mod examine;
 mod importer;
+mod judge_documents;
+mod judge_rows;
+mod member_rows;
 mod records;
+
+use std::collections::BTreeSet;
 
 use futures::stream;
 use serde_json::{Map, Value};
@@ -106,14 +111,14 @@ impl Importer {
         let before = self.live_records(person).await?;
         Box::pin(self.bring_person(&archive, &plan, &mut imported)).await?;
         Box::pin(self.bring_notes(&archive, &plan, &mut imported)).await?;
-        Box::pin(self.bring_files(&archive, &plan, &mut imported, tell)).await?;
+        let told = Box::pin(self.bring_files(&archive, &plan, &mut imported, tell)).await?;
         for entry in &archive.manifest.members {
             if let Some(data_type) = &entry.data_type
                 && let Some(region) = archive.region(&entry.name)?
             {
                 Box::pin(self.bring_records(&plan, data_type, region)).await?;
             }
-            if !entry.name.starts_with("files/") {
+            if !told.contains(&entry.name) {
                 tell(Told::Member);
             }
         }
@@ -209,33 +214,40 @@ impl Importer {
         Ok(())
     }
 
+    /// Brings back files. Returns the members with bytes that it told of, also of those that it left alone.
     async fn bring_files(
         &self,
         archive: &Archive,
         plan: &Plan,
         imported: &mut Imported,
         tell: &(dyn Fn(Told) + Sync),
-    ) -> Result<(), ImportError> {
+    ) -> Result<BTreeSet<String>, ImportError> {
+        let mut told = BTreeSet::new();
         for kept in archive.list::<KeptDocument>(FILES)? {
             let kept = kept?;
             let of_archive = File::of(&plan.as_written(DocumentKind::File, kept.clone())?)?;
             let document = plan.document(DocumentKind::File, kept)?;
             let file = File::of(&document)?;
             let mut taken = None;
-            if let Some(region) = archive.region(&content_member(of_archive.content))?
+            let member = content_member(of_archive.content);
+            let region = archive.region(&member)?;
+            let has_bytes = region.is_some();
+            if let Some(region) = region
                 && file.sha256.is_some()
                 && !self.files.has_bytes(file.content).await?
             {
                 let content = self.take_in(&file, region).await?;
                 imported.new_bytes += content.length;
                 taken = Some(content);
-                tell(Told::Member);
             }
             imported
                 .files
                 .count(self.files.bring_back(document, taken).await?);
+            if has_bytes && told.insert(member) {
+                tell(Told::Member);
+            }
         }
-        Ok(())
+        Ok(told)
     }
 
     async fn take_in(

@@ -44,6 +44,22 @@ async fn an_archive_can_be_brought_in_as_somebody_else_elsewhere_under_the_same_
 }
 
 #[tokio::test]
+async fn where_nothing_was_before_there_is_an_installation_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Setup::default().start();
+    let person = first.person();
+    some_records(&person).await;
+    let taken = archive(&person, folder.path()).await;
+    let second = Setup::default().prepare();
+    imported(&second, &taken, None);
+    let id = person.id.to_string();
+    for command in [vec!["token", "--user", &id], vec!["key", "list"], vec!["users"]] {
+        let output = second.run(&command);
+        assert!(output.status.success(), "{command:?}: {output:?}");
+    }
+}
+
+#[tokio::test]
 async fn beside_its_first_owner_an_archive_gets_ids_of_its_own_and_always_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let server = Setup::default().start();

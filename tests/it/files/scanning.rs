@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{announce, download, file_path, get, put, upload};
+use crate::exports::{archive, imported};
 use crate::harness::{Almanac, Person, Setup};
 
 /// What both scanners take for harm.
@@ -116,6 +117,28 @@ async fn files_are_looked_through_before_they_are_handed_out() {
     let large = put(&person, "/", "large", &vec![b'x'; 12_000_000]).await;
     assert_eq!(until_scanned(&person, &large).await["scan_state"], "failed");
     download(&person, &large).await.must_be(200);
+}
+
+#[tokio::test]
+async fn what_comes_back_from_an_archive_is_looked_through_before_it_is_handed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Setup::default().start();
+    let person = first.person();
+    let clean = put(&person, "/", "clean", b"tea").await;
+    let infected = put(&person, "/", "infected", HARM.as_bytes()).await;
+    download(&person, &infected).await.must_be(200);
+    let taken = archive(&person, folder.path()).await;
+    let (_scanner, address) = Scanner::listen("127.0.0.1:0").await;
+    let second = Setup::default().with("ALMANAC_CLAMD", &address).start();
+    let there = second.person_called(person.id);
+    imported(&second, &taken, None);
+    assert_eq!(until_scanned(&there, &clean).await["scan_state"], "clean");
+    assert_eq!(download(&there, &clean).await.must_be(200).text(), "tea");
+    assert_eq!(until_scanned(&there, &infected).await["scan_state"], "infected");
+    download(&there, &infected).await.problem(403);
+    // Once is enough.
+    imported(&second, &taken, None);
+    assert_eq!(get(&there, &clean).await["scan_state"], "clean");
 }
 
 #[tokio::test]

@@ -1,19 +1,22 @@
 //! Before anything is changed: is everything in the archive understood, and does it fit to what is here?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::importer::{ImportError, Importer};
+use super::judge_documents::{judge, told};
 use crate::catalog::Catalog;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::{KnownPerson, StoredDefinition};
 use crate::model::ids::PersonId;
-use crate::model::registry::TypeId;
+use crate::model::registry::{DataType, TypeId};
 use crate::model::time::parse_instant;
 use crate::people::documents::brought_back;
 use crate::people::files::{File, ScanState};
+use crate::people::preferences::Preferences;
 use crate::people::takeout::archive::{Archive, ArchiveError};
 use crate::people::takeout::format::{
     DATA_TYPES, FILES, KeptDefinition, KeptDocument, KeptPerson, KeptSource, NOTES, PERSON, PREFERENCES,
@@ -65,6 +68,9 @@ impl Importer {
     /// Reads every list of the archive once, and refuses what could not be brought in.
     pub(super) async fn examine(&self, archive: &Archive, person: PersonId) -> Result<Plan, ImportError> {
         let kept: KeptPerson = archive.object(PERSON)?;
+        if kept.name.as_deref().is_some_and(has_nul) {
+            return Err(unfit(PERSON, "name", NUL));
+        }
         let mut plan = Plan {
             known: KnownPerson {
                 id: person,
@@ -82,8 +88,11 @@ impl Importer {
             .await?;
         let own = self.examine_definitions(archive, &mut plan).await?;
         self.examine_types(archive, &plan, &own).await?;
-        for source in archive.list::<KeptSource>(SOURCES)? {
+        for (number, source) in (1_usize..).zip(archive.list::<KeptSource>(SOURCES)?) {
             let source = source?;
+            if has_nul(&source.key) || source.name.as_deref().is_some_and(has_nul) {
+                return Err(unfit(SOURCES, &element(number), NUL));
+            }
             parse_instant(&source.added_at).map_err(|error| damaged(SOURCES, &error))?;
             let key = plan.renaming.text(&source.key).into_owned();
             plan.renaming.rename(source.id, Catalog::source_id(person, &key));
@@ -93,6 +102,10 @@ impl Importer {
         let text = Value::Object(preferences).to_string();
         plan.preferences = serde_json::from_str(&plan.renaming.text(&text))
             .map_err(|error| ArchiveError::Damaged(format!("{PREFERENCES}: {error}")))?;
+        // What is cleared is not kept.
+        plan.preferences.retain(|_, value| !value.is_null());
+        Preferences::judge(&plan.preferences)
+            .map_err(|faults| unfit(PREFERENCES, "its object", told(faults)))?;
         Ok(plan)
     }
 
@@ -104,10 +117,24 @@ impl Importer {
         name: &str,
     ) -> Result<(), ImportError> {
         let mut ids = BTreeSet::new();
-        for kept in archive.list::<KeptDocument>(name)? {
+        let mut names = BTreeSet::new();
+        for (number, kept) in (1_usize..).zip(archive.list::<KeptDocument>(name)?) {
             let document = plan.as_written(kind, kept?)?;
             if !ids.insert(document.id) {
                 return Err(ArchiveError::Damaged(format!("{name} has {} twice", document.id)).into());
+            }
+            let unfit = |reason| {
+                let place = format!("{} ({})", element(number), document.id);
+                unfit(name, &place, reason)
+            };
+            judge(&document).map_err(unfit)?;
+            if let Some(called) = &document.name
+                && !names.insert(called.clone())
+            {
+                return Err(unfit(format!(
+                    "there is another {} called {called:?}",
+                    kind.as_str()
+                )));
             }
             self.make_way(plan, &document).await?;
             if kind == DocumentKind::File {
@@ -183,13 +210,18 @@ impl Importer {
         &self,
         archive: &Archive,
         plan: &mut Plan,
-    ) -> Result<BTreeSet<String>, ImportError> {
-        let mut own = BTreeSet::new();
-        for kept in archive.list::<KeptDefinition>(DATA_TYPES)? {
+    ) -> Result<BTreeMap<String, Arc<DataType>>, ImportError> {
+        let mut own = BTreeMap::new();
+        for (number, kept) in (1_usize..).zip(archive.list::<KeptDefinition>(DATA_TYPES)?) {
             let stored = kept?
                 .stored(plan.known.id)
                 .map_err(|error| damaged(DATA_TYPES, &error))?;
-            own.insert(format!("{}/{}", stored.base, stored.id));
+            let place = format!("{} ({})", element(number), stored.id);
+            // Layouts count versions in this width.
+            if u32::try_from(stored.version).map_or(true, |version| version == 0) {
+                let reason = format!("there is no version {}", stored.version);
+                return Err(unfit(DATA_TYPES, &place, reason));
+            }
             let is_taken =
                 |found: Option<StoredDefinition>| found.is_some_and(|found| found.person != plan.known.id);
             if is_taken(self.catalog.definition(stored.id).await?) {
@@ -199,21 +231,29 @@ impl Importer {
                 }
                 plan.renaming.rename(stored.id, other);
             }
-            self.types.judge(stored)?;
+            let name = format!("{}/{}", stored.base, stored.id);
+            let made = self.types.judge(stored);
+            own.insert(
+                name,
+                made.map_err(|error| unfit(DATA_TYPES, &place, error.to_string()))?,
+            );
         }
         Ok(own)
     }
 
-    /// Whether there is a place for all records.
+    /// Whether there is a place for all records, and whether they may be there.
     async fn examine_types(
         &self,
         archive: &Archive,
         plan: &Plan,
-        own: &BTreeSet<String>,
+        own: &BTreeMap<String, Arc<DataType>>,
     ) -> Result<(), ImportError> {
         for entry in &archive.manifest.members {
             let Some(name) = &entry.data_type else { continue };
-            if own.contains(name) {
+            if let Some(data_type) = own.get(name) {
+                if let Some(region) = archive.region(&entry.name)? {
+                    Self::examine_rows(data_type, &entry.name, region).await?;
+                }
                 continue;
             }
             let name = plan.data_type(name);
@@ -226,10 +266,30 @@ impl Importer {
                 )));
             };
             if let Some(region) = archive.region(&entry.name)? {
-                Self::examine_columns(&found.data_type, &name, region)?;
+                Self::examine_columns(&found.data_type, &name, region.clone())?;
+                Self::examine_rows(&found.data_type, &entry.name, region).await?;
             }
         }
         Ok(())
+    }
+}
+
+/// What is said of U+0000.
+const NUL: &str = "U+0000 cannot be stored";
+
+fn has_nul(text: &str) -> bool {
+    text.contains('\0')
+}
+
+fn element(number: usize) -> String {
+    format!("element {number}")
+}
+
+fn unfit(member: &str, place: &str, reason: impl Into<String>) -> ImportError {
+    ImportError::Unfit {
+        member: member.to_owned(),
+        place: place.to_owned(),
+        reason: reason.into(),
     }
 }
 

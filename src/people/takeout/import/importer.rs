@@ -19,6 +19,13 @@ pub enum ImportError {
     /// It does not fit to what is here. Nothing was changed.
     #[error("nothing was changed: {0}")]
     Refused(String),
+    /// Something in it is not as anybody could have sent it. Nothing was changed.
+    #[error("nothing was changed: {member} of the archive holds what cannot be kept: {place}: {reason}")]
+    Unfit {
+        member: String,
+        place: String,
+        reason: String,
+    },
     #[error("{0} cannot be brought in: {1}")]
     Records(String, String),
     #[error("a file cannot be brought in: {0}")]

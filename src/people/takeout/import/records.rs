@@ -1,15 +1,17 @@
-//! Records of an archive on their way to the queue that commits everything, chunk by chunk.
+//! Records of an archive: looked at before anything is written, and then on their way to the queue that
+//! commits everything, chunk by chunk.
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchReader as _};
+use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType as ArrowType, Field, Schema};
 use arrow::error::ArrowError;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::examine::Plan;
 use super::importer::{ImportError, Importer};
+use super::judge_rows::{UnfitRow, judge};
+use super::member_rows::{BATCH_ROWS, MemberRows};
 use crate::ingest::intake::{CHUNK_ROWS, Intake, Rows};
 use crate::ingest::stored::adapt;
 use crate::ingest::upload::Upload;
@@ -17,10 +19,7 @@ use crate::model::ids::UploadId;
 use crate::model::registry::DataType;
 use crate::people::takeout::archive::Region;
 use crate::people::takeout::records::{ID, stored_ids};
-use crate::store::arrange::KeyColumns;
 
-/// Rows that are decoded at once.
-const BATCH_ROWS: usize = 8_192;
 /// Bytes of rows that are written together, where these are not many rows yet.
 const CHUNK_BYTES: usize = 32 << 20;
 
@@ -31,9 +30,9 @@ impl Importer {
         name: &str,
         region: Region,
     ) -> Result<(), ImportError> {
-        let reader = opened(region).map_err(|reason| wrong(name, reason))?;
+        let rows = MemberRows::open(region).map_err(|error| wrong(name, error.to_string()))?;
         let storage = &data_type.layout.storage;
-        let unknown = reader
+        let unknown = rows
             .schema()
             .fields()
             .iter()
@@ -47,6 +46,25 @@ impl Importer {
         })
     }
 
+    /// Whether all records of a member are such as could have been sent.
+    pub(super) async fn examine_rows(
+        data_type: &Arc<DataType>,
+        member: &str,
+        region: Region,
+    ) -> Result<(), ImportError> {
+        let data_type = Arc::clone(data_type);
+        let examined = tokio::task::spawn_blocking(move || unfit(&data_type, region));
+        let examined = examined.await.map_err(|error| error.to_string()).flatten();
+        let found = examined.map_err(|reason| wrong(member, reason))?;
+        found.map_or(Ok(()), |(before, found)| {
+            Err(ImportError::Unfit {
+                member: member.to_owned(),
+                place: format!("record {}, {}", before + found.row + 1, found.column),
+                reason: found.reason,
+            })
+        })
+    }
+
     /// Stores the records of a member.
     pub(super) async fn bring_records(
         &self,
@@ -56,7 +74,8 @@ impl Importer {
     ) -> Result<(), ImportError> {
         let person = plan.known.id;
         let data_type = self.types.find(person, &plan.data_type(name)).await?.data_type;
-        let mut reader = Some(opened(region).map_err(|reason| wrong(name, reason))?);
+        let opened = MemberRows::open(region).map_err(|error| wrong(name, error.to_string()))?;
+        let mut reader = Some(opened);
         while let Some(open) = reader.take() {
             let (of, renaming) = (Arc::clone(&data_type), plan.renaming.clone());
             let read = tokio::task::spawn_blocking(move || {
@@ -70,7 +89,6 @@ impl Importer {
             if rows.num_rows() == 0 {
                 break;
             }
-            judge(&rows).map_err(|reason| wrong(name, reason))?;
             let mut intake = Intake::new(self.intake.clone(), person, Arc::clone(&data_type));
             intake
                 .push(Rows {
@@ -95,18 +113,23 @@ impl Importer {
     }
 }
 
-fn opened(region: Region) -> Result<ParquetRecordBatchReader, String> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(region).map_err(|error| error.to_string())?;
-    reader
-        .with_batch_size(BATCH_ROWS)
-        .build()
-        .map_err(|error| error.to_string())
+/// The first record of a member that could not have been sent, and how many come before those among which it
+/// is counted.
+fn unfit(data_type: &DataType, region: Region) -> Result<Option<(usize, UnfitRow)>, String> {
+    let mut before = 0;
+    for batch in MemberRows::open(region).map_err(|error| error.to_string())? {
+        let rows = batch.and_then(|batch| stored(&batch, data_type));
+        let rows = rows.map_err(|error| error.to_string())?;
+        if let Err(found) = judge(&rows) {
+            return Ok(Some((before, found)));
+        }
+        before += rows.num_rows();
+    }
+    Ok(None)
 }
 
 /// The next rows, as many as are written together.
-fn chunk(
-    mut reader: ParquetRecordBatchReader,
-) -> Result<(ParquetRecordBatchReader, Vec<RecordBatch>), ArrowError> {
+fn chunk(mut reader: MemberRows) -> Result<(MemberRows, Vec<RecordBatch>), ArrowError> {
     let mut batches = Vec::new();
     let (mut rows, mut bytes) = (0, 0);
     while rows + BATCH_ROWS <= CHUNK_ROWS && bytes < CHUNK_BYTES {
@@ -134,16 +157,6 @@ fn stored(batch: &RecordBatch, data_type: &DataType) -> Result<RecordBatch, Arro
     }
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
     adapt(&data_type.layout.storage, &rows)
-}
-
-/// What everybody who reads rows relies on.
-fn judge(rows: &RecordBatch) -> Result<(), String> {
-    let keys = KeyColumns::of(rows).map_err(|error| error.to_string())?;
-    let (starts, ends) = (keys.starts.values(), keys.ends.values());
-    if starts.iter().zip(ends.iter()).any(|(start, end)| end < start) {
-        return Err("a record ends before it begins".to_owned());
-    }
-    Ok(())
 }
 
 fn wrong(name: &str, reason: String) -> ImportError {

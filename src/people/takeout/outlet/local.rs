@@ -2,12 +2,14 @@
 //! before; what a crash leaves has another name, which the next attempt takes over.
 
 use std::ffi::OsString;
+use std::fs::TryLockError;
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
-use tokio::fs::{File, OpenOptions};
+use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::model::hexadecimal::hexadecimal;
@@ -40,16 +42,16 @@ impl<'e> LocalOutlet<'e> {
         let mut name = OsString::from(path);
         name.push(UNFINISHED);
         let unfinished = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options
-            .open(&unfinished)
-            .await
+        let beginning = unfinished.clone();
+        let begun = tokio::task::spawn_blocking(move || alone(&beginning)).await;
+        let file = begun
+            .map_err(io::Error::other)
+            .flatten()
             .map_err(|error| failed(&unfinished, &error))?;
         Ok(Self {
             path: path.to_owned(),
             unfinished,
-            file,
+            file: File::from_std(file),
             bytes: 0,
             digest: Sha256::new(),
             tell,
@@ -98,6 +100,31 @@ impl<'e> LocalOutlet<'e> {
     }
 }
 
+/// The file at `path`, empty, and nobody else's as long as it is open.
+fn alone(path: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path)?;
+    let taken = || {
+        io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another process is writing it; wait for that, or name another file",
+        )
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(taken()),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    // Whoever had it may have finished, and given its name away, before the lock was free.
+    let (opened, named) = (file.metadata()?, std::fs::metadata(path));
+    if !named.is_ok_and(|named| (named.dev(), named.ino()) == (opened.dev(), opened.ino())) {
+        return Err(taken());
+    }
+    file.set_len(0)?;
+    Ok(file)
+}
+
 /// Gives a file its name, unless another one came to it meanwhile.
 fn named(from: &Path, to: &Path) -> io::Result<()> {
     if to.try_exists()? {
@@ -112,5 +139,38 @@ fn failed(path: &Path, error: &io::Error) -> ExportError {
     ExportError::Unwritable {
         path: path.to_owned(),
         reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn two_archives_do_not_become_one_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archive.zip");
+        let nothing = |_, _| {};
+        let mut first = LocalOutlet::begin(&path, &nothing).await.unwrap();
+        first.write(Bytes::from_static(b"first")).await.unwrap();
+        assert!(LocalOutlet::begin(&path, &nothing).await.is_err());
+        first.finish().await.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert!(LocalOutlet::begin(&path, &nothing).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_a_crash_left_is_taken_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archive.zip");
+        std::fs::write(
+            directory.path().join("archive.zip.unfinished"),
+            "much that is old",
+        )
+        .unwrap();
+        let mut next = LocalOutlet::begin(&path, &|_, _| {}).await.unwrap();
+        next.write(Bytes::from_static(b"new")).await.unwrap();
+        next.finish().await.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
     }
 }

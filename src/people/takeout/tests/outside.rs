@@ -134,3 +134,28 @@ fn an_archive_in_a_form_that_is_not_known_says_so() {
     assert!(opened(b"").is_none());
     assert!(opened(&[0; 200]).is_none());
 }
+
+/// The numbers of a list that is a member, or the first thing that is wrong with it.
+fn listed(text: &str) -> Result<Vec<u32>, String> {
+    let given = ("list.json".to_owned(), true, false, text.as_bytes().to_vec());
+    let archive = opened(&written(&[given])).unwrap();
+    let elements = archive.list("list.json").unwrap();
+    let elements: Result<_, _> = elements.collect();
+    elements.map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_line_of_a_list_but_its_ends_holds_an_element() {
+    assert_eq!(listed("[\n]\n"), Ok(vec![]));
+    assert_eq!(listed("[\n1,\n2\n]\n"), Ok(vec![1, 2]));
+    for (text, expected) in [
+        ("[\n\n]\n", "line 2 holds no element"),
+        ("[\n1,\n\n\n2\n]\n", "line 3 holds no element"),
+        ("[\n[\n]\n", "line 2 holds no element"),
+        ("[\n1\n]\n\n", "something follows"),
+        ("[\n1\n]\n2\n", "something follows"),
+    ] {
+        let error = listed(text).unwrap_err();
+        assert!(error.contains(expected), "{text:?}: {error}");
+    }
+}
