@@ -9,6 +9,7 @@
 pub mod access_log;
 mod checking;
 mod committing;
+mod damage;
 mod database;
 mod definitions;
 mod deletions;
@@ -103,6 +104,12 @@ impl Catalog {
         found
     }
 
+    /// Gives up what stands behind damage in the log of the database at `address`, which nobody has open;
+    /// says so, if there was any. Until then such a catalogue is not opened.
+    pub fn cut_damaged_log(address: &str) -> Result<Option<String>, CatalogError> {
+        Database::cut_damaged_log(address)
+    }
+
     /// The same catalogue under another clock for what has to be the same on all nodes: where nodes whose own
     /// clocks differ share an SQLite file, which only tests do.
     #[must_use]
@@ -136,10 +143,7 @@ impl Catalog {
 
     /// Whether the catalogue answers.
     pub async fn ping(&self) -> Result<(), CatalogError> {
-        self.database
-            .fetch("SELECT 1".to_owned(), Vec::new())
-            .await
-            .map(drop)
+        self.database.takes_writes().await
     }
 
     /// Commits, and finds out what happened if the database does not say. Every change that must not happen

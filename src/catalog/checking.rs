@@ -1,11 +1,13 @@
 //! Whether the catalogue is what was written: all of it, for `almanac check` and the scrub.
 
 use super::Catalog;
-use super::database::Value;
+use super::damage::Damage;
+use super::database::{Row, Value};
 use super::errors::CatalogError;
-use super::reading::{read_contents, verify_partitions};
+use super::reading::{of_types, read_contents, verify_partitions};
 use super::records::{Piece, Place};
-use super::tables::{ALL, Table};
+use super::rows::piece_of;
+use super::tables::{ALL, PIECES};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
@@ -13,9 +15,7 @@ impl Catalog {
     /// Reads everything and says what is damaged. Empty when nothing is.
     pub async fn complaints(&self) -> Result<Vec<String>, CatalogError> {
         let mut complaints = self.database.self_check().await?;
-        for table in ALL {
-            note(&mut complaints, self.check_table(table).await)?;
-        }
+        complaints.extend(self.damaged_rows().await?);
         let people = self
             .database
             .fetch("SELECT person FROM people ORDER BY person".to_owned(), Vec::new())
@@ -41,16 +41,30 @@ impl Catalog {
             .collect())
     }
 
-    async fn check_table(&self, table: &Table) -> Result<(), CatalogError> {
-        let mut session = self.database.read().await?;
-        let mut after = Vec::new();
-        loop {
-            let page = session.page(table, &after).await?;
-            let Some(last) = page.last() else {
-                return session.commit().await;
-            };
-            after = last.key(table);
+    /// Rows of any table that are not what was written, by table and person, in words.
+    pub(super) async fn damaged_rows(&self) -> Result<Vec<String>, CatalogError> {
+        let mut damage = Damage::default();
+        for table in ALL {
+            let mut session = self.database.read().await?;
+            match damage.look_through(&mut session, table).await {
+                Ok(()) => session.commit().await?,
+                Err(CatalogError::Corrupt { what }) => damage.cut_short(table.name, &what),
+                Err(error) => return Err(error),
+            }
         }
+        Ok(damage.told())
+    }
+
+    /// The pieces of a partition whose own rows are what was written, whatever is wrong with the others.
+    pub async fn sound_pieces_of(
+        &self,
+        person: PersonId,
+        data_type: &TypeId,
+    ) -> Result<Vec<Piece>, CatalogError> {
+        let (rest, values) = of_types(person, std::slice::from_ref(data_type));
+        let rows = self.database.fetch(PIECES.select(&rest), values).await?;
+        let records = rows.iter().filter_map(|row| PIECES.verify(row).ok());
+        Ok(records.filter_map(|record| piece_of(&record).ok()).collect())
     }
 
     async fn check_person(&self, person: PersonId) -> Result<(), CatalogError> {
@@ -68,15 +82,19 @@ impl Catalog {
                         vec![Value::Bytes(piece.id.as_bytes().to_vec())],
                     )
                     .await?;
-                let blob = blob
-                    .first()
-                    .map_or_else(|| Err(CatalogError::corrupt("it is lost")), |row| row.bytes(0));
-                if !blob.is_ok_and(|blob| crc32fast::hash(&blob) == piece.checksum) {
-                    return Err(CatalogError::corrupt(format!(
-                        "tail piece {} of person {person} differs from what was written",
-                        piece.id
-                    )));
-                }
+                let is_sound = |row: &Row| {
+                    row.bytes(0)
+                        .is_ok_and(|blob| crc32fast::hash(&blob) == piece.checksum)
+                };
+                let what = match blob.first() {
+                    None => "is lost",
+                    Some(row) if is_sound(row) => continue,
+                    Some(_) => "differs from what was written",
+                };
+                return Err(CatalogError::corrupt(format!(
+                    "tail piece {} of person {person} {what}",
+                    piece.id
+                )));
             }
         }
         session.commit().await

@@ -8,13 +8,18 @@
 //! which whoever waits for it would carry about in every future, so it is boxed. Knows no tables.
 
 mod address;
+mod ahead_log;
 mod failures;
 mod opening;
+mod postgres;
 mod sqlite;
 mod statements;
 
+use std::time::Duration;
+
+use futures::StreamExt as _;
 use sqlx::pool::PoolConnection;
-use sqlx::{AssertSqlSafe, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use sqlx::{PgPool, Sqlite, SqlitePool};
 
 use super::errors::CatalogError;
 use super::kept_rows::Asked;
@@ -24,15 +29,20 @@ use crate::model::clock::Clock;
 use crate::model::time::Instant;
 use failures::classify;
 use opening::{open_postgres, open_sqlite};
+use postgres::PostgresSession;
 use sqlite::{Disturbed, SqliteSession, turn, working};
-use statements::{bound, fetch_postgres, fetch_sqlite};
+use statements::fetch_sqlite;
 
 pub(super) use super::value::Value;
 pub(super) use address::Address;
-pub(super) use statements::Row;
+pub(super) use statements::{Row, Rows};
 
 /// Serialises the migrations of nodes that start together; any number that is ours alone.
 const MIGRATION_LOCK: i64 = 0x616c_6d61_6e61_6331;
+
+/// How often it is looked whether somebody still reads what the log holds, and how long between.
+const LOOKS_AT_READERS: usize = 100;
+const READERS_PAUSE: Duration = Duration::from_millis(50);
 
 /// The catalogue's database.
 #[derive(Clone, Debug)]
@@ -49,7 +59,7 @@ pub(super) enum Database {
 /// One transaction.
 pub(super) enum Session {
     Sqlite(SqliteSession),
-    Postgres(Transaction<'static, Postgres>),
+    Postgres(PostgresSession),
 }
 
 /// How placeholders of a long list are written.
@@ -85,8 +95,8 @@ impl Database {
                 readers, disturbed, ..
             } => Session::Sqlite(Box::pin(SqliteSession::reading(readers, disturbed)).await?),
             Self::Postgres(pool) => {
-                let begun = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-                Session::Postgres(Box::pin(begun).await.map_err(classify)?)
+                let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+                Session::Postgres(PostgresSession::begun(pool, begin).await?)
             }
         })
     }
@@ -98,7 +108,7 @@ impl Database {
             Self::Sqlite {
                 writer, disturbed, ..
             } => Session::Sqlite(SqliteSession::writing(writer, disturbed).await?),
-            Self::Postgres(pool) => Session::Postgres(Box::pin(pool.begin()).await.map_err(classify)?),
+            Self::Postgres(pool) => Session::Postgres(PostgresSession::begun(pool, "BEGIN").await?),
         })
     }
 
@@ -114,11 +124,7 @@ impl Database {
                 let mut connection: PoolConnection<Sqlite> = connection.map_err(classify)?;
                 fetch_sqlite(&mut connection, sql, values).await
             }
-            Self::Postgres(pool) => {
-                let connection = Box::pin(pool.acquire()).await;
-                let mut connection: PoolConnection<Postgres> = connection.map_err(classify)?;
-                fetch_postgres(&mut connection, sql, values).await
-            }
+            Self::Postgres(pool) => PostgresSession::single(pool).await?.fetch(sql, values).await,
         }
     }
 
@@ -145,24 +151,19 @@ impl Database {
         let Self::Sqlite { writer, .. } = self else {
             return Ok(());
         };
+        empty_log(writer).await?;
         let mut writing = writer.take().await?;
-        for statement in [
-            "PRAGMA wal_checkpoint(TRUNCATE)",
-            "VACUUM",
-            "PRAGMA wal_checkpoint(TRUNCATE)",
-        ] {
-            let rows = writing.fetch(statement, &[])?.into_iter().map(Row::LookedUp);
-            let rows: Vec<Row> = rows.collect();
-            // Somebody still reads what the log holds; without waiting for them it stays.
-            let is_busy = rows.first().map_or(Ok(0), |row| row.int(0))? != 0;
-            if is_busy {
-                return Err(CatalogError::Contended {
-                    detail: "somebody reads an earlier state of it".to_owned(),
-                });
-            }
-        }
+        writing.fetch("VACUUM", &[])?;
         writing.give_back();
-        Ok(())
+        empty_log(writer).await
+    }
+
+    /// Cuts the log of a database that was not opened yet where it is damaged; says so, if it was.
+    pub(super) fn cut_damaged_log(address: &str) -> Result<Option<String>, CatalogError> {
+        match Address::read(address)? {
+            Address::Sqlite(path) => ahead_log::cut_damaged(path),
+            Address::Postgres(_) => Ok(None),
+        }
     }
 
     /// A write transaction in which nobody else migrates.
@@ -199,6 +200,34 @@ impl Database {
         }
     }
 
+    /// Whether the database answers and would let anybody write: one that only follows another does not.
+    pub(super) async fn takes_writes(&self) -> Result<(), CatalogError> {
+        let sql = match self {
+            Self::Sqlite { .. } => "SELECT 0",
+            Self::Postgres(_) => {
+                "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INT)::BIGINT"
+            }
+        };
+        let rows = self.fetch(sql.to_owned(), Vec::new()).await?;
+        match rows.first().map_or(Ok(0), |row| row.int(0))? {
+            0 => Ok(()),
+            _ => Err(CatalogError::Unavailable {
+                detail: "the database takes no writes".to_owned(),
+            }),
+        }
+    }
+
+    /// From now on takes rows that name others which are not there, where these are put in as they were
+    /// found.
+    pub(super) async fn allow_loose_ends(&self) -> Result<(), CatalogError> {
+        if let Self::Sqlite { writer, .. } = self {
+            let mut writing = writer.take().await?;
+            writing.run("PRAGMA foreign_keys = off")?;
+            writing.give_back();
+        }
+        Ok(())
+    }
+
     /// Keeps nothing that was found any more, whosever it was.
     pub(super) fn forget_all(&self) {
         if let Self::Sqlite { lookups, .. } = self {
@@ -230,8 +259,26 @@ impl Session {
                 let _working = working(&session.disturbed);
                 session.link()?.fetch(sql, values).await
             }
-            Self::Postgres(transaction) => fetch_postgres(transaction, sql, values).await,
+            Self::Postgres(session) => session.fetch(sql, values).await,
         }
+    }
+
+    /// The rows of a statement that may be many, as they are read.
+    pub(super) fn stream(&mut self, sql: String) -> Result<Rows<'_>, CatalogError> {
+        match self {
+            Self::Sqlite(session) => {
+                let working = working(&session.disturbed);
+                let rows = session.link()?.stream(sql)?;
+                // It is at work until the last row was taken.
+                Ok(rows.inspect(move |_| _ = &working).boxed())
+            }
+            Self::Postgres(session) => session.stream(sql),
+        }
+    }
+
+    /// Whether the transaction can read on after damage was found. PostgreSQL gives it up.
+    pub(super) const fn goes_on_after_damage(&self) -> bool {
+        matches!(self, Self::Sqlite(_))
     }
 
     /// Runs a statement; returns how many rows it changed.
@@ -241,11 +288,7 @@ impl Session {
                 let _working = working(&session.disturbed);
                 session.link()?.execute(sql, values).await?
             }
-            Self::Postgres(transaction) => bound::<Postgres>(sql, values)
-                .execute(&mut **transaction)
-                .await
-                .map_err(classify)?
-                .rows_affected(),
+            Self::Postgres(session) => session.execute(sql, values).await?,
         })
     }
 
@@ -305,13 +348,7 @@ impl Session {
             Self::Sqlite(session) => {
                 session.link()?.run(script).await?;
             }
-            Self::Postgres(transaction) => {
-                let script = postgres_definitions(script);
-                sqlx::raw_sql(AssertSqlSafe(script))
-                    .execute(&mut **transaction)
-                    .await
-                    .map_err(classify)?;
-            }
+            Self::Postgres(session) => session.define(postgres_definitions(script)).await?,
         }
         Ok(())
     }
@@ -347,7 +384,7 @@ impl Session {
     pub(super) async fn commit(self) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => session.commit().await,
-            Self::Postgres(transaction) => transaction.commit().await.map_err(classify),
+            Self::Postgres(session) => session.commit().await,
         }
     }
 
@@ -355,9 +392,27 @@ impl Session {
     pub(super) async fn rollback(self) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => session.end("ROLLBACK").await,
-            Self::Postgres(transaction) => transaction.rollback().await.map_err(classify),
+            Self::Postgres(session) => session.rollback().await,
         }
     }
+}
+
+/// Moves what is in the log into the file, and empties it. Whoever still reads an earlier state of it comes
+/// to an end while others write, and not while they wait for this.
+async fn empty_log(writer: &Writer) -> Result<(), CatalogError> {
+    for _ in 0..LOOKS_AT_READERS {
+        let mut writing = writer.take().await?;
+        let rows = writing.fetch_at_once("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        writing.give_back();
+        let rows: Vec<Row> = rows.into_iter().map(Row::LookedUp).collect();
+        if rows.first().map_or(Ok(0), |row| row.int(0))? == 0 {
+            return Ok(());
+        }
+        tokio::time::sleep(READERS_PAUSE).await;
+    }
+    Err(CatalogError::Contended {
+        detail: "somebody reads an earlier state of it".to_owned(),
+    })
 }
 
 fn postgres_definitions(script: &str) -> String {

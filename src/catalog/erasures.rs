@@ -144,6 +144,12 @@ impl Catalog {
         self.erasure_marked(ErasureMark::of(person)).await
     }
 
+    /// Whether somebody's erasure was begun and is not over: nothing of them is shown any more.
+    pub async fn is_being_erased(&self, person: PersonId) -> Result<bool, CatalogError> {
+        let erasure = self.erasure_of(person).await?;
+        Ok(erasure.is_some_and(|erasure| !erasure.is_over()))
+    }
+
     /// The same of somebody of whom only the mark is known.
     pub async fn erasure_marked(&self, mark: ErasureMark) -> Result<Option<Erasure>, CatalogError> {
         let values = vec![Value::Bytes(mark.as_bytes().to_vec())];

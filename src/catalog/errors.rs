@@ -19,6 +19,19 @@ pub enum CatalogError {
     Unknown { detail: String },
     #[error("the catalogue has no room left: {detail}; free disk space, then try again")]
     Full { detail: String },
+    /// Whoever runs this may not write where the catalogue is, or nobody may.
+    #[error(
+        "the catalogue cannot be written: {detail}; let the user that this runs as write to it and to the \
+         directory that it is in"
+    )]
+    ReadOnly { detail: String },
+    /// What is there is not a database at all, or does not begin like one.
+    #[error(
+        "what should be the catalogue is no database, or its beginning is damaged ({detail}): correct \
+         ALMANAC_DATABASE_URL, put a backup in its place, or move it away and run `almanac check --repair`, \
+         which makes it anew from the object store"
+    )]
+    NoDatabase { detail: String },
     /// Stored bytes are not those that were written. Nothing derived from them was returned.
     #[error("the catalogue is damaged: {what}; run `almanac check`")]
     Corrupt { what: String },
@@ -50,8 +63,8 @@ impl CatalogError {
         const NO_ROOM_FOR_SHARED_MEMORY: u32 = 4874;
         match (code, code & 0xff) {
             (NO_ROOM_FOR_SHARED_MEMORY, _) | (_, 13) => Self::Full { detail },
-            // Corrupt; not a database.
-            (_, 11 | 26) => Self::Corrupt { what: detail },
+            (_, 11) => Self::Corrupt { what: detail },
+            (_, 26) => Self::NoDatabase { detail },
             // Busy, locked, out of memory, read-only, interrupted, input or output error, cannot open,
             // protocol.
             (_, 5 | 6 | 7 | 8 | 9 | 10 | 14 | 15) => Self::Unavailable { detail },
@@ -62,5 +75,19 @@ impl CatalogError {
 
     pub(super) fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { what: what.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_database_is_not_sent_to_the_check_that_found_it() {
+        let said = CatalogError::of_sqlite(26, "file is not a database".to_owned()).to_string();
+        assert!(
+            said.contains("no database") && !said.contains("`almanac check`"),
+            "{said}"
+        );
     }
 }

@@ -1,16 +1,31 @@
 //! A copy of the whole catalogue, from one moment, in a fresh SQLite file. Works from either database.
+//!
+//! What is damaged is copied as it is, with the checksum that tells so: whoever checks the copy finds what
+//! is wrong here, and nobody else's rows stay behind for it.
 
+use std::collections::HashMap;
 use std::path::Path;
 
+use futures::StreamExt as _;
+
+use super::damage::{Damage, Found};
 use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
-use super::tables::{ALL, Existing, OF_THIS_STORE, Record, Table};
+use super::tables::{ALL, Existing, OF_THIS_STORE, PIECES, Table};
 use super::{Catalog, migrations};
+use crate::model::ids::PersonId;
+
+/// Rows written by one statement.
+const ROWS_AT_ONCE: usize = 64;
+
+/// The tail as its pieces tell of it: the checksum of each blob, and whose it is.
+type Tail = HashMap<Vec<u8>, (i64, Option<PersonId>)>;
 
 impl Catalog {
-    /// Copies the catalogue into a new SQLite file at `path`; every row is verified on the way. Refuses a
-    /// path that exists.
-    pub async fn export_to(&self, path: &Path) -> Result<(), CatalogError> {
+    /// Copies the catalogue into a new SQLite file at `path`; every row is compared on the way. Returns what
+    /// is wrong, in words: rows that differ from what was written are copied as they are, and rows that
+    /// cannot be read are left out. Refuses a path that exists.
+    pub async fn export_to(&self, path: &Path) -> Result<Vec<String>, CatalogError> {
         if path.exists() {
             return Err(CatalogError::Exists {
                 what: path.display().to_string(),
@@ -18,60 +33,173 @@ impl Catalog {
         }
         let target = Database::open(&format!("sqlite://{}", path.display())).await?;
         migrations::run(&target, self.clock.now()).await?;
-        let mut from = self.database.read().await?;
-        let mut to = target.write().await?;
+        // A damaged row may name somebody who is not there.
+        target.allow_loose_ends().await?;
+        let mut copying = Copying {
+            from: self.database.read().await?,
+            to: target.write().await?,
+            damage: Damage::default(),
+            tail: Tail::new(),
+        };
         // The copy has counted its own people already: none.
-        to.execute("DELETE FROM meta".to_owned(), Vec::new()).await?;
+        copying
+            .to
+            .execute("DELETE FROM meta".to_owned(), Vec::new())
+            .await?;
         let is_copied = |table: &&&Table| !OF_THIS_STORE.iter().any(|other| other.name == table.name);
         for table in ALL.iter().filter(is_copied) {
-            copy_table(&mut from, &mut to, table).await?;
+            copying.table(table).await?;
         }
-        copy_blobs(&mut from, &mut to).await?;
+        copying.blobs().await?;
+        let Copying { from, to, damage, .. } = copying;
         to.commit().await?;
-        from.commit().await?;
+        // Nothing was changed there, and after damage it may not end well.
+        drop(from);
         target.close().await;
+        Ok(damage.told())
+    }
+}
+
+struct Copying {
+    from: Session,
+    to: Session,
+    damage: Damage,
+    tail: Tail,
+}
+
+impl Copying {
+    async fn table(&mut self, table: &Table) -> Result<(), CatalogError> {
+        let Err(what) = self.run_through(table, "", false).await? else {
+            return Ok(());
+        };
+        self.damage.cut_short(table.name, &what);
+        // What is behind the damage is reached from the other end.
+        let from_the_end = table.backwards();
+        self.run_through(table, &from_the_end, true).await.map(drop)
+    }
+
+    /// Copies rows up to what the database cannot read, which it then returns in its words. `again`: some of
+    /// them may have been copied already.
+    async fn run_through(
+        &mut self,
+        table: &Table,
+        rest: &str,
+        again: bool,
+    ) -> Result<Result<(), String>, CatalogError> {
+        let mut cut_short = Ok(());
+        let goes_on = self.from.goes_on_after_damage();
+        let mut rows = self.from.stream(table.select(rest))?;
+        let mut waiting = Vec::with_capacity(ROWS_AT_ONCE);
+        while let Some(row) = rows.next().await {
+            let row = match row {
+                Ok(row) => row,
+                Err(CatalogError::Corrupt { what }) if goes_on => {
+                    cut_short = Err(what);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            let Some(found) = self.damage.look_at(table, &row)? else {
+                continue;
+            };
+            if table.name == PIECES.name {
+                remember_tail(&mut self.tail, &found.values);
+            }
+            waiting.push(found);
+            if waiting.len() == ROWS_AT_ONCE {
+                let full = std::mem::replace(&mut waiting, Vec::with_capacity(ROWS_AT_ONCE));
+                put(&mut self.to, table, full, &mut self.damage, again).await?;
+            }
+        }
+        put(&mut self.to, table, waiting, &mut self.damage, again).await?;
+        Ok(cut_short)
+    }
+
+    /// The bytes of the tail, which carry no checksums of their own: their pieces have them.
+    async fn blobs(&mut self) -> Result<(), CatalogError> {
+        let goes_on = self.from.goes_on_after_damage();
+        let mut rows = self.from.stream("SELECT piece, blob FROM blobs".to_owned())?;
+        let mut waiting = Vec::with_capacity(ROWS_AT_ONCE);
+        while let Some(row) = rows.next().await {
+            let read = row.and_then(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
+            let (piece, blob) = match read {
+                Ok(read) => read,
+                Err(CatalogError::Corrupt { what }) if goes_on => {
+                    self.damage.cut_short("blobs", &what);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            // One that no piece names is not lost by being copied: its piece may be what is damaged.
+            if let Some((checksum, owner)) = self.tail.remove(&piece)
+                && i64::from(crc32fast::hash(&blob)) != checksum
+            {
+                self.damage
+                    .say(of_tail(&piece, owner, "differs from what was written"));
+            }
+            waiting.push((piece, blob));
+            if waiting.len() == ROWS_AT_ONCE {
+                self.to.insert_blobs(std::mem::take(&mut waiting)).await?;
+            }
+        }
+        self.to.insert_blobs(waiting).await?;
+        for (piece, (_, owner)) in &self.tail {
+            self.damage.say(of_tail(piece, *owner, "is lost"));
+        }
         Ok(())
     }
 }
 
-async fn copy_table(from: &mut Session, to: &mut Session, table: &Table) -> Result<(), CatalogError> {
-    let mut after = Vec::new();
-    loop {
-        let page = from.page(table, &after).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.key(table);
-        to.insert(
-            table,
-            page.into_iter().map(Record::into_values).collect(),
-            Existing::Refuse,
-        )
-        .await?;
+fn remember_tail(tail: &mut Tail, piece: &[Value]) {
+    let column = |name| {
+        let place = PIECES.columns.iter().position(|(column, _)| *column == name);
+        place.and_then(|place| piece.get(place))
+    };
+    if let (Some(Value::Bytes(id)), Some(Value::Int(checksum)), Some(Value::NullText)) =
+        (column("piece"), column("content_checksum"), column("path"))
+    {
+        let owner = match column("person") {
+            Some(Value::Bytes(person)) => PersonId::from_slice(person),
+            _ => None,
+        };
+        tail.insert(id.clone(), (*checksum, owner));
     }
 }
 
-async fn copy_blobs(from: &mut Session, to: &mut Session) -> Result<(), CatalogError> {
-    let mut last = Vec::new();
-    loop {
-        let sql = "SELECT blobs.piece, blobs.blob, pieces.content_checksum FROM pieces JOIN blobs ON \
-                   blobs.piece = pieces.piece WHERE pieces.path IS NULL AND blobs.piece > $1 ORDER BY \
-                   blobs.piece LIMIT $2";
-        let rows = from
-            .fetch(sql.to_owned(), vec![Value::Bytes(last.clone()), Value::Int(64)])
-            .await?;
-        let mut blobs = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let (piece, blob) = (row.bytes(0)?, row.bytes(1)?);
-            if i64::from(crc32fast::hash(&blob)) != row.int(2)? {
-                return Err(CatalogError::corrupt(
-                    "a tail piece differs from what was written",
-                ));
-            }
-            blobs.push((piece, blob));
-        }
-        let Some((piece, _)) = blobs.last() else {
-            return Ok(());
-        };
-        last.clone_from(piece);
-        to.insert_blobs(blobs).await?;
+fn of_tail(piece: &[u8], owner: Option<PersonId>, what: &str) -> String {
+    let owner = owner.map_or_else(String::new, |person| format!(" of person {person}"));
+    let piece = uuid::Uuid::from_slice(piece).unwrap_or_default();
+    format!("tail piece {piece}{owner} {what}")
+}
+
+/// Writes rows with the checksums that they carry, whatever they are made of.
+async fn put(
+    to: &mut Session,
+    table: &Table,
+    rows: Vec<Found>,
+    damage: &mut Damage,
+    again: bool,
+) -> Result<(), CatalogError> {
+    if rows.is_empty() {
+        return Ok(());
     }
+    let values = |row: &Found| {
+        let mut values = row.values.clone();
+        values.push(Value::Int(row.checksum));
+        values
+    };
+    let all = table.insert(rows.len(), Existing::Refuse, to.marks());
+    match to.execute(all, rows.iter().flat_map(values).collect()).await {
+        Ok(_) => return Ok(()),
+        // A statement that is refused changed nothing.
+        Err(CatalogError::Exists { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let one = table.insert(1, Existing::Keep, to.marks());
+    for row in &rows {
+        if to.execute(one.clone(), values(row)).await? == 0 && !again {
+            damage.doubled(table, &row.values);
+        }
+    }
+    Ok(())
 }

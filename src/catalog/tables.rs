@@ -342,6 +342,13 @@ impl Table {
         names.join(", ")
     }
 
+    /// The order of the keys from the last one to the first, as the rest of a `select`.
+    pub(super) fn backwards(&self) -> String {
+        let names = self.columns.iter().take(self.key);
+        let falling: Vec<String> = names.map(|(name, _)| format!("{name} DESC")).collect();
+        format!("ORDER BY {}", falling.join(", "))
+    }
+
     /// Whether its rows are each somebody's.
     pub(super) fn has_owner(&self) -> bool {
         self.columns.iter().any(|(name, _)| *name == "person")
@@ -430,7 +437,8 @@ impl Table {
         hasher.finalize()
     }
 
-    fn insert(&self, rows: usize, existing: Existing, marks: Marks) -> String {
+    /// `INSERT` of so many rows, each with its checksum.
+    pub(super) fn insert(&self, rows: usize, existing: Existing, marks: Marks) -> String {
         let width = self.columns.len() + 1;
         let mut sql = String::with_capacity(256 + rows * width * 5);
         sql.push_str("INSERT INTO ");

@@ -4,6 +4,7 @@
 mod bookkeeping;
 mod documents;
 mod erasures;
+mod export;
 mod states;
 mod strays;
 mod witnesses;

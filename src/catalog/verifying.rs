@@ -2,14 +2,9 @@
 //! all of it is told at once.
 
 use super::Catalog;
-use super::database::Value;
 use super::errors::CatalogError;
 use super::reading::{read_contents, verify_partitions};
-use super::tables::{ALL, Table};
 use crate::model::ids::PersonId;
-
-/// Rows looked at by one statement.
-const ROWS_AT_ONCE: i64 = 1_000;
 
 impl Catalog {
     /// What the database says against its own structure, and tables with rows that differ from what was
@@ -22,19 +17,7 @@ impl Catalog {
             .into_iter()
             .map(|what| format!("database: {what}"))
             .collect();
-        for table in ALL {
-            match self.damaged_rows(table).await {
-                Ok(0) => {}
-                Ok(count) => complaints.push(format!(
-                    "table {}: {count} rows differ from what was written",
-                    table.name
-                )),
-                Err(CatalogError::Corrupt { what }) => {
-                    complaints.push(format!("table {}: {what}", table.name));
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        complaints.extend(self.damaged_rows().await?);
         Ok(complaints)
     }
 
@@ -72,33 +55,5 @@ impl Catalog {
         }
         session.commit().await?;
         Ok(complaints)
-    }
-
-    async fn damaged_rows(&self, table: &Table) -> Result<u64, CatalogError> {
-        let key: Vec<&str> = table
-            .columns
-            .iter()
-            .take(table.key)
-            .map(|(name, _)| *name)
-            .collect();
-        let key = key.join(", ");
-        let mut damaged = 0;
-        let mut last: Vec<Value> = Vec::new();
-        loop {
-            let rest = if last.is_empty() {
-                format!("ORDER BY {key} LIMIT $1")
-            } else {
-                let marks: Vec<String> = (0..last.len()).map(|index| format!("${}", index + 2)).collect();
-                format!("WHERE ({key}) > ({}) ORDER BY {key} LIMIT $1", marks.join(", "))
-            };
-            let mut values = vec![Value::Int(ROWS_AT_ONCE)];
-            values.append(&mut last);
-            let rows = self.database.fetch(table.select(&rest), values).await?;
-            let Some(row) = rows.last() else {
-                return Ok(damaged);
-            };
-            last = table.values(row)?.into_iter().take(table.key).collect();
-            damaged += rows.iter().filter(|row| table.verify(row).is_err()).count() as u64;
-        }
     }
 }

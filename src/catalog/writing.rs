@@ -101,6 +101,15 @@ impl Writing {
         busy(|| rows(&self.connection, sql, values)).map_err(classify)
     }
 
+    /// The same where nobody is waited for: what others keep from being done is not done.
+    pub(super) fn fetch_at_once(&mut self, sql: &str) -> Result<Vec<Vec<Found>>, CatalogError> {
+        let patience = self.writer.0.limits.patience;
+        self.connection.busy_timeout(Duration::ZERO).map_err(classify)?;
+        let found = self.fetch(sql, &[]);
+        self.connection.busy_timeout(patience).map_err(classify)?;
+        found
+    }
+
     /// Runs a statement; returns how many rows it changed.
     pub(super) fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, CatalogError> {
         busy(|| {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
-use crate::upkeep::copy::{Told, copy};
-use crate::upkeep::identity;
+use crate::upkeep::copy::{Copied, Told, copy};
+use crate::upkeep::identity::{self, ApartError};
 
 use super::backups::Backups;
 use super::progress::Progress;
@@ -49,22 +49,24 @@ pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
 
 fn copied_into(settings: &Settings, directory: &Path) -> Result<(), Failed> {
     refuse_full(directory)?;
+    let is_new = !directory.exists();
     data_directory::open(directory)?;
-    let runtime = runtimes::many_threads()?;
-    runtime.block_on(back_up(settings, directory))
+    let copied = runtimes::many_threads()
+        .and_then(|runtime| runtime.block_on(back_up(settings, directory)))
+        .map_err(|failed| undone(directory, is_new, &failed))?;
+    conclude(&copied, directory)
 }
 
-async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
+async fn back_up(settings: &Settings, directory: &Path) -> Result<Copied, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
-    identity::compare(&catalog, &objects)
-        .await
-        .map_err(Failed::from_error)?;
-    if settings.identity.provider == Provider::Embedded {
-        copy_keys(&settings.data_dir, directory)?;
+    match identity::compare(&catalog, &objects).await {
+        // What the catalogue says of its store is a row like others: the copy tells of it.
+        Ok(()) | Err(ApartError::Catalog(CatalogError::Corrupt { .. })) => {}
+        Err(error) => return Err(Failed::from_error(error)),
     }
     let progress = Progress::new("objects");
     let tell = |told| match told {
@@ -75,6 +77,15 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
     progress.finish();
     catalog.close().await;
     let copied = copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;
+    // Last, so that nothing that broke off holds them.
+    if settings.identity.provider == Provider::Embedded {
+        copy_keys(&settings.data_dir, directory)?;
+    }
+    Ok(copied)
+}
+
+/// Says what was copied, and fails where something in it is wrong.
+fn conclude(copied: &Copied, directory: &Path) -> Result<(), Failed> {
     for what in &copied.wrong {
         print(&format!("wrong: {what}\n"))?;
     }
@@ -91,6 +102,33 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
              `almanac check`"
         ))),
     }
+}
+
+/// Removes what a backup that failed has made, so that nobody takes it for one.
+fn undone(directory: &Path, is_new: bool, reason: &Failed) -> Failed {
+    match emptied(directory, is_new) {
+        Ok(()) => Failed::because(reason.to_string()),
+        Err(error) => Failed::because(format!(
+            "{reason}; what there is of it in {} is no backup, and could not be removed: {error}",
+            directory.display()
+        )),
+    }
+}
+
+/// The directory held nothing before.
+fn emptied(directory: &Path, is_new: bool) -> io::Result<()> {
+    if is_new {
+        return std::fs::remove_dir_all(directory);
+    }
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn refuse_full(directory: &Path) -> Result<(), Failed> {
@@ -132,4 +170,24 @@ fn copy_keys(from: &Path, to: &Path) -> Result<(), Failed> {
             .map_err(failed)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_leaves_nothing_that_it_made() {
+        let home = tempfile::tempdir().unwrap();
+        let failed = Failed::because("it broke off");
+        for is_new in [true, false] {
+            let directory = home.path().join("backup");
+            std::fs::create_dir_all(directory.join("objects/data")).unwrap();
+            std::fs::write(directory.join("catalogue.unfinished"), "").unwrap();
+            let told = undone(&directory, is_new, &failed);
+            assert_eq!(told.to_string(), "it broke off");
+            assert_eq!(directory.exists(), !is_new);
+            assert!(is_new || std::fs::read_dir(&directory).unwrap().next().is_none());
+        }
+    }
 }

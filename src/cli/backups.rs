@@ -15,6 +15,8 @@ use super::Failed;
 
 /// What the name of a backup looks like: digits of the time in UTC where there are zeros.
 const FORM: &str = "almanac-0000-00-00T000000Z";
+/// What follows the time where another one was begun in the same second: it counts from two.
+const AGAIN: &str = "-00";
 /// What follows the name of one that is not finished, or is not what was written once.
 const UNFINISHED: &str = ".unfinished";
 const LOCK: &str = ".almanac-backups";
@@ -65,7 +67,7 @@ impl Backups {
             .take(19)
             .filter(|letter| *letter != ':')
             .collect();
-        let name = format!("almanac-{time}Z");
+        let name = self.unused(&format!("almanac-{time}Z"))?;
         let finished = self.directory.join(&name);
         if !is_backup(&name) || finished.exists() {
             return Err(Failed::because(format!(
@@ -76,6 +78,21 @@ impl Backups {
         Ok(Begun {
             unfinished: self.directory.join(name + UNFINISHED),
             finished,
+        })
+    }
+
+    /// A name that is behind all others of the same second, also where earlier ones were removed meanwhile:
+    /// in the order of their names the newest is the last.
+    fn unused(&self, of_second: &str) -> Result<String, Failed> {
+        let names = self.names()?;
+        let same = names.iter().filter(|name| is_backup(name));
+        let counted = same.filter_map(|name| match name.strip_prefix(of_second)? {
+            "" => Some(1),
+            again => again.strip_prefix('-')?.parse::<u32>().ok(),
+        });
+        Ok(match counted.max() {
+            None => of_second.to_owned(),
+            Some(last) => format!("{of_second}-{:02}", last + 1),
         })
     }
 
@@ -117,12 +134,15 @@ impl Backups {
 }
 
 impl Begun {
-    /// It failed: what there is of it stays until the next run, for whoever looks at why.
+    /// It failed, or is not what was written once: what there is of it stays until the next run, for whoever
+    /// looks at why.
     pub(super) fn given_up(&self, reason: &Failed) -> Failed {
-        let place = self.unfinished.display();
-        Failed::because(format!(
-            "{reason}; what there is of it is in {place}, and no earlier backup was removed"
-        ))
+        let what = if self.unfinished.exists() {
+            format!("what there is of it is in {}, and ", self.unfinished.display())
+        } else {
+            String::new()
+        };
+        Failed::because(format!("{reason}; {what}no earlier backup was removed"))
     }
 }
 
@@ -134,11 +154,18 @@ fn of(place: &Path, error: &io::Error) -> Failed {
 }
 
 fn is_backup(name: &str) -> bool {
-    name.len() == FORM.len()
-        && name.bytes().zip(FORM.bytes()).all(|(byte, form)| match form {
-            b'0' => byte.is_ascii_digit(),
-            form => byte == form,
-        })
+    let has_form = |text: &str, form: &str| {
+        text.len() == form.len()
+            && text.bytes().zip(form.bytes()).all(|(byte, form)| match form {
+                b'0' => byte.is_ascii_digit(),
+                form => byte == form,
+            })
+    };
+    match name.split_at_checked(FORM.len()) {
+        Some((time, "")) => has_form(time, FORM),
+        Some((time, again)) => has_form(time, FORM) && has_form(again, AGAIN),
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -191,9 +218,23 @@ mod tests {
         let backups = Backups::open(directory.path()).unwrap();
         assert!(!begun.unfinished.exists());
         made(&backups, "1970-01-01");
-        assert!(
-            backups.begin(Instant::from_micros(0)).is_err(),
-            "the name is taken"
-        );
+    }
+
+    #[test]
+    fn those_of_one_second_have_names_of_their_own_and_the_newest_is_the_last() {
+        let directory = tempfile::tempdir().unwrap();
+        let backups = Backups::open(directory.path()).unwrap();
+        for last in ["", "-02", "-03"] {
+            let place = made(&backups, "2026-01-01T03:00:00.5Z");
+            assert!(
+                place.ends_with(format!("almanac-2026-01-01T030000Z{last}")),
+                "{place:?}"
+            );
+            backups.keep(1).unwrap();
+            assert!(place.exists(), "the newest is kept: {place:?}");
+        }
+        assert_eq!(backups.names().unwrap().len(), 1);
+        assert!(is_backup("almanac-2026-01-01T030000Z-17"));
+        assert!(!is_backup("almanac-2026-01-01T030000Z-1") && !is_backup("almanac-2026-01-01T030000Z-mine"));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::catalog::Catalog;
 use crate::catalog::erasures::Erasure;
 use crate::model::ids::PersonId;
 use crate::upkeep::check::{Checked, Told, check};
@@ -13,11 +14,20 @@ use crate::upkeep::rebuild::rebuild;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::spill::SPILL;
-use super::{Failed, installation, print, runtimes, stores};
+use super::{Failed, data_directory, installation, print, runtimes, stores};
 
 pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
     let runtime = runtimes::many_threads()?;
     runtime.block_on(check_all(settings, repair))
+}
+
+/// Gives up what stands behind damage in the log of the catalogue, where a running service does not need it.
+fn cut_damaged_log(settings: &Settings) -> Result<(), Failed> {
+    if data_directory::served(&settings.data_dir).by_another {
+        return Ok(());
+    }
+    let cut = Catalog::cut_damaged_log(&settings.database_url).map_err(Failed::from_error)?;
+    cut.map_or(Ok(()), |line| print(&format!("repair: {line}\n")))
 }
 
 async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
@@ -25,6 +35,9 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
         installation::repairable(settings)?;
     } else {
         installation::needed(settings)?;
+    }
+    if repair {
+        cut_damaged_log(settings)?;
     }
     let stores = stores::to_go_through(settings).await?;
     if repair {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::examine::{examine, examine_tail};
 use super::identity;
+use super::manifest;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Partition, Piece, Place};
 use crate::catalog::{Catalog, CatalogError};
@@ -112,6 +113,12 @@ impl Check<'_> {
         let mut complaints = catalog.damaged_partitions(person).await?;
         complaints.extend(catalog.damaged_documents(person).await?);
         complaints.extend(catalog.damaged_registers(person).await?);
+        complaints.extend(
+            manifest::complaints(self.stores, person)
+                .await?
+                .into_iter()
+                .map(|complaint| format!("person {person}: {complaint}")),
+        );
         for complaint in complaints {
             self.wrong(complaint);
         }

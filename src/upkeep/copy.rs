@@ -4,14 +4,15 @@
 //! The catalogue is copied first. What it names is immutable and outlives its replacement by the grace
 //! period, so there is time to copy the objects; if one is gone all the same, the catalogue is copied anew.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 
 use super::check::catalogue_complaints;
 use super::identity::IDENTITY_OBJECT;
-use crate::catalog::records::Place;
+use crate::catalog::records::{Piece, Place};
 use crate::catalog::{Catalog, CatalogError, ObjectCursor};
 use crate::model::clock::Clock;
 use crate::model::ids::SystemIds;
@@ -23,6 +24,8 @@ use crate::store::sealing::{self, PersonKeys};
 /// What the catalogue and the objects are called in a data directory.
 pub const CATALOGUE_FILE: &str = "catalogue.db";
 pub const OBJECTS_FOLDER: &str = "objects";
+/// The catalogue of a copy that is not whole: nothing can be served from it.
+const UNFINISHED_CATALOGUE: &str = "catalogue.unfinished";
 
 /// Times that the catalogue is copied before giving up.
 const ATTEMPTS: usize = 3;
@@ -40,8 +43,8 @@ pub enum Told {
 pub struct Copied {
     pub objects: u64,
     pub bytes: u64,
-    /// What is not as it was written, in words. Objects among it were not copied; rows that are missing in
-    /// the catalogue are missing in the copy.
+    /// What is not as it was written, in words. Objects among it were not copied; rows of the catalogue were
+    /// copied as they are, and those that are missing or cannot be read are missing in the copy.
     pub wrong: Vec<String>,
 }
 
@@ -58,15 +61,18 @@ pub async fn copy(
     let mut target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
     if let Some(keys) = keys {
         // Under the same keys, which are no part of the copy.
-        sealing::mark(&target).await?;
+        sealing::mark(&target, keys, false).await?;
         target = sealing::over(target, keys);
     }
-    let file = directory.join(CATALOGUE_FILE);
+    let file = directory.join(UNFINISHED_CATALOGUE);
     let mut copied = Copied::default();
     for attempt in 1.. {
-        catalog.export_to(&file).await?;
+        let mut wrong = catalog.export_to(&file).await?;
         let copy = Catalog::open(&format!("sqlite://{}", file.display()), Arc::clone(&clock)).await?;
-        copied.wrong = catalogue_complaints(&copy).await?;
+        wrong.extend(catalogue_complaints(&copy).await?);
+        wrong.sort_unstable();
+        wrong.dedup();
+        copied.wrong = wrong;
         let outcome = async {
             let mut missing = copy_objects(&copy, objects, &target, &mut copied, tell).await?;
             let contents = Contents::new(
@@ -97,6 +103,7 @@ pub async fn copy(
         Err(StoreError::Missing { .. }) => {}
         Err(error) => return Err(error),
     }
+    finish(&file, &directory.join(CATALOGUE_FILE))?;
     sync(directory)?;
     Ok(copied)
 }
@@ -127,12 +134,17 @@ async fn copy_objects(
             let snapshot = catalog
                 .snapshot(first.person, std::slice::from_ref(&first.data_type), &|_| true)
                 .await;
-            let snapshot = match snapshot {
-                // It was told already, and what it should name cannot be known.
-                Err(CatalogError::Corrupt { .. }) => continue,
-                snapshot => snapshot?,
+            let pieces: Vec<Piece> = match snapshot {
+                // It was told already. What the sound rows name is what can be put right with them.
+                Err(CatalogError::Corrupt { .. }) => {
+                    catalog.sound_pieces_of(first.person, &first.data_type).await?
+                }
+                snapshot => snapshot?
+                    .into_iter()
+                    .flat_map(|partition| partition.pieces)
+                    .collect(),
             };
-            for piece in snapshot.iter().flat_map(|partition| &partition.pieces) {
+            for piece in &pieces {
                 let Place::Object { path, .. } = &piece.place else {
                     continue;
                 };
@@ -216,6 +228,23 @@ async fn copy_object(
     }
     upload.finish().await?;
     Ok(true)
+}
+
+/// Gives a closed catalogue its name, together with the log that it may have left.
+fn finish(file: &Path, finished: &Path) -> Result<(), StoreError> {
+    let log_of = |file: &Path| {
+        let mut name = file.as_os_str().to_owned();
+        name.push("-wal");
+        PathBuf::from(name)
+    };
+    let renamed = match std::fs::rename(log_of(file), log_of(finished)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        // The catalogue last: without it nothing can be served.
+        _ => std::fs::rename(file, finished),
+    };
+    renamed.map_err(|error| StoreError::Unavailable {
+        detail: format!("{}: {error}", finished.display()),
+    })
 }
 
 fn remove(file: &Path) -> Result<(), StoreError> {

@@ -151,8 +151,7 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
         Err(StoreError::Exists { .. }) => return Ok(Written::Overtaken),
         finished => finished?,
     }
-    let erasure = stores.catalog.erasure_of(person).await?;
-    if erasure.is_some_and(|erasure| !erasure.is_over()) {
+    if stores.catalog.is_being_erased(person).await? {
         // It began after this did, and may be done looking.
         stores.objects().delete(&path).await?;
         return Ok(Written::Nobody);
@@ -246,6 +245,41 @@ pub struct Manifest {
     pub heading: Heading,
     content: Bytes,
     rows: u64,
+}
+
+/// What is wrong with the newest manifest of a person, if anything is, and with what the catalogue knows of
+/// it.
+pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<String>, StoreError> {
+    let Some(newest) = numbers(stores.objects(), person).await?.first().copied() else {
+        return Ok(Vec::new());
+    };
+    let known = stores.catalog.known_manifest(person).await?;
+    let mut complaints = Vec::new();
+    // One may have been written, and not noted, when its process ended. A catalogue that was made from
+    // manifests knows of none until it writes one.
+    if let Some(KnownManifest { number: known, .. }) = known
+        && newest.saturating_sub(known) > 1
+    {
+        complaints.push(format!(
+            "the store has manifests up to {newest}, the catalogue knows of {known}: it is older than the \
+             store, and what was written between them is lost"
+        ));
+    }
+    let path = manifest_path(person, newest);
+    let is_damaged = match stores.objects().get(&path).await {
+        // A newer one took its place.
+        Err(StoreError::Missing { .. }) => false,
+        Err(StoreError::Corrupt { .. }) => true,
+        Err(error) => return Err(error),
+        Ok(content) => {
+            let verified = tokio::task::spawn_blocking(move || verify(&content)).await;
+            verified.map_err(unwritable)?.is_none()
+        }
+    };
+    if is_damaged {
+        complaints.push(format!("manifest {path} differs from what was written"));
+    }
+    Ok(complaints)
 }
 
 impl Manifest {

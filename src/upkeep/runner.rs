@@ -71,6 +71,10 @@ impl Round<'_> {
             }
             Err(error) => error,
         };
+        if let StoreError::Catalog(CatalogError::Contended { detail }) = &error {
+            tracing::info!(job = self.job, whose, detail, "put off: others use what it needs");
+            return Ok(None);
+        }
         let meters = &self.upkeep.meters;
         let is_damage = matches!(
             error,

@@ -403,3 +403,126 @@ async fn answer_or_exit(person: &Person, server: &mut std::process::Child) -> Op
     }
     panic!("neither an answer nor an exit");
 }
+
+#[tokio::test]
+async fn a_bit_in_the_log_of_the_catalogue_takes_back_nothing_in_silence() {
+    let server = Setup::default().no_upkeep().start();
+    let person = server.person();
+    for n in 0..60 {
+        person
+            .records("HeartRate", &[heart_rate(id(n), &instant(n), 60)])
+            .await;
+    }
+    server.kill();
+    let log = server.data_dir().join("catalogue.db-wal");
+    let written = fs::read(&log).unwrap();
+    let mut damaged = written.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(&log, &damaged).unwrap();
+    assert!(server.try_launch().is_err(), "it started");
+    assert!(server.log().contains("catalogue.db-wal"), "{}", server.log());
+    for command in [
+        &["check"][..],
+        &["users"],
+        &["token", "--user", &person.id.to_string()],
+    ] {
+        assert_eq!(server.run(command).status.code(), Some(1), "{command:?}");
+    }
+    assert_eq!(fs::read(&log).unwrap(), damaged, "nothing was touched");
+
+    // Put right, everything is there.
+    fs::write(&log, &written).unwrap();
+    server.launch();
+    assert_eq!(person.all_samples("HeartRate").await.len(), 60);
+    server.kill();
+
+    // Whoever asks for a repair is told what that costs, and keeps the bytes.
+    let mut damaged = fs::read(&log).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(&log, &damaged).unwrap();
+    let repaired = server.run(&["check", "--repair"]);
+    let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
+    assert!(said.contains("are given up"), "{said}");
+    assert_eq!(fs::read(log.with_extension("db-wal.damaged")).unwrap(), damaged);
+    server.launch();
+    let left = person.all_samples("HeartRate").await.len();
+    assert!(left < 60, "{left}");
+}
+
+#[tokio::test]
+async fn a_part_of_a_file_that_was_cut_off_is_damage_and_hides_no_other() {
+    let server = Setup::default().busy_upkeep().start();
+    let (owner, other) = (server.person(), with_rows(&server).await);
+    let file = crate::files::put(&owner, "/", "a", &vec![7; 100_000]).await;
+    server.until_objects(1).await;
+    server.stop();
+    let server = Setup::default().no_upkeep().in_dir(server.data_dir()).start();
+    let (owner, other) = (server.person_called(owner.id), server.person_called(other.id));
+    let object = server.objects().pop().unwrap();
+    let parts = files_below(&server.data_dir().join("objects/files"));
+    let part = parts.first().expect("a part");
+    fs::write(part, &fs::read(part).unwrap()[..1_000]).unwrap();
+    let mut bytes = fs::read(&object).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&object, bytes).unwrap();
+    let path = format!("{}/download", crate::files::file_path(&file));
+    owner.get(&path).await.problem(500);
+    let checked = server.run(&["check"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{said}");
+    for person in [&owner, &other] {
+        assert!(said.contains(&person.id.to_string()), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_manifest_is_found_before_it_is_needed() {
+    let server = Setup::default().busy_upkeep().start();
+    let person = with_rows(&server).await;
+    let people = server.data_dir().join("objects/people");
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while files_below(&people).is_empty() {
+        assert!(Instant::now() < deadline, "no manifest was written");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    server.stop();
+    let checked = server.run(&["check"]);
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    let newest = files_below(&people).pop().unwrap();
+    let mut bytes = fs::read(&newest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&newest, bytes).unwrap();
+    let checked = server.run(&["check"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("manifest") && said.contains(&person.id.to_string()),
+        "{said}"
+    );
+}
+
+/// All files below a folder, by their names.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+        {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,6 +1,7 @@
 //! A store that fails midway: 503, nothing visible, nothing lost, and the same request succeeds later.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -94,6 +95,32 @@ async fn wired() -> Option<(Almanac, Forwarder, Forwarder)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn connections_that_died_in_silence_are_given_up_and_nothing_waits_for_ever() {
+    let Some((server, database, _objects)) = wired().await else {
+        return;
+    };
+    let people = [server.person(), server.person(), server.person()];
+    let beat = |n: u32| heart_rate(id(n), &instant(n), 60);
+    for person in &people {
+        person.records("HeartRate", &[beat(0)]).await;
+    }
+    database.silence();
+    // At once, so that connections are used whose rest was too short for a question.
+    let writes = people.iter().map(|person| async {
+        let reply = person.record("HeartRate", &beat(1)).await;
+        assert!(matches!(reply.status, 201 | 503), "{reply}");
+        assert_eq!(reply.header("retry-after").is_some(), reply.status == 503);
+    });
+    let answered = tokio::time::timeout(Duration::from_mins(2), futures::future::join_all(writes));
+    answered.await.expect("answers");
+    for person in &people {
+        person.records("HeartRate", &[beat(2)]).await;
+        let stored = person.all_samples("HeartRate").await;
+        assert!((2..=3).contains(&stored.len()), "{stored:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_lost_object_store_refuses_large_writes_and_forgets_nothing() {
     let Some((server, _database, objects)) = wired().await else {
         return;
@@ -182,7 +209,7 @@ async fn until_readiness_is(expected: u16, server: &Almanac) {
         if server.nobody().get("/health/ready").await.status == expected {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("readiness does not become {expected}:\n{}", server.log());
 }

@@ -33,7 +33,11 @@ fn classify_postgres(code: &str, detail: String) -> CatalogError {
         // Could not be put in an order; deadlock; a lock that somebody else has.
         "40001" | "40P01" | "55P03" => CatalogError::Contended { detail },
         "57P01" | "57P02" | "57P03" | "57014" | "25P03" | "58030" => CatalogError::Unavailable { detail },
-        _ if code.starts_with("08") || code.starts_with("53") => CatalogError::Unavailable { detail },
+        // It only reads, as one that follows another does; takes nobody in; or does not let us do this.
+        "25006" | "55000" | "42501" => CatalogError::Unavailable { detail },
+        _ if ["08", "28", "53"].iter().any(|class| code.starts_with(class)) => {
+            CatalogError::Unavailable { detail }
+        }
         _ => CatalogError::Refused { detail },
     }
 }

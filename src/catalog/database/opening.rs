@@ -1,6 +1,7 @@
 //! Connecting: how either database is set up so that what is acknowledged is on disk, and how long anybody
 //! waits for it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection as _, PgPool, Postgres, SqlitePool};
 
+use super::ahead_log::refuse_damaged;
 use super::failures::classify;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::writing::{Limits, Writer};
@@ -17,17 +19,20 @@ use crate::catalog::writing::{Limits, Writer};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection to a server that has not been used for so long is asked whether it still stands.
 const RESTED: Duration = Duration::from_secs(1);
+/// How long it may take to say so.
+const STANDS: Duration = Duration::from_secs(2);
 /// Statements kept prepared on a connection. A few dozen shapes exist, most in half a dozen lengths.
 const PREPARED_STATEMENTS: usize = 512;
 
 /// The connection that writes and those that read, to a file that is made if there is none.
 pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), CatalogError> {
     create_private(path)?;
+    refuse_damaged(path)?;
     let limits = Limits {
         patience: PATIENCE,
         prepared_statements: PREPARED_STATEMENTS,
     };
-    let writer = Writer::open(path, limits)?;
+    let writer = Writer::open(path, limits).map_err(|error| or_read_only(path, error))?;
     let options = SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
@@ -60,10 +65,13 @@ pub(super) async fn open_postgres(options: PgConnectOptions) -> Result<PgPool, C
         .disable_statement_logging();
     let pool = pool::<Postgres>(16).before_acquire(|connection, usage| {
         Box::pin(async move {
-            if usage.idle_for > RESTED {
-                connection.ping().await?;
+            if usage.idle_for <= RESTED {
+                return Ok(true);
             }
-            Ok(true)
+            match tokio::time::timeout(STANDS, connection.ping()).await {
+                Ok(answered) => answered.map(|()| true),
+                Err(_) => Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())),
+            }
         })
     });
     Box::pin(pool.connect_with(options)).await.map_err(classify)
@@ -87,12 +95,12 @@ fn reader_count() -> u32 {
 
 /// Creates the file, readable by its owner only, before SQLite would create it readable by all.
 fn create_private(path: &Path) -> Result<(), CatalogError> {
-    let unavailable = |error: std::io::Error| {
+    let unavailable = |error: io::Error| {
         let detail = format!("{}: {error}", path.display());
-        if error.kind() == std::io::ErrorKind::StorageFull {
-            CatalogError::Full { detail }
-        } else {
-            CatalogError::Unavailable { detail }
+        match error.kind() {
+            io::ErrorKind::StorageFull => CatalogError::Full { detail },
+            kind if is_read_only(kind) => CatalogError::ReadOnly { detail },
+            _ => CatalogError::Unavailable { detail },
         }
     };
     if let Some(parent) = path.parent().filter(|parent| *parent != PathBuf::new()) {
@@ -106,10 +114,76 @@ fn create_private(path: &Path) -> Result<(), CatalogError> {
     options.open(path).map(drop).map_err(unavailable)?;
     if is_new {
         // SQLite synchronises what is in the file, not its name.
-        let directory = path.parent().filter(|parent| *parent != PathBuf::new());
-        std::fs::File::open(directory.unwrap_or(Path::new(".")))
+        std::fs::File::open(directory_of(path))
             .and_then(|directory| directory.sync_all())
             .map_err(unavailable)?;
     }
     Ok(())
+}
+
+/// SQLite says the same of a directory in which it may not make its log as of one that it cannot reach, so
+/// whoever could not open the file finds out which of the two it is.
+fn or_read_only(path: &Path, error: CatalogError) -> CatalogError {
+    if !matches!(error, CatalogError::Unavailable { .. }) {
+        return error;
+    }
+    let directory = directory_of(path);
+    let attempt = directory.join(format!(".almanac-attempt-{}", std::process::id()));
+    let made = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&attempt);
+    match made {
+        Ok(_) => {
+            // It is empty, and whoever cannot remove it now is told of something worse.
+            let _removed = std::fs::remove_file(&attempt);
+            error
+        }
+        Err(refused) if is_read_only(refused.kind()) => CatalogError::ReadOnly {
+            detail: format!("{}: {refused}", directory.display()),
+        },
+        Err(_) => error,
+    }
+}
+
+fn is_read_only(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+fn directory_of(path: &Path) -> &Path {
+    let directory = path.parent().filter(|parent| *parent != PathBuf::new());
+    directory.unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_directory_that_cannot_be_written_is_not_called_busy() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("catalogue.db");
+        let (writer, readers) = open_sqlite(&path).await.unwrap();
+        readers.close().await;
+        writer.close().await;
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o500)).unwrap();
+        let opened = open_sqlite(&path).await;
+        // Whoever may do everything can write all the same.
+        if let Err(error) = opened {
+            assert!(matches!(error, CatalogError::ReadOnly { .. }), "{error}");
+        }
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
+        let refused = CatalogError::Unavailable {
+            detail: "somebody holds it".to_owned(),
+        };
+        let told = or_read_only(&path, refused);
+        assert!(matches!(told, CatalogError::Unavailable { .. }), "{told}");
+        assert!(is_read_only(io::ErrorKind::ReadOnlyFilesystem));
+    }
 }

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt as _;
+use futures::stream;
 use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, Sqlite, SqlitePool};
 
 use super::failures::classify;
-use super::statements::{Row, bound, fetch_sqlite};
+use super::statements::{Row, Rows, bound, fetch_sqlite, stream_sqlite};
 use crate::catalog::disturbance::{Disturbance, Ending, Held, broken};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::value::Value;
@@ -42,6 +44,17 @@ impl Link {
             Self::Writes(writing) => {
                 let rows = writing.fetch(&sql, &values)?;
                 Ok(rows.into_iter().map(Row::LookedUp).collect())
+            }
+        }
+    }
+
+    /// Rows as they are read. Whoever writes has them all at once.
+    pub(super) fn stream(&mut self, sql: String) -> Result<Rows<'_>, CatalogError> {
+        match self {
+            Self::Reads(connection) => Ok(stream_sqlite(connection, sql)),
+            Self::Writes(writing) => {
+                let rows = writing.fetch(&sql, &[])?.into_iter();
+                Ok(stream::iter(rows.map(|row| Ok(Row::LookedUp(row)))).boxed())
             }
         }
     }

@@ -1,5 +1,7 @@
 //! A statement with its values, as the driver of either database takes it, and the rows that come back.
 
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use sqlx::postgres::PgRow;
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteRow;
@@ -15,6 +17,9 @@ pub(in crate::catalog) enum Row {
     LookedUp(Vec<Found>),
     Postgres(PgRow),
 }
+
+/// Rows as they are read, one after the other.
+pub(in crate::catalog) type Rows<'a> = BoxStream<'a, Result<Row, CatalogError>>;
 
 impl Row {
     pub(in crate::catalog) fn int(&self, column: usize) -> Result<i64, CatalogError> {
@@ -103,6 +108,16 @@ pub(super) async fn fetch_postgres(
         .await
         .map_err(classify)?;
     Ok(rows.into_iter().map(Row::Postgres).collect())
+}
+
+pub(super) fn stream_sqlite(connection: &mut sqlx::SqliteConnection, sql: String) -> Rows<'_> {
+    let rows = bound::<Sqlite>(sql, Vec::new()).fetch(connection);
+    rows.map(|row| row.map(Row::Sqlite).map_err(classify)).boxed()
+}
+
+pub(super) fn stream_postgres(connection: &mut sqlx::PgConnection, sql: String) -> Rows<'_> {
+    let rows = bound::<Postgres>(sql, Vec::new()).fetch(connection);
+    rows.map(|row| row.map(Row::Postgres).map_err(classify)).boxed()
 }
 
 pub(super) fn bound<DB>(sql: String, values: Vec<Value>) -> Query<'static, DB, DB::Arguments>

@@ -1,5 +1,7 @@
 //! A backup verifies what it copies.
 
+use std::path::PathBuf;
+
 use tempfile::TempDir;
 
 use super::{said, tamper};
@@ -64,4 +66,89 @@ async fn an_object_that_is_lost_or_damaged_is_told_and_the_rest_is_copied() {
     let restored = Setup::default().no_upkeep().in_dir(&copy).start();
     let there = super::on(&restored, &other);
     assert_eq!(there.all_samples("HeartRate").await.len(), 100);
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_told_and_damaged_in_the_copy_and_all_others_are_copied() {
+    let server = super::flushing().start();
+    let (one, other) = (server.person(), server.person());
+    for person in [&one, &other] {
+        let records: Vec<_> = (0..100).map(|n| heart_rate(id(n), &instant(n), 60)).collect();
+        person.records("HeartRate", &records).await;
+        person.define("Event", &serde_json::json!({"name": "Tea"})).await;
+    }
+    server.until_objects(2).await;
+    server.stop();
+    let home = TempDir::new().unwrap();
+    let owner = one.id.to_string();
+    for table in ["definitions", "pieces"] {
+        let only = format!("WHERE person = x'{}'", owner.replace('-', ""));
+        tamper(
+            &server,
+            &format!("UPDATE {table} SET checksum = checksum - 1 {only}"),
+        )
+        .await;
+        let copy = home.path().join(table);
+        let (text, status) = said(&server, &["backup", copy.to_str().unwrap()]);
+        assert_eq!(status, Some(1), "{table}: {text}");
+        let damage = format!("wrong: table {table}, person {owner}: 1 row differs from what was written");
+        assert!(text.contains(&damage), "{table}: {text}");
+        let (checked, status) = said(&server, &["check", "--data-dir", copy.to_str().unwrap()]);
+        assert_eq!(status, Some(1), "{table}: {checked}");
+        assert!(checked.contains(&damage), "{table}: {checked}");
+        let restored = Setup::default().no_upkeep().in_dir(&copy).start();
+        let there = super::on(&restored, &other);
+        assert_eq!(there.all_samples("HeartRate").await.len(), 100, "{table}");
+        // What no sound row names cannot be known.
+        let is_of_owner = |path: &PathBuf| path.to_string_lossy().contains(&owner);
+        let is_copied = restored.objects().iter().any(is_of_owner);
+        assert_eq!(is_copied, table == "definitions", "{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_backup_that_fails_leaves_nothing_that_can_be_taken_for_one() {
+    let server = super::flushing().start();
+    let person = server.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
+        .await;
+    server.until_objects(1).await;
+    server.stop();
+    // Nobody can open what leads to itself.
+    let object = server.objects().remove(0);
+    std::fs::remove_file(&object).unwrap();
+    std::os::unix::fs::symlink(&object, &object).unwrap();
+    let home = TempDir::new().unwrap();
+    let (new, empty) = (home.path().join("new"), home.path().join("empty"));
+    std::fs::create_dir(&empty).unwrap();
+    for place in [&new, &empty] {
+        let (text, status) = said(&server, &["backup", place.to_str().unwrap()]);
+        assert_eq!(status, Some(1), "{text}");
+        assert!(text.contains("the backup is not complete"), "{text}");
+    }
+    assert!(!new.exists());
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_catalogue_that_is_no_database_is_called_that() {
+    let server = Setup::default().start();
+    server.stop();
+    for beside in ["-wal", "-shm"] {
+        drop(std::fs::remove_file(
+            server.data_dir().join(format!("catalogue.db{beside}")),
+        ));
+    }
+    std::fs::write(
+        server.data_dir().join("catalogue.db"),
+        "no database\n".repeat(1_000),
+    )
+    .unwrap();
+    let (text, status) = said(&server, &["check"]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(
+        text.contains("is no database") && !text.contains("run `almanac check`"),
+        "{text}"
+    );
 }

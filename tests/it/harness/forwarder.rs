@@ -25,6 +25,8 @@ struct Wire {
     /// What happens to the next commit of PostgreSQL that changes something.
     next_commit: AtomicU8,
     connections: AtomicU64,
+    /// Connections up to this one say nothing any more, and do not end.
+    silent: AtomicU64,
 }
 
 /// It goes through.
@@ -46,6 +48,7 @@ impl Forwarder {
             mute: AtomicBool::new(false),
             next_commit: AtomicU8::new(PASSES),
             connections: AtomicU64::new(0),
+            silent: AtomicU64::new(0),
         });
         tokio::spawn(accept(listener, target.to_owned(), Arc::clone(&wire)));
         Self { port, wire }
@@ -62,6 +65,12 @@ impl Forwarder {
     /// Connections break, and new ones break at once.
     pub(crate) fn cut(&self) {
         self.wire.open.store(false, Ordering::SeqCst);
+    }
+
+    /// The connections that there are go on, but nothing comes through them in either direction. New ones do
+    /// their work.
+    pub(crate) fn silence(&self) {
+        self.wire.silent.store(self.connections(), Ordering::SeqCst);
     }
 
     /// Lets requests through and breaks the connection in place of the answer.
@@ -93,23 +102,29 @@ impl Forwarder {
 
 async fn accept(listener: TcpListener, target: String, wire: Arc<Wire>) {
     while let Ok((near, _)) = listener.accept().await {
-        wire.connections.fetch_add(1, Ordering::SeqCst);
+        let number = wire.connections.fetch_add(1, Ordering::SeqCst) + 1;
         if wire.open.load(Ordering::SeqCst) {
-            tokio::spawn(forward(near, target.clone(), Arc::clone(&wire)));
+            tokio::spawn(forward(near, number, target.clone(), Arc::clone(&wire)));
         }
     }
 }
 
-async fn forward(mut near: TcpStream, target: String, wire: Arc<Wire>) -> std::io::Result<()> {
+async fn forward(mut near: TcpStream, number: u64, target: String, wire: Arc<Wire>) -> std::io::Result<()> {
     let mut far = TcpStream::connect(target).await?;
     let (mut asked, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     let mut is_changing = false;
     loop {
         let cut = || !wire.open.load(Ordering::SeqCst);
+        let silent = async || {
+            if number <= wire.silent.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+        };
         tokio::select! {
             read = near.read(&mut asked) => {
                 let read = read?;
                 if read == 0 || cut() { return Ok(()) }
+                silent().await;
                 let request = &asked[..read];
                 is_changing |= says(request, b"BEGIN\0");
                 if is_changing && says(request, b"COMMIT\0") {
@@ -134,6 +149,7 @@ async fn forward(mut near: TcpStream, target: String, wire: Arc<Wire>) -> std::i
             read = far.read(&mut answered) => {
                 let read = read?;
                 if read == 0 || cut() || wire.mute.load(Ordering::SeqCst) { return Ok(()) }
+                silent().await;
                 near.write_all(&answered[..read]).await?;
             }
         }

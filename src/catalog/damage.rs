@@ -1,0 +1,131 @@
+//! Rows that are not what was written, counted by the table that they are in and whose they are, so that a
+//! check and a copy say the same of the same damage.
+//!
+//! Lives as long as one pass over the tables. Knows nothing of what rows mean, or of what is done about them.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt as _;
+
+use super::database::{Row, Session, Value};
+use super::errors::CatalogError;
+use super::tables::Table;
+use crate::model::ids::PersonId;
+
+/// What is wrong with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fault {
+    /// It can be read, but is not what its checksum was made of.
+    Differs,
+    /// It holds what no row of its table can hold.
+    Unreadable,
+    /// It has the key of another row, so that only one of the two can be copied.
+    Doubled,
+}
+
+/// A row that could be read, as it is, with the checksum that it carries.
+pub(super) struct Found {
+    pub values: Vec<Value>,
+    pub checksum: i64,
+}
+
+/// What is wrong, so far.
+#[derive(Debug, Default)]
+pub(super) struct Damage {
+    rows: BTreeMap<(&'static str, Option<PersonId>, Fault), u64>,
+    others: Vec<String>,
+}
+
+impl Damage {
+    /// Looks at every row of a table. Not page by page: the way to the row behind a damaged key may lead
+    /// back, or past others.
+    pub(super) async fn look_through(
+        &mut self,
+        session: &mut Session,
+        table: &Table,
+    ) -> Result<(), CatalogError> {
+        let goes_on = session.goes_on_after_damage();
+        let mut rows = session.stream(table.select(""))?;
+        while let Some(row) = rows.next().await {
+            match row {
+                Ok(row) => drop(self.look_at(table, &row)?),
+                Err(CatalogError::Corrupt { what }) if goes_on => {
+                    self.cut_short(table.name, &what);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// A row that `Table::select` gave, if it can be read; notes what is wrong with it.
+    pub(super) fn look_at(&mut self, table: &Table, row: &Row) -> Result<Option<Found>, CatalogError> {
+        let found = table
+            .values(row)
+            .and_then(|values| Ok((values, row.int(table.columns.len())?)));
+        match found {
+            Ok((values, checksum)) => {
+                if checksum != i64::from(table.checksum(&values)) {
+                    self.note(table, owner_in(table, &values), Fault::Differs);
+                }
+                Ok(Some(Found { values, checksum }))
+            }
+            Err(CatalogError::Corrupt { .. }) => {
+                let owner = owner_column(table).and_then(|column| row.bytes(column).ok());
+                let owner = owner.and_then(|bytes| PersonId::from_slice(&bytes));
+                self.note(table, owner, Fault::Unreadable);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A row that was read has the key of another one.
+    pub(super) fn doubled(&mut self, table: &Table, values: &[Value]) {
+        self.note(table, owner_in(table, values), Fault::Doubled);
+    }
+
+    /// The database cannot go through all of a table.
+    pub(super) fn cut_short(&mut self, table: &str, what: &str) {
+        self.others
+            .push(format!("table {table}: some of it cannot be read: {what}"));
+    }
+
+    pub(super) fn say(&mut self, what: String) {
+        self.others.push(what);
+    }
+
+    /// All of it in words.
+    pub(super) fn told(self) -> Vec<String> {
+        let rows = self.rows.into_iter().map(|((table, owner, fault), count)| {
+            let owner = owner.map_or_else(String::new, |person| format!(", person {person}"));
+            let what = match (fault, count) {
+                (Fault::Differs, 1) => "row differs from what was written",
+                (Fault::Differs, _) => "rows differ from what was written",
+                (Fault::Unreadable, 1) => "row cannot be read",
+                (Fault::Unreadable, _) => "rows cannot be read",
+                (Fault::Doubled, 1) => "row has the key of another one",
+                (Fault::Doubled, _) => "rows have the keys of others",
+            };
+            format!("table {table}{owner}: {count} {what}")
+        });
+        rows.chain(self.others).collect()
+    }
+
+    fn note(&mut self, table: &Table, owner: Option<PersonId>, fault: Fault) {
+        *self.rows.entry((table.name, owner, fault)).or_default() += 1;
+    }
+}
+
+fn owner_column(table: &Table) -> Option<usize> {
+    table.columns.iter().position(|(name, _)| *name == "person")
+}
+
+/// Whose a row is, as far as it says.
+fn owner_in(table: &Table, values: &[Value]) -> Option<PersonId> {
+    match values.get(owner_column(table)?)? {
+        Value::Bytes(bytes) => PersonId::from_slice(bytes),
+        _ => None,
+    }
+}
