@@ -250,16 +250,15 @@ pub struct Manifest {
 /// What is wrong with the newest manifest of a person, if anything is, and with what the catalogue knows of
 /// it.
 pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<String>, StoreError> {
-    let Some(newest) = numbers(stores.objects(), person).await?.first().copied() else {
+    let newest = numbers(stores.objects(), person).await?.first().copied();
+    // A catalogue that was made from manifests knows of none until it writes one.
+    let known = stores.catalog.known_manifest(person).await?;
+    let (Some(newest), Some(KnownManifest { number: known, .. })) = (newest, known) else {
         return Ok(Vec::new());
     };
-    let known = stores.catalog.known_manifest(person).await?;
     let mut complaints = Vec::new();
-    // One may have been written, and not noted, when its process ended. A catalogue that was made from
-    // manifests knows of none until it writes one.
-    if let Some(KnownManifest { number: known, .. }) = known
-        && newest.saturating_sub(known) > 1
-    {
+    // One may have been written, and not noted, when its process ended.
+    if newest.saturating_sub(known) > 1 {
         complaints.push(format!(
             "the store has manifests up to {newest}, the catalogue knows of {known}: it is older than the \
              store, and what was written between them is lost"

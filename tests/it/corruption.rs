@@ -478,33 +478,6 @@ async fn a_part_of_a_file_that_was_cut_off_is_damage_and_hides_no_other() {
     }
 }
 
-#[tokio::test]
-async fn a_damaged_manifest_is_found_before_it_is_needed() {
-    let server = Setup::default().busy_upkeep().start();
-    let person = with_rows(&server).await;
-    let people = server.data_dir().join("objects/people");
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while files_below(&people).is_empty() {
-        assert!(Instant::now() < deadline, "no manifest was written");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    server.stop();
-    let checked = server.run(&["check"]);
-    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
-    let newest = files_below(&people).pop().unwrap();
-    let mut bytes = fs::read(&newest).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(&newest, bytes).unwrap();
-    let checked = server.run(&["check"]);
-    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert_eq!(checked.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("manifest") && said.contains(&person.id.to_string()),
-        "{said}"
-    );
-}
-
 /// All files below a folder, by their names.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
