@@ -176,10 +176,7 @@ impl Catalog {
 
     /// Where somebody is still to be found, in any column of any table.
     pub async fn traces_of(&self, person: PersonId) -> Result<Vec<Trace>, CatalogError> {
-        let is_under_way = self
-            .erasure_of(person)
-            .await?
-            .is_some_and(|erasure| !erasure.is_over());
+        let is_under_way = self.is_being_erased(person).await?;
         let mut traces = Vec::new();
         // An erasure that is under way has to know whose it is.
         for table in ALL

@@ -56,14 +56,16 @@ pub fn sent(text: &str) -> Option<Sent> {
 
 /// A position among bytes; what is too large for a number lies beyond all of them.
 fn position(text: &str) -> Option<u64> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+    has_digits_alone(text).then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Digits alone: no sign and no blanks.
 fn number(text: &str) -> Option<u64> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok()).flatten()
+    has_digits_alone(text).then(|| text.parse().ok()).flatten()
+}
+
+/// Neither a sign nor blanks.
+fn has_digits_alone(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -41,9 +41,9 @@ pub(super) fn refuse_damaged(database: &Path) -> Result<(), CatalogError> {
         None => Ok(()),
         Some(Damage { sound, transactions }) => Err(CatalogError::Corrupt {
             what: format!(
-                "{}: it differs from what was written behind byte {sound}, and {transactions} transactions or \
-                 more that were acknowledged stand there. Restore a backup, or go on without them by `almanac \
-                 check --repair`, which keeps a copy of the file",
+                "{}: it differs from what was written behind byte {sound}, and {transactions} transactions \
+                 or more that were acknowledged stand there. Restore a backup, or go on without them by \
+                 `almanac check --repair`, which keeps a copy of the file",
                 log.display()
             ),
         }),

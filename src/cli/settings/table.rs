@@ -428,7 +428,7 @@ pub const SETTINGS: &[Entry] = &[
         "spill-limit",
         "ALMANAC_SPILL_LIMIT",
         "4GiB",
-        "Disk that questions may use for lack of memory",
+        "Disk that questions and arriving bodies may use for lack of memory",
     ),
     entry(
         "cell_limit",
