@@ -108,7 +108,7 @@ impl<'a> Pages<'a> {
 fn wrong() -> ApiError {
     invalid(
         ["query", "cursor"],
-        "this is no cursor of this question; ask without one for the first page",
+        "this cursor does not belong to this question; leave it out to get the first page",
     )
 }
 

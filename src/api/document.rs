@@ -62,7 +62,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
         let Object(read) = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| ApiError::invalid_all(vec![misread(error.path(), error.inner())]))?;
         json.end()
-            .map_err(|error| invalid(["body"], format!("the body is no JSON document: {error}")))?;
+            .map_err(|error| invalid(["body"], format!("the body is not a JSON document: {error}")))?;
         Ok(Self(read))
     }
 }
@@ -86,6 +86,6 @@ fn misread(path: &Path, error: &serde_json::Error) -> Fault {
     if error.is_data() {
         Fault::misread(loc, path, error)
     } else {
-        Fault::new(loc, "json_invalid", format!("the body is no JSON: {error}"))
+        Fault::new(loc, "json_invalid", format!("the body is not JSON: {error}"))
     }
 }

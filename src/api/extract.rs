@@ -129,7 +129,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Owner {
             .map(|(_, value)| value);
         let text =
             text.ok_or_else(|| ApiError::internal("a route that needs an owner has none in its path"))?;
-        let wrong = || invalid(["path", "svc_userid"], format!("{text:?} is no uuid"));
+        let wrong = || invalid(["path", "svc_userid"], format!("{text:?} is not a UUID"));
         Uuid::parse_str(&text)
             .map(|id| Self(PersonId(id)))
             .map_err(|_| wrong())

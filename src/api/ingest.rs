@@ -64,7 +64,8 @@ fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
         .get(CONTENT_LENGTH)
         .ok_or_else(ApiError::length_required)?;
     let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
-    let length = length.ok_or_else(|| ApiError::bad_request("the header `content-length` is no number"))?;
+    let length =
+        length.ok_or_else(|| ApiError::bad_request("the header `content-length` is not a number"))?;
     if length > app.settings.body_limit as u64 {
         Err(ApiError::too_large(app.settings.body_limit))
     } else {

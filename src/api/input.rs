@@ -146,14 +146,18 @@ pub async fn change(
 }
 
 fn base_named(name: &str) -> Result<Base, ApiError> {
-    Base::named(name)
-        .ok_or_else(|| ApiError::not_found(format!("{name:?} is no base of data types; use Event or Metric")))
+    Base::named(name).ok_or_else(|| {
+        ApiError::not_found(format!(
+            "{name:?} is not a base of data types; use Event or \
+                                                    Metric"
+        ))
+    })
 }
 
 /// The definition's id, alone or behind its base.
 fn definition_id(text: &str) -> Result<Uuid, ApiError> {
     let last = text.rsplit('/').next().unwrap_or(text);
-    Uuid::parse_str(last).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no data type")))
+    Uuid::parse_str(last).map_err(|_| ApiError::not_found(format!("there is no data type {text:?}")))
 }
 
 /// A type of one's own: the catalogue's entry, with what only the owner is told.

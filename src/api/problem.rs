@@ -166,7 +166,7 @@ impl ApiError {
     pub fn method_not_allowed() -> Self {
         Self::refusal(
             StatusCode::METHOD_NOT_ALLOWED,
-            "this address knows other methods; they are named in the header `allow`",
+            "this method is not allowed here; see the header `allow`",
         )
     }
 

@@ -95,7 +95,7 @@ fn group_routes() -> Routes {
 
 /// The id that a path names, of a thing of this kind.
 fn id_in_path(kind: &str, text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no {kind}")))
+    Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("there is no {kind} {text:?}")))
 }
 
 impl From<DocumentError> for ApiError {

@@ -33,7 +33,8 @@ pub enum KeyError {
          that runs the service with `chown`"
     )]
     Foreign { path: PathBuf, owner: u32 },
-    #[error("{path} is no signing key: expected at least {expected} bytes in hexadecimal digits; delete it \
+    #[error("{path} is not a signing key: expected at least {expected} bytes in hexadecimal digits; delete \
+             it \
              to have a new one made", expected = LEAST_BYTES)]
     Malformed { path: PathBuf },
     #[error("cannot use the signing key {path}: {source}")]

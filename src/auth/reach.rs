@@ -70,9 +70,9 @@ pub struct Reach {
 /// Why a request is beyond a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Beyond {
-    #[error("this token only reads")]
+    #[error("this token can only read")]
     Reads,
-    #[error("this token only sends records and files")]
+    #[error("this token can only send records and files")]
     Writes,
     #[error("this token is for records of some types only")]
     Types,

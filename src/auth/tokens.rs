@@ -153,15 +153,15 @@ pub enum Refusal {
     Algorithm,
     #[error("the token asks for an extension that is not understood")]
     CriticalExtension,
-    #[error("no key of the provider fits the token")]
+    #[error("none of the provider's keys matches the token")]
     UnknownKey,
-    #[error("the signature does not fit")]
+    #[error("the signature does not match")]
     Signature,
     #[error("the token has no usable expiry")]
     NoExpiry,
     #[error("the token has expired")]
     Expired,
-    #[error("the token is good for longer than tokens may be")]
+    #[error("the token is valid for longer than tokens may be")]
     LongLived,
     #[error("the token is not valid yet")]
     NotYet,
@@ -169,10 +169,10 @@ pub enum Refusal {
     Issuer,
     #[error("the token is meant for another audience")]
     Audience,
-    #[error("the token names no person by uuid")]
+    #[error("the token does not name a person by UUID")]
     NoPerson,
     /// Not the token's fault: it cannot be judged at the moment.
-    #[error("the provider's keys are not to be had: {0}")]
+    #[error("the provider's keys are unavailable: {0}")]
     Unavailable(#[from] JwksError),
 }
 

@@ -3,11 +3,12 @@
 use super::Catalog;
 use super::damage::Damage;
 use super::database::{Row, Value};
+use super::documents::{Document, DocumentKind, document_of};
 use super::errors::CatalogError;
 use super::reading::{of_types, read_contents, verify_partitions};
 use super::records::{Piece, Place};
-use super::rows::piece_of;
-use super::tables::{ALL, PIECES};
+use super::rows::{id, piece_of, text};
+use super::tables::{ALL, DOCUMENTS, PIECES};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
@@ -65,6 +66,19 @@ impl Catalog {
         let rows = self.database.fetch(PIECES.select(&rest), values).await?;
         let records = rows.iter().filter_map(|row| PIECES.verify(row).ok());
         Ok(records.filter_map(|record| piece_of(&record).ok()).collect())
+    }
+
+    /// The documents of a kind whose own rows are what was written, whatever is wrong with the others.
+    pub async fn sound_documents_of(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let values = vec![id(person.0), text(kind.as_str())];
+        let rest = "WHERE person = $1 AND kind = $2 ORDER BY created_at, document";
+        let rows = self.database.fetch(DOCUMENTS.select(rest), values).await?;
+        let records = rows.iter().filter_map(|row| DOCUMENTS.verify(row).ok());
+        Ok(records.filter_map(|record| document_of(&record).ok()).collect())
     }
 
     async fn check_person(&self, person: PersonId) -> Result<(), CatalogError> {

@@ -15,8 +15,9 @@ use crate::model::time::Instant;
 
 /// Stands for no partition: older manifests of the person are there, which may say what was deleted since.
 const WRITTEN_DOWN: &str = "";
-/// The moment of notice of what is not to wait at all.
-const AT_ONCE: i64 = 0;
+/// What is not to wait at all was noticed before this moment: its time counts backwards from here, so that a
+/// later notice differs from the one that somebody is at work on.
+const AT_ONCE: Instant = Instant::from_micros(0);
 /// Partitions that one statement returns.
 const PAGE: i64 = 1_000;
 
@@ -66,14 +67,16 @@ impl Catalog {
     }
 
     /// People of whom something has been written down since before `moment` that is known otherwise now; a
-    /// thousand at most. `None`: only where it is to go at once.
+    /// thousand at most, of those after `after`. `None`: only where it is to go at once.
     pub async fn people_to_write_down(
         &self,
         moment: Option<Instant>,
+        after: Option<PersonId>,
     ) -> Result<Vec<NoticedDeletion>, CatalogError> {
-        let moment = moment.map_or(AT_ONCE + 1, Instant::micros);
-        let rest = "WHERE data_type = $1 AND noticed_at < $2 ORDER BY person LIMIT $3";
-        let values = vec![text(WRITTEN_DOWN), Value::Int(moment), Value::Int(PAGE)];
+        let moment = moment.unwrap_or(AT_ONCE).micros();
+        let after = after.map_or_else(|| Value::Bytes(Vec::new()), |person| id(person.0));
+        let rest = "WHERE data_type = $1 AND noticed_at < $2 AND person > $3 ORDER BY person LIMIT $4";
+        let values = vec![text(WRITTEN_DOWN), Value::Int(moment), after, Value::Int(PAGE)];
         self.deletions(rest, values).await
     }
 
@@ -93,8 +96,22 @@ impl Catalog {
     /// Has a person written down anew, and what was written down before removed.
     pub async fn have_written_down(&self, person: PersonId) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        note_to_write_down(&mut session, person).await?;
+        self.note_to_write_down(&mut session, person).await?;
         session.commit().await
+    }
+
+    /// Takes note in the same transaction that there are older manifests of a person, which say what is not to
+    /// be known any more.
+    pub(super) async fn note_to_write_down(
+        &self,
+        session: &mut Session,
+        person: PersonId,
+    ) -> Result<(), CatalogError> {
+        let now = session.now(&*self.time).await?.micros();
+        let noticed_at = Value::Int(AT_ONCE.micros().saturating_sub(now));
+        let row = vec![id(person.0), text(WRITTEN_DOWN), noticed_at];
+        session.insert(&DELETIONS, vec![row], Existing::Replace).await?;
+        Ok(())
     }
 
     /// Forgets a partition in which nothing waits any more. What dies from now on is noticed again.
@@ -119,12 +136,5 @@ pub(super) async fn note_older_manifests(
 ) -> Result<(), CatalogError> {
     let row = vec![id(person.0), text(WRITTEN_DOWN), Value::Int(now.micros())];
     session.insert(&DELETIONS, vec![row], Existing::Keep).await?;
-    Ok(())
-}
-
-/// The same where what they say is not to be known any more.
-pub(super) async fn note_to_write_down(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
-    let row = vec![id(person.0), text(WRITTEN_DOWN), Value::Int(AT_ONCE)];
-    session.insert(&DELETIONS, vec![row], Existing::Replace).await?;
     Ok(())
 }

@@ -21,13 +21,13 @@ pub enum CatalogError {
     Full { detail: String },
     /// Whoever runs this may not write where the catalogue is, or nobody may.
     #[error(
-        "the catalogue cannot be written: {detail}; let the user that this runs as write to it and to the \
-         directory that it is in"
+        "the catalogue cannot be written: {detail}; give the user that this runs as the right to write to \
+         it and to its directory"
     )]
     ReadOnly { detail: String },
     /// What is there is not a database at all, or does not begin like one.
     #[error(
-        "what should be the catalogue is no database, or its beginning is damaged ({detail}): correct \
+        "the catalogue is not a database, or its header is damaged ({detail}): correct \
          ALMANAC_DATABASE_URL, put a backup in its place, or move it away and run `almanac check --repair`, \
          which makes it anew from the object store"
     )]
@@ -45,7 +45,7 @@ pub enum CatalogError {
          postgres://USER@HOST/DATABASE"
     )]
     Address { given: String },
-    #[error("{what} exists already")]
+    #[error("{what} already exists")]
     Exists { what: String },
     #[error("{what} is not in the catalogue")]
     Missing { what: String },

@@ -98,7 +98,7 @@ fn conclude(copied: &Copied, directory: &Path) -> Result<(), Failed> {
     match copied.wrong.len() {
         0 => Ok(()),
         count => Err(Failed::because(format!(
-            "the copy is not what was written once, {count} things are wrong: keep the earlier ones, and run \
+            "the backup holds damaged data, {count} things are wrong: keep earlier backups, and run \
              `almanac check`"
         ))),
     }
@@ -109,7 +109,7 @@ fn undone(directory: &Path, is_new: bool, reason: &Failed) -> Failed {
     match emptied(directory, is_new) {
         Ok(()) => Failed::because(reason.to_string()),
         Err(error) => Failed::because(format!(
-            "{reason}; what there is of it in {} is no backup, and could not be removed: {error}",
+            "{reason}; what was made of it in {} is not a backup, and could not be removed: {error}",
             directory.display()
         )),
     }

@@ -3,9 +3,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::catalog::Catalog;
 use crate::catalog::erasures::Erasure;
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
+use crate::store::StoreError;
 use crate::upkeep::check::{Checked, Told, check};
 use crate::upkeep::erase;
 use crate::upkeep::erased::{Remains, remains_of};
@@ -70,7 +71,18 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     if let Some(failed) = unprinted.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(failed);
     }
-    conclude(checked.map_err(Failed::from_error)?)
+    conclude(checked.map_err(cannot_go_on)?)
+}
+
+/// Whoever checks already is not sent to check.
+fn cannot_go_on(error: StoreError) -> Failed {
+    match error {
+        StoreError::Catalog(CatalogError::Corrupt { what }) => Failed::because(format!(
+            "the catalogue is too damaged to be checked: {what}; put a backup in its place, or move it \
+             away and run `almanac check --repair`, which makes it anew from the object store"
+        )),
+        error => Failed::from_error(error),
+    }
 }
 
 /// `almanac check --erased`: is anything left of a person?

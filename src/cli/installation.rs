@@ -55,7 +55,7 @@ pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Fai
     {
         return Ok(());
     }
-    Err(Failed::because(format!("there is nobody with the id {person}")))
+    Err(Failed::because(format!("there is no person {person}")))
 }
 
 /// Refuses to put together again what never was: with neither a catalogue nor the directory that it would be
@@ -78,6 +78,8 @@ fn is_there(database_url: &str) -> Result<bool, Failed> {
     });
     match asked {
         Ok(found) => found,
-        Err(_) => Err(Failed::because("nobody could look for a catalogue")),
+        Err(_) => Err(Failed::because(
+            "whether there is a catalogue could not be found out",
+        )),
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
     }
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
-            "tokens come from the identity provider at {}; its keys are its own",
+            "tokens come from the identity provider at {}, which keeps its own keys",
             provider.jwks_url
         )));
     }
@@ -95,7 +95,7 @@ async fn rewrap(settings: &Settings) -> Result<(), Failed> {
     match failed {
         0 => Ok(()),
         failed => Err(Failed::because(format!(
-            "{failed} keys are wrapped as they were: keep what wrapped them, and ask again"
+            "{failed} keys are still wrapped as before: keep the old wrapping key, and run this again"
         ))),
     }
 }

@@ -15,7 +15,8 @@ pub(super) fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> 
     }
     Err(Failed::because(
         "the database is on another machine and may be spoken to without TLS: add sslmode=verify-full (or \
-         require) to ALMANAC_DATABASE_URL, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
+         require) to ALMANAC_DATABASE_URL, or set ALMANAC_ALLOW_PLAINTEXT=true if the network in between is \
+         trusted",
     ))
 }
 

@@ -93,7 +93,7 @@ async fn asked(settings: &Settings, person: PersonId, body: Value) -> Result<(),
 async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<(), Failed> {
     let app = &assembly.app;
     let Some(minter) = &app.minter else {
-        return Err(Failed::because("there is nobody here who makes tokens"));
+        return Err(Failed::because("this installation does not issue tokens"));
     };
     installation::knows(&assembly.catalog, person).await?;
     let name = Name::try_from(SESSION.to_owned()).map_err(Failed::from_error)?;

@@ -167,7 +167,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         tracing::error!(part, reason, "a part of the service broke; it stops");
         assembly.computing.shutdown_background();
         return Err(Failed::because(format!(
-            "{part} broke: {reason}; start the service again"
+            "{part} failed: {reason}; start the service again"
         )));
     }
     for (what, task) in beside {
@@ -398,8 +398,8 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
         ] {
             if value.is_none() {
                 return Err(Failed::because(format!(
-                    "{name} is not set: tokens that the provider made for other services would be accepted \
-                     here; say what tokens for this one carry"
+                    "{name} is not set: tokens that the provider issued for other services would be \
+                     accepted here; say what tokens for this one carry"
                 )));
             }
         }
@@ -407,8 +407,9 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
             let host = hosts::host_of(&provider.jwks_url);
             if !host.as_deref().is_some_and(hosts::is_this_machine) {
                 return Err(Failed::because(
-                    "ALMANAC_JWKS_URL is on another machine and has no TLS: whoever is on the way could sign \
-                     tokens; use https://, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
+                    "ALMANAC_JWKS_URL is on another machine and has no TLS: anyone in between could sign \
+                     tokens; use https://, or set ALMANAC_ALLOW_PLAINTEXT=true if the network in between is \
+                     trusted",
                 ));
             }
         }

@@ -33,13 +33,13 @@ pub(super) fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed>
     let longest = settings.identity.longest;
     if order.lifetime > longest {
         return Err(Failed::because(format!(
-            "tokens are good for {} days at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for fewer with --days",
+            "tokens are valid for {} days at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for fewer with --days",
             longest.as_secs() / SECONDS_PER_DAY
         )));
     }
     let name = order.name.clone().unwrap_or_else(|| NAMELESS.to_owned());
-    let name =
-        Name::try_from(name).map_err(|error| Failed::because(format!("the name cannot be kept: {error}")))?;
+    let name = Name::try_from(name)
+        .map_err(|error| Failed::because(format!("the name cannot be stored: {error}")))?;
     let order = TokenOrder {
         reach: known(&order.reach)?,
         ..order.clone()

@@ -51,7 +51,7 @@ pub struct CompiledType {
 /// Why records of a type cannot be decoded. The type is at fault, never a record.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    #[error("the schema of {data_type} is no JSON Schema: {reason}")]
+    #[error("the schema of {data_type} is not a JSON Schema: {reason}")]
     Schema { data_type: String, reason: String },
     /// It was defined before there were limits.
     #[error("the schema of {data_type} costs too much to check: {reason}; change it, and record again")]

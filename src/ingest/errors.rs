@@ -9,9 +9,9 @@ use crate::store::StoreError;
 pub enum AssembleError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("rows could not be put together: {0}")]
+    #[error("rows could not be assembled: {0}")]
     Rows(#[from] ArrowError),
     /// A thread that put rows together broke.
-    #[error("rows could not be put together: {0}")]
+    #[error("rows could not be assembled: {0}")]
     Broken(String),
 }

@@ -24,7 +24,7 @@ const RESERVE: usize = 4;
 
 /// There was no room in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("bodies that are being received take all the memory there is for them; try again in a moment")]
+#[error("request bodies use all the memory set aside for them; try again in a moment")]
 pub struct NoRoom;
 
 /// The budget. Cheap to clone; all clones share it.

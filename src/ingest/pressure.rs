@@ -16,7 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The tail is as large as it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many rows wait to become objects")]
+#[error("too many rows are waiting to become objects")]
 pub struct Backlog;
 
 /// Watches the tail. Cheap to clone; all clones share what is known.

@@ -22,7 +22,7 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 /// Ends a message about a name that nobody knows: what may be meant, if anything may.
 #[must_use]
 pub fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"))
+    nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest}?"))
 }
 
 /// Only the letters and digits, small. `None` where there are none, or far too many.

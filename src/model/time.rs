@@ -152,10 +152,10 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// All time that can be written.
+    /// All time that can be written, the last instant included.
     pub const ALWAYS: Self = Self {
         start: Instant::MIN,
-        end: Instant::MAX,
+        end: Instant(Instant::MAX.0 + 1),
     };
 
     /// The range, unless it is inverted.

@@ -37,7 +37,7 @@ pub enum UnitError {
         metric: String,
         expected: String,
     },
-    #[error("the value is too large to be told in {expected}")]
+    #[error("the value is too large to be expressed in {expected}")]
     TooLarge { expected: String },
 }
 

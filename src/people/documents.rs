@@ -26,11 +26,11 @@ pub enum DocumentError {
     Invalid(Vec<Fault>),
     #[error("{0} is not yours, or does not exist")]
     Unknown(String),
-    #[error("there is a {} called {name:?} already", kind.as_str())]
+    #[error("a {} called {name:?} already exists", kind.as_str())]
     NameTaken { kind: DocumentKind, name: String },
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
-    #[error("other changes came first; look at it and try again")]
+    #[error("it was changed by another request; read it again and retry")]
     Overtaken,
     #[error("the stored {} {id} cannot be read: {reason}", kind.as_str())]
     Damaged {

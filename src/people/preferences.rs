@@ -38,7 +38,7 @@ const UNITS: &str = "units";
 pub enum PreferencesError {
     #[error("the preferences are not valid")]
     Invalid(Vec<Fault>),
-    #[error("other changes came first; look at the preferences and try again")]
+    #[error("the preferences were changed by another request; read them again and retry")]
     Overtaken,
     #[error("the stored preferences of {person} cannot be read: {reason}")]
     Damaged { person: PersonId, reason: String },
@@ -197,7 +197,7 @@ async fn checked(
                     Ok((id, _)) => faults.push(Fault::new(
                         loc,
                         "value_error",
-                        format!("{id} is no metric; only metrics have an order of sources"),
+                        format!("{id} is not a metric; only metrics have an order of sources"),
                     )),
                     Err(fault) => faults.push(fault),
                 }

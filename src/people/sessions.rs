@@ -33,9 +33,9 @@ pub enum SessionError {
     Unknown(Uuid),
     #[error("session {0} was revoked, which is final")]
     Revoked(Uuid),
-    #[error("{0}; sessions that are over make room by themselves, and open ones can be revoked")]
+    #[error("{0}; sessions that have ended make room by themselves, and open ones can be revoked")]
     LimitReached(LimitReached),
-    #[error("other changes came first; look at the session and try again")]
+    #[error("the session was changed by another request; read it again and retry")]
     Overtaken,
     #[error("the stored session {id} cannot be read: {reason}")]
     Damaged { id: Uuid, reason: String },

@@ -55,9 +55,9 @@ pub enum SharingError {
     /// It is there to be seen, and somebody else's.
     #[error("only its owner may do this")]
     NotYours,
-    #[error("you have as many {what} as one person may have: {limit}")]
+    #[error("you have reached the limit of {limit} {what}")]
     TooMany { what: &'static str, limit: u64 },
-    #[error("another change came first; look at it and try again")]
+    #[error("it was changed by another request; read it again and retry")]
     Overtaken,
     #[error(transparent)]
     Catalog(#[from] CatalogError),

@@ -24,11 +24,11 @@ pub enum TextError {
     Empty,
     #[error("expected at most {most} characters, found {found}")]
     TooLong { most: usize, found: usize },
-    #[error("control characters cannot be part of it")]
+    #[error("control characters are not allowed")]
     Control,
-    #[error("the character U+0000 cannot be kept")]
+    #[error("the character U+0000 cannot be stored")]
     Nul,
-    #[error("blanks at its start or end cannot be kept")]
+    #[error("blanks at the start or end are not allowed")]
     Blanks,
 }
 

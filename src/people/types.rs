@@ -44,7 +44,7 @@ pub enum TypesError {
         /// The ids of all types of that name.
         candidates: Vec<String>,
     },
-    #[error("another change came first; look at the type and try again")]
+    #[error("the type was changed by another request; read it again and retry")]
     Overtaken,
     #[error(
         "a person may have {0} data types of their own, archived ones included; this is the operator's \

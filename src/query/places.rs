@@ -79,7 +79,7 @@ impl LocationSource {
 
 /// A name that is no source of locations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no partition of locations; expected mobile_os or maps")]
+#[error("unknown source of locations {0:?}; use one of mobile_os, maps")]
 pub struct UnknownSource(String);
 
 impl FromStr for LocationSource {

@@ -33,7 +33,7 @@ pub enum SelectorError {
     TooLong,
     #[error("the selector has no name; write it like HeartRate, or {{__name__=\"Event/<uuid>\"}} with `=`")]
     NoName,
-    #[error("{0} labels are compared, at most {max} can be", max = super::filter::MAX_FILTERS)]
+    #[error("{0} labels are compared; the limit is {max}", max = super::filter::MAX_FILTERS)]
     TooManyLabels(usize),
     #[error(
         "`{0}` is neither a number nor a length of time here; write lengths like 90s, 1h30m or 7d, and \

@@ -412,6 +412,16 @@ impl Contents {
         Ok(contents)
     }
 
+    /// Those of them that can be read as they were written, where damage lies among them.
+    pub async fn sound_of_person(&self, person: PersonId) -> Result<Vec<Content>, StoreError> {
+        let mut contents = Vec::new();
+        for of in ContentOf::ALL {
+            let documents = self.catalog.sound_documents_of(person, of.documents()).await?;
+            contents.extend(documents.iter().filter_map(|document| Content::of(document).ok()));
+        }
+        Ok(contents)
+    }
+
     /// Begins the next part of a content.
     pub fn part(&self, content: &Content) -> Result<PartWriter, StoreError> {
         let name = PartName::of(content, self.ids.next());
@@ -465,7 +475,7 @@ impl Contents {
             }
             if known.as_ref().is_none_or(|content| content.id != name.content) {
                 known = match self.find(name.of, name.content).await {
-                    Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => {
+                    Err(error) if error.is_damage() => {
                         continue;
                     }
                     content => content?,

@@ -19,7 +19,7 @@ pub enum StoreError {
     Corrupt { what: String },
     #[error("object {path} does not exist")]
     Missing { path: String },
-    #[error("object {path} exists already")]
+    #[error("object {path} already exists")]
     Exists { path: String },
     #[error("the object store settings are wrong: {detail}")]
     Settings { detail: String },
@@ -33,6 +33,15 @@ pub enum StoreError {
 impl StoreError {
     pub fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { what: what.into() }
+    }
+
+    /// Whether stored bytes, here or in the catalogue, are not those that were written.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Corrupt { .. } | Self::Catalog(CatalogError::Corrupt { .. })
+        )
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]

@@ -139,10 +139,8 @@ impl Check<'_> {
     async fn files(&mut self, person: PersonId) -> Result<(), StoreError> {
         let contents = self.stores.contents();
         let known = match contents.of_person(person).await {
-            // Was told above.
-            Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => {
-                return Ok(());
-            }
+            // Was told above. The others may have damage of their own.
+            Err(error) if error.is_damage() => contents.sound_of_person(person).await?,
             known => known?,
         };
         for content in known {

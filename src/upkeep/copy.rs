@@ -179,7 +179,7 @@ async fn copy_files(
     for person in catalog.people_ids().await? {
         let known = match contents.of_person(person).await {
             // It was told already.
-            Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => continue,
+            Err(error) if error.is_damage() => contents.sound_of_person(person).await?,
             known => known?,
         };
         for content in known {

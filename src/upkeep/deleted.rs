@@ -15,6 +15,7 @@ use super::manifest::write_anew;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::NoticedDeletion;
+use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
@@ -84,19 +85,29 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
 }
 
 /// Writes people down anew, and removes what was written down before: of those of whom there have been older
-/// manifests since before `moment`. `None`: only of those of whom they are to go at once.
+/// manifests since before `moment`. `None`: only of those of whom they are to go at once. What becomes of each
+/// is for `judge` to hear; where it answers with an error, the others have to wait.
 pub async fn forget_older_manifests(
     stores: &UpkeepStores,
     moment: Option<Instant>,
+    mut judge: impl FnMut(PersonId, Result<(), StoreError>) -> Result<(), StoreError> + Send,
 ) -> Result<(), StoreError> {
+    let mut after = None;
     loop {
-        let waiting = stores.catalog.people_to_write_down(moment).await?;
-        if waiting.is_empty() {
+        let waiting = stores.catalog.people_to_write_down(moment, after).await?;
+        let Some(last) = waiting.last() else {
             return Ok(());
-        }
+        };
+        after = Some(last.person);
         for deletion in waiting {
-            write_anew(stores, deletion.person).await?;
-            stores.catalog.forget_deletion(&deletion).await?;
+            let outcome = replace_manifests(stores, &deletion).await;
+            judge(deletion.person, outcome)?;
         }
     }
+}
+
+async fn replace_manifests(stores: &UpkeepStores, deletion: &NoticedDeletion) -> Result<(), StoreError> {
+    write_anew(stores, deletion.person).await?;
+    stores.catalog.forget_deletion(deletion).await?;
+    Ok(())
 }

@@ -85,20 +85,32 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, 
     }
     remember(stores.objects(), &erasure).await?;
     // What was looked for before that moment does not count.
-    let is_last = begun >= ends_at(erasure.begun_at);
+    let ends_at = ends_at(erasure.begun_at);
+    let is_last = begun >= ends_at;
+    let mut purged = Purged::default();
     if let Some(person) = erasure.person {
-        let found = Box::pin(purge(stores, person)).await?;
-        if found || is_last || erasure.purged_at.is_none() {
+        purged = Box::pin(purge(stores, person)).await?;
+        let is_first_of_last = is_last && erasure.purged_at.is_some_and(|looked| looked < ends_at);
+        if purged.found || is_first_of_last || erasure.purged_at.is_none() {
             stores.catalog.scour().await?;
         }
     }
     erasure.purged_at = Some(begun);
-    if is_last {
+    if is_last && purged.left.is_none() {
         erasure.ended_at = Some(begun);
         erasure.person = None;
     }
     stores.catalog.note_erasure(&erasure).await?;
-    Ok(erasure)
+    purged.left.map_or(Ok(erasure), Err)
+}
+
+/// What became of a look for what is left of somebody.
+#[derive(Debug, Default)]
+struct Purged {
+    /// Whether there was anything.
+    found: bool,
+    /// Damage of somebody else's that may name the person still.
+    left: Option<StoreError>,
 }
 
 /// Notes an erasure in the store, once. When this returns `Ok`, a catalogue made from the store knows of it.
@@ -174,32 +186,63 @@ fn parse(path: &str) -> Option<(ErasureMark, Instant)> {
     Some((mark, Instant::from_micros(begun_at)))
 }
 
-/// Removes everything of a person from catalogue and store, until nothing more is found; whether there was
-/// anything.
-async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
-    let mut found = false;
+/// Removes everything of a person from catalogue and store, until nothing more is found.
+async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<Purged, StoreError> {
+    let mut purged = Purged::default();
     loop {
-        while stores.catalog.purge_some(person).await? {
-            found = true;
+        while stores.catalog.purge_own(person).await? {
+            purged.found = true;
         }
-        // What others said of the person is not said any more; what it was said in before goes.
-        forget_older_manifests(stores, None).await?;
-        if purge_store(stores.objects(), person).await? > 0 {
-            found = true;
+        purged.left = match purge_mentions(stores, person, &mut purged.found).await {
+            // No reason to keep what is the person's own.
+            Err(error) if error.is_damage() => Some(error),
+            mentions => mentions?,
+        };
+        // A catalogue that is made anew knows by the last of them whom others may still name.
+        let kept = usize::from(purged.left.is_some());
+        let folders = FOLDERS_OF_PEOPLE.len() - kept;
+        if purge_store(stores.objects(), person, FOLDERS_OF_PEOPLE.iter().take(folders)).await? > 0 {
+            purged.found = true;
             continue;
         }
         // Last: until then somebody may still write for the person, and have a key made.
-        if let Some(keys) = stores.snapshots.keys() {
+        if let Some(keys) = stores.snapshots.keys().filter(|_| purged.left.is_none()) {
             keys.forget(person).await?;
         }
-        return Ok(found);
+        return Ok(purged);
     }
 }
 
-/// Removes a person's objects; returns how many there were.
-async fn purge_store(objects: &ObjectStorage, person: PersonId) -> Result<usize, StoreError> {
+/// Removes a person from what others said of them, and what it was said in before. Returns the first damage
+/// that a manifest could not be written for.
+async fn purge_mentions(
+    stores: &UpkeepStores,
+    person: PersonId,
+    found: &mut bool,
+) -> Result<Option<StoreError>, StoreError> {
+    while stores.catalog.purge_mentions(person).await? {
+        *found = true;
+    }
+    let mut damage = None;
+    let judge = |_, outcome| match outcome {
+        Err(error) if StoreError::is_damage(&error) => {
+            damage.get_or_insert(error);
+            Ok(())
+        }
+        outcome => outcome,
+    };
+    forget_older_manifests(stores, None, judge).await?;
+    Ok(damage)
+}
+
+/// Removes a person's objects from some folders; returns how many there were.
+async fn purge_store(
+    objects: &ObjectStorage,
+    person: PersonId,
+    folders: impl Iterator<Item = &'static &'static str>,
+) -> Result<usize, StoreError> {
     let mut removed = 0;
-    for folder in FOLDERS_OF_PEOPLE {
+    for folder in folders {
         removed += objects.delete_folder(&format!("{folder}/{person}")).await?;
     }
     Ok(removed)

@@ -76,11 +76,7 @@ impl Round<'_> {
             return Ok(None);
         }
         let meters = &self.upkeep.meters;
-        let is_damage = matches!(
-            error,
-            StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })
-        );
-        if is_damage {
+        if error.is_damage() {
             meters.store.corrupt.inc();
         } else {
             self.failures_in_a_row += 1;
@@ -193,8 +189,15 @@ impl Upkeep {
     }
 
     async fn erasing(&self) {
-        Box::pin(self.attempt("heed erasures", erase::heed_notes(&self.stores))).await;
-        while self.pause(self.settings.interval).await {
+        let mut is_heeded = false;
+        loop {
+            if !is_heeded {
+                let heeded = self.attempt("heed erasures", erase::heed_notes(&self.stores));
+                is_heeded = Box::pin(heeded).await;
+            }
+            if !self.pause(self.settings.interval).await {
+                return;
+            }
             Box::pin(self.attempt("erase", self.erase_due())).await;
         }
     }
@@ -422,7 +425,8 @@ impl Upkeep {
                     .map_or_else(String::new, |first| format!("person {}", first.person));
                 round.of(&whose, Box::pin(purge_deleted(&self.stores, of_person)).await)?;
             }
-            Box::pin(deleted::forget_older_manifests(&self.stores, Some(moment))).await?;
+            let judge = |person, outcome| round.of(&format!("person {person}"), outcome).map(drop);
+            Box::pin(deleted::forget_older_manifests(&self.stores, Some(moment), judge)).await?;
             round.end();
             Ok(())
         };
@@ -464,10 +468,13 @@ impl Upkeep {
         Ok(())
     }
 
-    async fn attempt(&self, job: &'static str, work: impl Future<Output = Result<(), StoreError>>) {
+    /// Whether the work was done.
+    async fn attempt(&self, job: &'static str, work: impl Future<Output = Result<(), StoreError>>) -> bool {
         self.meters.upkeep.running.inc();
         // What a job holds across a panic is dropped with it; what it shares with others is the catalogue.
-        match AssertUnwindSafe(work).catch_unwind().await {
+        let outcome = AssertUnwindSafe(work).catch_unwind().await;
+        let is_done = matches!(outcome, Ok(Ok(())));
+        match outcome {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 self.meters.upkeep.failures.inc();
@@ -479,6 +486,7 @@ impl Upkeep {
             }
         }
         self.meters.upkeep.running.dec();
+        is_done
     }
 
     /// Waits; `false` when it is time to stop.

@@ -21,6 +21,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit};
 use futures::TryStreamExt as _;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 use uuid::Uuid;
 
 use super::compact::{self, Limits};
@@ -49,6 +50,16 @@ const LAST_DAY_OF_2023: i64 = 1_703_980_800 * SECOND;
 
 /// What a person stored, by id: start and value.
 type Model = BTreeMap<RecordId, (i64, f64)>;
+
+/// Changes the catalogue behind its back.
+async fn tamper(bench: &Bench, sql: &str) {
+    let file = bench.directory.path().join("catalogue.sqlite");
+    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", file.display()))
+        .await
+        .unwrap();
+    let changed = connection.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
+    assert!(changed.rows_affected() > 0, "{sql}");
+}
 
 fn schema() -> SchemaRef {
     let time = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));

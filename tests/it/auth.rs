@@ -490,7 +490,7 @@ async fn a_token_may_reach_less_far_than_its_person() {
     assert_eq!(unknown.status.code(), Some(1));
     let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert!(
-        told.contains("there is no type HartRate; is HeartRate meant?"),
+        told.contains("there is no type HartRate; did you mean HeartRate?"),
         "{told}"
     );
 }

@@ -258,7 +258,7 @@ async fn a_query_prints_its_rows_and_nothing_else_and_a_wrong_one_what_is_wrong(
         let (status, (rows, told)) = ask("SELECT value FROM heartrate", &[]);
         assert_eq!((status, rows.as_str()), (Some(1), ""));
         assert!(
-            told.contains("line 1, column 19") && told.contains("is heart_rate meant?"),
+            told.contains("line 1, column 19") && told.contains("did you mean heart_rate?"),
             "{told}"
         );
         let nobody = Uuid::new_v4().to_string();
@@ -274,7 +274,7 @@ fn a_variable_that_is_no_setting_is_told() {
     let almanac = Setup::default().with("ALMANAC_FLUSH_AEG", "1s").prepare();
     let (_, told) = output(&almanac.run(&["config"]));
     assert!(
-        told.contains("there is no setting ALMANAC_FLUSH_AEG; is ALMANAC_FLUSH_AGE meant?"),
+        told.contains("there is no setting ALMANAC_FLUSH_AEG; did you mean ALMANAC_FLUSH_AGE?"),
         "{told}"
     );
 }

@@ -478,6 +478,75 @@ async fn a_part_of_a_file_that_was_cut_off_is_damage_and_hides_no_other() {
     }
 }
 
+#[tokio::test]
+async fn one_damaged_row_of_a_file_leaves_the_others_in_a_backup_and_in_the_check() {
+    let server = Setup::default().no_upkeep().start();
+    let owner = server.person();
+    for name in ["a", "b", "c"] {
+        crate::files::put(&owner, "/", name, &vec![7; 100_000]).await;
+    }
+    server.stop();
+    let address = format!("sqlite://{}", catalogue_of(&server).display());
+    let mut connection = SqliteConnection::connect(&address).await.unwrap();
+    let damaged = connection
+        .execute(
+            "UPDATE documents SET checksum = checksum - 1 WHERE document = \
+             (SELECT max(document) FROM documents WHERE kind = 'file_content')",
+        )
+        .await
+        .unwrap();
+    assert_eq!(damaged.rows_affected(), 1);
+    connection.close().await.unwrap();
+    let parts = files_below(&server.data_dir().join("objects/files"));
+    assert_eq!(parts.len(), 3);
+    let home = tempfile::tempdir().unwrap();
+    let copy = home.path().join("copy");
+    let ended = server.run(&["backup", copy.to_str().unwrap()]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert_eq!(files_below(&copy.join("objects/files")).len(), 2, "{ended:?}");
+    let said = String::from_utf8(server.run(&["check"]).stdout).unwrap();
+    assert!(said.contains("2 objects"), "{said}");
+}
+
+/// The newest manifest, once the catalogue knows of one.
+async fn until_a_manifest_is_known(server: &Almanac) -> PathBuf {
+    let address = format!("sqlite://{}", catalogue_of(server).display());
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let mut connection = SqliteConnection::connect(&address).await.unwrap();
+        let row = connection
+            .fetch_one("SELECT count(*) FROM manifests")
+            .await
+            .unwrap();
+        if row.get::<i64, _>(0) > 0 {
+            let people = files_below(&server.data_dir().join("objects/people"));
+            return people.into_iter().next_back().expect("the manifest");
+        }
+        assert!(Instant::now() < deadline, "no manifest\n{}", server.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_manifest_is_found_before_it_is_needed() {
+    let server = Setup::default().busy_upkeep().start();
+    let person = with_rows(&server).await;
+    until_a_manifest_is_known(&server).await;
+    server.stop();
+    let checked = server.run(&["check"]);
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    let newest = until_a_manifest_is_known(&server).await;
+    let middle = fs::metadata(&newest).unwrap().len() as usize / 2;
+    flip(&newest, middle);
+    let checked = server.run(&["check"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("manifest") && said.contains(&person.id.to_string()),
+        "{said}"
+    );
+}
+
 /// All files below a folder, by their names.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -242,7 +242,7 @@ async fn aggregate(
         return Err(invalid(
             ["path", "data_type"],
             format!(
-                "{} is no metric; count its records at /data/v1alpha1/event/{0}/agg",
+                "{} is not a metric; count its records at /data/v1alpha1/event/{0}/agg",
                 named.data_type.id
             ),
         ));
@@ -250,7 +250,7 @@ async fn aggregate(
     if all_of.is_some() && !query.group.is_empty() {
         return Err(invalid(
             ["query", "group"],
-            "groups of fields are told of one participant, not of all of them",
+            "`group` cannot be used for a whole group; name one participant",
         ));
     }
     let told = match units {

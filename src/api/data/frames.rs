@@ -156,7 +156,7 @@ pub async fn create(
     if form != Some(format.content_type().as_bytes()) {
         return Err(invalid(
             ["body", "question"],
-            "this question is not answered with rows; ask it with GET",
+            "this address does not return rows, so its answer cannot be kept as a frame",
         ));
     }
     let kept = keep(&mut writer, answer.into_body()).await;
@@ -324,8 +324,12 @@ fn question(text: &str, public_url: &str, format: OutputMethod) -> Result<Uri, A
         address.push_str(part);
     }
     let address = address.replace(' ', "%20");
-    let parsed = PathAndQuery::try_from(address)
-        .map_err(|_| refused("this is no address; encode what may not stand in one with percent signs"))?;
+    let parsed = PathAndQuery::try_from(address).map_err(|_| {
+        refused(
+            "this is not an address; percent-encode the characters that an address may not \
+                              contain",
+        )
+    })?;
     Ok(Uri::from(parsed))
 }
 
@@ -344,7 +348,7 @@ async fn grounds_of(app: &App, reader: &Reader) -> Result<String, ApiError> {
     let grounds = Grounds::of(reader).ok_or_else(|| {
         invalid(
             ["body", "question"],
-            "an answer about files of others is not kept",
+            "answers about other people's files cannot be kept as frames",
         )
     })?;
     if !app.grants.still_given(reader).await? {
@@ -374,7 +378,7 @@ fn file_name(frame: &Frame) -> String {
 }
 
 fn id_in_path(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no frame")))
+    Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("there is no frame {text:?}")))
 }
 
 impl From<FrameError> for ApiError {

@@ -109,7 +109,7 @@ impl Which {
             None => Ok(reader.asks_about(self.owner)),
             Some(_) => Err(invalid(
                 ["query", "participant_id"],
-                "name a participant of the group; only aggregates are over all of them",
+                "name a participant of the group; only aggregates can be about all of them",
             )),
         }
     }

@@ -67,7 +67,7 @@ pub async fn metric_samples(
         return Err(invalid(
             ["query", "metric"],
             format!(
-                "{} is no metric; read it at /data/v1alpha1/event/{0}",
+                "{} is not a metric; read it at /data/v1alpha1/event/{0}",
                 named.data_type.id
             ),
         ));

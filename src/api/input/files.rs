@@ -216,7 +216,7 @@ pub async fn create_file(
         let there = app.files.there(reader.person(), &announced).await?;
         if !there.is_some_and(|file| is_named(&headers, &IF_MATCH, &file)) {
             return Err(ApiError::precondition_failed(
-                "the file there is another one, or none",
+                "the file there is not the expected one",
             ));
         }
     }
@@ -387,7 +387,7 @@ fn shows(readable: &ReadableFiles, file: &File) -> bool {
 
 /// Whatever is no id is the id of no file.
 fn file_id(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::parse_str(text).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no file")))
+    Uuid::parse_str(text).map_err(|_| ApiError::not_found(format!("there is no file {text:?}")))
 }
 
 /// The tag of what is said about a file: of its bytes, and of all that became of it.

@@ -34,7 +34,7 @@ const ASKED_AGAIN: Duration = Duration::from_secs(1);
 const NAMED_WINDOWS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
-#[error("what this answer tells is not shared any more")]
+#[error("what this answer shows is no longer shared")]
 struct Revoked;
 
 /// Who reads, and where: what has to be known of a request when it is answered.

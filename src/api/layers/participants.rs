@@ -44,7 +44,7 @@ async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid,
         None => Ok(None),
         Some((_, text)) => Uuid::try_parse(text)
             .map(Some)
-            .map_err(|_| invalid(["path", wanted], format!("{text:?} is no uuid"))),
+            .map_err(|_| invalid(["path", wanted], format!("{text:?} is not a UUID"))),
     };
     Ok(id("group_id")?.zip(id("participant_id")?))
 }
@@ -59,10 +59,7 @@ fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
         return Ok(None);
     }
     if group.is_none() {
-        return Err(invalid(
-            ["query", "pool_id"],
-            "a participant is one of a group; name it",
-        ));
+        return Err(invalid(["query", "pool_id"], "`participant_id` needs `pool_id`"));
     }
     if person.is_some() {
         return Err(invalid(
@@ -72,7 +69,7 @@ fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
     }
     let id = |name: &'static str, text: Option<String>| {
         let read = |text: String| {
-            Uuid::try_parse(&text).map_err(|_| invalid(["query", name], format!("{text:?} is not a uuid")))
+            Uuid::try_parse(&text).map_err(|_| invalid(["query", name], format!("{text:?} is not a UUID")))
         };
         text.map(read).transpose()
     };

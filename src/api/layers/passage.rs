@@ -50,8 +50,14 @@ async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged),
 /// What was asked before is told again; everything else is asked, noted, and logged where it tells of others.
 async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
     let app = &passage.app;
+    let seen = precondition::seen(&request);
     let repeatable = match heard(app, &request) {
-        Heard::Before(answer) => return answer,
+        Heard::Before(answer) => {
+            return match seen {
+                Some(seen) => precondition::still(&seen, answer),
+                None => answer,
+            };
+        }
         Heard::Anew(repeatable) => repeatable,
     };
     if let Some(look) = precondition::look(&request) {
@@ -60,7 +66,6 @@ async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
             return refusal.into_response();
         }
     }
-    let seen = precondition::seen(&request);
     let reading = Reading::of(&request);
     let mut response = routed(app, request, next).await;
     if let Some(seen) = seen {

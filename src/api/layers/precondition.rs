@@ -46,7 +46,7 @@ pub(super) fn still(seen: &[HeaderValue], response: Response) -> Response {
     if !response.status().is_success() || is_among(seen, response.headers()) {
         return response;
     }
-    ApiError::precondition_failed("it was changed since; read it without the header `if-match`")
+    ApiError::precondition_failed("it has changed; read it again without the header `if-match`")
         .into_response()
 }
 
@@ -105,7 +105,7 @@ impl Looks {
             return Ok(());
         }
         Err(ApiError::precondition_failed(
-            "it was changed since; read it again and look whether the change still makes sense",
+            "it has changed; read it again before changing it",
         ))
     }
 }

@@ -197,7 +197,7 @@ pub async fn accessible_types(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sharer = Uuid::try_parse(&sharer).map_err(|_| {
-        crate::api::problem::invalid(["path", "sharer_svc_userid"], format!("{sharer:?} is no uuid"))
+        crate::api::problem::invalid(["path", "sharer_svc_userid"], format!("{sharer:?} is not a UUID"))
     })?;
     allowed(&app, &reader, PersonId(sharer), query, &headers).await
 }

@@ -150,7 +150,7 @@ pub async fn create(
         return Err(invalid(
             ["body", "days"],
             format!(
-                "tokens are good for {longest} days at most; this is the operator's setting \
+                "tokens are valid for {longest} days at most; this is the operator's setting \
                  ALMANAC_TOKEN_LIFETIME_LIMIT"
             ),
         ));

@@ -10,7 +10,6 @@ use uuid::Uuid;
 use super::mentions::{says, without};
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
-use crate::catalog::deletions::note_to_write_down;
 use crate::catalog::documents::DocumentKind;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{read_folder, write_folder};
@@ -34,26 +33,29 @@ const MENTIONS_AT_ONCE: i64 = 64;
 const FACTS_OF_OBJECTS: &str = "(name LIKE 'damage:%' OR name LIKE 'scrub:%')";
 
 impl Catalog {
-    /// Removes some of what is left of somebody. `false` when nothing was.
-    pub async fn purge_some(&self, person: PersonId) -> Result<bool, CatalogError> {
+    /// Removes some of what is left of somebody's own. `false` when nothing was.
+    pub async fn purge_own(&self, person: PersonId) -> Result<bool, CatalogError> {
         // Each table after those that refer to it.
         for table in ALL.iter().rev().filter(|table| is_purged(table)) {
             if self.purge_rows(table, person).await? > 0 {
                 return Ok(true);
             }
         }
-        if self.purge_paths(person).await? > 0
-            || self.purge_links(person).await? > 0
-            || self.purge_memberships().await? > 0
-            || self.purge_bodies(person).await? > 0
-            || self.purge_log(person).await? > 0
-        {
+        if self.purge_paths(person).await? > 0 {
             return Ok(true);
         }
         let mut session = self.database.write().await?;
         let was_there = strike(&mut session, person).await?;
         self.conclude(session).await?;
         Ok(was_there)
+    }
+
+    /// Removes somebody from some rows of others that name them. `false` when none did.
+    pub async fn purge_mentions(&self, person: PersonId) -> Result<bool, CatalogError> {
+        Ok(self.purge_links(person).await? > 0
+            || self.purge_memberships().await? > 0
+            || self.purge_bodies(person).await? > 0
+            || self.purge_log(person).await? > 0)
     }
 
     async fn purge_rows(&self, table: &Table, person: PersonId) -> Result<u64, CatalogError> {
@@ -120,7 +122,7 @@ impl Catalog {
             if let (Some(document), Some(link)) = (documents.first(), present.first()) {
                 recount(&mut session, owner, document.text(0)?, 0, link.checksum).await?;
             }
-            note_to_write_down(&mut session, owner).await?;
+            self.note_to_write_down(&mut session, owner).await?;
             self.conclude(session).await?;
             changed += 1;
         }
@@ -154,7 +156,7 @@ impl Catalog {
                     recount(&mut session, owner, kind, -1, digest).await?;
                 }
             }
-            note_to_write_down(&mut session, owner).await?;
+            self.note_to_write_down(&mut session, owner).await?;
             self.conclude(session).await?;
             removed += 1;
         }
@@ -197,7 +199,7 @@ impl Catalog {
                 let after = written.checksums.first().copied().unwrap_or_default();
                 recount(&mut session, owner, &kind, 0, before ^ after).await?;
             }
-            note_to_write_down(&mut session, owner).await?;
+            self.note_to_write_down(&mut session, owner).await?;
             self.conclude(session).await?;
             changed += 1;
         }
@@ -222,7 +224,8 @@ impl Catalog {
         let mut rows = Vec::with_capacity(found.len());
         for entry in found {
             let body = without(entry.text(4)?, person);
-            note_to_write_down(&mut session, entry.id(0, PersonId::from_slice)?).await?;
+            self.note_to_write_down(&mut session, entry.id(0, PersonId::from_slice)?)
+                .await?;
             let mut row = entry.into_values();
             if let Some(actor) = row.get_mut(3).filter(|actor| **actor == id(person.0)) {
                 *actor = id(Uuid::nil());

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{Bench, person};
+use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::granting::SHARED_WITH_PERSON;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -217,6 +219,36 @@ fn step() -> impl Strategy<Value = Step> {
         (0..6_u8, 0..6_u8).prop_map(|(from, to)| Step::Rename(from, to)),
         (0..6_u8).prop_map(Step::Remove),
     ]
+}
+
+#[tokio::test]
+async fn a_share_whose_link_is_damaged_is_not_taken_for_one_that_was_never_given() {
+    for bench in Bench::all().await {
+        let (owner, reader) = (person(), person());
+        let share = Document {
+            kind: DocumentKind::Share,
+            ..tag(owner, "share", "{}")
+        };
+        let link = Link {
+            kind: SHARED_WITH_PERSON,
+            target: reader.0,
+        };
+        let catalog = &bench.catalog;
+        let done = catalog.change_documents(vec![insert(&share, vec![link])]).await;
+        assert_eq!(done.unwrap(), Changed::Done);
+        let grants = catalog.grants_between(owner, reader).await.unwrap();
+        assert_eq!(grants.len(), 1);
+        assert_eq!(catalog.grants_between(owner, person()).await.unwrap(), []);
+        let mut session = catalog.database.write().await.unwrap();
+        let sql = "UPDATE links SET kind = 'share_persom' WHERE kind = 'share_person'";
+        session.execute(sql.to_owned(), Vec::new()).await.unwrap();
+        session.commit().await.unwrap();
+        let refused = catalog.grants_between(owner, reader).await;
+        assert!(
+            matches!(refused, Err(CatalogError::Corrupt { .. })),
+            "{refused:?}"
+        );
+    }
 }
 
 proptest! {

@@ -69,7 +69,11 @@ async fn traces(bench: &Bench, person: PersonId) -> Vec<Trace> {
 async fn purge(bench: &Bench, person: PersonId) {
     let mut attempts = 0;
     loop {
-        match bench.catalog.purge_some(person).await {
+        let purged = match bench.catalog.purge_own(person).await {
+            Ok(false) => bench.catalog.purge_mentions(person).await,
+            purged => purged,
+        };
+        match purged {
             Ok(true) => {}
             Ok(false) => return,
             // Another test's people are erased at the same time, in the same database.

@@ -13,7 +13,7 @@ pub enum SettingsError {
     },
     #[error("{path} cannot be used: {reason}")]
     File { path: PathBuf, reason: String },
-    #[error("{path} sets {key:?}, which is no setting; `almanac config` lists them all")]
+    #[error("{path} sets {key:?}, which is not a setting; `almanac config` lists them all")]
     UnknownKey { path: PathBuf, key: String },
     #[error("the variable {0} holds text that is not UTF-8")]
     Variable(String),

@@ -67,7 +67,7 @@ impl<'a> Reading<'_, 'a> {
             let message = if matches!(conversion, Conversion::Codes(_)) {
                 format!("{value} is no code of {sent}")
             } else {
-                format!("{sent} is too large to be told in {expected}")
+                format!("{sent} is too large to be expressed in {expected}")
             };
             let loc = self.field_loc(value_field);
             return self.faults.push(Fault::new(loc, "unit", message));

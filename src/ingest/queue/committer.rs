@@ -33,9 +33,9 @@ pub struct Receipt {
 pub enum CommitError {
     #[error("too many writes are waiting; try again soon")]
     Busy,
-    #[error("too many rows wait to become objects; try again later")]
+    #[error("too many rows are waiting to become objects; try again later")]
     Backlog,
-    #[error("this Idempotency-Key came with another request before")]
+    #[error("this Idempotency-Key was used with another request")]
     KeyReused,
     #[error("the disk is full")]
     Full,
@@ -44,10 +44,10 @@ pub enum CommitError {
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
     /// It may have happened.
-    #[error("it could not be found out whether this was committed: {0}")]
+    #[error("whether this was committed is not known: {0}")]
     Unknown(String),
     /// A mistake of ours.
-    #[error("work for this commit broke off: {0}")]
+    #[error("the work for this commit failed midway: {0}")]
     Broken(String),
     #[error("the person is being erased")]
     Erased,

@@ -6,7 +6,7 @@ pub enum DurationError {
     #[error("an empty duration; write one like 15m, 1d, 1mo or PT2H")]
     Empty,
     #[error(
-        "{text:?} is no duration; write whole numbers with the units ns, us, ms, s, m, h, d, w, mo, q, y, \
+        "{text:?} is not a duration; write whole numbers with the units ns, us, ms, s, m, h, d, w, mo, q, y, \
          such as 1h30m, or ISO 8601 such as PT1H30M"
     )]
     Malformed { text: String },
@@ -26,7 +26,8 @@ pub enum DurationError {
     )]
     Negative { text: String },
     #[error(
-        "{text:?} is no plain number of seconds; write digits with at most one decimal point, such as 60 or \
+        "{text:?} is not a plain number of seconds; write digits with at most one decimal point, such as 60 \
+         or \
          0.5"
     )]
     NotPlain { text: String },

@@ -37,7 +37,7 @@ pub struct Colour(u32);
 /// A text that is no colour.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no colour; use #rrggbb, #rgb, rgb(255, 0, 0) or one of aqua, black, blue, fuchsia, gray, \
+    "{0:?} is not a colour; use #rrggbb, #rgb, rgb(255, 0, 0) or one of aqua, black, blue, fuchsia, gray, \
          green, lime, maroon, navy, olive, orange, purple, red, silver, teal, white, yellow"
 )]
 pub struct UnknownColour(String);

@@ -46,21 +46,21 @@ pub enum Received {
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError<E> {
     /// The file waits for no bytes: it has them, was deleted, or its time is over.
-    #[error("nothing is taken here, or no longer")]
+    #[error("this upload is closed: the file is complete, deleted or expired")]
     Closed,
-    #[error("the file was announced with {announced} bytes, and {came} came")]
+    #[error("the file was announced with {announced} bytes, but {came} arrived")]
     TooShort { announced: u64, came: u64 },
-    #[error("the file was announced with {announced} bytes, and more came")]
+    #[error("the file was announced with {announced} bytes, but more arrived")]
     TooLong { announced: u64 },
     #[error("the file was announced with {announced} bytes, not {said}")]
     OtherTotal { announced: u64, said: u64 },
     #[error("the range of bytes is not inside the file's {announced}")]
     Outside { announced: u64 },
-    #[error("the file came in more than {MOST_PARTS} pieces; send it again in larger ones")]
+    #[error("the file arrived in more than {MOST_PARTS} pieces; send it again in larger ones")]
     TooManyParts,
-    #[error("another upload of this file came in between")]
+    #[error("another upload of this file came first")]
     Overtaken,
-    #[error("the bytes stopped coming")]
+    #[error("the bytes stopped arriving")]
     Body(E),
     #[error(transparent)]
     Files(#[from] FilesError),

@@ -50,11 +50,11 @@ struct ScheduleAsSent {
 pub enum ScheduleError {
     #[error("the pattern cannot be used: {0}")]
     Pattern(String),
-    #[error("a pattern may be {LONGEST_PATTERN} characters long")]
+    #[error("a pattern may have at most {LONGEST_PATTERN} characters")]
     PatternTooLong,
     #[error(transparent)]
     Zone(#[from] UnknownZone),
-    #[error("no time that can be read: {0}")]
+    #[error("not a time: {0}")]
     Moment(String),
     #[error("end_at must be after start_at")]
     EndsBeforeItStarts,

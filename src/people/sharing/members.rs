@@ -236,10 +236,10 @@ fn refuse_unkeepable(metadata: &Map<String, Value>) -> Result<(), SharingError> 
         )]))
     };
     if text.len() > LARGEST_METADATA {
-        return fault("more than 64 KiB cannot be kept about a participant");
+        return fault("at most 64 KiB can be stored about a participant");
     }
     if text.contains("\\u0000") {
-        return fault("the character U+0000 cannot be kept");
+        return fault("the character U+0000 cannot be stored");
     }
     Ok(())
 }

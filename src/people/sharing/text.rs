@@ -11,7 +11,7 @@ pub(super) const LONGEST_PROSE: usize = 65_536;
 pub(super) fn fault_of(loc: &[LocPart], text: &str, most: usize) -> Option<Fault> {
     let fault = |kind, message: String| Some(Fault::new(loc.to_vec(), kind, message));
     if text.contains('\0') {
-        return fault("value_error", "the character U+0000 cannot be kept".to_owned());
+        return fault("value_error", "the character U+0000 cannot be stored".to_owned());
     }
     if text.chars().nth(most).is_some() {
         return fault("string_too_long", format!("expected at most {most} characters"));

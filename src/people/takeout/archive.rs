@@ -39,7 +39,7 @@ pub enum ArchiveError {
     #[error("{path} cannot be read: {error}")]
     Unreadable { path: String, error: io::Error },
     /// Bytes differ from those that were written, or some are missing.
-    #[error("the archive is damaged or not whole: {0}; fetch it again")]
+    #[error("the archive is damaged or incomplete: {0}; fetch it again")]
     Damaged(String),
     #[error("{0}")]
     Foreign(String),

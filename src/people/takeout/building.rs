@@ -133,15 +133,11 @@ impl Building {
 }
 
 fn is_damage(error: &ExportError) -> bool {
-    matches!(
-        error,
-        ExportError::Damaged { .. }
-            | ExportError::Store(
-                StoreError::Corrupt { .. }
-                    | StoreError::Rows { .. }
-                    | StoreError::Catalog(CatalogError::Corrupt { .. })
-            )
-    )
+    match error {
+        ExportError::Damaged { .. } | ExportError::Store(StoreError::Rows { .. }) => true,
+        ExportError::Store(error) => error.is_damage(),
+        _ => false,
+    }
 }
 
 fn in_store(error: ExportError) -> StoreError {

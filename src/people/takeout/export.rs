@@ -34,11 +34,11 @@ pub enum ExportError {
     Busy(usize),
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
-    #[error("the archive is not there yet; the export says how far it is")]
+    #[error("the archive is not ready yet; the export shows its progress")]
     NotReady,
     #[error("this archive could not be made; delete the export and ask for another one")]
     Failed,
-    #[error("other changes came first; look at the export and try again")]
+    #[error("the export was changed by another request; read it again and retry")]
     Overtaken,
     #[error("{path} cannot be written: {reason}")]
     Unwritable { path: PathBuf, reason: String },

@@ -187,7 +187,7 @@ fn text_ids(column: &ArrayRef) -> Result<ArrayRef, StoreError> {
 
 /// The ids of an archive as they are stored.
 pub(super) fn stored_ids(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let no_id = |what: &str| ArrowError::ParseError(format!("{what:?} is the id of no record"));
+    let no_id = |what: &str| ArrowError::ParseError(format!("{what:?} is not the id of a record"));
     let texts = arrow::compute::cast(column, &DataType::Utf8)?;
     let texts = texts.as_any().downcast_ref::<StringArray>();
     let texts = texts.ok_or_else(|| no_id("a column"))?;

@@ -57,7 +57,7 @@ pub(in crate::query) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) ->
     }
     parts.sort_unstable_by_key(|part| Reverse(*part));
     let mut stretches = Vec::new();
-    let (mut rows, mut end) = (0, Instant::MAX);
+    let (mut rows, mut end) = (0, TimeRange::ALWAYS.end());
     for (start, more) in parts {
         rows += more;
         if rows >= STRETCH_ROWS && start < end {

@@ -29,15 +29,15 @@ pub enum QueryError {
 /// Why records cannot be summed up in this way.
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateError {
-    #[error("{0} fields are given to group by, at most {MAX_GROUP_FIELDS} are possible")]
+    #[error("{0} fields to group by were given; the limit is {MAX_GROUP_FIELDS}")]
     TooManyFields(usize),
     #[error("`{0}` is named twice")]
     FieldTwice(String),
-    #[error("`{0}` cannot be a group, because the answer has a column of that name")]
+    #[error("`{0}` cannot be used to group by, because the answer has a column of that name")]
     NameTaken(String),
     #[error(transparent)]
     UnknownField(FilterError),
-    #[error("`{0}` holds lists or structures; only fields that hold one value make groups")]
+    #[error("`{0}` holds lists or structures; only fields that hold a single value can be used to group by")]
     NotScalar(String),
     #[error("records of {0} have no value to sum up; count them at /data/v1alpha1/event")]
     NoValue(TypeId),

@@ -31,7 +31,7 @@ pub const MAX_FILTER_BYTES: usize = 1024;
 /// Why a filter cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FilterError {
-    #[error("{0} filters are given, at most {MAX_FILTERS} are read")]
+    #[error("{0} filters were given; the limit is {MAX_FILTERS}")]
     TooMany(usize),
     #[error("a filter is longer than {MAX_FILTER_BYTES} bytes")]
     TooLong,
@@ -57,9 +57,9 @@ pub enum FilterError {
         operator: &'static str,
         holds: &'static str,
     },
-    #[error("`{field}` of {data_type} is for its owner alone")]
+    #[error("`{field}` of {data_type} can be read by its owner only")]
     Private { field: String, data_type: String },
-    #[error("`{pattern}` is no regular expression that can be used here: {reason}")]
+    #[error("`{pattern}` is not a supported regular expression: {reason}")]
     Pattern { pattern: String, reason: String },
 }
 

@@ -49,7 +49,7 @@ impl RowPlace {
     #[must_use]
     pub fn begins(&self, order: Order) -> TimeRange {
         match order {
-            Order::Ascending => TimeRange::between(Instant::from_micros(self.start), Instant::MAX),
+            Order::Ascending => TimeRange::between(Instant::from_micros(self.start), TimeRange::ALWAYS.end()),
             Order::Descending => {
                 TimeRange::between(Instant::MIN, Instant::from_micros(self.start.saturating_add(1)))
             }

@@ -31,7 +31,7 @@ pub enum GeocoderError {
     Resting,
     #[error("the person has asked about as many places as they may for now")]
     Spent,
-    #[error("the geocoder answered something that is no place: {0}")]
+    #[error("the geocoder answered something that is not a place: {0}")]
     Unreadable(String),
 }
 

@@ -232,7 +232,11 @@ impl Given<'_> {
         );
         match value.cast_to(&moments) {
             Ok(ScalarValue::TimestampMicrosecond(Some(micros), _)) if is_time => {
-                Ok(Some(Instant::from_micros(micros)))
+                let instant = Instant::from_micros(micros);
+                if instant < Instant::MIN || instant > Instant::MAX {
+                    return self.wrong(name, "outside the years 0001 to 9999");
+                }
+                Ok(Some(instant))
             }
             _ => self.wrong(name, "expected a moment"),
         }

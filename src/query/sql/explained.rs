@@ -96,8 +96,7 @@ pub fn readable(error: &DataFusionError) -> String {
         root => first_line(
             &root
                 .strip_backtrace()
-                .replace(".\nDid you mean", "; is")
-                .replace("'?", "' meant?"),
+                .replace(".\nDid you mean", "; did you mean"),
         ),
     }
 }

@@ -131,7 +131,7 @@ impl Contents {
                 continue;
             };
             match self.get(name.content).await {
-                Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => {}
+                Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
                 Ok(content) if content.as_ref().is_none_or(Content::is_whole) => unwanted.push(path.clone()),
                 Ok(_) => {}

@@ -201,6 +201,54 @@ async fn nothing_of_an_erased_person_stays_and_others_keep_what_is_theirs() {
 }
 
 #[tokio::test]
+async fn damage_among_what_is_a_friends_keeps_nothing_of_the_person_and_no_other_friend_waiting() {
+    for table in ["documents", "folders"] {
+        let bench = Bench::new().await;
+        let friend = friends(&bench).await;
+        let person = bench.key.person;
+        let other = PersonId(Uuid::max());
+        let catalog = &bench.stores.catalog;
+        catalog.ensure_person(other, None).await.unwrap();
+        catalog.have_written_down(other).await.unwrap();
+        let of_friend = format!("WHERE hex(person) = '{}'", friend.0.simple()).to_uppercase();
+        let damage = async |step: i64| {
+            let sql = format!("UPDATE {table} SET checksum = checksum + {step} {of_friend}");
+            tamper(&bench, &sql).await;
+        };
+        damage(1).await;
+        begin(&bench).await;
+        bench.pass(LENGTH);
+        for _ in 0..2 {
+            let erasure = catalog.erasures_under_way().await.unwrap().remove(0);
+            let refused = erase(&bench.stores, &erasure).await;
+            assert!(refused.is_err_and(|error| error.is_damage()), "{table}");
+        }
+        let of_person = left(&bench).await;
+        for what in &of_person {
+            let is_said_of = ["manifest", "links", "documents", "access_log", "erasure"];
+            assert!(
+                is_said_of.iter().any(|said| what.contains(said)),
+                "{table}: {of_person:#?}"
+            );
+        }
+        damage(-1).await;
+        assert!(go_on(&bench, usize::MAX).await);
+        assert_eq!(left(&bench).await, [""; 0], "{table}");
+        assert_eq!(catalog.erasures_under_way().await.unwrap(), []);
+        assert!(
+            bench
+                .stores
+                .objects()
+                .list(&format!("people/{person}"))
+                .unwrap()
+                .next()
+                .await
+                .is_none()
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_erasure_that_is_killed_at_any_step_is_completed() {
     let mut steps = 1;
     loop {
@@ -268,7 +316,8 @@ async fn a_catalogue_that_is_lost_between_two_manifests_of_a_friend_leaves_the_f
     let friend = friends(&bench).await;
     begin(&bench).await;
     let catalog = &bench.stores.catalog;
-    while catalog.purge_some(bench.key.person).await.unwrap() {}
+    while catalog.purge_own(bench.key.person).await.unwrap() {}
+    while catalog.purge_mentions(bench.key.person).await.unwrap() {}
     assert!(write_manifest(&bench.stores, friend).await.unwrap());
     assert_eq!(numbers(bench.stores.objects(), friend).await.unwrap(), [2, 1]);
     rebuilt_and_completed(bench, friend).await;

@@ -1,7 +1,6 @@
 //! One person's trouble is theirs alone: what is damaged is set aside and counted, and all else goes on.
 
 use prometheus_client::metrics::counter::Counter;
-use sqlx::{Connection as _, Executor as _};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -10,19 +9,6 @@ use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::Upkeep;
 use crate::upkeep::runner::Settled;
 use crate::upkeep::scrub::Scrub;
-
-/// Changes the catalogue behind its back.
-async fn tamper(bench: &Bench, sql: &str) {
-    let file = bench.directory.path().join("catalogue.sqlite");
-    let mut connection = sqlx::SqliteConnection::connect(&format!("sqlite://{}", file.display()))
-        .await
-        .unwrap();
-    let changed = connection
-        .execute(sqlx::AssertSqlSafe(sql.to_owned()))
-        .await
-        .unwrap();
-    assert!(changed.rows_affected() > 0, "{sql}");
-}
 
 /// Two people with four objects and a tail each; the first one's key is the bench's.
 async fn neighbours() -> (Bench, PartitionKey) {

@@ -132,7 +132,10 @@ async fn what_is_nearly_a_name_is_answered_with_the_name() {
             .with("start_time", ALL_TIME.0)
             .with("end_time", ALL_TIME.1)
             .await;
-        assert!(detail(&reply).contains(&format!("is {meant} meant?")), "{reply}");
+        assert!(
+            detail(&reply).contains(&format!("did you mean {meant}?")),
+            "{reply}"
+        );
         reply.problem(404);
         let recorded = person.record(text, &json!({"value": 1})).await;
         assert!(detail(&recorded).contains(meant), "{recorded}");

@@ -44,7 +44,7 @@ async fn columns_are_answered_by_name_and_in_order_in_every_form() {
         .metric_samples("HeartRate", &at("00:00"), &at("01:00"))
         .with("columns", "start_dat")
         .await;
-    assert!(faults.text().contains("is start_date meant?"), "{faults}");
+    assert!(faults.text().contains("did you mean start_date?"), "{faults}");
     assert_eq!(faults.faults(), ["query.columns"]);
 }
 
@@ -98,7 +98,7 @@ async fn members_of_structures_are_read_alone_from_objects_and_from_what_is_not_
         .must_be(200);
     assert_eq!(filtered.rows()[59], json!({"source_properties.version": "10.5"}));
     let unknown = ask().with("columns", "source_properties.nam").await;
-    assert!(unknown.text().contains("is name meant?"), "{unknown}");
+    assert!(unknown.text().contains("did you mean name?"), "{unknown}");
 }
 
 /// Of sixty records the last one is told so in every form.

@@ -91,6 +91,14 @@ async fn only_reading_is_allowed_and_the_rest_is_refused_by_name() {
             "SELECT approx_percentile_cont_with_weight(value, 1, 0.5, 0) FROM heart_rate",
             "centroids",
         ),
+        (
+            "SELECT * FROM location_series(DATE '-200000-01-01', DATE '+200000-01-01', 60)",
+            "0001 to 9999",
+        ),
+        (
+            "SELECT * FROM sleep_agg(DATE '2024-01-01', DATE '+20000-01-01', 'P1D', 'UTC')",
+            "0001 to 9999",
+        ),
     ] {
         let message = wrong(&person, text).await;
         assert!(message.contains(word), "{text}: {message}");
@@ -154,11 +162,11 @@ async fn a_fault_has_its_place_and_the_nearest_name() {
     for (text, expected) in [
         (
             "SELECT\n  valeu FROM heart_rate",
-            "line 2, column 3: there is no column valeu; is value meant?",
+            "line 2, column 3: there is no column valeu; did you mean value?",
         ),
         (
             "SELECT 1 FROM heartrate",
-            "line 1, column 15: there is no table heartrate; is heart_rate meant?",
+            "line 1, column 15: there is no table heartrate; did you mean heart_rate?",
         ),
         (
             "SELECT 1 FROM nothing.like_it",
@@ -166,7 +174,7 @@ async fn a_fault_has_its_place_and_the_nearest_name() {
         ),
         (
             "SELECT local_dya(now())",
-            "line 1, column 8: Invalid function 'local_dya'; is 'local_day' meant?",
+            "line 1, column 8: Invalid function 'local_dya'; did you mean 'local_day'?",
         ),
         ("SELEC 1", "line 1, column 1: "),
         ("SELECT (1 + FROM", "line 1, column 17: "),

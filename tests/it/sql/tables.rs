@@ -81,6 +81,28 @@ async fn conditions_on_times_select_what_they_say() {
 }
 
 #[tokio::test]
+async fn the_last_moment_there_is_is_a_moment_like_others() {
+    let person = person();
+    let last = "9999-12-31T23:59:59.999999Z";
+    person
+        .records(
+            "HeartRate",
+            &[heart_rate(id(1), last, 60), heart_rate(id(2), &at("10:00"), 70)],
+        )
+        .await;
+    let counted = rows(&person, "SELECT count(*) AS n FROM heart_rate").await;
+    assert_eq!(counted, [json!({"n": 2})]);
+    let found = rows(&person, "SELECT value FROM heart_rate ORDER BY start_date").await;
+    assert_eq!(found, [json!({"value": 70.0}), json!({"value": 60.0})]);
+    let found = rows(
+        &person,
+        "SELECT value FROM heart_rate WHERE start_date > '9999-01-01'",
+    )
+    .await;
+    assert_eq!(found, [json!({"value": 60.0})]);
+}
+
+#[tokio::test]
 async fn parameters_are_values_of_their_types() {
     let person = person();
     person

@@ -336,8 +336,9 @@ fn wrong(function: &str, message: &str) -> DataFusionError {
 
 /// All of time where an end is open: cycles are found in what there is.
 fn whole(span: Span) -> Result<TimeRange> {
-    let start = span.start.unwrap_or(Instant::MIN);
-    TimeRange::new(start, span.end.unwrap_or(Instant::MAX)).ok_or_else(inverted)
+    let start = span.start.unwrap_or(TimeRange::ALWAYS.start());
+    let end = span.end.unwrap_or(TimeRange::ALWAYS.end());
+    TimeRange::new(start, end).ok_or_else(inverted)
 }
 
 fn cycles(range: TimeRange) -> Result<CyclesSpec> {

@@ -95,7 +95,7 @@ fn refuse_wrong_length(headers: &HeaderMap, sent: Sent, announced: u64) -> Resul
     };
     let length: u64 = length
         .parse()
-        .map_err(|_| ApiError::bad_request("the header `content-length` is no number"))?;
+        .map_err(|_| ApiError::bad_request("the header `content-length` is not a number"))?;
     let expected = match sent {
         Sent::All => announced,
         Sent::Range { from, until, .. } => until - from,
@@ -104,10 +104,10 @@ fn refuse_wrong_length(headers: &HeaderMap, sent: Sent, announced: u64) -> Resul
     match length.cmp(&expected) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Less => Err(ApiError::bad_request(format!(
-            "expected {expected} bytes, and {length} are to come"
+            "expected {expected} bytes, but {length} were announced"
         ))),
         std::cmp::Ordering::Greater => Err(ApiError::content_too_large(format!(
-            "expected {expected} bytes, and {length} are to come"
+            "expected {expected} bytes, but {length} were announced"
         ))),
     }
 }

@@ -20,15 +20,18 @@ pub enum ImportError {
     #[error("nothing was changed: {0}")]
     Refused(String),
     /// Something in it is not as anybody could have sent it. Nothing was changed.
-    #[error("nothing was changed: {member} of the archive holds what cannot be kept: {place}: {reason}")]
+    #[error(
+        "nothing was changed: {member} of the archive holds something that cannot be stored: {place}: \
+             {reason}"
+    )]
     Unfit {
         member: String,
         place: String,
         reason: String,
     },
-    #[error("{0} cannot be brought in: {1}")]
+    #[error("{0} cannot be imported: {1}")]
     Records(String, String),
-    #[error("a file cannot be brought in: {0}")]
+    #[error("a file cannot be imported: {0}")]
     Bytes(#[from] BringBackError<std::io::Error>),
     #[error(transparent)]
     Assemble(#[from] AssembleError),

@@ -65,10 +65,10 @@ fn columns_come_in_the_order_in_which_they_are_named() {
 #[test]
 fn a_column_that_is_not_there_is_told_with_the_nearest() {
     let told = |names: &[&str]| only(names).unwrap_err();
-    assert_eq!(told(&["valeu"]), "there is no column valeu; is value meant?");
+    assert_eq!(told(&["valeu"]), "there is no column valeu; did you mean value?");
     assert_eq!(
         told(&["source.nmae"]),
-        "there is no column source.nmae; is name meant?"
+        "there is no column source.nmae; did you mean name?"
     );
     assert_eq!(told(&["height"]), "there is no column height");
     assert_eq!(told(&["value.name"]), "column value has no members");

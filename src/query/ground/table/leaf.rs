@@ -130,7 +130,7 @@ impl Rows {
     /// The last row first.
     fn descending(&self) -> Result<Plan> {
         let selection = &self.table.selection;
-        let all = TimeRange::between(Instant::MIN, Instant::MAX);
+        let all = TimeRange::ALWAYS;
         let begins = selection.begins.unwrap_or(all);
         let stretches = backwards::stretches(&self.table.snapshot, &selection.windows).into_iter();
         let stretches = stretches.filter_map(|stretch| {
