@@ -27,7 +27,7 @@ use almanac::ingest::upload::{PartitionChanges, Upload, Work};
 use almanac::model::clock::{Clock as _, SystemClock};
 use almanac::model::grid::Grid;
 use almanac::model::ids::{IdSource, PersonId, SystemIds, UploadId};
-use almanac::model::permit::{ReadPermit, Windows};
+use almanac::model::permit::{ReadPermit, Sharing, Windows};
 use almanac::model::registry::{DataType, Registry, TypeId};
 use almanac::model::time::{Instant, TimeRange};
 use almanac::model::zone::Zone;
@@ -38,7 +38,7 @@ use almanac::query::records::RecordsSpec;
 use almanac::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use almanac::query::shape::IdForm;
 use almanac::query::spill_files::SpillFiles;
-use almanac::query::{Archive, Kept, Order, Partition};
+use almanac::query::{Kept, Order, Partition, Questions};
 use almanac::store::files::PieceFiles;
 use almanac::store::find::Finder;
 use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -131,7 +131,7 @@ fn decode(criterion: &mut Criterion) {
 struct Installation {
     _directory: TempDir,
     objects: ObjectStorage,
-    archive: Archive<()>,
+    questions: Questions<()>,
     engine: Arc<Engine>,
     queue: CommitQueue,
 }
@@ -155,10 +155,10 @@ impl Installation {
             spill: directory.path().to_owned(),
             spill_limit: 1 << 30,
             deadline: Duration::from_mins(5),
-            longest: Duration::from_mins(5),
+            total_deadline: Duration::from_mins(5),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
-        let archive = Archive::new(
+        let questions = Questions::new(
             Arc::clone(&engine),
             catalog.clone(),
             snapshots,
@@ -189,7 +189,7 @@ impl Installation {
         Self {
             _directory: directory,
             objects,
-            archive,
+            questions,
             engine,
             queue,
         }
@@ -231,7 +231,7 @@ impl Installation {
             after: None,
             columns: None,
         };
-        let prepared = self.archive.records(permit, &[partition], &spec).await.unwrap();
+        let prepared = self.questions.records(permit, &[partition], &spec).await.unwrap();
         let rows = self.engine.start(prepared.plan).unwrap();
         rows.map(Result::unwrap).collect().await
     }
@@ -258,7 +258,7 @@ impl Installation {
             spec,
             stages: None,
         };
-        let prepared = self.archive.series(asked).await.unwrap();
+        let prepared = self.questions.series(asked).await.unwrap();
         let rows = self.engine.start(prepared.plan).unwrap();
         rows.map(|batch| batch.unwrap().num_rows())
             .fold(0, |all, rows| async move { all + rows })
@@ -330,7 +330,7 @@ fn permits(owner: PersonId, data_type: &DataType, range: TimeRange) -> [(&'stati
     let windows = Windows::new([range]);
     let own = ReadPermit::given(&(), owner, data_type.id.clone(), windows.clone());
     let reader = PersonId(Uuid::now_v7());
-    let shared = ReadPermit::shared(&(), reader, owner, data_type.id.clone(), windows);
+    let shared = ReadPermit::shared(&(), Sharing { owner, reader }, data_type.id.clone(), windows);
     [("", own), (", shared", shared)]
 }
 

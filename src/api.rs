@@ -1,7 +1,7 @@
 //! The interface: routes, what requests must look like, what answers look like.
 //!
-//! Handlers are thin: they turn strings into words of the domain, ask for a permit, ask a room below, and
-//! choose a form for the answer. This room alone knows status codes. It knows no Parquet and no SQL.
+//! Handlers are thin: they turn strings into words of the domain, ask for a permit, call a module below,
+//! and choose a form for the answer. No other module knows status codes. Knows no Parquet and no SQL.
 
 pub mod accepted;
 pub mod admission;
@@ -18,12 +18,12 @@ pub mod endpoints;
 pub mod entry_columns;
 pub mod extract;
 pub mod failures;
+pub mod health;
 pub mod ingest;
 pub mod input;
 pub mod layers;
 pub mod listed;
 pub mod metrics;
-pub mod operation;
 mod paths;
 pub mod problem;
 pub mod query_params;

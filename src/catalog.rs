@@ -33,10 +33,10 @@ mod reading;
 pub mod records;
 mod registers;
 pub use registers::RegisteredCounts;
+mod orphans;
 mod replacing;
 mod restoring;
 mod rows;
-mod strays;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -53,9 +53,9 @@ use database::{Address, Database, Session};
 pub use deletions::NoticedDeletion;
 use disturbance::Disturbance;
 pub use errors::CatalogError;
-pub use jobs::{ObjectCursor, Sifted};
+pub use jobs::{ObjectCursor, WithDamage};
 pub use ledgers::PersonState;
-pub use strays::StrayTotals;
+pub use orphans::OrphanTotals;
 use witness::Witnesses;
 
 use crate::model::clock::Clock;

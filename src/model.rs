@@ -1,5 +1,5 @@
-//! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, and nothing
-//! that waits, but for a cache whose entry somebody else is finding.
+//! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, and nothing that
+//! waits, except that a cache may wait for another caller to fill the same entry.
 
 pub mod cache;
 pub mod clock;
@@ -12,15 +12,15 @@ pub mod hexadecimal;
 pub mod ids;
 pub mod meters;
 pub mod nearest;
-pub mod objects;
+pub mod nul;
 pub mod permit;
 pub mod registry;
 pub mod sleep;
 pub mod sources;
 pub mod stored_json;
+pub mod strict_json;
 pub mod sum;
 pub mod summary;
-pub mod text;
 pub mod time;
 pub mod units;
 pub mod uuid_text;

@@ -1,10 +1,10 @@
-//! Questions: from plain data to a DataFusion plan to a stream of batches.
+//! Questions: each turns plain data into a DataFusion plan, and that into a stream of record batches.
 //!
-//! A question is written down as a spec that can be built, printed and compared without HTTP. It reads only
-//! through a [`ReadPermit`](crate::model::permit::ReadPermit), which names one person, one type and the
-//! windows that may be seen. What every question stands on is in [`ground`]; above it is a module for each,
-//! and `ground` knows none of them. Knows Arrow, DataFusion and the store's snapshots; knows nothing of HTTP,
-//! tokens or bodies.
+//! A question is a spec that can be built, printed and compared without HTTP. It reads stored rows only
+//! through a [`ReadPermit`](crate::model::permit::ReadPermit), which names one person, one data type and the
+//! windows of time that the reader may see. Each question has a module of its own; [`ground`] holds what
+//! they share and knows none of them. Knows Arrow, DataFusion and the store's snapshots; must not know HTTP,
+//! tokens or request bodies.
 
 pub mod aggregate;
 pub mod attached;
@@ -23,10 +23,10 @@ pub mod sql;
 pub mod totals;
 pub mod units;
 
-pub use ground::archive::{Archive, Kept};
 pub use ground::errors::QueryError;
 pub use ground::order::{Order, UnknownOrder};
 pub use ground::partition::Partition;
 pub use ground::prepared::{Prepared, ReadState, Scope};
+pub use ground::questions::{Kept, Questions};
 pub use ground::{columns, definitions, engine, filter, paging, shape, spill_files, sweep};
 use ground::{operator, shared, together};

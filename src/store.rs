@@ -6,6 +6,7 @@
 pub mod arrange;
 mod checksums;
 pub mod constant;
+mod constant_text;
 pub mod contents;
 pub mod decoded;
 pub mod encoding;
@@ -17,21 +18,20 @@ pub mod gather;
 mod id_index;
 pub mod local;
 pub mod objects;
-mod one_word;
+pub mod orphans;
 pub mod outline;
 mod page_cache;
 pub mod piece;
 pub mod replaced;
 pub mod rollups;
 mod row_groups;
-pub mod scrub;
 pub mod sealing;
 mod signing;
 pub mod snapshot;
-pub mod strays;
 pub mod tail;
 #[cfg(test)]
 mod tests;
+pub mod verify;
 mod wanted;
 
 pub use errors::StoreError;

@@ -1,25 +1,25 @@
 //! The background jobs: they change how rows are stored, and never which rows there are.
 //!
 //! *Flush* turns tails into objects, *compact* many objects into one, *collect* removes what nothing refers
-//! to any more, *scrub* looks for damage. *Erase* alone takes rows away: all those of somebody who says so.
-//! Each is a plain function over the stores; the runner calls them, one node at a time. A job that is stopped
-//! anywhere leaves the same rows and at most an object that nobody knows. Knows the store and the catalogue;
-//! knows nothing of requests, types or questions.
+//! to any more, *scrub* looks for damage. *Erase* alone takes rows away: all those of a person who asked for
+//! it. Each is a plain function over the stores; the runner calls them, one node at a time. A job that is
+//! stopped anywhere leaves the same rows and at most an orphan. Knows the store and the catalogue; knows
+//! nothing of requests, types or questions.
 
+pub mod backup;
 pub mod check;
 pub mod collect;
 pub mod compact;
-pub mod copy;
-pub mod deleted;
 pub mod erase;
-pub mod erased;
-pub mod examine;
+pub mod erasure_check;
 pub mod flush;
 pub mod identity;
 pub mod lease;
 pub mod manifest;
 pub mod merge;
+pub mod object_check;
 pub mod past_years;
+pub mod purge;
 pub mod rebuild;
 pub mod runner;
 pub mod scrub;

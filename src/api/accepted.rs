@@ -1,6 +1,6 @@
-//! Who was let in, and in which state of their person: as long as that state lasts, so does what it was
-//! decided by, a session that is open or an erasure that did not happen. One question to the catalogue then
-//! answers this and whether anything else of theirs has changed.
+//! Remembers which tokens were accepted, and in which state of their person. As long as that state lasts,
+//! neither the session nor a possible erasure has to be looked at again, so one look at the catalogue answers
+//! both whether they may enter and whether anything of theirs has changed.
 //!
 //! Knows nothing of tokens but what names them.
 

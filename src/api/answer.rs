@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::api::admission::Ticket;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::App;
-use crate::api::failures::{Broken, corrupt_part, failed, misasked};
+use crate::api::failures::{Broken, corrupt_part, failed, query_error};
 use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::{Question, RecentAnswer, RecentAnswers};
@@ -130,7 +130,7 @@ impl Sending<'_> {
         packing: Packing,
     ) -> Result<Response, ApiError> {
         let head = head(form)?;
-        let body = self.run(misasked, None).body(prepared, packing).await?;
+        let body = self.run(query_error, None).body(prepared, packing).await?;
         Ok((head, body).into_response())
     }
 

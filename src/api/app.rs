@@ -36,7 +36,7 @@ use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
 use crate::people::takeout::Exports;
 use crate::people::types::Types;
-use crate::query::Archive;
+use crate::query::Questions;
 use crate::query::engine::Engine;
 use crate::query::places::geocoder::Geocoder;
 
@@ -84,7 +84,7 @@ pub struct App {
     pub commits: CommitQueue,
     pub engine: Arc<Engine>,
     /// Everything stored, for those with a permit.
-    pub archive: Archive<GrantAuthority>,
+    pub questions: Questions<GrantAuthority>,
     /// Answers that were given a moment ago.
     pub recent: RecentAnswers,
     /// What was sent lately word for word, and how it was answered.

@@ -90,7 +90,7 @@ impl<'a> Pages<'a> {
         if response.status() == StatusCode::NOT_MODIFIED {
             return Ok(response);
         }
-        if let Some(place) = next.begins(&app.engine).await? {
+        if let Some(place) = next.find_start(&app.engine).await? {
             let cursor = written(&place, self.seal(&place));
             let cursor = HeaderValue::from_str(&cursor).map_err(ApiError::internal)?;
             response.headers_mut().insert(NEXT_CURSOR, cursor);

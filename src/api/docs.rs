@@ -39,7 +39,7 @@ const SCHEME: &str = "bearer";
         crate::output::RowFormat
     ))
 )]
-pub struct Frame;
+pub struct OpenApiBase;
 
 struct BearerTokens;
 

@@ -13,8 +13,8 @@ use crate::api::whole_body::{Bounds, whole};
 use crate::auth::tokens::Reader;
 use crate::ingest::body::BodyForm;
 use crate::model::faults::{Fault, LocPart};
-use crate::model::objects::Object;
-use crate::model::text::{may_hold_nul, way_to_nul};
+use crate::model::nul::{may_hold_nul, path_to_nul};
+use crate::model::strict_json::Object;
 
 /// Bytes of a document that is no batch of records, decompressed: a thousand times what anybody writes.
 const DOCUMENT_LIMIT: usize = 1 << 20;
@@ -74,7 +74,7 @@ fn refuse_nul(json: &[u8]) -> Result<(), ApiError> {
     }
     let way = serde_json::from_slice(json)
         .ok()
-        .and_then(|document: Value| way_to_nul(&document));
+        .and_then(|document: Value| path_to_nul(&document));
     let Some(way) = way else { return Ok(()) };
     let loc = std::iter::once(LocPart::from("body")).chain(way);
     Err(Fault::new(loc, "value_error", "U+0000 cannot be stored; leave it out").into())

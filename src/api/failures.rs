@@ -18,7 +18,7 @@ use crate::people::types::TypesError;
 use crate::query::QueryError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::attached::TooManyCells;
-use crate::query::engine::Late;
+use crate::query::engine::DeadlinePassed;
 use crate::query::sql;
 use crate::store::StoreError;
 
@@ -62,17 +62,19 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
 }
 
 /// Why a query has no answer that could be planned. What it computes was its author's idea.
-pub fn misasked(meters: &Meters, error: Broken) -> ApiError {
+pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
     if corrupt_part(&error).is_some() {
         return failed(meters, error);
     }
     let message = match &error {
         Broken::Encode(EncodeError::Spool(_)) => return failed(meters, error),
         Broken::Late => return failed(meters, Broken::Late),
-        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<Late>) => {
+        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<DeadlinePassed>) => {
             return failed(meters, Broken::Late);
         }
-        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => return unprepared(error),
+        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => {
+            return planning_error(error);
+        }
         Broken::Plan(error) if is_scarce(error) => TOO_MUCH_MEMORY.to_owned(),
         Broken::Plan(error) => sql::readable(error),
         Broken::Encode(error) => match error {
@@ -91,10 +93,10 @@ fn excess(error: &Broken) -> Option<Excess> {
 }
 
 /// Why there is no plan: some of it is worked out from stored rows.
-pub fn unprepared(error: &DataFusionError) -> ApiError {
+pub fn planning_error(error: &DataFusionError) -> ApiError {
     if let Some(what) = corrupt_part(error) {
         ApiError::damaged(what)
-    } else if chain(error).any(<dyn Error>::is::<Late>) {
+    } else if chain(error).any(<dyn Error>::is::<DeadlinePassed>) {
         ApiError::deadline(error)
     } else if is_scarce(error) {
         ApiError::unavailable(error, RETRY_AFTER)
@@ -124,7 +126,7 @@ pub(super) fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
 
 /// Why something could not be kept in a file for a moment.
 #[must_use]
-pub fn unkept(error: &std::io::Error) -> ApiError {
+pub fn spill_error(error: &std::io::Error) -> ApiError {
     if error.kind() == ErrorKind::StorageFull {
         ApiError::unavailable(error, RETRY_AFTER)
     } else {
@@ -152,7 +154,7 @@ impl From<QueryError> for ApiError {
             }
             QueryError::Aggregate(error) => invalid(["query", "group"], error.to_string()),
             QueryError::Store(error) => error.into(),
-            QueryError::Plan(error) => unprepared(&error),
+            QueryError::Plan(error) => planning_error(&error),
         }
     }
 }

@@ -5,10 +5,10 @@
 //! bodies. Order matters and is fixed in [`crate::api::routes`] and in the passage.
 
 pub mod arrival;
+pub mod authentication;
 pub mod compression;
 pub mod cors;
 pub mod disclosure;
-pub mod frame;
 pub mod heads;
 pub mod overload;
 pub mod participants;
@@ -16,5 +16,5 @@ pub mod passage;
 pub mod precondition;
 pub mod rates;
 pub mod repeats;
+pub mod request_log;
 pub mod shared;
-pub mod wall;

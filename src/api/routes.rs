@@ -11,18 +11,18 @@ use crate::api::app::Shared;
 use crate::api::data::frames::Reads;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::layers::passage::{Passage, inner_passage, passage};
-use crate::api::layers::precondition::Looks;
+use crate::api::layers::precondition::PrecheckRoutes;
 use crate::api::layers::shared::SharedLayer;
-use crate::api::layers::{compression, cors, frame, heads};
+use crate::api::layers::{compression, cors, heads, request_log};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
-use crate::api::{data, docs, ingest, input, operation, user};
+use crate::api::{data, docs, health, ingest, input, user};
 
 /// The routes that need no token: for the machines that run the service, and for those whose address is one.
 pub(crate) fn open_routes() -> Routes {
     Routes::new()
-        .with(endpoint!(operation::live))
-        .with(endpoint!(operation::ready))
+        .with(endpoint!(health::live))
+        .with(endpoint!(health::ready))
         .with(endpoint!(input::files::upload::upload))
         .with(endpoint!(data::frames::bytes))
         .merge(user::open_routes())
@@ -39,19 +39,19 @@ pub(crate) fn interface_routes() -> Routes {
 
 /// What only the machines that run the service ask for.
 fn operations_routes() -> Routes {
-    Routes::new().with(endpoint!(operation::metrics))
+    Routes::new().with(endpoint!(health::metrics))
 }
 
 /// Health and metrics alone, for an address of their own.
 pub fn operations(app: Shared) -> Router {
     Routes::new()
-        .with(endpoint!(operation::live))
-        .with(endpoint!(operation::ready))
+        .with(endpoint!(health::live))
+        .with(endpoint!(health::ready))
         .merge(operations_routes())
         .into_router()
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
-        .layer(from_fn_with_state(app.clone(), frame::frame))
+        .layer(from_fn_with_state(app.clone(), request_log::log_request))
         .with_state(app)
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         app: app.clone(),
         looks: {
             let app = app.clone();
-            Looks::new(move || inside(interface(), app))
+            PrecheckRoutes::new(move || inside(interface(), app))
         },
     };
     let reads = Reads::new(inside(data::routes(), app.clone()));
@@ -107,7 +107,7 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .layer(from_fn(heads::heads));
 
     let around = ServiceBuilder::new()
-        .layer(from_fn_with_state(app.clone(), frame::frame))
+        .layer(from_fn_with_state(app.clone(), request_log::log_request))
         .layer(SharedLayer)
         .layer(option_layer(cors::layer(&app.settings.cors_origins)))
         .layer(compression::layer())
@@ -124,7 +124,7 @@ fn document(interface: Routes, open: Routes, public_url: &str) -> Document {
     let mut open = open.into_document();
     docs::common::explain(&mut open);
     docs::common::tell_methods_apart(&mut open);
-    let mut document = docs::Frame::openapi();
+    let mut document = docs::OpenApiBase::openapi();
     document.merge(interface);
     document.merge(open);
     document.servers = Some(vec![Server::new(public_url)]);

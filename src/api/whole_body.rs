@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use futures::StreamExt as _;
 
 use crate::api::body::{broke_off, content_encoding};
-use crate::api::failures::unkept;
+use crate::api::failures::spill_error;
 use crate::api::problem::{ApiError, invalid};
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
 use crate::ingest::memory::{Allowance, SMALL};
@@ -154,7 +154,7 @@ async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(work).await.map_err(Error::other);
-    done.flatten().map_err(|error| unkept(&error))
+    done.flatten().map_err(|error| spill_error(&error))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::catalog::documents::DocumentKind;
 use crate::catalog::granting::{Grant, MEMBER_OF, PARTICIPATES_AS};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
-use crate::model::permit::{ListPermit, Opening, ReadPermit, Visible, Windows};
+use crate::model::permit::{ListPermit, Opening, ReadPermit, Sharing, Visible, Windows};
 use crate::model::registry::{Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::people::sharing::groups::{Group, Membership};
@@ -138,8 +138,11 @@ impl Grants {
             grants,
             group: group_of(reader, owner),
         });
-        let person = reader.person();
-        Ok(ReadPermit::shared(&self.authority, person, owner, named, windows))
+        let sharing = Sharing {
+            owner,
+            reader: reader.person(),
+        };
+        Ok(ReadPermit::shared(&self.authority, sharing, named, windows))
     }
 
     /// What of `owner` a listing over `range` may show to `reader`.
@@ -314,11 +317,13 @@ impl Grants {
                 grants: Vec::new(),
                 group: Some(group),
             });
-            let person = reader.person();
+            let sharing = Sharing {
+                owner,
+                reader: reader.person(),
+            };
             permits.push(ReadPermit::shared(
                 &self.authority,
-                person,
-                owner,
+                sharing,
                 named.clone(),
                 windows,
             ));

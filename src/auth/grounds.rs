@@ -3,7 +3,8 @@
 //!
 //! An answer that is kept is read later by an address that anybody may hold. It is to be read no longer than
 //! the person who asked could ask: their session is open, they were not erased, and what was given of others
-//! is given still. Lives beside the answer as text; says nothing of what was answered.
+//! is given still. Stored beside the answer as
+//! text; contains nothing of the answer itself.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

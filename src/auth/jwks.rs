@@ -5,8 +5,8 @@
 //! turn this service against the provider. While the provider does not answer, the last set stays in use for
 //! as long as the operator says.
 //!
-//! A fetch is nobody's: it goes on when the request that began it does not wait any longer, so a provider
-//! that hangs costs few requests little.
+//! A fetch is a task of its own: it goes on when the request that began it has given up, so a provider that
+//! hangs delays few requests, and those briefly.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;

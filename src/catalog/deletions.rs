@@ -68,7 +68,7 @@ impl Catalog {
 
     /// People of whom something has been written down since before `moment` that is known otherwise now; a
     /// thousand at most, of those after `after`. `None`: only where it is to go at once.
-    pub async fn people_to_write_down(
+    pub async fn people_needing_manifest(
         &self,
         moment: Option<Instant>,
         after: Option<PersonId>,
@@ -94,15 +94,15 @@ impl Catalog {
     }
 
     /// Has a person written down anew, and what was written down before removed.
-    pub async fn have_written_down(&self, person: PersonId) -> Result<(), CatalogError> {
+    pub async fn request_manifest(&self, person: PersonId) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        self.note_to_write_down(&mut session, person).await?;
+        self.note_urgent_manifest(&mut session, person).await?;
         session.commit().await
     }
 
-    /// Takes note in the same transaction that there are older manifests of a person, which say what is not to
-    /// be known any more.
-    pub(super) async fn note_to_write_down(
+    /// Takes note in the same transaction that there are older manifests of a person, which say what is not
+    /// to be known any more.
+    pub(super) async fn note_urgent_manifest(
         &self,
         session: &mut Session,
         person: PersonId,

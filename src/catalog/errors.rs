@@ -86,7 +86,7 @@ mod tests {
     fn what_is_no_database_is_not_sent_to_the_check_that_found_it() {
         let said = CatalogError::of_sqlite(26, "file is not a database".to_owned()).to_string();
         assert!(
-            said.contains("no database") && !said.contains("`almanac check`"),
+            said.contains("not a database") && !said.contains("`almanac check`"),
             "{said}"
         );
     }

@@ -24,13 +24,13 @@ const PAGE: i64 = 1_000;
 
 /// What a listing gave, without what could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sifted<T> {
+pub struct WithDamage<T> {
     pub sound: Vec<T>,
     /// Partitions with damaged rows, each in words.
     pub set_aside: BTreeSet<String>,
 }
 
-impl<T> Default for Sifted<T> {
+impl<T> Default for WithDamage<T> {
     fn default() -> Self {
         Self {
             sound: Vec::new(),
@@ -81,10 +81,10 @@ impl Catalog {
     }
 
     /// Partitions with rows in the tail, the longest waiting first. Damaged rows are set aside.
-    pub async fn tail_backlog(&self) -> Result<Sifted<TailBacklog>, CatalogError> {
+    pub async fn tail_backlog(&self) -> Result<WithDamage<TailBacklog>, CatalogError> {
         let mut backlog: HashMap<(PersonId, TypeId), TailBacklog> = HashMap::new();
-        let Sifted { sound, set_aside } = self
-            .sifted(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new())
+        let WithDamage { sound, set_aside } = self
+            .with_damage(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new())
             .await?;
         for row in sound {
             let (person, data_type) = (row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()));
@@ -113,7 +113,7 @@ impl Catalog {
                 .then_with(|| one.data_type.cmp(&other.data_type))
                 .then_with(|| one.person.cmp(&other.person))
         });
-        Ok(Sifted {
+        Ok(WithDamage {
             sound: backlog,
             set_aside,
         })
@@ -121,19 +121,19 @@ impl Catalog {
 
     /// Rows of a table without those that are damaged, which are named as well as can be: by person and type,
     /// or by the table.
-    async fn sifted(
+    async fn with_damage(
         &self,
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<Sifted<Record>, CatalogError> {
-        let mut sifted = Sifted::default();
+    ) -> Result<WithDamage<Record>, CatalogError> {
+        let mut with_damage = WithDamage::default();
         for row in self.database.fetch(table.select(rest), values).await? {
             match table.verify(&row) {
-                Ok(record) => sifted.sound.push(record),
+                Ok(record) => with_damage.sound.push(record),
                 Err(CatalogError::Corrupt { .. }) => {
                     let person = row.bytes(0).ok().and_then(|bytes| PersonId::from_slice(&bytes));
-                    sifted.set_aside.insert(match (person, row.text(1)) {
+                    with_damage.set_aside.insert(match (person, row.text(1)) {
                         (Some(person), Ok(data_type)) => format!("person {person}, {data_type}"),
                         _ => format!("table {}", table.name),
                     });
@@ -141,7 +141,7 @@ impl Catalog {
                 Err(error) => return Err(error),
             }
         }
-        Ok(sifted)
+        Ok(with_damage)
     }
 
     /// Bytes that all rows of the tail take when they are read.
@@ -166,9 +166,9 @@ impl Catalog {
     pub async fn compaction_candidates(
         &self,
         pieces: i64,
-    ) -> Result<Sifted<CompactionCandidate>, CatalogError> {
-        let Sifted { sound, set_aside } = self
-            .sifted(
+    ) -> Result<WithDamage<CompactionCandidate>, CatalogError> {
+        let WithDamage { sound, set_aside } = self
+            .with_damage(
                 &PARTITIONS,
                 "WHERE pieces >= $1 OR dead > 0 ORDER BY pieces DESC",
                 vec![Value::Int(pieces)],
@@ -184,14 +184,14 @@ impl Catalog {
                 })
             })
             .collect::<Result<Vec<_>, CatalogError>>()?;
-        Ok(Sifted { sound, set_aside })
+        Ok(WithDamage { sound, set_aside })
     }
 
     /// Objects retired before `moment`, the longest retired first; a thousand at most.
     pub async fn retired_objects(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
         let rest = "WHERE retired_at < $1 ORDER BY retired_at LIMIT $2";
         let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
-        let rows = self.sifted(&RETIRED_OBJECTS, rest, values).await?;
+        let rows = self.with_damage(&RETIRED_OBJECTS, rest, values).await?;
         rows.sound
             .iter()
             .map(|row| row.text(0).map(str::to_owned))
@@ -238,7 +238,7 @@ impl Catalog {
                 ],
             ),
         };
-        let rows = self.sifted(&PIECES, rest, values).await?;
+        let rows = self.with_damage(&PIECES, rest, values).await?;
         rows.sound
             .iter()
             .map(|row| {

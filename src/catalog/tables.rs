@@ -133,7 +133,7 @@ pub(super) const RETIRED_OBJECTS: Table = Table {
     key: 1,
 };
 
-pub(super) const STRAYS: Table = Table {
+pub(super) const ORPHANS: Table = Table {
     name: "strays",
     columns: &[
         ("path", Text),
@@ -295,7 +295,7 @@ pub(super) const ALL: &[&Table] = &[
     &PIECES,
     &DEAD_ROWS,
     &RETIRED_OBJECTS,
-    &STRAYS,
+    &ORPHANS,
     &MANIFESTS,
     &UPLOADS,
     &UPDATES,
@@ -313,7 +313,7 @@ pub(super) const ALL: &[&Table] = &[
 
 /// What a catalogue knows of the object store beside it, and of the nodes that work on both. It means nothing
 /// in a copy.
-pub(super) const OF_THIS_STORE: &[&Table] = &[&STRAYS, &MANIFESTS, &LEASES];
+pub(super) const OF_THIS_STORE: &[&Table] = &[&ORPHANS, &MANIFESTS, &LEASES];
 
 impl Table {
     /// `SELECT` of whole rows; `rest` continues after the table's name.

@@ -5,8 +5,8 @@ mod bookkeeping;
 mod documents;
 mod erasures;
 mod export;
+mod orphans;
 mod states;
-mod strays;
 mod witnesses;
 
 use std::sync::Arc;

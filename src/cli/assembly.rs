@@ -45,7 +45,7 @@ use crate::people::tags::Tags;
 use crate::people::takeout::Exports;
 use crate::people::types::Types;
 
-use crate::query::Archive;
+use crate::query::Questions;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
 use crate::query::places::geocoder::offline::Offline;
@@ -189,7 +189,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         ),
         compiled: CompiledTypes::new(registry),
         catalog: catalog.clone(),
-        archive: Archive::new(
+        questions: Questions::new(
             Arc::clone(&engine),
             catalog.clone(),
             snapshots.clone(),
@@ -232,7 +232,7 @@ fn watch_caches(app: &App, files: &PieceFiles) {
     app.intake.stores.snapshots.watched_by(meters);
     files.watched_by(meters);
     app.intake.stores.finder.watched_by(meters);
-    app.archive.watched_by(meters);
+    app.questions.watched_by(meters);
     app.recent.watched_by(meters);
     app.repeats.watched_by(meters);
 }
@@ -368,7 +368,7 @@ fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Runtime) -> R
         spill: spill.path().to_owned(),
         spill_limit: settings.queries.spill_limit,
         deadline: settings.interface.query_deadline,
-        longest: settings.upkeep.grace_period,
+        total_deadline: settings.upkeep.grace_period,
     };
     Engine::new(&engine, computing.handle().clone()).map_err(Failed::from_error)
 }

@@ -10,7 +10,7 @@ use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
-use crate::upkeep::copy::{Copied, Told, copy};
+use crate::upkeep::backup::{self, BackupProgress, Copied};
 use crate::upkeep::identity::{self, ApartError};
 
 use super::backups::Backups;
@@ -70,10 +70,10 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<Copied, Failed
     }
     let progress = Progress::new("objects");
     let tell = |told| match told {
-        Told::Objects(total) => progress.expect(total),
-        Told::Object => progress.advance(),
+        BackupProgress::Objects(total) => progress.expect(total),
+        BackupProgress::Object => progress.advance(),
     };
-    let copied = copy(&catalog, &objects, keys.as_ref(), directory, clock, &tell).await;
+    let copied = backup::back_up(&catalog, &objects, keys.as_ref(), directory, clock, &tell).await;
     progress.finish();
     catalog.close().await;
     let copied = copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;

@@ -7,9 +7,9 @@ use crate::catalog::erasures::Erasure;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
-use crate::upkeep::check::{Checked, Told, check};
+use crate::upkeep::check::{CheckProgress, Checked, check};
 use crate::upkeep::erase;
-use crate::upkeep::erased::{Remains, remains_of};
+use crate::upkeep::erasure_check::{TracesLeft, traces_left};
 use crate::upkeep::rebuild::rebuild;
 
 use super::progress::Progress;
@@ -56,10 +56,10 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     }
     let progress = Progress::new("objects");
     let unprinted = Mutex::new(None);
-    let tell = |told: Told| match told {
-        Told::Objects(total) => progress.expect(total),
-        Told::Object => progress.advance(),
-        Told::Wrong(what) => {
+    let tell = |told: CheckProgress| match told {
+        CheckProgress::Objects(total) => progress.expect(total),
+        CheckProgress::Object => progress.advance(),
+        CheckProgress::Wrong(what) => {
             if let Err(failed) = progress.aside(|| print(&format!("wrong: {what}\n"))) {
                 *unprinted.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
             }
@@ -95,9 +95,9 @@ async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Faile
     installation::needed(settings)?;
     let stores = stores::to_go_through(settings).await?;
     let spill = settings.data_dir.join(SPILL);
-    let remains = Box::pin(remains_of(&stores, person, &spill)).await;
+    let remains = Box::pin(traces_left(&stores, person, &spill)).await;
     stores.catalog.close().await;
-    let Remains { erasure, left } = remains.map_err(Failed::from_error)?;
+    let TracesLeft { erasure, left } = remains.map_err(Failed::from_error)?;
     print(&match erasure {
         None => format!("no erasure of {person} is known\n"),
         Some(Erasure {

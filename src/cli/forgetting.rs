@@ -47,7 +47,7 @@ async fn look(
         .collect();
     let is_new = !purged.is_subset(forgotten);
     if is_new {
-        app.archive.forget_all();
+        app.questions.forget_all();
         app.recent.forget_all();
         app.repeats.forget_all();
         app.accepted.forget_all();

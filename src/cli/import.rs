@@ -11,7 +11,7 @@ use crate::model::meters::Meters;
 use crate::model::registry::Registry;
 use crate::people::documents::Documents;
 use crate::people::takeout::archive::Archive;
-use crate::people::takeout::import::{Imported, Importer, Tally, Told};
+use crate::people::takeout::import::{ImportProgress, Imported, Importer, Tally};
 use crate::people::types::Types;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -79,8 +79,8 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
     };
     let progress = Progress::new("files of the archive");
     let tell = |told| match told {
-        Told::Members(total) => progress.expect(total),
-        Told::Member => progress.advance(),
+        ImportProgress::Members(total) => progress.expect(total),
+        ImportProgress::Member => progress.advance(),
     };
     let imported = importer.import(archive, user, &tell).await;
     progress.finish();

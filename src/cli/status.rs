@@ -42,7 +42,7 @@ pub(super) fn status(settings: &Settings) -> Result<(), Failed> {
         let objects = catalog.object_totals().await?;
         let tail = catalog.tail_backlog().await?;
         let waiting: i64 = tail.sound.iter().map(|tail| tail.rows).sum();
-        let strays = catalog.stray_totals().await?;
+        let orphans = catalog.orphan_totals().await?;
         let damages = catalog.damages().await?;
         let mut text = format!(
             "data directory    {place}\n\
@@ -54,7 +54,7 @@ pub(super) fn status(settings: &Settings) -> Result<(), Failed> {
             objects.objects,
             objects.bytes,
             tail.sound.len(),
-            strays.condemned,
+            orphans.condemned,
             damages.len() + tail.set_aside.len(),
         );
         let told = damages.iter().map(|(path, what)| format!("{path}: {what}"));

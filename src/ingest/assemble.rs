@@ -38,7 +38,7 @@ pub struct Assembled {
 }
 
 /// What is asked of a partition comes to this.
-pub struct Small {
+pub struct TailChange {
     /// `None` when it changes nothing.
     pub added: Option<Assembled>,
     /// The state of which that is true, where it is true of one state only.
@@ -58,7 +58,7 @@ pub enum Looks {
 }
 
 /// What is asked of a partition, merged with what is stored.
-pub async fn small(
+pub async fn tail_change(
     stores: &Stores,
     looks: Looks,
     piece: PieceId,
@@ -66,7 +66,7 @@ pub async fn small(
     data_type: TypeId,
     layout: &Arc<Layout>,
     asked: Asked,
-) -> Result<Small, AssembleError> {
+) -> Result<TailChange, AssembleError> {
     let ids = merge::ids_to_look_up(&asked.changes);
     // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
     let (seen, found) = if ids.is_empty() {
@@ -94,7 +94,7 @@ pub async fn small(
         gathered,
     } = packed;
     if add.is_empty() && outcome.dead.is_empty() {
-        return Ok(Small {
+        return Ok(TailChange {
             added: None,
             unchanged: expected.map(|(version, digest)| SeenPartition {
                 person,
@@ -128,7 +128,7 @@ pub async fn small(
         records_delta: outcome.records_delta,
         updates: outcome.updates,
     };
-    Ok(Small {
+    Ok(TailChange {
         added: Some(Assembled {
             change,
             rows,
@@ -147,7 +147,7 @@ async fn stored_rows(
     data_type: &TypeId,
     ids: &[RecordId],
 ) -> Result<(Arc<Snapshot>, Vec<FoundRows>), StoreError> {
-    let remembered = stores.snapshots.remembered_one(person, data_type);
+    let remembered = stores.snapshots.cached(person, data_type);
     let remembered = remembered.filter(|_| looks == Looks::AtMemory);
     let mut failed = None;
     if let Some(snapshot) = remembered {

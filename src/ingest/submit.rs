@@ -3,7 +3,7 @@
 
 use crate::catalog::Catalog;
 use crate::store::objects::ObjectStorage;
-use crate::store::strays::take_back;
+use crate::store::orphans::delete_uncommitted;
 
 use super::intake::remove;
 use super::queue::{CommitError, CommitQueue, Receipt};
@@ -32,7 +32,7 @@ pub async fn submit(
             // Whatever is out of reach now may stay so for long, and the answer is not to wait for it.
             let (catalog, objects) = (catalog.clone(), objects.clone());
             tokio::spawn(async move {
-                if let Err(error) = take_back(&catalog, &objects, &written).await {
+                if let Err(error) = delete_uncommitted(&catalog, &objects, &written).await {
                     tracing::warn!(%error, "objects of a body that was not committed stay until they are \
                                             collected");
                 }

@@ -1,6 +1,6 @@
-//! What is kept in memory because it can be had again: within a bound, and shared by all clones.
+//! A bounded cache of what can be computed or read again, shared by all clones.
 //!
-//! Knows of what it keeps no more than what it weighs.
+//! Knows nothing of its entries but their weight.
 
 use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use quick_cache::sync::{Cache as Entries, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 
-/// Entries within a bound, of which those go first that were not asked for lately. Cheap to clone; all clones
-/// share what is kept.
+/// Entries within a bound; those that were not asked for lately go first. Cheap to clone; all clones share
+/// the entries.
 pub struct Cache<K, V>(Arc<Weighed<K, V>>);
 
 type Weighed<K, V> = Entries<K, V, Weigh<K, V>, RandomState>;

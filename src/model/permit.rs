@@ -93,6 +93,13 @@ pub struct ReadPermit<Authority> {
     given_by: PhantomData<fn() -> Authority>,
 }
 
+/// Between whom something is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    pub owner: PersonId,
+    pub reader: PersonId,
+}
+
 /// Somebody who reads what another person shares.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SharedWith {
@@ -120,8 +127,7 @@ impl<Authority> ReadPermit<Authority> {
     #[must_use]
     pub fn shared(
         _authority: &Authority,
-        reader: PersonId,
-        owner: PersonId,
+        Sharing { owner, reader }: Sharing,
         data_type: TypeId,
         windows: Windows,
     ) -> Self {
@@ -337,7 +343,12 @@ mod tests {
             PersonId(uuid::Uuid::from_u128(2)),
         );
         let windows = Windows::new([range(0, 10), range(20, 30)]);
-        let permit = ReadPermit::shared(&(), reader, owner, TypeId::new("HeartRate"), windows.clone());
+        let permit = ReadPermit::shared(
+            &(),
+            Sharing { owner, reader },
+            TypeId::new("HeartRate"),
+            windows.clone(),
+        );
         let narrower = permit.within(range(5, 25));
         assert!(!narrower.is_own());
         assert_eq!(narrower.windows().as_slice(), [range(5, 10), range(20, 25)]);

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
-use crate::model::objects::object;
+use crate::model::strict_json::object;
 use crate::model::time::Instant;
 
 use super::documents::{DocumentError, Documents, read as stored, written};

@@ -46,9 +46,9 @@ use super::filter::Condition;
 use super::ground::computed::projected;
 use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
-use super::shared::Lengths;
+use super::shared::OriginalLength;
 use super::together::{align, common_schema};
-use super::{Archive, Order, Partition, Prepared, QueryError, ReadState, Scope};
+use super::{Order, Partition, Prepared, QueryError, Questions, ReadState, Scope};
 
 pub use super::ground::errors::{AggregateError, MAX_GROUP_FIELDS};
 use groups::GroupLimitExec;
@@ -167,7 +167,7 @@ impl AggregateSpec {
     }
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The records of `partitions`, which together are what `permit` names, by period.
     pub async fn aggregate(
         &self,
@@ -274,7 +274,7 @@ impl<Authority> Archive<Authority> {
                 columns.push((value, MEASURED.to_owned()));
             }
         }
-        let rows = self.rows_of(asked, &[VALUE], Lengths::Forgotten)?;
+        let rows = self.rows_of(asked, &[VALUE], OriginalLength::Dropped)?;
         Ok(Some(projected(rows, columns)?))
     }
 
@@ -283,7 +283,7 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: &Asked<'_, Authority>,
         columns: &[&str],
-        lengths: Lengths,
+        lengths: OriginalLength,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Asked {
             permit,

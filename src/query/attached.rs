@@ -13,12 +13,12 @@ use crate::model::permit::ReadPermit;
 use super::series::AskedSeries;
 use super::sleep::spec::{CyclesSpec, Question};
 use super::sleep::{SleepExec, StageTable};
-use super::{Archive, Partition, Prepared, QueryError, ReadState, Scope};
+use super::{Partition, Prepared, QueryError, Questions, ReadState, Scope};
 use exec::{Attached, AttachedExec};
 
 pub use exec::{Reach, TooManyCells};
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// Cycles, each with the series of other metrics around it, all as of one moment. Permits of the metrics
     /// say what of them may be seen, outside of sleep too.
     pub async fn sleep_with_metrics(

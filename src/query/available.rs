@@ -10,7 +10,7 @@ use super::ground::dead::DeadRow;
 use super::ground::scan::Selection;
 use super::records::{Summary, summarise};
 use super::shared;
-use super::{Archive, QueryError};
+use super::{QueryError, Questions};
 
 /// The records of one type in a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Available {
     pub last_end: Instant,
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// Which types have records in `range`, in the order of their names.
     pub async fn available(
         &self,
@@ -30,7 +30,11 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Vec<Available>, QueryError> {
         let is_listed = |data_type: &TypeId| permit.windows_of(data_type).is_some();
         let snapshots = self.snapshots.recorded(permit.owner(), is_listed).await?;
-        let edges = if permit.is_own() { Edges::Open } else { Edges::Cut };
+        let edges = if permit.is_own() {
+            Overhang::Counted
+        } else {
+            Overhang::Cut
+        };
         let mut available = Vec::new();
         for snapshot in snapshots {
             let windows = permit
@@ -62,14 +66,14 @@ impl<Authority> Archive<Authority> {
         &self,
         snapshot: &Snapshot,
         windows: &Windows,
-        edges: Edges,
+        edges: Overhang,
     ) -> Result<Summary, QueryError> {
         // Days of a zone lie elsewhere than the times by which they were recorded.
         let by_times = shared::extent_fields(&snapshot.data_type).is_empty();
         let whole = |piece: &SnapshotPiece| {
             let bounds = piece.bounds;
             let in_one = |window: &TimeRange| {
-                let ends_inside = edges == Edges::Open || (by_times && bounds.max_end <= window.end());
+                let ends_inside = edges == Overhang::Counted || (by_times && bounds.max_end <= window.end());
                 window.start() <= bounds.min_start && bounds.max_start < window.end() && ends_inside
             };
             windows.as_slice().iter().any(in_one)
@@ -94,8 +98,8 @@ impl<Authority> Archive<Authority> {
                 begins: None,
             };
             let plan = match edges {
-                Edges::Open => self.keys(rest, seen, Vec::new()).await?,
-                Edges::Cut => {
+                Overhang::Counted => self.keys(rest, seen, Vec::new()).await?,
+                Overhang::Cut => {
                     let extents = shared::extent_fields(&snapshot.data_type);
                     shared::cut_keys(
                         self.keys(rest, seen, extents).await?,
@@ -135,9 +139,9 @@ impl<Authority> Archive<Authority> {
 
 /// What of a record counts that reaches out of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edges {
+pub(super) enum Overhang {
     /// All of it.
-    Open,
+    Counted,
     /// The part inside.
     Cut,
 }

@@ -27,7 +27,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use futures::StreamExt as _;
 
 use super::Prepared;
-use super::engine::{Engine, late};
+use super::engine::{Engine, deadline_passed};
 use super::ground::merge_sorted::MergeSortedExec;
 use super::ground::scan::ConstantsExec;
 use super::ground::table::PartitionExec;
@@ -101,7 +101,7 @@ impl Prepared {
 
     async fn explained_as(&self, engine: &Engine, explain: Explain, from: From) -> Result<Vec<String>> {
         if explain == Explain::Analyze {
-            let mut rows = Box::pin(engine.drive(engine.start(Arc::clone(&self.plan))?, late));
+            let mut rows = Box::pin(engine.drive(engine.start(Arc::clone(&self.plan))?, deadline_passed));
             while rows.next().await.transpose()?.is_some() {}
         }
         let mut lines = Vec::new();

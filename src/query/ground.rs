@@ -5,7 +5,6 @@
 //! ([`table`], [`shared`]); the columns of an answer; and the engine that runs a plan. Knows nothing of any
 //! question.
 
-pub(in crate::query) mod archive;
 pub(in crate::query) mod backwards;
 mod bursts;
 pub mod columns;
@@ -30,6 +29,7 @@ pub(in crate::query) mod order;
 pub mod paging;
 pub(in crate::query) mod partition;
 pub(in crate::query) mod prepared;
+pub(in crate::query) mod questions;
 pub(in crate::query) mod rollups;
 pub(in crate::query) mod scan;
 pub mod shape;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use futures::StreamExt as _;
 
-use super::engine::{Engine, late};
+use super::engine::{Engine, deadline_passed};
 use super::operator::Plan;
 use super::paging::{PageEnd, RowKey, RowPlace};
 use super::{Prepared, QueryError};
@@ -14,8 +14,7 @@ use super::{Prepared, QueryError};
 #[cfg(test)]
 mod tests;
 
-/// Where the next page begins, which is looked up when somebody wants to know: who has the page already does
-/// not.
+/// Where the next page begins. Looked up on demand, because whoever reads only this page never needs it.
 #[derive(Debug, Default)]
 pub struct NextPage(Option<Ending>);
 
@@ -24,7 +23,7 @@ pub struct NextPage(Option<Ending>);
 struct Ending {
     places: Plan,
     limit: usize,
-    /// By which columns they are told, where it is not those of records.
+    /// The columns that identify a place, where they are not those of records.
     key: Option<RowKey>,
 }
 
@@ -36,12 +35,12 @@ impl NextPage {
     }
 
     /// The place of the last row of the page, if more follow.
-    pub async fn begins(self, engine: &Engine) -> Result<Option<RowPlace>, QueryError> {
+    pub async fn find_start(self, engine: &Engine) -> Result<Option<RowPlace>, QueryError> {
         let Some(Ending { places, limit, key }) = self.0 else {
             return Ok(None);
         };
         let mut end = PageEnd::new(limit);
-        let mut rows = Box::pin(engine.drive(engine.start(places)?, late));
+        let mut rows = Box::pin(engine.drive(engine.start(places)?, deadline_passed));
         while let Some(batch) = rows.next().await.transpose()? {
             match &key {
                 Some(key) => end.pass_by(&batch, |batch, row| key.place_of(batch, row))?,

@@ -32,8 +32,8 @@ use crate::store::snapshot::Snapshot;
 pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
 use super::ground::scan::Selection;
 use super::ground::table::PartitionTable;
-use super::shared::Lengths;
-use super::{Archive, Partition, QueryError, ReadState, Scope};
+use super::shared::OriginalLength;
+use super::{Partition, QueryError, Questions, ReadState, Scope};
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
 pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
@@ -159,7 +159,7 @@ fn with_rows<'s, 'a, Authority>(
     }
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// Several types of one person, all as of one moment.
     async fn pinned<'a>(
         &self,
@@ -198,7 +198,7 @@ impl<Authority> Archive<Authority> {
         windows: &[TimeRange],
     ) -> Result<PartitionTable, QueryError> {
         let Granted { permit, partition } = pinned.granted;
-        let table = self.table(permit, partition, &pinned.snapshot, Lengths::Forgotten)?;
+        let table = self.table(permit, partition, &pinned.snapshot, OriginalLength::Dropped)?;
         Ok(table.within(windows))
     }
 }

@@ -24,7 +24,7 @@ use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
 use super::ground::columns::{ColumnError, Columns as ShownColumns};
-use super::ground::engine::{Engine, late};
+use super::ground::engine::{Engine, deadline_passed};
 use super::ground::filter::Condition;
 use super::ground::grown;
 use super::ground::key::KEY_ORDER;
@@ -32,12 +32,12 @@ use super::ground::operator::{known_order, ordered};
 use super::ground::paging::{RowPlace, number_of, places_of};
 use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
-use super::ground::shape::{self, IdForm, Sees};
-use super::ground::shared::Lengths;
+use super::ground::shape::{self, IdForm, Visibility};
+use super::ground::shared::OriginalLength;
 use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
 use super::page::NextPage;
-use super::{Archive, Order, Partition, Prepared, QueryError, ReadState, Scope};
+use super::{Order, Partition, Prepared, QueryError, Questions, ReadState, Scope};
 
 /// The stored column of members that a type's schema does not declare.
 const EXTRAS: &str = "extras";
@@ -59,7 +59,7 @@ pub struct RecordsSpec {
     pub columns: Option<ShownColumns>,
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The records of `partitions`, which together are what `permit` names: one partition, or all those of a
     /// base.
     pub async fn records(
@@ -114,7 +114,7 @@ impl<Authority> Archive<Authority> {
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Prepared, QueryError> {
-        let sees = Sees::through(permit);
+        let sees = Visibility::through(permit);
         let wanted = Wanted::of(partitions, spec)?;
         let states = selected
             .iter()
@@ -168,10 +168,10 @@ impl<Authority> Archive<Authority> {
             partition, snapshot, ..
         } = selected;
         let layout = &partition.data_type.layout;
-        let sees = Sees::through(permit);
+        let sees = Visibility::through(permit);
         let needs = |name: &str| wanted.includes(name);
         let narrowed = wanted.narrowed(partition, selected.condition.as_ref());
-        let table = self.table(permit, partition, snapshot, Lengths::Forgotten)?;
+        let table = self.table(permit, partition, snapshot, OriginalLength::Dropped)?;
         // Rows that do not meet the condition do not count.
         let limit = spec.limit.filter(|_| condition.is_none());
         let columns = shape::stored_columns(layout, sees, needs);
@@ -219,7 +219,7 @@ impl<Authority> Archive<Authority> {
         let mut plans = Vec::with_capacity(selected.len());
         for one in selected {
             let asked = Asked::of(partitions, one, spec);
-            let table = self.table(permit, one.partition, &one.snapshot, Lengths::Forgotten)?;
+            let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
             let rows = asked.rows(table, Vec::new(), Some(most))?;
             let places = rows.project(places_of(&one.partition.id))?.build()?;
             plans.push(self.engine.planned(places).await?);
@@ -241,7 +241,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Summary, QueryError> {
         let mut summary = Summary::default();
         for one in self.select(permit, partitions, conditions).await? {
-            let table = self.table(permit, one.partition, &one.snapshot, Lengths::Forgotten)?;
+            let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
             let keys = table.meeting(one.condition).rows([])?;
             summary = summary.and(summarise(&self.engine, keys).await?);
         }
@@ -284,12 +284,12 @@ impl<'a> Asked<'a> {
             let at = |partition: &Partition| number_of(&partition.id) == place.partition;
             let mut after = partitions.iter().skip_while(|partition| !at(partition)).skip(1);
             let later = after.any(|partition| std::ptr::eq(partition, selected.partition));
-            place.before(spec.order, later)
+            place.rows_after(spec.order, later)
         });
         Self {
             condition: selected.condition.as_ref(),
             order: spec.order,
-            begins: spec.after.map(|place| place.begins(spec.order)),
+            begins: spec.after.map(|place| place.starts_after(spec.order)),
             after,
         }
     }
@@ -408,7 +408,7 @@ pub(super) async fn summarise(
     plan: Arc<dyn ExecutionPlan>,
 ) -> Result<Summary, DataFusionError> {
     let mut summary = Summary::default();
-    let mut rows = Box::pin(engine.drive(engine.start(plan)?, late));
+    let mut rows = Box::pin(engine.drive(engine.start(plan)?, deadline_passed));
     while let Some(batch) = rows.next().await.transpose()? {
         let column = |name: &str| {
             batch

@@ -30,13 +30,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
-use super::{Archive, Partition, Prepared, QueryError, ReadState, Scope};
+use super::{Partition, Prepared, QueryError, Questions, ReadState, Scope};
 use spec::{Question, SourceNames};
 
 pub(super) use operator::SleepExec;
 pub use stages::StageTable;
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The answer to a question about sleep. `partition` is where stages of sleep are stored, `permit`
     /// what of it may be seen: the range that is asked for, or, where nothing is clipped, as far beyond
     /// it as a cycle may reach. What another person may see is always clipped, and never names sources.

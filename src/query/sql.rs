@@ -84,7 +84,7 @@ impl Engine {
             let planned = planned(state, holdings, &question, now).await;
             (planned, place)
         };
-        match self.apart(work).await {
+        match self.on_planner_thread(work).await {
             Ok((planned, place)) => Ok((planned?, place)),
             // A planner that fails altogether was given something that it should have refused.
             Err(DataFusionError::Internal(_)) => Err(SqlError::without_place(UNPLANNED).into()),

@@ -11,7 +11,7 @@ use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::ground::scan::Selection;
 use super::records::summarise;
-use super::{Archive, QueryError};
+use super::{QueryError, Questions};
 
 /// All records of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Side {
     }
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// Counts all records of the permit's owner, and says when those start that start `within` some time. The
     /// permit is one over all time.
     pub async fn totals(

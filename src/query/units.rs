@@ -24,7 +24,7 @@ const UNIT: &str = "unit";
 
 /// The unit in which a measure is told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToldIn {
+pub struct DisplayUnit {
     pub unit: String,
     /// How to get there from the unit in which it is kept, where that is another one.
     pub conversion: Option<Conversion>,
@@ -45,9 +45,9 @@ pub enum Holds {
 impl Prepared {
     /// The same answer with `columns` of one measure told as `told` says. `named`: the column that names the
     /// unit; where the answer has one already, it is that.
-    pub fn told_in(
+    pub fn in_unit(
         mut self,
-        told: &ToldIn,
+        told: &DisplayUnit,
         columns: &[(&str, Holds)],
         named: &str,
     ) -> Result<Self, QueryError> {

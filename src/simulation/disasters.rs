@@ -19,7 +19,7 @@ use super::world::{PEOPLE, World, address_of, catalogue_in};
 use crate::model::ids::PersonId;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::ObjectName;
-use crate::upkeep::copy::{CATALOGUE_FILE, OBJECTS_FOLDER, copy};
+use crate::upkeep::backup::{CATALOGUE_FILE, OBJECTS_FOLDER, back_up};
 use crate::upkeep::manifest::{numbers, write_manifest};
 use crate::upkeep::rebuild::rebuild;
 use harm::{Backup, Counted, Damage, Damaged, Earlier};
@@ -234,7 +234,7 @@ impl World {
         let node = Node::undisturbed(&self.shared).await;
         let directory = tempfile::tempdir_in(self.directory.path()).unwrap();
         let time = self.shared.time.clone();
-        let copied = copy(
+        let copied = back_up(
             &node.stores.catalog,
             node.stores.objects(),
             None,

@@ -311,7 +311,7 @@ pub(super) async fn work(node: Arc<Node>, job: Job) -> Answer {
 async fn complaints(node: &Node) -> Answer {
     let told = std::sync::Mutex::new(Vec::new());
     let tell = |what| {
-        if let check::Told::Wrong(what) = what {
+        if let check::CheckProgress::Wrong(what) = what {
             told.lock().unwrap().push(what);
         }
     };

@@ -23,9 +23,9 @@ pub use usage::Usage;
 
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
+use crate::catalog::Catalog;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::records::Footer;
-use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::{IdSource, PersonId};
@@ -50,7 +50,7 @@ const OPEN: Uuid = Uuid::nil();
 /// What a content is of. Each has a folder of its own in the object store, and documents of its own that name
 /// its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContentOf {
+pub enum ContentKind {
     File,
     Export,
     Frame,
@@ -72,7 +72,7 @@ pub struct Part {
 /// The content of a file, as far as it is there.
 #[derive(Clone, Debug)]
 pub struct Content {
-    pub of: ContentOf,
+    pub of: ContentKind,
     pub id: Uuid,
     pub person: PersonId,
     /// Bytes that were announced.
@@ -110,7 +110,7 @@ struct Archived {
     sha256: Option<String>,
 }
 
-impl ContentOf {
+impl ContentKind {
     pub const ALL: [Self; 3] = [Self::File, Self::Export, Self::Frame];
 
     /// The folder that all parts are in.
@@ -153,7 +153,7 @@ impl Content {
     #[must_use]
     pub fn announced(id: Uuid, person: PersonId, length: u64, now: Instant, open_until: Instant) -> Self {
         Self {
-            of: ContentOf::File,
+            of: ContentKind::File,
             id,
             person,
             length,
@@ -169,17 +169,17 @@ impl Content {
     /// What there is of the export `id`, whose document says so.
     #[must_use]
     pub fn of_export(id: Uuid, person: PersonId, parts: Vec<Part>, sha256: Option<String>) -> Self {
-        Self::made_here(ContentOf::Export, id, person, parts, sha256)
+        Self::made_here(ContentKind::Export, id, person, parts, sha256)
     }
 
     /// What there is of the frame `id`, whose document says so.
     #[must_use]
     pub fn of_frame(id: Uuid, person: PersonId, parts: Vec<Part>, sha256: Option<String>) -> Self {
-        Self::made_here(ContentOf::Frame, id, person, parts, sha256)
+        Self::made_here(ContentKind::Frame, id, person, parts, sha256)
     }
 
     fn made_here(
-        of: ContentOf,
+        of: ContentKind,
         id: Uuid,
         person: PersonId,
         parts: Vec<Part>,
@@ -329,8 +329,8 @@ impl Content {
     fn of(document: &Document) -> Result<Self, StoreError> {
         let damaged = |reason: String| StoreError::corrupt(format!("content {}: {reason}", document.id));
         let made_here = match document.kind {
-            DocumentKind::Export => Some(ContentOf::Export),
-            DocumentKind::Frame => Some(ContentOf::Frame),
+            DocumentKind::Export => Some(ContentKind::Export),
+            DocumentKind::Frame => Some(ContentKind::Frame),
             _ => None,
         };
         if let Some(of) = made_here {
@@ -348,7 +348,7 @@ impl Content {
             None => Sha256::new(),
         };
         Ok(Self {
-            of: ContentOf::File,
+            of: ContentKind::File,
             id: document.id,
             person: document.person,
             length: body.length,
@@ -388,7 +388,7 @@ impl Contents {
     }
 
     pub async fn get(&self, id: Uuid) -> Result<Option<Content>, StoreError> {
-        self.find(ContentOf::File, id).await
+        self.find(ContentKind::File, id).await
     }
 
     /// The same content as it is now.
@@ -396,7 +396,7 @@ impl Contents {
         self.find(content.of, content.id).await
     }
 
-    async fn find(&self, of: ContentOf, id: Uuid) -> Result<Option<Content>, StoreError> {
+    async fn find(&self, of: ContentKind, id: Uuid) -> Result<Option<Content>, StoreError> {
         let found = self.catalog.document(of.documents(), id).await?;
         found.as_ref().map(Content::of).transpose()
     }
@@ -404,7 +404,7 @@ impl Contents {
     /// All contents of a person, of every kind.
     pub async fn of_person(&self, person: PersonId) -> Result<Vec<Content>, StoreError> {
         let mut contents = Vec::new();
-        for of in ContentOf::ALL {
+        for of in ContentKind::ALL {
             for document in self.catalog.documents_of(person, of.documents()).await? {
                 contents.push(Content::of(&document)?);
             }
@@ -415,7 +415,7 @@ impl Contents {
     /// Those of them that can be read as they were written, where damage lies among them.
     pub async fn sound_of_person(&self, person: PersonId) -> Result<Vec<Content>, StoreError> {
         let mut contents = Vec::new();
-        for of in ContentOf::ALL {
+        for of in ContentKind::ALL {
             let documents = self.catalog.sound_documents_of(person, of.documents()).await?;
             contents.extend(documents.iter().filter_map(|document| Content::of(document).ok()));
         }
@@ -461,16 +461,16 @@ impl Contents {
 
     /// Those of `paths` that are parts, and of no content. Those of a content that is damaged count as its
     /// own.
-    pub async fn unreferenced(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
+    pub async fn orphaned_parts(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
         let mut known: Option<Content> = None;
         let mut missing: Option<Uuid> = None;
-        let mut unreferenced = Vec::new();
+        let mut orphaned_parts = Vec::new();
         for path in paths {
             let Some(name) = PartName::parse(path) else {
                 continue;
             };
             if missing == Some(name.content) {
-                unreferenced.push(path.clone());
+                orphaned_parts.push(path.clone());
                 continue;
             }
             if known.as_ref().is_none_or(|content| content.id != name.content) {
@@ -486,10 +486,10 @@ impl Contents {
                 .as_ref()
                 .is_some_and(|content| content.parts.iter().any(|part| part.id == name.part));
             if !lives {
-                unreferenced.push(path.clone());
+                orphaned_parts.push(path.clone());
             }
         }
-        Ok(unreferenced)
+        Ok(orphaned_parts)
     }
 }
 

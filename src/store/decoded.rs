@@ -72,7 +72,7 @@ impl DecodedRows {
         };
         let known = Cache::of_bytes(memory, LARGE, weigh);
         let kept = known.clone();
-        files.when_replaced(move |replaced| kept.retain(|kept: &Kept| !replaced.contains(&kept.path)));
+        files.on_replaced(move |replaced| kept.retain(|kept: &Kept| !replaced.contains(&kept.path)));
         Self { files, known }
     }
 

@@ -290,7 +290,7 @@ fn with_constants_as_they_are(
                 let path = path.iter().chain([field.name()]);
                 (path.cloned().collect(), column)
             }));
-        } else if is_one_word(column) {
+        } else if has_one_distinct_key(column) {
             builder = builder.set_column_compression(ColumnPath::new(path), Compression::UNCOMPRESSED);
         }
     }
@@ -298,7 +298,7 @@ fn with_constants_as_they_are(
 }
 
 /// Whether all rows of a dictionary refer to the same value, as far as they refer to one.
-fn is_one_word(column: &ArrayRef) -> bool {
+fn has_one_distinct_key(column: &ArrayRef) -> bool {
     let Some(words) = column.as_dictionary_opt::<Int32Type>() else {
         return false;
     };

@@ -22,7 +22,7 @@ use super::checksums::Blocks;
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
 use super::outline::{ObjectPlace, Outline, parsed, verified_footer};
-use super::replaced::{Keepers, Replaced};
+use super::replaced::{Replaced, ReplacementListeners};
 use super::tail::Unpacker;
 use crate::catalog::records::Footer;
 use crate::model::cache::Cache;
@@ -39,7 +39,7 @@ pub struct PieceFiles {
     outlines: Cache<Arc<str>, Arc<Outline>>,
     unpacker: Unpacker,
     /// Others who keep something of objects.
-    keepers: Keepers,
+    listeners: ReplacementListeners,
 }
 
 /// Of the memory for footers, outlines have one of so many parts: enough for some ten times as many objects.
@@ -69,20 +69,20 @@ impl PieceFiles {
                 outline.memory()
             }),
             unpacker: Unpacker::default(),
-            keepers: Keepers::default(),
+            listeners: ReplacementListeners::default(),
         }
     }
 
     /// Has `forget` told from now on which objects were replaced.
-    pub fn when_replaced(&self, forget: impl Fn(&Replaced) + Send + Sync + 'static) {
-        self.keepers.add(forget);
+    pub fn on_replaced(&self, forget: impl Fn(&Replaced) + Send + Sync + 'static) {
+        self.listeners.add(forget);
     }
 
     /// Nobody keeps anything of these objects any more, in whose place are others.
     pub fn forget(&self, replaced: &Replaced) {
         self.opened.retain(|path| !replaced.contains(path));
         self.outlines.retain(|path| !replaced.contains(path));
-        self.keepers.tell(replaced);
+        self.listeners.notify(replaced);
     }
 
     /// Has `meters` tell how much is held.

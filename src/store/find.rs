@@ -71,7 +71,7 @@ impl Finder {
         let filters: Cache<FilterKey, _> =
             Cache::of_bytes(memory, memory, |_, filter: &Arc<Filter>| filter.memory());
         let kept = filters.clone();
-        files.when_replaced(move |replaced| kept.retain(|(path, _)| !replaced.contains(path)));
+        files.on_replaced(move |replaced| kept.retain(|(path, _)| !replaced.contains(path)));
         Self(Arc::new(Shared { files, filters }))
     }
 

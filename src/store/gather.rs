@@ -1,4 +1,5 @@
-//! Which pieces of the tail a write takes along, so that many small writes leave few pieces behind.
+//! Chooses the pieces of the tail that a write merges into its own, so that many small writes leave few
+//! pieces.
 //!
 //! Everybody who reads a partition, and every write that looks for its ids, goes through all pieces of its
 //! tail. Pieces of about the same size are put together when there are enough of them; so a row is written
@@ -8,14 +9,14 @@
 use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
 use crate::model::ids::PieceId;
 
-/// So many pieces of a size become one; a size is so many times the one before.
+/// This many pieces of one size become one; each size is this many times the one before.
 const TOGETHER: usize = 16;
-/// A piece of so many rows stays as it is until it is flushed,
+/// A piece of at least this many rows stays as it is until it is flushed,
 const MOST_ROWS: usize = 4096;
-/// and so does one of so many bytes.
+/// and so does one of this many bytes.
 const MOST_BYTES: usize = 256 << 10;
 
-/// A piece that is taken along, with its rows.
+/// A piece that is merged, with its rows.
 pub type Taken<'s> = (&'s SnapshotPiece, &'s TailRows);
 
 /// The pieces that a new one of `rows` rows takes along. Never one with dead rows: who names these names

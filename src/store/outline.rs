@@ -1,9 +1,8 @@
-//! What is to be known of an object before any of its rows: its checksums, and where the index of its ids and
-//! its rollups stand.
+//! The small part of an object's footer that is needed before any row is read: checksums of its blocks, and
+//! where the index of its ids and its rollups are.
 //!
-//! A footer also says where each page of each column is, which takes far more memory, and longer to take up.
-//! Whoever stores a record asks every object of a person for its id,
-//! and needs no page of nearly all of them. Knows nothing of who asks.
+//! A whole footer also lists every page of every column, which takes far more memory and time to parse. A
+//! write asks nearly every object of a person for an id, and needs none of that. Knows nothing of who asks.
 
 use std::fmt;
 use std::sync::Arc;

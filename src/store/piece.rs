@@ -7,7 +7,6 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, Datelike as _};
-use futures::{Stream, StreamExt as _};
 
 use super::arrange::{KeyColumns, present_columns, sort_rows, with_columns};
 use super::encoding::{Ahead, Encoder};
@@ -220,26 +219,6 @@ pub async fn write_batch(
         from += length;
     }
     writer.finish().await
-}
-
-/// Writes a stream of batches that come sorted, with the columns of `schema`.
-pub async fn write_sorted<S, E>(
-    objects: &ObjectStorage,
-    ids: &dyn IdSource,
-    target: Target,
-    schema: SchemaRef,
-    batches: S,
-) -> Result<Vec<NewPiece>, E>
-where
-    S: Stream<Item = Result<RecordBatch, E>>,
-    E: From<StoreError>,
-{
-    let mut writer = PieceWriter::new(objects, ids, target, schema);
-    let mut batches = std::pin::pin!(batches);
-    while let Some(batch) = batches.next().await {
-        writer.push(&batch?).await?;
-    }
-    Ok(writer.finish().await?)
 }
 
 /// Where the object of a piece is. The person's folder can be removed as a whole.

@@ -1,8 +1,8 @@
-//! Who keeps something of objects in memory, and is told when others have taken their place.
+//! Tells caches which objects have been replaced, so that they drop what they hold of them.
 //!
-//! Nobody asks for what is kept of those any more, but it would stay until something else needs its room: in
-//! a long import that was more than what is kept of the objects that are there. Who still has the state of
-//! before reads it again.
+//! Nothing would ask for those entries again, but they would stay until something else needed their room:
+//! during a long import they outweighed those of the objects that are there. Whoever still has the state from
+//! before reads them again.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,28 +11,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Paths of objects that were replaced.
 pub type Replaced = HashSet<Arc<str>>;
 
-/// All who keep something of objects. Cheap to clone; all clones are the same ones.
+/// Everything that caches something of objects. Cheap to clone; all clones share the list.
 #[derive(Clone, Default)]
-pub(super) struct Keepers(Arc<Mutex<Vec<Forget>>>);
+pub(super) struct ReplacementListeners(Arc<Mutex<Vec<Forget>>>);
 
 type Forget = Box<dyn Fn(&Replaced) + Send + Sync>;
 
-impl Keepers {
+impl ReplacementListeners {
     pub(super) fn add(&self, forget: impl Fn(&Replaced) + Send + Sync + 'static) {
-        let mut keepers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        keepers.push(Box::new(forget));
+        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.push(Box::new(forget));
     }
 
-    pub(super) fn tell(&self, replaced: &Replaced) {
-        let keepers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for forget in keepers.iter() {
+    pub(super) fn notify(&self, replaced: &Replaced) {
+        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for forget in listeners.iter() {
             forget(replaced);
         }
     }
 }
 
-impl fmt::Debug for Keepers {
+impl fmt::Debug for ReplacementListeners {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Keepers")
+        formatter.write_str("ReplacementListeners")
     }
 }

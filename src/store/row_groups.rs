@@ -1,5 +1,5 @@
 //! Batches to the row groups of a Parquet file, as Parquet's own writer makes them, but that columns of one
-//! word are not encoded row by row (`one_word`).
+//! word are not encoded row by row (`constant_text`).
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::one_word;
+use super::constant_text;
 
 pub(super) struct RowGroups {
     file: SerializedFileWriter<Vec<u8>>,
@@ -105,7 +105,7 @@ impl RowGroups {
         let mut group = self.file.next_row_group()?;
         for (leaf, column) in open.leaves.into_iter().zip(&described) {
             if let Held::Word { word, rows } = leaf.held {
-                let (bytes, close) = one_word::chunk(column, &word, rows, page_rows)?;
+                let (bytes, close) = constant_text::chunk(column, &word, rows, page_rows)?;
                 group.append_column(&bytes, close)?;
             } else {
                 leaf.writer.close()?.append_to_row_group(&mut group)?;
@@ -147,7 +147,7 @@ impl OpenGroup {
         self.rows += rows;
         let mut rest = self.leaves.as_mut_slice();
         for (field, column) in schema.fields().iter().zip(batch.columns()) {
-            let words = one_word::words(column);
+            let words = constant_text::words(column);
             let (leaves, others) = rest.split_at_mut_checked(words.len()).ok_or_else(|| {
                 ParquetError::General(format!("column {} has too many leaves", field.name()))
             })?;
@@ -192,7 +192,7 @@ impl Leaf {
     /// Other rows come: gives the writer those that were held until now.
     fn write_held(&mut self, field: &Field, number: usize) -> Result<(), ParquetError> {
         if let Held::Word { word, rows } = std::mem::replace(&mut self.held, Held::Written) {
-            let (field, column) = one_word::rows_of(field, number, &word, rows)?;
+            let (field, column) = constant_text::rows_of(field, number, &word, rows)?;
             for levels in compute_leaves(&field, &column)? {
                 self.writer.write(&levels)?;
             }

@@ -259,14 +259,14 @@ impl Snapshots {
 
     /// What is in memory of a partition, however old: for those who are told before anything rests on it.
     #[must_use]
-    pub fn remembered_one(&self, person: PersonId, data_type: &TypeId) -> Option<Arc<Snapshot>> {
+    pub fn cached(&self, person: PersonId, data_type: &TypeId) -> Option<Arc<Snapshot>> {
         self.known.get(&(person, data_type.clone()))
     }
 
     /// What is in memory of the partitions, however old.
     fn remembered(&self, person: PersonId, types: &[TypeId]) -> HashMap<TypeId, Arc<Snapshot>> {
         let known = |data_type: &TypeId| {
-            let snapshot = self.remembered_one(person, data_type)?;
+            let snapshot = self.cached(person, data_type)?;
             Some((data_type.clone(), snapshot))
         };
         types.iter().filter_map(known).collect()

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::examine::{examine, examine_tail};
 use super::identity;
 use super::manifest;
+use super::object_check::{examine, examine_tail};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Partition, Piece, Place};
 use crate::catalog::{Catalog, CatalogError};
@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 5;
 
 /// What whoever waits for a check is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum CheckProgress {
     /// So many objects are to be looked at, more or less.
     Objects(u64),
     Object,
@@ -35,7 +35,10 @@ pub struct Checked {
 
 /// Looks at the catalogue and at everything that it names. An error says that the check could not be
 /// finished; damage is no error here.
-pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Result<Checked, StoreError> {
+pub async fn check(
+    stores: &UpkeepStores,
+    tell: &(dyn Fn(CheckProgress) + Sync),
+) -> Result<Checked, StoreError> {
     let mut check = Check {
         stores,
         tell,
@@ -62,7 +65,7 @@ pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Resul
         .into_iter()
         .map(|(path, _)| path)
         .collect();
-    tell(Told::Objects(
+    tell(CheckProgress::Objects(
         stores
             .catalog
             .object_totals()
@@ -95,7 +98,7 @@ pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, Stor
 
 struct Check<'a> {
     stores: &'a UpkeepStores,
-    tell: &'a (dyn Fn(Told) + Sync),
+    tell: &'a (dyn Fn(CheckProgress) + Sync),
     /// Objects that were found damaged before.
     noted: HashSet<String>,
     checked: Checked,
@@ -104,7 +107,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn wrong(&mut self, what: String) {
         self.checked.wrong += 1;
-        (self.tell)(Told::Wrong(what));
+        (self.tell)(CheckProgress::Wrong(what));
     }
 
     async fn person(&mut self, person: PersonId) -> Result<(), StoreError> {
@@ -229,7 +232,7 @@ impl Check<'_> {
             }
             Place::Object { path, footer } => {
                 self.checked.objects += 1;
-                (self.tell)(Told::Object);
+                (self.tell)(CheckProgress::Object);
                 let living = examine(self.stores, key, piece, path, *footer).await?;
                 if self.noted.remove(path) {
                     // Put back from a copy, or the disk was at fault and no longer is.

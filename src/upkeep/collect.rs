@@ -17,9 +17,9 @@ use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{ContentOf, INCOMING_FOLDER, IncomingName, PartName};
+use crate::store::contents::{ContentKind, INCOMING_FOLDER, IncomingName, PartName};
+use crate::store::orphans::orphaned_pieces;
 use crate::store::piece::{DATA_FOLDER, ObjectName};
-use crate::store::strays::unnamed_pieces;
 
 /// How long an object that nothing names is left alone: longer than any write.
 pub const ORPHAN_AGE: Duration = Duration::from_hours(7);
@@ -33,16 +33,16 @@ pub const CONTENT_PATIENCE: Duration = Duration::from_hours(1);
 pub const RECEIPT_AGE: Duration = Duration::from_hours(168);
 /// Paths looked at together.
 const PATHS_AT_ONCE: usize = 1_000;
-/// More strays than these, if they are more than half of all objects, are not garbage but a mistake.
-const PROBABLE_STRAYS: usize = 100;
+/// More orphans than these, if they are more than half of all objects, are not garbage but a mistake.
+const PROBABLE_ORPHANS: usize = 100;
 
-/// The kinds of objects that can become strays. Whoever keeps another kind of object adds it here: the folder
-/// it is in, and how to tell which of its objects are named.
+/// The kinds of objects that can become orphans. Whoever keeps another kind of object adds it here: the
+/// folder it is in, and how to tell which of its objects are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     Pieces,
     /// Of files, of exports, or of frames.
-    Parts(ContentOf),
+    Parts(ContentKind),
     /// What senders of files put into the store themselves.
     Incoming,
 }
@@ -50,9 +50,9 @@ enum Kept {
 impl Kept {
     const ALL: [Self; 5] = [
         Self::Pieces,
-        Self::Parts(ContentOf::File),
-        Self::Parts(ContentOf::Export),
-        Self::Parts(ContentOf::Frame),
+        Self::Parts(ContentKind::File),
+        Self::Parts(ContentKind::Export),
+        Self::Parts(ContentKind::Frame),
         Self::Incoming,
     ];
 
@@ -74,21 +74,21 @@ impl Kept {
     }
 
     /// Those of `paths`, all in the folder, that nothing names. What cannot be told counts as named.
-    async fn unnamed(self, stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
+    async fn orphaned(self, stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
         match self {
-            Self::Pieces => unnamed_pieces(&stores.catalog, paths).await,
+            Self::Pieces => orphaned_pieces(&stores.catalog, paths).await,
             Self::Parts(_) => {
                 // The parts of one content side by side, so that it is looked up once.
                 let mut sorted = paths.to_vec();
                 sorted.sort_unstable();
-                stores.contents().unreferenced(&sorted).await
+                stores.contents().orphaned_parts(&sorted).await
             }
-            Self::Incoming => stores.contents().unwanted(paths).await,
+            Self::Incoming => stores.contents().orphaned_uploads(paths).await,
         }
     }
 }
 
-/// What a search for strays came to.
+/// What a search for orphans came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
     /// Objects that were removed.
@@ -130,7 +130,7 @@ pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<us
                                                  known of a person");
                 continue;
             }
-            for path in unnamed(stores, &paths).await? {
+            for path in orphaned(stores, &paths).await? {
                 stores.objects().delete(&path).await?;
                 stores.catalog.forget_damage(&path).await?;
                 removed += 1;
@@ -147,27 +147,27 @@ pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<us
 /// Notices objects that nothing names, condemns those that were noticed long ago, and removes those that were
 /// condemned in an earlier round. Files that are no objects of ours are left alone. `anyway`: the operator
 /// insists.
-pub async fn remove_strays(stores: &UpkeepStores, anyway: bool) -> Result<Searched, StoreError> {
+pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Searched, StoreError> {
     let mut searched = Searched::default();
     if forbidden(stores).await?.is_some() {
         return Ok(searched);
     }
-    let (all, strays) = notice(stores).await?;
-    if strays > PROBABLE_STRAYS && strays * 2 > all && !anyway {
-        searched.refused = Some((strays, all));
+    let (all, orphans) = notice(stores).await?;
+    if orphans > PROBABLE_ORPHANS && orphans * 2 > all && !anyway {
+        searched.refused = Some((orphans, all));
         return Ok(searched);
     }
     let now = stores.catalog.now().await?;
     searched.removed = remove_condemned(stores, earlier(now, CONDEMNED_AGE)).await?;
     loop {
-        let condemned = stores.catalog.condemn_strays(earlier(now, ORPHAN_AGE)).await?;
+        let condemned = stores.catalog.condemn_orphans(earlier(now, ORPHAN_AGE)).await?;
         if condemned.is_empty() {
             break;
         }
         // Whatever was to be named of them is by now.
-        acquit_named(stores, &condemned).await?;
+        unmark_named(stores, &condemned).await?;
     }
-    stores.catalog.forget_strays(earlier(now, REMEMBERED)).await?;
+    stores.catalog.forget_orphans(earlier(now, REMEMBERED)).await?;
     Ok(searched)
 }
 
@@ -181,7 +181,7 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
 
 /// Looks at every object; returns how many there are, and how many of them nothing names.
 async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
-    let (mut all, mut strays) = (0, 0);
+    let (mut all, mut orphans) = (0, 0);
     for kept in Kept::ALL {
         let mut listed = stores.objects().list(kept.folder())?;
         let mut seen = Vec::new();
@@ -195,16 +195,16 @@ async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
             seen.extend(object.map(|object| object.path).filter(|path| kept.is_ours(path)));
             if seen.len() >= PATHS_AT_ONCE || is_end {
                 all += seen.len();
-                let unnamed = kept.unnamed(stores, &std::mem::take(&mut seen)).await?;
-                strays += unnamed.len();
-                stores.catalog.notice_strays(&unnamed).await?;
+                let orphaned = kept.orphaned(stores, &std::mem::take(&mut seen)).await?;
+                orphans += orphaned.len();
+                stores.catalog.notice_orphans(&orphaned).await?;
             }
             if is_end {
                 break;
             }
         }
     }
-    Ok((all, strays))
+    Ok((all, orphans))
 }
 
 async fn remove_condemned(stores: &UpkeepStores, moment: Instant) -> Result<usize, StoreError> {
@@ -214,36 +214,36 @@ async fn remove_condemned(stores: &UpkeepStores, moment: Instant) -> Result<usiz
         if condemned.is_empty() {
             return Ok(removed);
         }
-        let unnamed = acquit_named(stores, &condemned).await?;
-        for path in &unnamed {
+        let orphaned = unmark_named(stores, &condemned).await?;
+        for path in &orphaned {
             stores.objects().delete(path).await?;
         }
-        stores.catalog.note_removed(&unnamed).await?;
-        removed += unnamed.len();
+        stores.catalog.note_removed(&orphaned).await?;
+        removed += orphaned.len();
     }
 }
 
 /// Those of the condemned objects that nothing names; the others are condemned no more.
-async fn acquit_named(stores: &UpkeepStores, condemned: &[String]) -> Result<Vec<String>, StoreError> {
-    let unnamed = unnamed(stores, condemned).await?;
-    let gone: HashSet<&String> = unnamed.iter().collect();
+async fn unmark_named(stores: &UpkeepStores, condemned: &[String]) -> Result<Vec<String>, StoreError> {
+    let orphaned = orphaned(stores, condemned).await?;
+    let gone: HashSet<&String> = orphaned.iter().collect();
     let named: Vec<String> = condemned
         .iter()
         .filter(|path| !gone.contains(path))
         .cloned()
         .collect();
-    stores.catalog.acquit(&named).await?;
-    Ok(unnamed)
+    stores.catalog.unmark_orphans(&named).await?;
+    Ok(orphaned)
 }
 
 /// Those of `paths` that nothing names.
-async fn unnamed(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
-    let mut unnamed = Vec::new();
+async fn orphaned(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
+    let mut orphaned = Vec::new();
     for kept in Kept::ALL {
         let of_kind: Vec<String> = paths.iter().filter(|path| kept.is_ours(path)).cloned().collect();
-        unnamed.extend(kept.unnamed(stores, &of_kind).await?);
+        orphaned.extend(kept.orphaned(stores, &of_kind).await?);
     }
-    Ok(unnamed)
+    Ok(orphaned)
 }
 
 /// The moment that lies `age` before `now`.

@@ -16,8 +16,8 @@ use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::collect::ORPHAN_AGE;
-use super::deleted::forget_older_manifests;
 use super::manifest::PEOPLE_FOLDER;
+use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
 use crate::catalog::erasures::Erasure;
 use crate::model::erasure::ErasureMark;
@@ -193,11 +193,8 @@ async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<Purged, StoreE
         while stores.catalog.purge_own(person).await? {
             purged.found = true;
         }
-        purged.left = match purge_mentions(stores, person, &mut purged.found).await {
-            // No reason to keep what is the person's own.
-            Err(error) if error.is_damage() => Some(error),
-            mentions => mentions?,
-        };
+        // Damage among what is somebody else's is no reason to keep what is the person's own.
+        purged.left = purge_mentions(stores, person, &mut purged.found).await?;
         // A catalogue that is made anew knows by the last of them whom others may still name.
         let kept = usize::from(purged.left.is_some());
         let folders = FOLDERS_OF_PEOPLE.len() - kept;
@@ -213,17 +210,26 @@ async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<Purged, StoreE
     }
 }
 
-/// Removes a person from what others said of them, and what it was said in before. Returns the first damage
-/// that a manifest could not be written for.
+/// Removes a person from what others said of them, and what it was said in before. Returns the damage that
+/// was in the way, if there was any.
 async fn purge_mentions(
     stores: &UpkeepStores,
     person: PersonId,
     found: &mut bool,
 ) -> Result<Option<StoreError>, StoreError> {
-    while stores.catalog.purge_mentions(person).await? {
-        *found = true;
-    }
-    let mut damage = None;
+    let mut damage = loop {
+        match stores
+            .catalog
+            .purge_mentions(person)
+            .await
+            .map_err(StoreError::from)
+        {
+            Ok(true) => *found = true,
+            Ok(false) => break None,
+            Err(error) if error.is_damage() => break Some(error),
+            Err(error) => return Err(error),
+        }
+    };
     let judge = |_, outcome| match outcome {
         Err(error) if StoreError::is_damage(&error) => {
             damage.get_or_insert(error);

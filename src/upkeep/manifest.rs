@@ -104,7 +104,7 @@ pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<b
 
 /// Writes down what is known of a person whether or not it was, and keeps nothing of what was written down
 /// before. Where others were faster, what they wrote may have been read before: it goes too.
-pub async fn write_anew(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
+pub async fn replace_manifests(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
     for _ in 0..ATTEMPTS {
         if write_next(stores, person, 0).await? != Written::Overtaken {
             return Ok(());

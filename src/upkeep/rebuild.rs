@@ -28,9 +28,9 @@ use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::encoding::LAYOUT_KEY;
 use crate::store::files::footer_of;
+use crate::store::orphans::orphaned_pieces;
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::{DATA_FOLDER, ObjectName};
-use crate::store::strays::unnamed_pieces;
 
 /// What a repair came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -152,7 +152,7 @@ async fn heed_erasures(
 /// somebody who is being erased, of whom the newest says nothing any more.
 async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
     if manifest::numbers(stores.objects(), person).await?.len() > 1 {
-        stores.catalog.have_written_down(person).await?;
+        stores.catalog.request_manifest(person).await?;
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ async fn from_manifest(
     let manifest = Manifest::fetch(stores.objects(), &manifest_path(person, number)).await?;
     let Some(mut writer) = stores.catalog.restore_estate(person).await? else {
         // By an earlier attempt; what is left out was told then, but may not have been noted.
-        return keep_unnamed(stores, person, paths, rebuilt).await;
+        return keep_orphaned(stores, person, paths, rebuilt).await;
     };
     match manifest.put_into(&mut writer).await {
         Ok(()) => writer.finish().await?,
@@ -231,7 +231,7 @@ async fn from_manifest(
         .done
         .push(format!("person {person}: as of {}", manifest.heading.moment()));
     report_lost(stores, person, paths, rebuilt).await?;
-    keep_unnamed(stores, person, paths, rebuilt).await
+    keep_orphaned(stores, person, paths, rebuilt).await
 }
 
 /// Tells of objects that the person's partitions name and that are not in the store.
@@ -255,20 +255,20 @@ async fn report_lost(
 }
 
 /// Keeps objects that the person's partitions do not name.
-async fn keep_unnamed(
+async fn keep_orphaned(
     stores: &UpkeepStores,
     person: PersonId,
     paths: &[String],
     rebuilt: &mut Rebuilt,
 ) -> Result<(), StoreError> {
-    let unnamed = unnamed_pieces(&stores.catalog, paths).await?;
-    if !unnamed.is_empty() {
-        stores.catalog.keep_objects(&unnamed).await?;
+    let orphaned = orphaned_pieces(&stores.catalog, paths).await?;
+    if !orphaned.is_empty() {
+        stores.catalog.keep_objects(&orphaned).await?;
         rebuilt.done.push(format!(
             "person {person}: {} objects that their manifest does not name were left out; they are kept, the \
              first is {}",
-            unnamed.len(),
-            unnamed.first().map_or("", String::as_str)
+            orphaned.len(),
+            orphaned.first().map_or("", String::as_str)
         ));
     }
     Ok(())

@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::collect;
 use super::compact::{self, Limits};
-use super::deleted::{self, purge_deleted};
 use super::erase::{self, erase};
 use super::flush::{self, flush};
 use super::lease::Leases;
 use super::manifest::write_manifest;
 use super::past_years::{Merged, compact_or_merge_past_year};
+use super::purge::{self, purge_deleted};
 use super::scrub::Scrub;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
-use crate::catalog::{CatalogError, Sifted};
+use crate::catalog::{CatalogError, WithDamage};
 use crate::model::ids::PersonId;
 use crate::model::meters::Meters;
 use crate::store::StoreError;
@@ -233,7 +233,7 @@ impl Upkeep {
 
     /// Flushes every tail that is due.
     pub async fn flush_due(&self) -> Result<(), StoreError> {
-        let Sifted {
+        let WithDamage {
             sound: backlog,
             set_aside,
         } = self.stores.catalog.tail_backlog().await?;
@@ -264,7 +264,7 @@ impl Upkeep {
                 }
             }
             for person in people {
-                self.write_down(&mut round, person).await?;
+                self.write_manifest_of(&mut round, person).await?;
             }
             round.end();
             Ok(())
@@ -276,7 +276,7 @@ impl Upkeep {
 
     /// Compacts until there is nothing left to do.
     pub async fn compact_due(&self, settled: &mut Settled) -> Result<(), StoreError> {
-        let Sifted {
+        let WithDamage {
             sound: candidates,
             set_aside,
         } = self
@@ -351,7 +351,7 @@ impl Upkeep {
                 .contents()
                 .forget_expired(collect::CONTENT_PATIENCE)
                 .await?;
-            collect::remove_strays(&self.stores, self.settings.collect_anyway).await
+            collect::remove_orphans(&self.stores, self.settings.collect_anyway).await
         };
         let searched = Box::pin(self.leases.alone("orphans", &self.stop, work))
             .await?
@@ -360,10 +360,10 @@ impl Upkeep {
             .upkeep
             .collected_objects
             .inc_by(searched.removed as u64);
-        if let Some((strays, all)) = searched.refused {
+        if let Some((orphans, all)) = searched.refused {
             self.meters.upkeep.refused_collections.inc();
             tracing::error!(
-                strays,
+                orphans,
                 all,
                 "nothing names these of all objects, which is not believed: they stay. Is this the right \
                  catalogue, and is it whole? If it is, ALMANAC_COLLECT_ANYWAY=true removes them"
@@ -377,7 +377,7 @@ impl Upkeep {
         let work = async {
             let mut round = self.round("manifests", BTreeSet::new());
             for person in self.stores.catalog.people_ids().await? {
-                self.write_down(&mut round, person).await?;
+                self.write_manifest_of(&mut round, person).await?;
             }
             round.end();
             Ok(())
@@ -415,7 +415,7 @@ impl Upkeep {
         let work = async {
             while self.stores.catalog.notice_deletions().await? > 0 {}
             let now = self.stores.catalog.now().await?;
-            let moment = deleted::due_before(&self.settings, now);
+            let moment = purge::due_before(&self.settings, now);
             let mut round = self.round("purge", BTreeSet::new());
             let mut due = self.stores.catalog.deletions_before(moment).await?;
             due.sort_by(|one, other| (one.person, &one.data_type).cmp(&(other.person, &other.data_type)));
@@ -426,7 +426,7 @@ impl Upkeep {
                 round.of(&whose, Box::pin(purge_deleted(&self.stores, of_person)).await)?;
             }
             let judge = |person, outcome| round.of(&format!("person {person}"), outcome).map(drop);
-            Box::pin(deleted::forget_older_manifests(&self.stores, Some(moment), judge)).await?;
+            Box::pin(purge::forget_older_manifests(&self.stores, Some(moment), judge)).await?;
             round.end();
             Ok(())
         };
@@ -435,7 +435,7 @@ impl Upkeep {
             .map(drop)
     }
 
-    async fn write_down(&self, round: &mut Round<'_>, person: PersonId) -> Result<(), StoreError> {
+    async fn write_manifest_of(&self, round: &mut Round<'_>, person: PersonId) -> Result<(), StoreError> {
         let written = write_manifest(&self.stores, person).await;
         if round.of(&format!("person {person}"), written)? == Some(true) {
             self.meters.upkeep.manifests.inc();
@@ -463,8 +463,8 @@ impl Upkeep {
         let totals = self.stores.catalog.object_totals().await?;
         self.meters.store.objects.set(totals.objects);
         self.meters.store.object_bytes.set(totals.bytes);
-        let strays = self.stores.catalog.stray_totals().await?;
-        self.meters.store.condemned_objects.set(strays.condemned);
+        let orphans = self.stores.catalog.orphan_totals().await?;
+        self.meters.store.condemned_objects.set(orphans.condemned);
         Ok(())
     }
 

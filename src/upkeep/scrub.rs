@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 
-use super::examine::{examine, has_passed};
+use super::object_check::{examine, has_passed};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Footer, Piece, Place};
 use crate::catalog::{CatalogError, ObjectCursor};

@@ -11,8 +11,8 @@ use crate::store::StoreError;
 use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
+use crate::store::orphans::delete_uncommitted;
 use crate::store::snapshot::Snapshots;
-use crate::store::strays::take_back;
 
 /// The stores, the clock and the ids. Cheap to clone.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl UpkeepStores {
         };
         let outcome = self.catalog.replace(replace).await;
         if !matches!(outcome, Ok(CommitOutcome::Done))
-            && let Err(error) = take_back(&self.catalog, self.objects(), &written).await
+            && let Err(error) = delete_uncommitted(&self.catalog, self.objects(), &written).await
         {
             tracing::warn!(%error, "objects that were not committed stay until they are collected");
         }

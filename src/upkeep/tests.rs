@@ -2,12 +2,12 @@
 
 mod collecting;
 mod damage;
-mod deleted;
 mod erasing;
 mod kept;
 mod leases;
 mod lost_catalogue;
 mod pairs;
+mod purge;
 mod rows_stay;
 mod set_aside;
 mod whole;

@@ -292,7 +292,7 @@ async fn aggregate(
             }
             let order = query.selection.order;
             let over = app
-                .archive
+                .questions
                 .over_people(each, &measure, order, LEAST_PEOPLE)
                 .await?;
             let over = over.ok_or_else(|| ApiError::internal("nobody was asked"))?;
@@ -301,7 +301,7 @@ async fn aggregate(
         }
     };
     let prepared = match &told {
-        Some(told) => prepared.told_in(told, &COLUMNS, UNIT)?,
+        Some(told) => prepared.in_unit(told, &COLUMNS, UNIT)?,
         None => prepared,
     };
     let prepared = prepared.marking(query.whole(resolution.periods(), &permits), TIME)?;
@@ -386,7 +386,7 @@ impl Question<'_> {
             order: query.selection.order,
             chosen_sources: chosen_sources.clone(),
         };
-        let prepared = app.archive.aggregate(permit, &partitions, &spec).await?;
+        let prepared = app.questions.aggregate(permit, &partitions, &spec).await?;
         Ok((prepared, chosen_sources))
     }
 }

@@ -107,7 +107,7 @@ pub(super) fn beginning(
 ) -> Granted<GrantAuthority> {
     let Some(place) = page else { return granted };
     Granted {
-        permit: granted.permit.within(place.begins(Order::Ascending)),
+        permit: granted.permit.within(place.starts_after(Order::Ascending)),
         ..granted
     }
 }

@@ -10,7 +10,7 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::TimeRange;
 use crate::query::places::calendar::{
     CALENDAR_COLUMNS, CALENDAR_DEFAULTS, CALENDAR_KEY, DAY_MARGIN, EVENT_COLUMNS, EVENT_KEY,
 };
@@ -55,7 +55,10 @@ pub async fn calendars(
         only: one_of(&["calendar_identifier"], query.identifiers),
         ids: query.form.ids(),
     };
-    let prepared = app.archive.completed(&granted, &spec, CALENDAR_DEFAULTS).await?;
+    let prepared = app
+        .questions
+        .completed(&granted, &spec, CALENDAR_DEFAULTS)
+        .await?;
     let (prepared, next) = prepared.page(&CALENDAR_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
@@ -106,7 +109,10 @@ pub async fn calendar_events(
         only: one_of(&["calendar_id"], query.calendars),
         ids: query.form.ids(),
     };
-    let prepared = app.archive.calendar_events(&granted, &spec, query.range).await?;
+    let prepared = app
+        .questions
+        .calendar_events(&granted, &spec, query.range)
+        .await?;
     let (prepared, next) = prepared.page(&EVENT_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await

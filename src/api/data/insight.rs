@@ -262,7 +262,7 @@ pub async fn insight(
     let ticket = app.queries.enter(reader.person()).await?;
     let sources = sources(&app, &reader, &preferences, zone, as_of).await?;
     Ok(computed(query.form.content_type(), async move {
-        let report = app.archive.insights(sources).await?;
+        let report = app.questions.insights(sources).await?;
         drop(ticket);
         let report = shown(report, reader.person(), as_of, zone);
         let rows = report.rows(&query.form);

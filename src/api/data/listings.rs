@@ -176,7 +176,7 @@ pub async fn data_available(
     let AvailableQuery { asked, form } = query;
     let owner = asked.owner.unwrap_or_else(|| reader.person());
     let permit = app.grants.readable_types(&reader, owner, asked.range).await?;
-    let available = app.archive.available(&permit, asked.range).await?;
+    let available = app.questions.available(&permit, asked.range).await?;
     let mut rows: Vec<StoredRow> = available
         .into_iter()
         .map(|found| {
@@ -237,7 +237,7 @@ async fn of_annotations(
             }
         };
         let conditions = [belonging_to(app, definition)];
-        let summary = app.archive.summary(&windows, partitions, &conditions).await?;
+        let summary = app.questions.summary(&windows, partitions, &conditions).await?;
         if let (Some(start), Some(end)) = (summary.first_start, summary.last_end) {
             found.push(StoredRow::of(id.to_string(), summary.records, start, end));
         }

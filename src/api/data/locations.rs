@@ -82,7 +82,7 @@ pub async fn platform_location_updates(
         only: None,
         ids: query.form.ids(),
     };
-    let prepared = app.archive.raw(&granted, &spec).await?;
+    let prepared = app.questions.raw(&granted, &spec).await?;
     let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
@@ -142,12 +142,12 @@ pub async fn platform_location_visits(
         only: None,
         ids: query.form.ids(),
     };
-    let mut prepared = app.archive.raw(&granted, &spec).await?;
+    let mut prepared = app.questions.raw(&granted, &spec).await?;
     if let Some(updates) = updates
-        && app.archive.location_bounds(&granted, None).await?.records == 0
+        && app.questions.location_bounds(&granted, None).await?.records == 0
     {
         let stays = app
-            .archive
+            .questions
             .stays(&updates, query.range, &prepared.schema, spec.ids)
             .await?;
         let states = prepared.states.into_iter().chain(stays.states).collect();
@@ -207,7 +207,7 @@ pub async fn maps_location_updates(
         only: of_source(&app, asking.owner, query.source).await?,
         ids: query.form.ids(),
     };
-    let prepared = app.archive.raw(&granted, &spec).await?;
+    let prepared = app.questions.raw(&granted, &spec).await?;
     let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
@@ -257,7 +257,7 @@ pub async fn maps_location_bounds(
     let ticket = asking.request.admitted(&app).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
     Ok(computed(query.form.content_type(), async move {
-        let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
+        let bounds = app.questions.location_bounds(&granted, only.as_ref()).await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let bounds = Bounds {
@@ -311,7 +311,7 @@ pub async fn location_updates(
         })
         .collect();
     let ticket = asking.request.admitted(&app).await?;
-    let prepared = app.archive.location_updates(&updates, query.form.ids()).await?;
+    let prepared = app.questions.location_updates(&updates, query.form.ids()).await?;
     let (prepared, next) = prepared.page(&UPDATES_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await

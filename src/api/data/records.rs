@@ -34,7 +34,7 @@ use super::names::meant;
 use super::read_request::ReadRequest;
 use super::units::{Wanted, told_as};
 
-/// Which records, in which order and form.
+/// RecordSelection records, in which order and form.
 #[derive(Debug)]
 pub struct RecordsQuery {
     range: TimeRange,
@@ -60,14 +60,14 @@ impl FromParams for RecordsQuery {
 /// Everything but the range.
 #[derive(Debug)]
 pub(super) struct Selection {
-    pub(super) which: Which,
+    pub(super) which: RecordSelection,
     pub(super) form: AnswerForm,
     pub(super) order: Order,
 }
 
 impl Selection {
     pub(super) fn read(params: &mut Params<'_>) -> Option<Self> {
-        let which = Which::read(params);
+        let which = RecordSelection::read(params);
         let order = params.choice_or("sort", Order::Ascending);
         let form = AnswerForm::of_records(params);
         Some(Self {
@@ -80,16 +80,16 @@ impl Selection {
 
 /// Whose records, and which of them.
 #[derive(Debug)]
-pub(super) struct Which {
+pub(super) struct RecordSelection {
     pub(super) owner: Option<PersonId>,
     /// A group all of whose participants are asked about.
     pub(super) group: Option<Uuid>,
     pub(super) conditions: Vec<Condition>,
 }
 
-impl Which {
+impl RecordSelection {
     fn read(params: &mut Params<'_>) -> Self {
-        // Which person a participant is was found out before this route was reached.
+        // RecordSelection person a participant is was found out before this route was reached.
         let (group, participant) = (params.uuid("pool_id"), params.uuid("participant_id"));
         let texts = params.repeated("filter");
         let conditions = parse_all(&texts).unwrap_or_else(|error| {
@@ -170,7 +170,7 @@ async fn records(
         after: pages.place(query.cursor.as_deref())?,
         columns: form.columns.clone(),
     };
-    let (prepared, next) = app.archive.page_of_records(&permit, &partitions, &spec).await?;
+    let (prepared, next) = app.questions.page_of_records(&permit, &partitions, &spec).await?;
     let told = query
         .units
         .of_records(app, reader, &named, (&spec.conditions, "filter"))
@@ -185,12 +185,12 @@ async fn records(
 #[derive(Debug)]
 pub struct AnyTimeQuery {
     range: TimeRange,
-    which: Which,
+    which: RecordSelection,
 }
 
 impl FromParams for AnyTimeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, which) = (params.open_range(), Which::read(params));
+        let (range, which) = (params.open_range(), RecordSelection::read(params));
         Some(Self { range: range?, which })
     }
 }
@@ -263,7 +263,7 @@ pub async fn latest_event(
         after: None,
         columns: query.form.columns.clone(),
     };
-    let prepared = app.archive.records(&permit, &partitions, &spec).await?;
+    let prepared = app.questions.records(&permit, &partitions, &spec).await?;
     let told = query
         .units
         .of_records(&app, reader, &named, (&spec.conditions, "filter"))
@@ -317,7 +317,7 @@ pub async fn event_summary(
     let ticket = app.queries.enter(reader.person()).await?;
     let (partitions, conditions) = partitions_of(&app, &reader, owner, &named, which.conditions).await?;
     Ok(computed(query.form.content_type(), async move {
-        let summary = app.archive.summary(&permit, &partitions, &conditions).await?;
+        let summary = app.questions.summary(&permit, &partitions, &conditions).await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let summary = RecordsSummary {

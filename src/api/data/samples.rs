@@ -86,7 +86,7 @@ pub async fn metric_samples(
         after: pages.place(query.cursor.as_deref())?,
         columns: query.form.columns.clone(),
     };
-    let (prepared, next) = app.archive.page_of_records(&permit, &partitions, &spec).await?;
+    let (prepared, next) = app.questions.page_of_records(&permit, &partitions, &spec).await?;
     let told = query
         .units
         .of_records(&app, reader, &named, (&spec.conditions, "filter"))

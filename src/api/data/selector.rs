@@ -138,10 +138,10 @@ pub async fn selected_records(
         columns: query.form.columns.clone(),
     };
     let found = match extent {
-        Extent::Back(_) => app.archive.page_of_records(&permit, &partitions, &spec).await,
+        Extent::Back(_) => app.questions.page_of_records(&permit, &partitions, &spec).await,
         Extent::Latest => {
             let found = app
-                .archive
+                .questions
                 .latest_start(&permit, &partitions, &spec.conditions)
                 .await
                 .map_err(refused)?;
@@ -150,7 +150,7 @@ pub async fn selected_records(
             });
             (spec.order, spec.limit) = (Order::Descending, Some(1));
             let latest = permit.within(within);
-            let prepared = app.archive.records(&latest, &partitions, &spec).await;
+            let prepared = app.questions.records(&latest, &partitions, &spec).await;
             prepared.map(|prepared| (prepared, NextPage::default()))
         }
     };

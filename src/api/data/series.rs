@@ -206,10 +206,10 @@ pub async fn metric_time_series(
         stages: stages(&app, traits),
     };
     let whole = windows.whole(&asked.spec.grid, permit.windows());
-    let prepared = app.archive.series(asked).await?;
+    let prepared = app.questions.series(asked).await?;
     let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
     if let Some(told) = &told {
-        prepared = prepared.told_in(told, &by_name(&columns), UNIT)?;
+        prepared = prepared.in_unit(told, &by_name(&columns), UNIT)?;
     }
     let prepared = prepared.marking(whole, TIME)?;
     let answer = request
@@ -291,10 +291,10 @@ pub async fn time_series_grouped(
             Windows::new(each.flat_map(|window| seen.within(*window).as_slice().to_vec()))
         });
     let whole = windows.whole(&grid, &seen);
-    let prepared = app.archive.series_grouped(asked.collect()).await?;
+    let prepared = app.questions.series_grouped(asked.collect()).await?;
     let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
     for (told, columns, unit) in &units {
-        prepared = prepared.told_in(told, &by_name(columns), unit)?;
+        prepared = prepared.in_unit(told, &by_name(columns), unit)?;
     }
     let prepared = prepared.marking(whole, TIME)?;
     let answer = request

@@ -231,7 +231,7 @@ impl<'a> Asked<'a> {
         };
         let ticket = self.asking.request.admitted(app).await?;
         let prepared = app
-            .archive
+            .questions
             .sleep(&self.permit, &partition, &self.stages, question, names)
             .await?
             .marking(whole, PERIOD)?;

@@ -18,7 +18,7 @@ use crate::api::data::read_request::ReadRequest;
 use crate::api::docs::answers::QueryRows;
 use crate::api::document::Sent;
 use crate::api::extract::Checked;
-use crate::api::failures::{misasked, unprepared};
+use crate::api::failures::{planning_error, query_error};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::output::OutputMethod;
@@ -85,7 +85,7 @@ async fn explained(app: &Shared, prepared: &Prepared, show: Show) -> Result<Prep
         Explain::Plan
     };
     let lines = prepared.explained_query(&app.engine, explain).await;
-    let lines = lines.map_err(|error| misasked(&app.metrics.meters, error.into()))?;
+    let lines = lines.map_err(|error| query_error(&app.metrics.meters, error.into()))?;
     Prepared::of_lines(lines).map_err(ApiError::internal)
 }
 
@@ -94,7 +94,7 @@ fn refused(failure: SqlFailure) -> ApiError {
         SqlFailure::Refused(error) => invalid(["body", "query"], error.to_string()),
         SqlFailure::Failed(error) => match Unanswered::inside(error) {
             Ok(error) => error,
-            Err(error) => unprepared(&error),
+            Err(error) => planning_error(&error),
         },
     }
 }

@@ -12,7 +12,7 @@ use crate::people::types::Named;
 use crate::query::Prepared;
 use crate::query::filter::Condition;
 use crate::query::series::Calculation;
-use crate::query::units::{Holds, ToldIn};
+use crate::query::units::{DisplayUnit, Holds};
 
 /// The field in which records hold what is measured.
 pub(super) const VALUE: &str = "value";
@@ -39,7 +39,7 @@ impl Wanted {
         reader: &Reader,
         named: &Named,
         (conditions, parameter): (&[Condition], &'static str),
-    ) -> Result<Option<ToldIn>, ApiError> {
+    ) -> Result<Option<DisplayUnit>, ApiError> {
         let columns = &named.data_type.layout.read;
         let is_constant =
             |column: &ReadColumn| column.name == UNIT && matches!(column.from, ReadFrom::Constant(_));
@@ -62,7 +62,7 @@ impl Wanted {
         reader: &Reader,
         data_type: &DataType,
         hindrance: impl Fn(bool) -> Option<(&'static str, &'static str)>,
-    ) -> Result<Option<ToldIn>, ApiError> {
+    ) -> Result<Option<DisplayUnit>, ApiError> {
         let kept = data_type.metric.as_ref().and_then(|metric| metric.unit.clone());
         let Some(kept) = kept else { return Ok(None) };
         let units = app.types.registry().units();
@@ -74,7 +74,7 @@ impl Wanted {
             }
             _ => None,
         };
-        let as_kept = |beside: bool| ToldIn {
+        let as_kept = |beside: bool| DisplayUnit {
             unit: kept.clone(),
             conversion: None,
             beside,
@@ -84,7 +84,7 @@ impl Wanted {
         };
         let moves_zero = matches!(conversion, Conversion::Linear { plus, .. } if plus != 0.0);
         match (hindrance(moves_zero), self.0) {
-            (None, _) => Ok(Some(ToldIn {
+            (None, _) => Ok(Some(DisplayUnit {
                 unit,
                 conversion: Some(conversion),
                 beside: true,
@@ -102,11 +102,11 @@ impl Wanted {
 pub(super) fn told_as(
     prepared: Prepared,
     named: &Named,
-    told: Option<&ToldIn>,
+    told: Option<&DisplayUnit>,
 ) -> Result<Prepared, ApiError> {
     let prepared = prepared.with_units(&named.data_type.column_units());
     let Some(told) = told else { return Ok(prepared) };
-    Ok(prepared.told_in(told, &[(VALUE, Holds::Values)], UNIT)?)
+    Ok(prepared.in_unit(told, &[(VALUE, Holds::Values)], UNIT)?)
 }
 
 /// Whether a condition compares values.

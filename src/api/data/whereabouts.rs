@@ -73,7 +73,7 @@ pub async fn location_at_time(
     let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
     let ticket = asking.request.admitted(&app).await?;
-    let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
+    let prepared = app.questions.location_at(&updates, visits.as_ref(), spec).await?;
     let (prepared, edition) = named(
         &app,
         &asking,
@@ -157,7 +157,7 @@ pub async fn location_time_series(
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
     let ticket = asking.request.admitted(&app).await?;
     let prepared = app
-        .archive
+        .questions
         .location_series(&updates, visits.as_ref(), &spec)
         .await?;
     let (prepared, next) = prepared.page(&RowKey::start(SLOT), after.as_ref(), form.limit)?;

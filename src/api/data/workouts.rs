@@ -52,7 +52,7 @@ pub async fn platform_workouts(
         only: None,
         ids: query.form.ids(),
     };
-    let prepared = app.archive.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
+    let prepared = app.questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
     let (prepared, next) = prepared.page(&WORKOUT_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await

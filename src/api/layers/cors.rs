@@ -11,8 +11,8 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::api::cursor::NEXT_CURSOR;
 use crate::api::extract::PREFER;
-use crate::api::layers::frame::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
 use crate::api::layers::rates::{RATE_LIMIT, RATE_LIMIT_POLICY};
+use crate::api::layers::request_log::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -16,7 +16,7 @@ const BY_PATH: &str = "/data/v0/pool/";
 const BY_QUERY: [&str; 2] = ["/data/v1alpha1/event/", "/data/v1alpha1/metric/"];
 
 /// Finds out whom the request names, and has its reader know.
-pub async fn find_out(app: &App, request: Request) -> Result<Request, ApiError> {
+pub async fn resolve_participant(app: &App, request: Request) -> Result<Request, ApiError> {
     let path = request.uri().path();
     let is_by_path = path.starts_with(BY_PATH);
     if !is_by_path && !BY_QUERY.iter().any(|prefix| path.starts_with(prefix)) {

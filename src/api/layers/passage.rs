@@ -11,19 +11,19 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::api::app::{App, Shared};
+use crate::api::layers::authentication::authenticate;
 use crate::api::layers::disclosure::Reading;
 use crate::api::layers::heads::heads;
-use crate::api::layers::participants::find_out;
-use crate::api::layers::precondition::{self, Looks};
+use crate::api::layers::participants::resolve_participant;
+use crate::api::layers::precondition::{self, PrecheckRoutes};
 use crate::api::layers::rates::{Charged, Refusal, charge_address, charge_person};
-use crate::api::layers::repeats::{Heard, heard};
-use crate::api::layers::wall::let_in;
+use crate::api::layers::repeats::{Remembered, remembered};
 
 /// What the layer works with.
 #[derive(Clone)]
 pub struct Passage {
     pub app: Shared,
-    pub looks: Looks,
+    pub looks: PrecheckRoutes,
 }
 
 /// The layer's function.
@@ -42,8 +42,8 @@ pub async fn inner_passage(State(app): State<Shared>, request: Request, next: Ne
 /// Those who may ask for more are let in.
 async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged), Refusal> {
     charge_address(app, &request)?;
-    let let_in = let_in(app, &mut request).await;
-    let_in.map_err(|error| Box::new(error.into_response()))?;
+    let authenticate = authenticate(app, &mut request).await;
+    authenticate.map_err(|error| Box::new(error.into_response()))?;
     charge_person(app, request)
 }
 
@@ -51,14 +51,14 @@ async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged),
 async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
     let app = &passage.app;
     let seen = precondition::seen(&request);
-    let repeatable = match heard(app, &request) {
-        Heard::Before(answer) => {
+    let repeatable = match remembered(app, &request) {
+        Remembered::Answer(answer) => {
             return match seen {
                 Some(seen) => precondition::still(&seen, answer),
                 None => answer,
             };
         }
-        Heard::Anew(repeatable) => repeatable,
+        Remembered::Unknown(repeatable) => repeatable,
     };
     if let Some(look) = precondition::look(&request) {
         // In a box: few requests have conditions, and every one would have room for this.
@@ -81,7 +81,7 @@ async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
 }
 
 async fn routed(app: &App, request: Request, next: Next) -> Response {
-    match find_out(app, request).await {
+    match resolve_participant(app, request).await {
         Ok(request) => heads(request, next).await,
         Err(error) => error.into_response(),
     }

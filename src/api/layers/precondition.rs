@@ -26,10 +26,10 @@ const LOOKS_ITSELF: &str = "/input/v1/file";
 /// The routes by which it is looked at what is there, once somebody has a condition. Who asks is known to
 /// them.
 #[derive(Clone)]
-pub struct Looks(Arc<LazyLock<Router, Box<dyn FnOnce() -> Router + Send>>>);
+pub struct PrecheckRoutes(Arc<LazyLock<Router, Box<dyn FnOnce() -> Router + Send>>>);
 
 /// A look at what is to be changed only if it is what the caller has seen.
-pub(super) struct Look {
+pub(super) struct Precheck {
     request: Request,
     reader: Reader,
     seen: Vec<HeaderValue>,
@@ -63,7 +63,7 @@ fn is_among(seen: &[HeaderValue], headers: &HeaderMap) -> bool {
 }
 
 /// The look that goes before a request, if it has such a condition.
-pub(super) fn look(request: &Request) -> Option<Look> {
+pub(super) fn look(request: &Request) -> Option<Precheck> {
     if request.method().is_safe() || !request.headers().contains_key(IF_MATCH) {
         return None;
     }
@@ -80,14 +80,14 @@ pub(super) fn look(request: &Request) -> Option<Look> {
     if let Some(accepted) = request.headers().get(ACCEPT) {
         look.headers_mut().insert(ACCEPT, accepted.clone());
     }
-    Some(Look {
+    Some(Precheck {
         request: look,
         reader: reader.clone(),
         seen: conditions(request),
     })
 }
 
-impl Looks {
+impl PrecheckRoutes {
     /// `routes`: made when they are needed for the first time.
     #[must_use]
     pub fn new(routes: impl FnOnce() -> Router + Send + 'static) -> Self {
@@ -96,7 +96,7 @@ impl Looks {
 
     /// Whether what is there is what was seen. What cannot be looked at, is not there, or is somebody else's,
     /// is left to the change itself.
-    pub(super) async fn hold(&self, look: Look) -> Result<(), ApiError> {
+    pub(super) async fn hold(&self, look: Precheck) -> Result<(), ApiError> {
         let routes = Router::clone(LazyLock::force(&self.0));
         let found = routes.oneshot(look.request).await;
         let found = found.unwrap_or_else(|never| match never {});

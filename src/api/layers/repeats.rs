@@ -1,5 +1,5 @@
-//! Who asks what they asked before hears what they heard, as long as nothing of theirs has changed: decided
-//! here, before anything is read.
+//! Who asks what they asked before hears what they remembered, as long as nothing of theirs has changed:
+//! decided here, before anything is read.
 
 use std::time::Instant as Moment;
 
@@ -12,11 +12,11 @@ use crate::api::repeats::Wording;
 use crate::catalog::PersonState;
 
 /// What becomes of a request.
-pub enum Heard {
+pub enum Remembered {
     /// It has the answer that it had.
-    Before(Response),
+    Answer(Response),
     /// It is to be answered; where the answer may be given again, together with what it is noted by.
-    Anew(Option<Repeatable>),
+    Unknown(Option<Repeatable>),
 }
 
 /// What an answer is noted by.
@@ -28,17 +28,17 @@ pub struct Repeatable {
 
 /// Whether the request was answered before. The wall read the state of its person before anything is read for
 /// the answer, so a change in between makes the answer belong to no state that is asked for again.
-pub fn heard(app: &App, request: &Request) -> Heard {
+pub fn remembered(app: &App, request: &Request) -> Remembered {
     let begun = Moment::now();
     let Some(wording) = Wording::of(request) else {
-        return Heard::Anew(None);
+        return Remembered::Unknown(None);
     };
     let Some(state) = request.extensions().get::<PersonState>().copied() else {
-        return Heard::Anew(None);
+        return Remembered::Unknown(None);
     };
     match app.repeats.answer(&wording, state, request, &app.recent, begun) {
-        Some(answer) => Heard::Before(answer),
-        None => Heard::Anew(Some(Repeatable {
+        Some(answer) => Remembered::Answer(answer),
+        None => Remembered::Unknown(Some(Repeatable {
             wording,
             state,
             notes: request.extensions().get::<Notes>().cloned(),

@@ -17,7 +17,7 @@ use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::grants::{ReadableTypes, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::TimeRange;
 use crate::output::{Holds, ListedColumn};
 use crate::people::annotations::measurement::MeasurementConfiguration;
 use crate::people::annotations::{AnnotationRoot, AnnotationRow, AnnotationType, schema};

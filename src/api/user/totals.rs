@@ -66,7 +66,7 @@ pub async fn totals(
     let permit = app.grants.readable_types(&reader, person, all_time).await?;
     let now = app.clock.now().max(FIRST_KNOWN);
     let until_now = TimeRange::new(FIRST_KNOWN, now).ok_or_else(|| ApiError::internal("no time"))?;
-    let totals = app.archive.totals(&permit, until_now).await?;
+    let totals = app.questions.totals(&permit, until_now).await?;
     let sources = app.catalog.sources_of(person).await?;
     let devices: BTreeSet<&str> = sources
         .iter()

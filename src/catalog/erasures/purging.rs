@@ -18,7 +18,7 @@ use crate::catalog::ledgers::lock_for_change;
 use crate::catalog::registers::strike;
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{
-    ACCESS_LOG, ALL, DOCUMENTS, ERASURES, Existing, LINKS, META, PEOPLE, PIECES, RETIRED_OBJECTS, STRAYS,
+    ACCESS_LOG, ALL, DOCUMENTS, ERASURES, Existing, LINKS, META, ORPHANS, PEOPLE, PIECES, RETIRED_OBJECTS,
     Table,
 };
 use crate::model::ids::PersonId;
@@ -87,7 +87,7 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let named = || vec![text(&format!("%/{person}/%"))];
         let mut removed = 0;
-        for table in [&RETIRED_OBJECTS, &STRAYS] {
+        for table in [&RETIRED_OBJECTS, &ORPHANS] {
             let sql = format!("DELETE FROM {} WHERE path LIKE $1", table.name);
             removed += session.execute(sql, named()).await?;
         }
@@ -122,7 +122,7 @@ impl Catalog {
             if let (Some(document), Some(link)) = (documents.first(), present.first()) {
                 recount(&mut session, owner, document.text(0)?, 0, link.checksum).await?;
             }
-            self.note_to_write_down(&mut session, owner).await?;
+            self.note_urgent_manifest(&mut session, owner).await?;
             self.conclude(session).await?;
             changed += 1;
         }
@@ -156,7 +156,7 @@ impl Catalog {
                     recount(&mut session, owner, kind, -1, digest).await?;
                 }
             }
-            self.note_to_write_down(&mut session, owner).await?;
+            self.note_urgent_manifest(&mut session, owner).await?;
             self.conclude(session).await?;
             removed += 1;
         }
@@ -199,7 +199,7 @@ impl Catalog {
                 let after = written.checksums.first().copied().unwrap_or_default();
                 recount(&mut session, owner, &kind, 0, before ^ after).await?;
             }
-            self.note_to_write_down(&mut session, owner).await?;
+            self.note_urgent_manifest(&mut session, owner).await?;
             self.conclude(session).await?;
             changed += 1;
         }
@@ -224,7 +224,7 @@ impl Catalog {
         let mut rows = Vec::with_capacity(found.len());
         for entry in found {
             let body = without(entry.text(4)?, person);
-            self.note_to_write_down(&mut session, entry.id(0, PersonId::from_slice)?)
+            self.note_urgent_manifest(&mut session, entry.id(0, PersonId::from_slice)?)
                 .await?;
             let mut row = entry.into_values();
             if let Some(actor) = row.get_mut(3).filter(|actor| **actor == id(person.0)) {

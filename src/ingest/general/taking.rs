@@ -8,7 +8,7 @@ use crate::ingest::faults;
 use crate::ingest::json;
 use crate::ingest::plan::Role;
 use crate::model::faults::Fault;
-use crate::model::text::{longest_text, may_hold_nul, way_to_nul};
+use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};
 
 /// What is said of U+0000.
 const NUL: &str = "U+0000 cannot be stored; leave it out";
@@ -65,7 +65,7 @@ impl<'a> Reading<'_, 'a> {
             return false;
         }
         if may_hold_nul(raw)
-            && let Some(way) = way_to_nul(value)
+            && let Some(way) = path_to_nul(value)
         {
             let mut loc = self.loc.clone();
             loc.push(name.into());

@@ -161,7 +161,8 @@ impl Committer {
         for (data_type, layout, asked) in small {
             let piece = PieceId(self.shared.ids.next());
             let stores = &self.shared.stores;
-            let small = assemble::small(stores, looks, piece, job.person, data_type, &layout, asked).await?;
+            let small =
+                assemble::tail_change(stores, looks, piece, job.person, data_type, &layout, asked).await?;
             prepared.added.extend(small.added);
             prepared.commit.unchanged.extend(small.unchanged);
             for (effect, more) in job.effects.iter_mut().zip(small.effects) {

@@ -1,4 +1,4 @@
-//! Why a text is no duration, said so that the next attempt succeeds.
+//! Why a text is not a duration, said so that the next attempt succeeds.
 
 /// What is wrong with the text of a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::super::text::{Line, Name, Prose};
 use super::colour::Colour;
 use super::measurement::Nothing;
-use crate::model::objects::{object, optional_object};
+use crate::model::strict_json::{object, optional_object};
 
 /// Texts of the steps of a scale.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

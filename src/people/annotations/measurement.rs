@@ -11,8 +11,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::super::text::Name;
-use crate::model::objects::object;
 use crate::model::registry::MetricKind;
+use crate::model::strict_json::object;
 
 /// Steps of a scale beyond this are no steps that anybody counts.
 const FARTHEST_STEP: i64 = 1_000_000;

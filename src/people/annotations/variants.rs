@@ -13,7 +13,7 @@ use super::display::{AnnotationSpec, ScaleAnnotationSpec};
 use super::measurement::{
     BooleanMeasurement, DurationMeasurement, Nothing, QuantityMeasurement, ScaleMeasurement,
 };
-use crate::model::objects::optional_object;
+use crate::model::strict_json::optional_object;
 
 /// More default tags than this help nobody.
 const MOST_TAGS: usize = 100;

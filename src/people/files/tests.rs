@@ -25,7 +25,7 @@ use crate::store::StoreError;
 use crate::store::contents::{Contents, FILES_FOLDER};
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::upkeep::UpkeepStores;
-use crate::upkeep::collect::{CONDEMNED_AGE, CONTENT_PATIENCE, ORPHAN_AGE, remove_strays};
+use crate::upkeep::collect::{CONDEMNED_AGE, CONTENT_PATIENCE, ORPHAN_AGE, remove_orphans};
 
 const LIMITS: PersonLimits = PersonLimits {
     files: 50,
@@ -163,7 +163,7 @@ impl Bench {
             .forget_expired(CONTENT_PATIENCE)
             .await
             .unwrap();
-        remove_strays(&self.upkeep(), false).await.unwrap().removed
+        remove_orphans(&self.upkeep(), false).await.unwrap().removed
     }
 
     /// Lets so much time pass that what was noticed by now is gone; how many objects that were.
@@ -461,7 +461,7 @@ async fn a_part_that_is_condemned_is_named_by_no_content() {
         let refused = matches!(outcome, Err(FilesError::Store(StoreError::Unavailable { .. })));
         assert!(refused, "{outcome:?}");
         assert_eq!(contents.get(content.id).await.unwrap().unwrap().received(), 0);
-        bench.catalog.acquit(&paths).await.unwrap();
+        bench.catalog.unmark_orphans(&paths).await.unwrap();
         assert!(bench.files.attempt_naming(vec![change], &paths).await.unwrap());
     }
 }

@@ -11,7 +11,6 @@ use super::content::write_archive;
 use super::export::Export;
 use super::outlet::{Outlet, StoredOutlet};
 use super::{ExportError, Exports};
-use crate::catalog::CatalogError;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 

@@ -39,7 +39,7 @@ const TRIES: usize = 16;
 
 /// What an import is told with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ImportProgress {
     /// So many members are to be read.
     Members(u64),
     Member,
@@ -102,11 +102,11 @@ impl Importer {
         &self,
         archive: Archive,
         user: Option<PersonId>,
-        tell: &(dyn Fn(Told) + Sync),
+        tell: &(dyn Fn(ImportProgress) + Sync),
     ) -> Result<Imported, ImportError> {
         let person = user.unwrap_or(archive.manifest.person);
         let plan = Box::pin(self.examine(&archive, person)).await?;
-        tell(Told::Members(archive.manifest.members.len() as u64));
+        tell(ImportProgress::Members(archive.manifest.members.len() as u64));
         let mut imported = self.nothing_yet(&archive, person);
         let before = self.live_records(person).await?;
         Box::pin(self.bring_person(&archive, &plan, &mut imported)).await?;
@@ -119,7 +119,7 @@ impl Importer {
                 Box::pin(self.bring_records(&plan, data_type, region)).await?;
             }
             if !told.contains(&entry.name) {
-                tell(Told::Member);
+                tell(ImportProgress::Member);
             }
         }
         imported.new_records = self.live_records(person).await? - before;
@@ -220,7 +220,7 @@ impl Importer {
         archive: &Archive,
         plan: &Plan,
         imported: &mut Imported,
-        tell: &(dyn Fn(Told) + Sync),
+        tell: &(dyn Fn(ImportProgress) + Sync),
     ) -> Result<BTreeSet<String>, ImportError> {
         let mut told = BTreeSet::new();
         for kept in archive.list::<KeptDocument>(FILES)? {
@@ -244,7 +244,7 @@ impl Importer {
                 .files
                 .count(self.files.bring_back(document, taken).await?);
             if has_bytes && told.insert(member) {
-                tell(Told::Member);
+                tell(ImportProgress::Member);
             }
         }
         Ok(told)

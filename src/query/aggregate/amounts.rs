@@ -15,8 +15,8 @@ use crate::query::ground::rollups::ROLLUP_LONG;
 use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec,
 };
-use crate::query::shared::Lengths;
-use crate::query::{Archive, Partition, QueryError};
+use crate::query::shared::OriginalLength;
+use crate::query::{Partition, QueryError, Questions};
 
 use super::groups::{self, MAX_GROUPS};
 use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
@@ -31,7 +31,7 @@ pub(super) fn competing(partition: &Partition, spec: &AggregateSpec) -> bool {
     spec.sums() && counting_of_amounts(&partition.data_type) == Some(Counting::BestSource)
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// Parts of amounts as (time, group fields, what is measured: nothing, what is summed up).
     pub(super) fn amounts_by_period(
         &self,
@@ -112,7 +112,7 @@ impl<Authority> Archive<Authority> {
         asked: &Asked<'_, Authority>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
-        let rows = self.rows_of(asked, &SAMPLE, Lengths::Told)?;
+        let rows = self.rows_of(asked, &SAMPLE, OriginalLength::Marked)?;
         let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (ident(name), name.to_owned())).into();
         if rows.schema().index_of(ROLLUP_LONG).is_ok() {
             columns.push((ident(ROLLUP_LONG), ROLLUP_LONG.to_owned()));

@@ -17,13 +17,13 @@ use crate::model::time::TimeRange;
 use crate::query::ground::rollups::Kind;
 use crate::query::series::rollups::RollupsAsked;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
-use crate::query::{Archive, QueryError};
+use crate::query::{QueryError, Questions};
 use crate::store::rollups::Step;
 
 use super::amounts::are_summed;
 use super::{Asked, Function, Measured, TIME, VALUE, aggregated, by_time};
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The periods of `grid` with what was asked for, where rollups may stand for all samples.
     pub(super) fn periods_without_rows(
         &self,

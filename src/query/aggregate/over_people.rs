@@ -15,8 +15,8 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use futures::StreamExt as _;
 
 use super::{AggregateMeasure, Function, TIME};
-use crate::query::engine::late;
-use crate::query::{Archive, Order, Prepared, QueryError, Scope};
+use crate::query::engine::deadline_passed;
+use crate::query::{Order, Prepared, QueryError, Questions, Scope};
 
 /// The column that says how many people have a part in a row.
 const PARTICIPANTS: &str = "participants";
@@ -35,7 +35,7 @@ struct Together {
     cells: Vec<Option<f64>>,
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// Puts together what `each` person's records come to by period: counts and sums are added up, the least
     /// and the greatest are those of all, and of averages each person counts once. Periods that fewer than
     /// `least` people have records in are left out. `None` without people.
@@ -58,7 +58,7 @@ impl<Authority> Archive<Authority> {
             states.append(&mut one.states);
             scope = scope.and(std::mem::take(&mut one.scope));
             let plan = Arc::clone(&one.plan);
-            let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
+            let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, deadline_passed));
             while let Some(batch) = rows.next().await.transpose()? {
                 take(&mut periods, &batch, &columns)?;
             }

@@ -49,7 +49,7 @@ pub struct EngineSettings {
     /// comes for so long.
     pub deadline: Duration,
     /// An answer that takes longer is stopped, however it goes on: what it reads is not kept for ever.
-    pub longest: Duration,
+    pub total_deadline: Duration,
 }
 
 const SPILL_RESERVATION: usize = 1 << 20;
@@ -60,11 +60,11 @@ const PLANNER_STACK: usize = 128 << 20;
 /// The deadline of a question passed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the deadline of the question passed")]
-pub struct Late;
+pub struct DeadlinePassed;
 
 /// What a question that is late ends with.
-pub fn late<T>() -> Result<T> {
-    Err(DataFusionError::External(Box::new(Late)))
+pub fn deadline_passed<T>() -> Result<T> {
+    Err(DataFusionError::External(Box::new(DeadlinePassed)))
 }
 
 /// Runs plans.
@@ -77,12 +77,12 @@ pub struct Engine {
     spill: SpillFiles,
     runtime: Handle,
     deadline: Duration,
-    longest: Duration,
+    total_deadline: Duration,
 }
 
 /// What a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bound {
+enum DeadlineFor {
     /// All of it: somebody waits for the end.
     Whole,
     /// Each part: somebody takes them as they come.
@@ -128,7 +128,7 @@ impl Engine {
             spill,
             runtime,
             deadline: settings.deadline,
-            longest: settings.longest.max(settings.deadline),
+            total_deadline: settings.total_deadline.max(settings.deadline),
         })
     }
 
@@ -166,7 +166,7 @@ impl Engine {
     /// What `work` gives, done on a thread of its own: what walks down into a text that somebody sent needs a
     /// stack that others do without, and may fail in ways that concern nobody else. It is given up when the
     /// deadline passes.
-    pub async fn apart<T, F>(&self, work: impl FnOnce() -> F + Send + 'static) -> Result<T>
+    pub async fn on_planner_thread<T, F>(&self, work: impl FnOnce() -> F + Send + 'static) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = T>,
@@ -185,7 +185,7 @@ impl Engine {
         match tokio::time::timeout(self.deadline, receiver).await {
             Ok(Ok(Ok(done))) => Ok(done),
             Ok(Err(_)) => internal_err!("the thread of a query ended without a plan"),
-            Ok(Ok(Err(_))) | Err(_) => late(),
+            Ok(Ok(Err(_))) | Err(_) => deadline_passed(),
         }
     }
 
@@ -204,7 +204,7 @@ impl Engine {
         S: Stream<Item = T> + Send + 'static,
         T: Send + 'static,
     {
-        self.driven(bursts(stream, BURST, |_| 1), late, Bound::Whole)
+        self.driven(bursts(stream, BURST, |_| 1), late, DeadlineFor::Whole)
     }
 
     /// The same for an answer that is sent as it comes: the deadline holds for the first part of it and again
@@ -219,14 +219,14 @@ impl Engine {
         E: Send + 'static,
     {
         let weight = |chunk: &Result<Bytes, E>| AROUND_CHUNK + chunk.as_ref().map_or(0, Bytes::len);
-        self.driven(bursts(chunks, BURST_BYTES, weight), late, Bound::Parts)
+        self.driven(bursts(chunks, BURST_BYTES, weight), late, DeadlineFor::Parts)
     }
 
     fn driven<S, T>(
         &self,
         mut bursts: S,
         late: fn() -> T,
-        bound: Bound,
+        bound: DeadlineFor,
     ) -> impl Stream<Item = T> + Send + use<S, T>
     where
         S: Stream<Item = Burst<T>> + Send + Unpin + 'static,
@@ -234,12 +234,12 @@ impl Engine {
     {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         let begun = tokio::time::Instant::now();
-        let (each, end) = (self.deadline, begun + self.longest);
+        let (each, end) = (self.deadline, begun + self.total_deadline);
         self.runtime.spawn(async move {
             loop {
                 let deadline = match bound {
-                    Bound::Whole => begun + each,
-                    Bound::Parts => end.min(tokio::time::Instant::now() + each),
+                    DeadlineFor::Whole => begun + each,
+                    DeadlineFor::Parts => end.min(tokio::time::Instant::now() + each),
                 };
                 let next = tokio::select! {
                     next = tokio::time::timeout_at(deadline, bursts.next()) => next,

@@ -24,7 +24,7 @@ pub use label::LabelComparison;
 /// More conditions than this are refused.
 pub const MAX_FILTERS: usize = 20;
 /// Columns that the store keeps for its own use: who measured, in short. No record has fields of these names.
-const KEPT_FOR_ITSELF: [&str; 2] = ["source", "source_class"];
+const INTERNAL_COLUMNS: [&str; 2] = ["source", "source_class"];
 /// A longer condition is refused.
 pub const MAX_FILTER_BYTES: usize = 1024;
 
@@ -366,7 +366,7 @@ fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
         }
         None => name,
     };
-    if shown.is_none() && KEPT_FOR_ITSELF.contains(&name) {
+    if shown.is_none() && INTERNAL_COLUMNS.contains(&name) {
         return None;
     }
     let field: &Field = storage.field_with_name(stored).ok()?;

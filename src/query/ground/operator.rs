@@ -1,9 +1,9 @@
-//! What SQL cannot say well, as an operator of a plan.
+//! The frame for operators of our own, for what SQL cannot express well.
 //!
-//! A `Step` says what it needs of its inputs, what it gives, and how it makes the one of the other.
-//! `Operator` is everything that a plan wants to know besides: properties and requirements that the library
-//! checks, children, text, metrics, memory, and that others are let in between. Knows plans and batches;
-//! knows nothing of what they are about.
+//! A `Step` states what it requires of its inputs, the schema and order of what it returns, and how to
+//! compute that. `Operator` wraps a step as an `ExecutionPlan` and adds the rest: properties, requirements
+//! that DataFusion's sanity check verifies, children, text, metrics, memory, and yielding to other tasks.
+//! Knows plans and batches; knows nothing of what they are about.
 
 mod known_order;
 #[cfg(test)]
@@ -49,10 +49,9 @@ pub(in crate::query) type Plan = Arc<dyn ExecutionPlan>;
 pub(in crate::query) trait Step: Clone + Debug + Send + Sync + 'static {
     /// What it is called in a plan.
     const NAME: &'static str;
-    /// Whether it lets others in between by itself, or passes on the rows of something that does. Where many
-    /// stand above each other the frame must not: what a task may do at a time would be used up on the way
-    /// down.
-    const GIVES_WAY: bool = false;
+    /// Whether it yields to other tasks by itself, or passes on the rows of something that does. `Operator`
+    /// must not yield at every level of a deep plan: the task's budget would be spent on the way down.
+    const YIELDS_BY_ITSELF: bool = false;
     /// Whether rows come out in the order in which they go in.
     const KEEPS_ORDER: bool = false;
 
@@ -208,12 +207,11 @@ impl Task {
     }
 }
 
-/// The plan by which a leaf was run that decides about it when it runs, for whoever wants to know what that
-/// took.
+/// The plan that a leaf chose when it ran, kept so that EXPLAIN ANALYZE can show it.
 #[derive(Clone, Debug, Default)]
-pub(in crate::query) struct Taken(Arc<OnceLock<Plan>>);
+pub(in crate::query) struct ChosenPlan(Arc<OnceLock<Plan>>);
 
-impl Taken {
+impl ChosenPlan {
     pub(in crate::query) fn plan(&self) -> Option<Plan> {
         self.0.get().map(Arc::clone)
     }
@@ -396,7 +394,7 @@ impl<S: Step> ExecutionPlan for Operator<S> {
             rows: MetricBuilder::new(&self.metrics).output_rows(partition),
             time: MetricBuilder::new(&self.metrics).elapsed_compute(partition),
         };
-        if S::GIVES_WAY {
+        if S::YIELDS_BY_ITSELF {
             Ok(Box::pin(rows))
         } else {
             Ok(Box::pin(CooperativeStream::new(rows)))

@@ -45,9 +45,9 @@ pub(in crate::query) fn number_of(partition: &TypeId) -> u64 {
 }
 
 impl RowPlace {
-    /// When rows begin that come after it.
+    /// The times at which rows after this place can start.
     #[must_use]
-    pub fn begins(&self, order: Order) -> TimeRange {
+    pub fn starts_after(&self, order: Order) -> TimeRange {
         match order {
             Order::Ascending => TimeRange::between(Instant::from_micros(self.start), TimeRange::ALWAYS.end()),
             Order::Descending => {
@@ -56,14 +56,13 @@ impl RowPlace {
         }
     }
 
-    /// Which rows come after it; the one at the very place too, where it is of a partition that comes
-    /// `later`.
-    pub(in crate::query) fn before(&self, order: Order, later: bool) -> Option<Expr> {
+    /// Selects the rows after this place, and where `partition_is_later` also a row exactly at it.
+    pub(in crate::query) fn rows_after(&self, order: Order, partition_is_later: bool) -> Option<Expr> {
         let beyond_it = match order {
             Order::Ascending => Operator::Gt,
             Order::Descending => Operator::Lt,
         };
-        let last = match (order, later) {
+        let last = match (order, partition_is_later) {
             (Order::Ascending, true) => Operator::GtEq,
             (Order::Descending, true) => Operator::LtEq,
             (_, false) => beyond_it,

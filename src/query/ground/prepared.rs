@@ -26,8 +26,8 @@ pub struct Prepared {
     pub scope: Scope,
 }
 
-/// Who else than the owner reads, and what they may see: nothing where the owner reads. Answers of equal
-/// scope are answers to the same reader through the same windows.
+/// Which other person reads, and what of which types they may see; empty where the owner reads. Answers of
+/// equal scope are answers to the same reader through the same windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope(Vec<(TypeId, SharedWith, Windows)>);
 
@@ -55,29 +55,30 @@ impl Scope {
     }
 }
 
-/// What of one partition an answer is made from, and which columns its rows have now.
+/// The state of one partition that an answer is computed from, and its layout. Equal states give equal
+/// answers; the `ETag` is made of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadState {
     partition: TypeId,
-    held: Held,
+    rows: RowsState,
     layout: u64,
 }
 
-/// What tells a state of the rows that an answer is made from apart from others.
+/// The state of the rows that an answer is computed from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Held {
-    /// Of all of a partition.
+enum RowsState {
+    /// The whole partition's.
     Partition(Stamp),
-    /// Of the pieces that may have rows inside the windows of a reader who is not the owner, and of no
-    /// others: what happens elsewhere changes nothing here.
+    /// That of the pieces that may have rows inside the windows of a reader who is not the owner: what
+    /// happens elsewhere changes nothing here.
     Pieces(u64),
 }
 
-/// How far out of its windows a row may be that says something inside: days of whole-day events begin and end
-/// where the clocks of their zones say, and who wins is decided among all that touch.
+/// How far outside a window a row can lie and still affect the answer: days of whole-day events follow the
+/// clock of their zone, and samples that overlap compete.
 const NEIGHBOURHOOD: i64 = 2 * 86_400_000_000;
 
-impl Held {
+impl RowsState {
     fn of<Authority>(permit: &ReadPermit<Authority>, snapshot: &Snapshot) -> Self {
         let Some(shared) = permit.shared_with() else {
             return Self::Partition(snapshot.stamp());
@@ -101,7 +102,7 @@ impl ReadState {
     pub(in crate::query) fn beside_rows(name: TypeId, state: u64) -> Self {
         Self {
             partition: name,
-            held: Held::Partition(Stamp::default()),
+            rows: RowsState::Partition(Stamp::default()),
             layout: state,
         }
     }
@@ -110,7 +111,7 @@ impl ReadState {
     pub fn of<Authority>(permit: &ReadPermit<Authority>, partition: &Partition, snapshot: &Snapshot) -> Self {
         Self {
             partition: partition.id.clone(),
-            held: Held::of(permit, snapshot),
+            rows: RowsState::of(permit, snapshot),
             layout: partition.data_type.layout.state,
         }
     }

@@ -36,32 +36,32 @@ pub enum IdForm {
 
 /// Whose eyes an answer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sees {
-    Everything,
+pub enum Visibility {
+    Owner,
     /// Somebody else than the owner: what names devices, applications and tags is left out.
-    Public,
+    Others,
 }
 
-impl Sees {
+impl Visibility {
     #[must_use]
     pub const fn through<Authority>(permit: &ReadPermit<Authority>) -> Self {
         if permit.is_own() {
-            Self::Everything
+            Self::Owner
         } else {
-            Self::Public
+            Self::Others
         }
     }
 }
 
 /// The stored columns that the columns of an answer that are `wanted` are made from.
 #[must_use]
-pub fn stored_columns(layout: &Layout, sees: Sees, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
+pub fn stored_columns(layout: &Layout, sees: Visibility, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
     let mut needed: Vec<usize> = layout
         .read
         .iter()
         .filter(|column| wanted(&column.name))
         .flat_map(|column| names_of(&column.from))
-        .filter(|name| sees == Sees::Everything || private::is_needed(layout, name))
+        .filter(|name| sees == Visibility::Owner || private::is_needed(layout, name))
         .filter_map(|name| layout.storage.index_of(name).ok())
         .collect();
     needed.sort_unstable();
@@ -95,14 +95,14 @@ pub(in crate::query) fn columns(
     layout: &Layout,
     held: &Schema,
     ids: IdForm,
-    sees: Sees,
+    sees: Visibility,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Columns> {
     let shown = layout.read.iter().filter(|column| wanted(&column.name));
     let column = |column: &ReadColumn| {
         let expr = match sees {
-            Sees::Everything => expression(&column.from, ids),
-            Sees::Public => public(&column.from, layout, held, ids)?,
+            Visibility::Owner => expression(&column.from, ids),
+            Visibility::Others => public(&column.from, layout, held, ids)?,
         };
         Ok((expr, column.name.clone()))
     };
@@ -114,7 +114,7 @@ pub(in crate::query) fn project(
     rows: Plan,
     layout: &Layout,
     ids: IdForm,
-    sees: Sees,
+    sees: Visibility,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Plan> {
     let columns = columns(layout, &rows.schema(), ids, sees, wanted)?;

@@ -31,12 +31,12 @@ use extent::Extents;
 
 /// Whether it matters how long rows were before they were cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::query) enum Lengths {
+pub(in crate::query) enum OriginalLength {
     /// What is left is all that counts.
-    Forgotten,
+    Dropped,
     /// A column says which rows were amounts over a very long time: those rank last, cut or not, so that
     /// owner and reader see the same winner.
-    Told,
+    Marked,
 }
 
 /// How another person than the owner sees the rows of a table.
@@ -47,7 +47,7 @@ pub(in crate::query) struct Shared {
     extents: Extents,
     spread: bool,
     kept: Vec<String>,
-    lengths: Lengths,
+    lengths: OriginalLength,
 }
 
 impl Shared {
@@ -55,7 +55,7 @@ impl Shared {
     pub(in crate::query) fn of<Authority>(
         permit: &ReadPermit<Authority>,
         data_type: &DataType,
-        lengths: Lengths,
+        lengths: OriginalLength,
     ) -> Option<Self> {
         Some(Self {
             edges: permit.shared_with()?.edges.clone(),
@@ -140,7 +140,7 @@ pub(in crate::query) fn cut_keys(rows: Plan, data_type: &TypeId, windows: &Windo
         extents: Extents::of(data_type),
         spread: false,
         kept: Vec::new(),
-        lengths: Lengths::Forgotten,
+        lengths: OriginalLength::Dropped,
     };
     Arc::new(CutExec::new(rows, rule))
 }
@@ -161,7 +161,7 @@ pub(in crate::query) fn cut_again(
         extents: Extents::of(&data_type.id),
         spread: are_spread(data_type),
         kept: kept(data_type),
-        lengths: Lengths::Forgotten,
+        lengths: OriginalLength::Dropped,
     };
     Arc::new(CutExec::new(rows, rule))
 }

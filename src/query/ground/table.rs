@@ -23,7 +23,6 @@ use crate::model::time::TimeRange;
 use crate::store::rollups::{KeptRollups, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
-use super::archive::Archive;
 use super::definitions::{self, Definitions};
 use super::engine::Engine;
 use super::errors::outside;
@@ -33,8 +32,9 @@ use super::key::{KEY_COLUMNS, key_schema};
 use super::operator::Plan;
 use super::order::Order;
 use super::partition::Partition;
+use super::questions::Questions;
 use super::scan::{Scan, Selection};
-use super::shared::{Lengths, Shared, few, permitted};
+use super::shared::{OriginalLength, Shared, few, permitted};
 
 pub(in crate::query) use leaf::{PartitionExec, within};
 
@@ -57,14 +57,14 @@ pub(in crate::query) struct PartitionTable {
     without_ids: bool,
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The rows that `permit` lets be seen, as of `snapshot`.
     pub(in crate::query) fn table(
         &self,
         permit: &ReadPermit<Authority>,
         partition: &Partition,
         snapshot: &Arc<Snapshot>,
-        lengths: Lengths,
+        lengths: OriginalLength,
     ) -> Result<PartitionTable> {
         permitted(permit, snapshot)?;
         Ok(PartitionTable {
@@ -91,7 +91,7 @@ impl<Authority> Archive<Authority> {
         partition: &Partition,
         snapshot: &Arc<Snapshot>,
     ) -> Result<PartitionTable> {
-        let table = self.table(permit, partition, snapshot, Lengths::Forgotten)?;
+        let table = self.table(permit, partition, snapshot, OriginalLength::Dropped)?;
         let selection = Selection {
             windows: few(&table.selection.windows).into(),
             begins: None,
@@ -286,7 +286,7 @@ impl PartitionTable {
     }
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The keys of rows, and what else is stored in `others`, of a snapshot of which only some pieces may be
     /// left. What is selected lies inside windows that a permit gave.
     pub(in crate::query) async fn keys(

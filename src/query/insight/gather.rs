@@ -13,14 +13,14 @@ use crate::model::ids::PersonId;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::MetricTraits;
 use crate::model::time::Instant;
-use crate::query::engine::late;
+use crate::query::engine::deadline_passed;
 use crate::query::places::Granted;
 use crate::query::places::raw::RawSpec;
 use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{CyclesSpec, Question, StageSet};
-use crate::query::{Archive, Partition, Prepared, QueryError};
+use crate::query::{Partition, Prepared, QueryError, Questions};
 
 use super::days::{Daily, Days};
 use super::nights::{CYCLE_GAP, Cycle, Nights};
@@ -71,7 +71,7 @@ pub struct InsightSources<Authority> {
     pub targets: Targets,
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// What there is to say as of a moment.
     pub async fn insights(&self, asked: InsightSources<Authority>) -> Result<Report, QueryError> {
         let mut metrics = Vec::with_capacity(asked.metrics.len());
@@ -222,7 +222,10 @@ impl<Authority> Archive<Authority> {
         prepared: Prepared,
         mut take: impl FnMut(&RecordBatch) -> Result<(), DataFusionError>,
     ) -> Result<(), QueryError> {
-        let mut rows = Box::pin(self.engine.drive(self.engine.start(prepared.plan)?, late));
+        let mut rows = Box::pin(
+            self.engine
+                .drive(self.engine.start(prepared.plan)?, deadline_passed),
+        );
         while let Some(batch) = rows.next().await.transpose()? {
             take(&batch)?;
         }

@@ -93,7 +93,7 @@ static BENCH: LazyLock<Bench> = LazyLock::new(|| {
         spill: directory.path().to_owned(),
         spill_limit: 64 << 20,
         deadline: Duration::from_secs(30),
-        longest: Duration::from_secs(30),
+        total_deadline: Duration::from_secs(30),
     };
     Bench {
         engine: Engine::new(&settings, runtime.handle().clone()).unwrap(),
@@ -116,7 +116,7 @@ proptest! {
             loop {
                 let (page, next) = answer(&rows).page(&KEY, place.as_ref(), Some(limit)).unwrap();
                 pages.push(numbers(engine, page.first(Some(limit))).await);
-                match next.begins(engine).await.unwrap() {
+                match next.find_start(engine).await.unwrap() {
                     Some(next) => place = Some(next),
                     None => return pages,
                 }

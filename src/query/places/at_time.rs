@@ -24,7 +24,7 @@ use crate::query::ground::computed::projector;
 use crate::query::ground::table::within;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
 use crate::query::shape::IdForm;
-use crate::query::{Archive, Prepared, QueryError};
+use crate::query::{Prepared, QueryError, Questions};
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, TIME, times, uncertainty};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
@@ -98,7 +98,7 @@ impl AtTimeSpec {
     }
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// A row, or none. Permits are asked for with what `AtTimeSpec::reads` says.
     pub async fn location_at(
         &self,

@@ -1,13 +1,13 @@
 //! From when to when a source tells positions.
 
-use crate::query::available::Edges;
+use crate::query::available::Overhang;
 use crate::query::records::{Summary, summarise};
-use crate::query::{Archive, QueryError};
+use crate::query::{QueryError, Questions};
 
 use super::Granted;
 use super::raw::OneOf;
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// First and last moment of what may be seen: from the catalogue where it knows whole pieces, from the
     /// rows otherwise.
     pub async fn location_bounds(
@@ -18,9 +18,9 @@ impl<Authority> Archive<Authority> {
         let pinned = self.pinned_one(granted).await?;
         let Some(only) = only else {
             let edges = if granted.permit.is_own() {
-                Edges::Open
+                Overhang::Counted
             } else {
-                Edges::Cut
+                Overhang::Cut
             };
             let seen = granted.permit.windows();
             return self.inside(&pinned.snapshot, seen, edges).await;

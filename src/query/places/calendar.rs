@@ -19,7 +19,7 @@ use crate::query::ground::events::Events;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::paging::RowKey;
 use crate::query::shared;
-use crate::query::{Archive, Prepared, QueryError};
+use crate::query::{Prepared, QueryError, Questions};
 
 use super::Granted;
 use super::raw::{RawSpec, shown};
@@ -109,7 +109,7 @@ pub const EVENT_KEY: RowKey = RowKey {
 /// zones are apart.
 pub const DAY_MARGIN: i64 = 3 * 86_400 * 1_000_000;
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The events that take place in `range`. The permit is asked for with `DAY_MARGIN` around it. Another
     /// person than the owner sees of an event the part inside the range, and events of whole days where they
     /// may see all of these days.

@@ -18,7 +18,7 @@ use datafusion::physical_plan::union::UnionExec;
 
 use crate::model::geo::Position;
 use crate::model::time::TimeRange;
-use crate::query::{Archive, QueryError};
+use crate::query::{QueryError, Questions};
 
 use super::{LocationSource, PinnedSource, with_rows};
 
@@ -44,7 +44,7 @@ pub(super) fn uncertainty(accuracy: Option<f64>) -> u64 {
     accuracy.map_or(u64::MAX, |accuracy| accuracy.max(0.0).to_bits())
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The positions that `sources` tell inside `wanted`, by time. What one source tells of one moment keeps
     /// its order.
     pub(super) fn fixes(

@@ -14,8 +14,8 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
 use crate::query::ground::computed::{Columns, projected};
-use crate::query::shape::{self, IdForm, Sees};
-use crate::query::{Archive, Order, Partition, Prepared, QueryError};
+use crate::query::shape::{self, IdForm, Visibility};
+use crate::query::{Order, Partition, Prepared, QueryError, Questions};
 
 use super::{Granted, Pinned};
 
@@ -39,7 +39,7 @@ pub struct RawSpec {
     pub ids: IdForm,
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The rows that the permit lets be seen.
     pub async fn raw(&self, granted: &Granted<Authority>, spec: &RawSpec) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
@@ -72,8 +72,9 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Granted { permit, partition } = pinned.granted;
         let layout = &partition.data_type.layout;
-        let columns =
-            shape::stored_columns(layout, Sees::through(permit), |name| spec.columns.contains(&name));
+        let columns = shape::stored_columns(layout, Visibility::through(permit), |name| {
+            spec.columns.contains(&name)
+        });
         let seen = self.seen(pinned, &pinned.windows(wanted))?;
         let Some(only) = &spec.only else {
             return Ok(seen.rows_at(columns, Order::Ascending)?);
@@ -107,7 +108,7 @@ pub(super) fn columns<Authority>(
 ) -> Result<Columns, QueryError> {
     let place = |name: &str| spec.columns.iter().position(|column| *column == name);
     let is_shown = |name: &str| place(name).is_some();
-    let (layout, sees) = (&partition.data_type.layout, Sees::through(permit));
+    let (layout, sees) = (&partition.data_type.layout, Visibility::through(permit));
     let mut columns = shape::columns(layout, stored, spec.ids, sees, is_shown)?;
     columns.sort_by_key(|(_, name)| place(name));
     Ok(columns)

@@ -14,7 +14,7 @@ use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::time::TimeRange;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition};
-use crate::query::{Archive, Prepared, QueryError};
+use crate::query::{Prepared, QueryError, Questions};
 
 use super::as_of::{AsOf, Change, Changes, Placed, Slots};
 use super::fixes::Fixes;
@@ -53,7 +53,7 @@ impl SeriesSpec {
     }
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The series. Permits are asked for with what `SeriesSpec::reads` says.
     pub async fn location_series(
         &self,

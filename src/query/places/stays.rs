@@ -26,7 +26,7 @@ use crate::model::registry::timestamp;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 use crate::query::shape::IdForm;
-use crate::query::{Archive, Prepared, QueryError};
+use crate::query::{Prepared, QueryError, Questions};
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times};
 use super::{Granted, widened};
@@ -47,7 +47,7 @@ pub fn reads(range: TimeRange) -> TimeRange {
     widened(range, MARGIN, MARGIN)
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The stays that share time with `range`, in the shape of visits: the columns of `shape`. The permit is
     /// asked for with what `reads` says. Another person than the owner sees what follows from the updates in
     /// the range alone.

@@ -15,7 +15,7 @@ use crate::query::ground::computed::{Columns, projected};
 use crate::query::operator::{Plan, ascending, known_order};
 use crate::query::paging::RowKey;
 use crate::query::shape::IdForm;
-use crate::query::{Archive, Prepared, QueryError, ReadState, Scope};
+use crate::query::{Prepared, QueryError, Questions, ReadState, Scope};
 
 use super::raw::{RawSpec, columns};
 use super::{Granted, LocationSource, Pinned, PinnedSource, with_rows};
@@ -103,7 +103,7 @@ type PinnedPlaces<'a, Authority> = (
     Vec<ReadState>,
 );
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The updates of all `sources`, by time.
     pub async fn location_updates(
         &self,

@@ -18,7 +18,7 @@ use futures::StreamExt as _;
 use crate::model::geo::Position;
 use crate::model::ids::RecordId;
 use crate::model::time::TimeRange;
-use crate::query::{Archive, QueryError};
+use crate::query::{QueryError, Questions};
 
 use super::Pinned;
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times, uncertainty};
@@ -50,7 +50,7 @@ impl Visit {
 
 pub(super) type Standing = (Reverse<i64>, u64, RecordId);
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The visits inside `wanted`.
     pub(super) fn visits(
         &self,

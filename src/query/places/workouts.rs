@@ -20,7 +20,7 @@ use futures::stream::BoxStream;
 
 use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition, only};
 use crate::query::paging::RowKey;
-use crate::query::{Archive, Prepared, QueryError};
+use crate::query::{Prepared, QueryError, Questions};
 
 use super::Granted;
 use super::raw::RawSpec;
@@ -70,7 +70,7 @@ pub const WORKOUT_DEFAULTS: &[(&str, Otherwise)] = &[
     ("workout_events", Otherwise::Text("[]")),
 ];
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The rows that the permit lets be seen, with `defaults` where they have nothing.
     pub async fn completed(
         &self,

@@ -14,9 +14,9 @@ use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::series::rollups::RollupsAsked;
-use crate::query::shared::Lengths;
+use crate::query::shared::OriginalLength;
 use crate::query::sleep::StageTable;
-use crate::query::{Archive, Partition, Prepared, QueryError, ReadState, Scope};
+use crate::query::{Partition, Prepared, QueryError, Questions, ReadState, Scope};
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
@@ -37,7 +37,7 @@ pub struct AskedSeries<'a, Authority> {
     pub stages: Option<Arc<StageTable>>,
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// One series.
     pub async fn series(&self, asked: AskedSeries<'_, Authority>) -> Result<Prepared, QueryError> {
         let scope = Scope::of([asked.permit]);
@@ -139,8 +139,8 @@ impl<Authority> Archive<Authority> {
         }
         let condition = filter::bind(conditions, &partition.data_type).condition();
         let lengths = match spec.measure {
-            Measure::Amounts(Counting::BestSource) => Lengths::Told,
-            _ => Lengths::Forgotten,
+            Measure::Amounts(Counting::BestSource) => OriginalLength::Marked,
+            _ => OriginalLength::Dropped,
         };
         let table = self.table(permit, partition, snapshot, lengths)?;
         let rows = table.without_ids(!spec.needs_ids()).meeting(condition);
@@ -169,7 +169,7 @@ impl<Authority> Archive<Authority> {
     }
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// Rollups in the place of rows, where they give the same series.
     fn rollups_of(
         &self,

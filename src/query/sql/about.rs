@@ -12,7 +12,7 @@ use datafusion::catalog::SchemaProvider;
 use datafusion::common::Result;
 use datafusion::datasource::{MemTable, TableProvider};
 
-use crate::query::shape::Sees;
+use crate::query::shape::Visibility;
 
 use super::holdings::{CATALOG, Holdings, Listed, OWN, columns_of};
 
@@ -94,9 +94,9 @@ fn columns(listed: &[Listed]) -> Result<Rows> {
     let mut all: Vec<(&Listed, i64, Field)> = Vec::new();
     for table in listed {
         let sees = if table.of.is_none() {
-            Sees::Everything
+            Visibility::Owner
         } else {
-            Sees::Public
+            Visibility::Others
         };
         let columns = columns_of(&table.partitions, sees)?;
         let fields = columns.fields().iter().zip(1..);

@@ -123,7 +123,7 @@ impl Answer {
 
 impl Step for Answer {
     const NAME: &'static str = "AnswerExec";
-    const GIVES_WAY: bool = true;
+    const YIELDS_BY_ITSELF: bool = true;
 
     fn detail(&self) -> String {
         let columns: Vec<&str> = self

@@ -147,7 +147,7 @@ impl GuardExec {
 
 impl Step for Guard {
     const NAME: &'static str = "GuardExec";
-    const GIVES_WAY: bool = true;
+    const YIELDS_BY_ITSELF: bool = true;
     const KEEPS_ORDER: bool = true;
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {

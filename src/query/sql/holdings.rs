@@ -13,9 +13,9 @@ use futures::future::BoxFuture;
 use crate::model::ids::PersonId;
 use crate::model::permit::ReadPermit;
 use crate::query::filter::Condition;
-use crate::query::shape::{self, IdForm, Sees};
+use crate::query::shape::{self, IdForm, Visibility};
 use crate::query::together::common_schema;
-use crate::query::{Archive, Partition, Prepared};
+use crate::query::{Partition, Prepared, Questions};
 
 use super::calls::Call;
 
@@ -30,7 +30,7 @@ pub(super) const OWN: &str = "own";
 /// where the conditions which `async_trait` puts on each method have the compiler prove it anew for each.
 pub trait Holdings<Authority>: fmt::Debug + Send + Sync {
     /// Where rows come from.
-    fn archive(&self) -> &Archive<Authority>;
+    fn questions(&self) -> &Questions<Authority>;
 
     /// What stands under a name among what is `of` a person, or of whoever asks where none is named. `None`
     /// is the answer both for what there is not and for what may not be seen.
@@ -92,7 +92,7 @@ impl Listed {
 }
 
 /// The columns of the raw answers of `partitions` to somebody who sees that much.
-pub(super) fn columns_of(partitions: &[Partition], sees: Sees) -> Result<SchemaRef> {
+pub(super) fn columns_of(partitions: &[Partition], sees: Visibility) -> Result<SchemaRef> {
     let one = |partition: &Partition| -> Result<SchemaRef> {
         let layout = &partition.data_type.layout;
         let rows = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));

@@ -104,7 +104,7 @@ impl OuterSideExec {
 
 impl Step for OuterSide {
     const NAME: &'static str = "OuterSideExec";
-    const GIVES_WAY: bool = true;
+    const YIELDS_BY_ITSELF: bool = true;
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
         vec![Needs::nothing(); inputs.len()]

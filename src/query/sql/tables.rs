@@ -24,7 +24,7 @@ use crate::query::Order;
 use crate::query::columns::Columns;
 use crate::query::places::widened;
 use crate::query::records::RecordsSpec;
-use crate::query::shape::{IdForm, Sees};
+use crate::query::shape::{IdForm, Visibility};
 
 use super::about::About;
 use super::answer_exec::AnswerExec;
@@ -134,7 +134,7 @@ struct PermittedTable<Authority> {
 
 impl<Authority> PermittedTable<Authority> {
     fn new(holdings: Arc<dyn Holdings<Authority>>, name: &str, holding: Holding<Authority>) -> Result<Self> {
-        let schema = columns_of(&holding.partitions, Sees::through(&holding.permit))?;
+        let schema = columns_of(&holding.partitions, Visibility::through(&holding.permit))?;
         let mut times = TimeColumns::default();
         if let [partition] = holding.partitions.as_slice() {
             for column in &partition.data_type.layout.read {
@@ -185,8 +185,8 @@ impl<Authority> PermittedTable<Authority> {
             .filter(|filter| self.takes(filter) && !self.times.are_in(filter))
             .cloned()
             .collect();
-        let archive = self.holdings.archive();
-        let prepared = archive
+        let questions = self.holdings.questions();
+        let prepared = questions
             .records_that_may_meet(&permit, &self.holding.partitions, &spec, conjunction(taken))
             .await;
         let plan = prepared.map_err(outside)?.plan;

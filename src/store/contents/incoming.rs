@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use super::reading::{STEP, STEPS_AT_ONCE};
 use super::{Content, Contents};
-use crate::catalog::CatalogError;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::objects::ObjectVersion;
@@ -124,8 +123,8 @@ impl Contents {
 
     /// Those of `paths` that were put there for contents that take nothing any more. Whatever may be meant
     /// for one that is damaged is wanted.
-    pub async fn unwanted(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
-        let mut unwanted = Vec::new();
+    pub async fn orphaned_uploads(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
+        let mut orphaned_uploads = Vec::new();
         for path in paths {
             let Some(name) = IncomingName::parse(path) else {
                 continue;
@@ -133,11 +132,13 @@ impl Contents {
             match self.get(name.content).await {
                 Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
-                Ok(content) if content.as_ref().is_none_or(Content::is_whole) => unwanted.push(path.clone()),
+                Ok(content) if content.as_ref().is_none_or(Content::is_whole) => {
+                    orphaned_uploads.push(path.clone())
+                }
                 Ok(_) => {}
             }
         }
-        Ok(unwanted)
+        Ok(orphaned_uploads)
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::{Content, ContentOf, Part};
+use super::{Content, ContentKind, Part};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
@@ -13,7 +13,7 @@ use crate::store::objects::{ObjectStorage, Upload};
 /// What the path of a part says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartName {
-    pub of: ContentOf,
+    pub of: ContentKind,
     pub person: PersonId,
     pub content: Uuid,
     pub part: Uuid,
@@ -43,7 +43,7 @@ impl PartName {
         let (folder, names) = path.split_once('/')?;
         let mut names = names.split('/');
         let name = Self {
-            of: ContentOf::ALL.into_iter().find(|of| of.folder() == folder)?,
+            of: ContentKind::ALL.into_iter().find(|of| of.folder() == folder)?,
             person: names.next()?.parse().ok()?,
             content: names.next()?.parse().ok()?,
             part: names.next()?.parse().ok()?,

@@ -228,7 +228,7 @@ fn a_word_fills_a_row_group() {
     }
     .batch();
     let properties = || properties().set_compression(Compression::UNCOMPRESSED).build();
-    let words: Vec<_> = batch.columns().iter().flat_map(one_word::words).collect();
+    let words: Vec<_> = batch.columns().iter().flat_map(constant_text::words).collect();
     let word = Some("watch");
     assert_eq!(words, [None, word, word, word, None, None, word]);
     let batches = [batch];

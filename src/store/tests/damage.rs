@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::super::files::PieceFiles;
 use super::super::piece::write_batch;
-use super::super::scrub::verify_object;
 use super::super::snapshot::{Content, Snapshot, Snapshots};
+use super::super::verify::verify_object;
 use super::super::{StoreError, tail};
 use super::pieces::read_back;
 use super::*;

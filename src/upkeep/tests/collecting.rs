@@ -4,10 +4,10 @@ use super::*;
 use crate::catalog::CatalogError;
 use crate::catalog::records::{Effect, UploadReceipt};
 use crate::model::ids::UploadId;
+use crate::store::orphans::delete_uncommitted;
 use crate::store::piece::object_path;
-use crate::store::strays::take_back;
 use crate::upkeep::collect::{
-    CONDEMNED_AGE, ORPHAN_AGE, RECEIPT_AGE, remove_remains, remove_retired, remove_strays,
+    CONDEMNED_AGE, ORPHAN_AGE, RECEIPT_AGE, remove_orphans, remove_remains, remove_retired,
 };
 
 async fn orphan(bench: &Bench) -> Vec<NewPiece> {
@@ -69,7 +69,7 @@ async fn commit_late(bench: &Bench, pieces: Vec<NewPiece>) -> Result<CommitOutco
 }
 
 async fn round(bench: &Bench) -> usize {
-    let searched = remove_strays(&bench.stores, false).await.unwrap();
+    let searched = remove_orphans(&bench.stores, false).await.unwrap();
     assert_eq!(searched.refused, None);
     searched.removed
 }
@@ -131,7 +131,7 @@ async fn a_node_whose_clock_is_hours_ahead_takes_nothing_from_a_write_under_way(
     let other = with_clock_ahead(&bench, Duration::from_hours(9)).await;
     let written = orphan(&bench).await;
     for _ in 0..3 {
-        assert_eq!(remove_strays(&other, false).await.unwrap().removed, 0);
+        assert_eq!(remove_orphans(&other, false).await.unwrap().removed, 0);
         assert_eq!(remove_retired(&other, settings().grace_period).await.unwrap(), 0);
         bench.pass(Duration::from_mins(15));
     }
@@ -235,13 +235,13 @@ async fn an_improbable_part_of_the_store_stays_unless_the_operator_insists() {
             .unwrap();
     }
     for _ in 0..4 {
-        let searched = remove_strays(&bench.stores, false).await.unwrap();
+        let searched = remove_orphans(&bench.stores, false).await.unwrap();
         assert_eq!((searched.removed, searched.refused), (0, Some((101, 102))));
         bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
     }
     let mut removed = 0;
     for _ in 0..3 {
-        removed += remove_strays(&bench.stores, true).await.unwrap().removed;
+        removed += remove_orphans(&bench.stores, true).await.unwrap().removed;
         bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
     }
     assert_eq!(removed, 101);
@@ -257,7 +257,7 @@ async fn the_objects_of_a_refused_write_go_at_once_and_those_of_a_write_that_hap
         CommitOutcome::Done
     );
     for pieces in [&refused, &happened] {
-        take_back(&bench.stores.catalog, bench.stores.objects(), pieces)
+        delete_uncommitted(&bench.stores.catalog, bench.stores.objects(), pieces)
             .await
             .unwrap();
     }

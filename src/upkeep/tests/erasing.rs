@@ -15,7 +15,7 @@ use crate::model::ids::UploadId;
 use crate::store::StoreError;
 use crate::upkeep::check::catalogue_complaints;
 use crate::upkeep::erase::{LENGTH, erase, heed_notes, remember};
-use crate::upkeep::erased::remains_of;
+use crate::upkeep::erasure_check::traces_left;
 use crate::upkeep::manifest::{numbers, write_manifest};
 use crate::upkeep::rebuild::rebuild;
 
@@ -112,7 +112,7 @@ async fn friends(bench: &Bench) -> PersonId {
         format!("data/{person}/HeartRate/2023/left-by-a-crash"),
     ] {
         objects.put(&path, Bytes::from_static(b"bytes")).await.unwrap();
-        catalog.notice_strays(std::slice::from_ref(&path)).await.unwrap();
+        catalog.notice_orphans(std::slice::from_ref(&path)).await.unwrap();
         catalog.note_damage(&path, "a flipped bit").await.unwrap();
     }
     for whose in [person, friend] {
@@ -164,7 +164,9 @@ async fn go_on(bench: &Bench, steps: usize) -> bool {
 
 async fn left(bench: &Bench) -> Vec<String> {
     let spill = bench.directory.path().join("spill");
-    let remains = remains_of(&bench.stores, bench.key.person, &spill).await.unwrap();
+    let remains = traces_left(&bench.stores, bench.key.person, &spill)
+        .await
+        .unwrap();
     remains.left
 }
 
@@ -209,7 +211,7 @@ async fn damage_among_what_is_a_friends_keeps_nothing_of_the_person_and_no_other
         let other = PersonId(Uuid::max());
         let catalog = &bench.stores.catalog;
         catalog.ensure_person(other, None).await.unwrap();
-        catalog.have_written_down(other).await.unwrap();
+        catalog.request_manifest(other).await.unwrap();
         let of_friend = format!("WHERE hex(person) = '{}'", friend.0.simple()).to_uppercase();
         let damage = async |step: i64| {
             let sql = format!("UPDATE {table} SET checksum = checksum + {step} {of_friend}");
@@ -225,26 +227,22 @@ async fn damage_among_what_is_a_friends_keeps_nothing_of_the_person_and_no_other
         }
         let of_person = left(&bench).await;
         for what in &of_person {
-            let is_said_of = ["manifest", "links", "documents", "access_log", "erasure"];
+            let is_said_of = ["people/", "links", "documents", "access_log"];
             assert!(
                 is_said_of.iter().any(|said| what.contains(said)),
                 "{table}: {of_person:#?}"
             );
         }
+        let waiting = catalog.people_needing_manifest(None, None).await.unwrap();
+        assert!(
+            waiting.iter().all(|notice| notice.person != other),
+            "{table}: {waiting:?}"
+        );
         damage(-1).await;
         assert!(go_on(&bench, usize::MAX).await);
         assert_eq!(left(&bench).await, [""; 0], "{table}");
         assert_eq!(catalog.erasures_under_way().await.unwrap(), []);
-        assert!(
-            bench
-                .stores
-                .objects()
-                .list(&format!("people/{person}"))
-                .unwrap()
-                .next()
-                .await
-                .is_none()
-        );
+        assert!(numbers(bench.stores.objects(), person).await.unwrap().is_empty());
     }
 }
 

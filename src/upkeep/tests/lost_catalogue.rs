@@ -149,11 +149,11 @@ async fn bodies_that_were_never_accepted_or_came_later_stay_out_and_are_kept() {
     let bench = bench.without_catalogue().await;
     rebuild(&bench.stores).await.unwrap();
     assert_eq!(bench.visible().await, rows);
-    assert_eq!(bench.stores.catalog.stray_totals().await.unwrap().kept, 5);
+    assert_eq!(bench.stores.catalog.orphan_totals().await.unwrap().kept, 5);
     let before = bench.paths().await.1;
     for _ in 0..4 {
         bench.pass(crate::upkeep::collect::ORPHAN_AGE * 2);
-        crate::upkeep::collect::remove_strays(&bench.stores, true)
+        crate::upkeep::collect::remove_orphans(&bench.stores, true)
             .await
             .unwrap();
     }

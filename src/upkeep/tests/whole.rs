@@ -3,15 +3,15 @@
 use std::sync::Mutex;
 
 use super::*;
+use crate::upkeep::backup::{CATALOGUE_FILE, OBJECTS_FOLDER, back_up};
 use crate::upkeep::check::{self, check};
-use crate::upkeep::copy::{CATALOGUE_FILE, OBJECTS_FOLDER, copy};
 use crate::upkeep::flush::flush;
 
 /// What a check complains of.
 async fn complaints(bench: &Bench) -> Vec<String> {
     let said = Mutex::new(Vec::new());
     let tell = |told| {
-        if let check::Told::Wrong(what) = told {
+        if let check::CheckProgress::Wrong(what) = told {
             said.lock().unwrap().push(what);
         }
     };
@@ -135,7 +135,7 @@ async fn a_copy_holds_what_was_there_and_can_be_served() {
     let before = bench.visible().await;
     let directory = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let copied = copy(
+    let copied = back_up(
         &bench.stores.catalog,
         bench.stores.objects(),
         None,
@@ -165,7 +165,7 @@ async fn a_copy_of_what_is_damaged_is_refused() {
     content[1_000] ^= 1;
     std::fs::write(&file, content).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let copied = copy(
+    let copied = back_up(
         &bench.stores.catalog,
         bench.stores.objects(),
         None,

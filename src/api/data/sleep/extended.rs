@@ -25,7 +25,7 @@ use crate::query::Partition;
 use crate::query::attached::Reach;
 use crate::query::filter::Condition;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
-use crate::query::units::{Holds, ToldIn};
+use crate::query::units::{DisplayUnit, Holds};
 
 use super::query::CyclesQuery;
 use super::{Asked, around};
@@ -126,7 +126,7 @@ pub async fn sleep_cycles_extended(
         ..query.reach
     };
     let mut prepared = app
-        .archive
+        .questions
         .sleep_with_metrics(
             &asked.permit,
             &partition,
@@ -140,7 +140,7 @@ pub async fn sleep_cycles_extended(
         if let Some(told) = &metric.told {
             let column = metric.spec.column.as_str();
             let held = [(column, Holds::Members(metric.members()))];
-            prepared = prepared.told_in(told, &held, &format!("{column}_unit"))?;
+            prepared = prepared.in_unit(told, &held, &format!("{column}_unit"))?;
         }
     }
     let told: Vec<_> = metrics.iter().map(|metric| &metric.told).collect();
@@ -171,7 +171,7 @@ struct Metric {
     spec: SeriesSpec,
     traits: MetricTraits,
     /// In which unit its values are told; none where it has none.
-    told: Option<ToldIn>,
+    told: Option<DisplayUnit>,
 }
 
 impl Metric {

@@ -115,7 +115,7 @@ impl Readings {
             spec,
             stages: stages(app, traits),
         };
-        app.archive.series(asked).await.map_err(outside)
+        app.questions.series(asked).await.map_err(outside)
     }
 
     async fn sleep_totals(&self, span: Span, period: Truncation, zone: Zone) -> Result<Prepared> {
@@ -139,7 +139,7 @@ impl Readings {
         let Granted { permit, partition } = self.granted(&TypeId::new(SLEEP_STAGE), range, &named).await?;
         let stages = Arc::new(StageTable::new(app.types.registry().sleep_stages()));
         let prepared = app
-            .archive
+            .questions
             .sleep(&permit, &partition, &stages, question, None)
             .await;
         prepared.map_err(outside)
@@ -150,7 +150,11 @@ impl Readings {
             return plan_err!("'location_at': there is no time after this");
         };
         let (updates, visits) = self.places(spec.reads()).await?;
-        let prepared = self.app.archive.location_at(&updates, Some(&visits), spec).await;
+        let prepared = self
+            .app
+            .questions
+            .location_at(&updates, Some(&visits), spec)
+            .await;
         prepared.map_err(outside)
     }
 
@@ -167,7 +171,7 @@ impl Readings {
         let (updates, visits) = self.places(spec.reads()).await?;
         let prepared = self
             .app
-            .archive
+            .questions
             .location_series(&updates, Some(&visits), &spec)
             .await;
         prepared.map_err(outside)
@@ -175,7 +179,7 @@ impl Readings {
 
     async fn location_updates(&self, span: Span) -> Result<Prepared> {
         let (updates, _) = self.places(whole(span)?).await?;
-        let prepared = self.app.archive.location_updates(&updates, IdForm::Text).await;
+        let prepared = self.app.questions.location_updates(&updates, IdForm::Text).await;
         prepared.map_err(outside)
     }
 
@@ -224,7 +228,7 @@ impl Readings {
             chosen_sources,
         };
         let granted = self.granted(id, range, &named).await?;
-        let prepared = app.archive.aggregate(&granted.permit, &partitions, &spec).await;
+        let prepared = app.questions.aggregate(&granted.permit, &partitions, &spec).await;
         prepared.map_err(outside)
     }
 
@@ -310,7 +314,7 @@ impl Readings {
             .windows(&self.reader, owner, &data_type.id, TimeRange::ALWAYS)
             .await
             .map_err(Unanswered::wrapped)?;
-        let summary = self.app.archive.summary(&permit, partitions, conditions).await;
+        let summary = self.app.questions.summary(&permit, partitions, conditions).await;
         summary.map_err(outside)
     }
 

@@ -18,7 +18,7 @@ use crate::model::registry::{DataType, RecordClass};
 use crate::model::time::TimeRange;
 use crate::people::types::{Named, TypesError};
 use crate::query::sql::{Call, Function, Holding, Holdings, Listed};
-use crate::query::{Archive, Partition, Prepared};
+use crate::query::{Partition, Prepared, Questions};
 
 use super::names::{meant, snake};
 
@@ -113,8 +113,8 @@ impl fmt::Debug for Readings {
 }
 
 impl Holdings<GrantAuthority> for Readings {
-    fn archive(&self) -> &Archive<GrantAuthority> {
-        &self.app.archive
+    fn questions(&self) -> &Questions<GrantAuthority> {
+        &self.app.questions
     }
 
     fn find<'a>(

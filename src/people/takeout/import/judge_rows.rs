@@ -8,8 +8,8 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, StringArray}
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
 use serde_json::Value;
 
+use crate::model::nul::{may_hold_nul, path_to_nul};
 use crate::model::registry::is_json_text;
-use crate::model::text::{may_hold_nul, way_to_nul};
 use crate::model::time::Instant;
 use crate::store::arrange::{END, KeyColumns};
 
@@ -141,7 +141,7 @@ fn json(text: &str, must_be_object: bool) -> Result<(), String> {
     if must_be_object && !value.is_object() {
         return Err("it is no JSON object".to_owned());
     }
-    if may_hold_nul(text) && way_to_nul(&value).is_some() {
+    if may_hold_nul(text) && path_to_nul(&value).is_some() {
         return Err("U+0000 cannot be stored".to_owned());
     }
     Ok(())

@@ -20,7 +20,7 @@ use crate::store::files::PieceFiles;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::snapshot::Snapshots;
 use crate::upkeep::UpkeepStores;
-use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_strays};
+use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_orphans};
 use crate::upkeep::lease::Leases;
 
 const SETTINGS: ExportSettings = ExportSettings {
@@ -233,17 +233,17 @@ async fn objects_of_exports_that_nothing_names_are_collected_and_no_others() {
         .unwrap();
     let order = bench.exports.create(bench.person).await.unwrap();
     bench.round().await;
-    let stray = bench.leave(Uuid::now_v7()).await;
+    let orphan = bench.leave(Uuid::now_v7()).await;
     let beside = bench.leave(order.id).await;
     assert_eq!(bench.objects().await.len(), 3);
-    remove_strays(&bench.stores, false).await.unwrap();
+    remove_orphans(&bench.stores, false).await.unwrap();
     bench.pass(ORPHAN_AGE + Duration::from_mins(1));
-    remove_strays(&bench.stores, false).await.unwrap();
+    remove_orphans(&bench.stores, false).await.unwrap();
     bench.pass(CONDEMNED_AGE + Duration::from_mins(1));
-    remove_strays(&bench.stores, false).await.unwrap();
+    remove_orphans(&bench.stores, false).await.unwrap();
     let left = bench.objects().await;
     assert_eq!(left.len(), 1, "{left:?}");
-    assert!(!left.contains(&stray) && !left.contains(&beside));
+    assert!(!left.contains(&orphan) && !left.contains(&beside));
     let export = bench.exports.get(bench.person, order.id).await.unwrap();
     let content = bench.exports.content(&export).unwrap();
     bench.exports.contents().examine(&content).await.unwrap();

@@ -29,7 +29,7 @@ pub(in crate::query) type KnownOrderExec = Operator<KnownOrder>;
 
 impl Step for KnownOrder {
     const NAME: &'static str = "KnownOrderExec";
-    const GIVES_WAY: bool = true;
+    const YIELDS_BY_ITSELF: bool = true;
     const KEEPS_ORDER: bool = true;
 
     fn detail(&self) -> String {

@@ -135,7 +135,7 @@ impl PutBack {
 impl Step for PutBack {
     const NAME: &'static str = "ConstantsExec";
     // What it reads does.
-    const GIVES_WAY: bool = true;
+    const YIELDS_BY_ITSELF: bool = true;
     const KEEPS_ORDER: bool = true;
 
     fn detail(&self) -> String {

@@ -41,7 +41,7 @@ impl SelectedExec {
 impl Step for Selected {
     const NAME: &'static str = "SelectedExec";
     // What it reads does.
-    const GIVES_WAY: bool = true;
+    const YIELDS_BY_ITSELF: bool = true;
     const KEEPS_ORDER: bool = true;
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {

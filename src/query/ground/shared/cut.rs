@@ -33,7 +33,7 @@ use crate::query::ground::operator::{
 use crate::query::ground::rollups::ROLLUP_LONG;
 
 use super::extent::{Extent, Extents};
-use super::{Lengths, VALUE};
+use super::{OriginalLength, VALUE};
 
 /// How rows are cut.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub(super) struct Rule {
     pub(super) spread: bool,
     /// Columns that stay as they are in rows that are cut, beside those of the key.
     pub(super) kept: Vec<String>,
-    pub(super) lengths: Lengths,
+    pub(super) lengths: OriginalLength,
 }
 
 /// Cuts rows by a rule.
@@ -218,7 +218,7 @@ impl Rule {
                 *field = field.clone().with_nullable(true);
             }
         }
-        if self.lengths == Lengths::Told {
+        if self.lengths == OriginalLength::Marked {
             fields.push(Field::new(ROLLUP_LONG, DataType::Boolean, true));
         }
         Arc::new(Schema::new_with_metadata(fields, rows.metadata().clone()))
@@ -246,7 +246,7 @@ impl Rule {
 
     /// Rows that are passed on as they are.
     fn untouched(&self, rows: &RecordBatch, schema: &SchemaRef, ends: &[i64]) -> Result<RecordBatch> {
-        if self.lengths == Lengths::Forgotten && !self.spread {
+        if self.lengths == OriginalLength::Dropped && !self.spread {
             return Ok(RecordBatch::try_new(Arc::clone(schema), rows.columns().to_vec())?);
         }
         let (starts, _) = times(rows)?;

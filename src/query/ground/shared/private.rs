@@ -16,7 +16,7 @@ use crate::query::ground::computed::{Computed, computed};
 /// The stored column of members that were not declared.
 const EXTRAS: &str = "extras";
 /// Members that tell who measured, where a person's own type does not declare them.
-const TELL_WHO: [&str; 7] = [
+const IDENTIFYING_MEMBERS: [&str; 7] = [
     "device",
     "device_properties",
     "source_id",
@@ -51,7 +51,7 @@ pub(in crate::query) fn public(layout: &Layout, column: &str, rows: &Schema) -> 
     });
     let mut hidden: Vec<String> = members.map(str::to_owned).collect();
     if is_own_words(layout, column) {
-        hidden.extend(TELL_WHO.map(str::to_owned));
+        hidden.extend(IDENTIFYING_MEMBERS.map(str::to_owned));
     }
     if hidden.is_empty() {
         return Ok(stored);

@@ -18,12 +18,12 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use futures::stream::BoxStream;
 
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::TimeRange;
 use crate::query::ground::backwards;
 use crate::query::ground::in_turn::InTurnExec;
 use crate::query::ground::key::KEY_ORDER;
 use crate::query::ground::operator::{
-    Input, Operator, Plan, Step, Taken, Task, begins_with, one_partition, ordered,
+    ChosenPlan, Input, Operator, Plan, Step, Task, begins_with, one_partition, ordered,
 };
 use crate::query::ground::order::Order;
 
@@ -39,7 +39,7 @@ pub(in crate::query) struct Rows {
     schema: SchemaRef,
     /// The condition of the table on the columns that are read.
     condition: Option<Arc<dyn PhysicalExpr>>,
-    taken: Taken,
+    taken: ChosenPlan,
 }
 
 /// The operator.
@@ -67,7 +67,7 @@ impl PartitionExec {
             order,
             schema,
             condition,
-            taken: Taken::default(),
+            taken: ChosenPlan::default(),
         };
         Ok(Self::over(rows, Vec::new()))
     }
@@ -101,7 +101,7 @@ pub(in crate::query) fn within(plan: &Plan, range: TimeRange) -> Result<Plan> {
         let rows = table.step().clone();
         let rows = Rows {
             table: rows.table.within(&[range]),
-            taken: Taken::default(),
+            taken: ChosenPlan::default(),
             ..rows
         };
         Ok(Transformed::yes(
@@ -143,7 +143,7 @@ impl Rows {
             let step = Self {
                 table: self.table.clone().beginning_in(Some(stretch)),
                 order: Order::Ascending,
-                taken: Taken::default(),
+                taken: ChosenPlan::default(),
                 ..self.clone()
             };
             Ok(Arc::new(PartitionExec::over(step, Vec::new())))
@@ -168,7 +168,7 @@ impl Rows {
 impl Step for Rows {
     const NAME: &'static str = "PartitionExec";
     // What it runs does.
-    const GIVES_WAY: bool = true;
+    const YIELDS_BY_ITSELF: bool = true;
 
     fn detail(&self) -> String {
         let fields = self.schema.fields().iter();
@@ -198,7 +198,7 @@ impl Step for Rows {
         let possible = ordered(&self.schema, &KEY_ORDER, reversed == Order::Descending)?;
         begins_with(&possible, order).then(|| Self {
             order: reversed,
-            taken: Taken::default(),
+            taken: ChosenPlan::default(),
             ..self.clone()
         })
     }

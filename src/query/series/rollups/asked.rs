@@ -18,8 +18,8 @@ use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::{Key, Kind, Rollups};
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
-use crate::query::shared::{Lengths, MOST_SCANNED};
-use crate::query::{Archive, Partition};
+use crate::query::shared::{MOST_SCANNED, OriginalLength};
+use crate::query::{Partition, Questions};
 use crate::store::rollups::{KeptRollups, Month, ROWS_A_ROLLUP, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
@@ -110,7 +110,7 @@ pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc
 impl Asked {
     /// What the snapshot and the permit say. `None` where there are more windows than rollups are worth.
     pub(super) fn of<Authority>(
-        archive: &Archive<Authority>,
+        questions: &Questions<Authority>,
         permit: &ReadPermit<Authority>,
         partition: &Partition,
         snapshot: &Arc<Snapshot>,
@@ -120,12 +120,12 @@ impl Asked {
             return Ok(None);
         }
         Ok(Some(Self {
-            engine: Arc::clone(&archive.engine),
-            kept: archive.rollups.clone(),
-            dead: archive.dead.clone(),
+            engine: Arc::clone(&questions.engine),
+            kept: questions.rollups.clone(),
+            dead: questions.dead.clone(),
             snapshot: Arc::clone(snapshot),
-            seen: archive.table(permit, partition, snapshot, Lengths::Forgotten)?,
-            recorded: archive.table_uncut(permit, partition, snapshot)?,
+            seen: questions.table(permit, partition, snapshot, OriginalLength::Dropped)?,
+            recorded: questions.table_uncut(permit, partition, snapshot)?,
             windows: permit.windows().clone(),
             is_own: permit.is_own(),
             meant: rollups,

@@ -13,8 +13,10 @@ use futures::stream::BoxStream;
 
 use crate::model::permit::ReadPermit;
 use crate::query::ground::merge_sorted::MergeSortedExec;
-use crate::query::ground::operator::{Input, Operator, Plan, Step, Taken, Task, ascending, one_partition};
-use crate::query::{Archive, Partition};
+use crate::query::ground::operator::{
+    ChosenPlan, Input, Operator, Plan, Step, Task, ascending, one_partition,
+};
+use crate::query::{Partition, Questions};
 use crate::store::snapshot::Snapshot;
 
 use super::asked::{Asked, RollupsAsked, Stretch, parts};
@@ -26,13 +28,13 @@ use super::mixed_input::{MixedInputExec, Patch};
 pub(in crate::query) struct RowsOrRollups {
     asked: Asked,
     stretches: Arc<[Stretch]>,
-    taken: Taken,
+    taken: ChosenPlan,
 }
 
 /// The operator.
 pub(in crate::query) type RowsOrRollupsExec = Operator<RowsOrRollups>;
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     /// The rows as far as they have to be read, and rollups for the rest; which is decided when they are
     /// asked for. `None` when there is nothing that rollups could stand for.
     pub(in crate::query) fn with_rollups(
@@ -72,7 +74,7 @@ impl RowsOrRollupsExec {
         let rows = RowsOrRollups {
             asked,
             stretches: stretches.into(),
-            taken: Taken::default(),
+            taken: ChosenPlan::default(),
         };
         Self::over(rows, Vec::new())
     }
@@ -120,7 +122,7 @@ impl RowsOrRollups {
 impl Step for RowsOrRollups {
     const NAME: &'static str = "RowsOrRollupsExec";
     // What it runs does.
-    const GIVES_WAY: bool = true;
+    const YIELDS_BY_ITSELF: bool = true;
 
     fn detail(&self) -> String {
         let may_be = |stretch: &&Stretch| matches!(stretch, Stretch::Rollups(_));

@@ -12,7 +12,7 @@ use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
-use crate::query::ground::engine::late;
+use crate::query::ground::engine::deadline_passed;
 use crate::query::ground::errors::outside;
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::ground::operator::Plan;
@@ -163,7 +163,7 @@ impl Asked {
         mut take: impl FnMut(RecordBatch) -> Result<bool>,
     ) -> Result<bool> {
         let rows = self.engine.start(plan)?;
-        let mut rows = Box::pin(self.engine.drive(rows, late));
+        let mut rows = Box::pin(self.engine.drive(rows, deadline_passed));
         while let Some(batch) = rows.next().await.transpose()? {
             if !take(batch)? {
                 return Ok(false);

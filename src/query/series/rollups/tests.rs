@@ -32,7 +32,7 @@ use crate::query::engine::{Engine, EngineSettings};
 use crate::query::filter::{Condition, parse_all};
 use crate::query::series::rollups::RowsOrRollupsExec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
-use crate::query::{Archive, Kept, Order, Partition};
+use crate::query::{Kept, Order, Partition, Questions};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -74,7 +74,7 @@ enum Place {
 }
 
 struct Bench {
-    archive: Archive<Anybody>,
+    questions: Questions<Anybody>,
     catalog: Catalog,
     snapshots: Snapshots,
     files: PieceFiles,
@@ -98,12 +98,12 @@ impl Bench {
             spill: directory.path().to_owned(),
             spill_limit: 1 << 20,
             deadline: Duration::from_mins(1),
-            longest: Duration::from_mins(1),
+            total_deadline: Duration::from_mins(1),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
         let finder = Finder::new(files.clone(), 1 << 20);
         Self {
-            archive: Archive::new(
+            questions: Questions::new(
                 engine,
                 catalog.clone(),
                 snapshots.clone(),
@@ -190,7 +190,7 @@ impl Bench {
     async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> RecordBatch {
         let schema = plan.schema();
         let batches: Vec<RecordBatch> = self
-            .archive
+            .questions
             .engine
             .start(plan)
             .unwrap()
@@ -210,13 +210,13 @@ impl Bench {
             spec: spec.clone(),
             stages: None,
         };
-        let with = self.archive.series(asked()).await.unwrap();
+        let with = self.questions.series(asked()).await.unwrap();
         let order = SourceOrder::new(
             self.catalog.sources_of(self.person).await.unwrap(),
             &spec.chosen_sources,
         );
         let rows = self
-            .archive
+            .questions
             .series_rows(&asked(), &self.snapshot().await)
             .unwrap();
         let without = SeriesExec::new(
@@ -541,12 +541,12 @@ fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, func
         let all_meet = parse_all(&["value>=-1".to_owned()]).unwrap();
         let partitions = std::slice::from_ref(&bench.partition);
         let with = bench
-            .archive
+            .questions
             .aggregate(&permit, partitions, &spec(Vec::new()))
             .await
             .unwrap();
         let without = bench
-            .archive
+            .questions
             .aggregate(&permit, partitions, &spec(all_meet))
             .await
             .unwrap();
@@ -704,7 +704,7 @@ async fn what_there_is_of_a_piece_is_told_without_its_dead_rows() {
         (moved(2999, 110), 90, 2998 * MINUTE),
     ] {
         bench.put(&put).await;
-        let found = bench.archive.available(&listing(), range).await.unwrap();
+        let found = bench.questions.available(&listing(), range).await.unwrap();
         let found: Vec<_> = found
             .iter()
             .map(|one| (one.records, one.first_start.micros(), one.last_end.micros()))
@@ -787,8 +787,8 @@ async fn what_an_object_keeps_is_answered_without_reading_its_rows() {
             spec: spec(&metric, grid, &[calculation]),
             stages: None,
         };
-        let series = bench.archive.series(asked).await.unwrap();
-        let rows = bench.archive.engine.start(series.plan).unwrap();
+        let series = bench.questions.series(asked).await.unwrap();
+        let rows = bench.questions.engine.start(series.plan).unwrap();
         let rows: Result<Vec<RecordBatch>, _> = rows.try_collect().await;
         assert_eq!(rows.is_ok(), is_kept, "{calculation}");
     }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
-use crate::query::engine::{Engine, EngineSettings, late};
+use crate::query::engine::{Engine, EngineSettings, deadline_passed};
 
 /// Far more than any of these takes by itself, and far less than what they guard against.
 const SOON: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ impl Bench {
             spill: directory.path().to_owned(),
             spill_limit: 64 << 20,
             deadline,
-            longest: deadline,
+            total_deadline: deadline,
         };
         let engine = Engine::new(&settings, computing.handle().clone()).unwrap();
         let context = SessionContext::new_with_state(engine.state().clone());
@@ -74,7 +74,7 @@ impl Bench {
     }
 
     async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Vec<RecordBatch>, DataFusionError> {
-        let mut stream = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
+        let mut stream = Box::pin(self.engine.drive(self.engine.start(plan)?, deadline_passed));
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);

@@ -14,12 +14,12 @@ use crate::catalog::Catalog;
 use crate::catalog::records::{Commit, PartitionChange, SeenSource};
 use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, PieceId, SystemIds};
-use crate::model::permit::{ListPermit, ReadPermit, Visible, Windows};
+use crate::model::permit::{ListPermit, ReadPermit, Sharing, Visible, Windows};
 use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::Granted;
-use crate::query::{Archive, Kept, Partition, Prepared};
+use crate::query::{Kept, Partition, Prepared, Questions};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -55,8 +55,10 @@ impl View {
         match self {
             Self::Shared(owner, granted) => ReadPermit::shared(
                 &Anybody,
-                PersonId(Uuid::from_u128(7)),
-                *owner,
+                Sharing {
+                    owner: *owner,
+                    reader: PersonId(Uuid::from_u128(7)),
+                },
                 data_type,
                 granted.within(range),
             ),
@@ -77,7 +79,7 @@ impl View {
 }
 
 pub(super) struct Bench {
-    pub(super) archive: Archive<Anybody>,
+    pub(super) questions: Questions<Anybody>,
     pub(super) registry: Registry,
     catalog: Catalog,
     files: PieceFiles,
@@ -98,11 +100,11 @@ impl Bench {
             spill: directory.path().to_owned(),
             spill_limit: 1 << 20,
             deadline: Duration::from_mins(1),
-            longest: Duration::from_mins(1),
+            total_deadline: Duration::from_mins(1),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
         Self {
-            archive: Archive::new(
+            questions: Questions::new(
                 engine,
                 catalog.clone(),
                 snapshots,
@@ -208,7 +210,7 @@ impl Bench {
 
     pub(super) async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> RecordBatch {
         let schema = plan.schema();
-        let rows = self.archive.engine.start(plan).unwrap();
+        let rows = self.questions.engine.start(plan).unwrap();
         let batches: Vec<RecordBatch> = rows.try_collect().await.unwrap();
         concat_batches(&schema, &batches).unwrap()
     }

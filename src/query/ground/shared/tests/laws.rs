@@ -86,7 +86,7 @@ impl Compared {
         let partitions = [self.bench.partition(name)];
         let prepared = self
             .bench
-            .archive
+            .questions
             .records(&permit, &partitions, spec)
             .await
             .unwrap();
@@ -126,7 +126,7 @@ impl Compared {
             spec,
             stages: (name == SLEEP).then(|| self.stages()),
         };
-        let prepared = self.bench.archive.series(asked).await.unwrap();
+        let prepared = self.bench.questions.series(asked).await.unwrap();
         self.bench.told(prepared).await
     }
 
@@ -135,7 +135,7 @@ impl Compared {
         let partitions = [self.bench.partition(name)];
         let prepared = self
             .bench
-            .archive
+            .questions
             .aggregate(&permit, &partitions, spec)
             .await
             .unwrap();
@@ -205,25 +205,25 @@ async fn compare_records(name: &'static str, rows: Vec<Vec<Given>>, granted: Win
         assert_same(&format!("{name} {spec:?}"), &shared, &expected);
     }
     let partitions = [compared.bench.partition(name)];
-    let archive = &compared.bench.archive;
+    let questions = &compared.bench.questions;
     let mut summaries = Vec::new();
     let mut latest = Vec::new();
     let mut available = Vec::new();
     for view in [&compared.shared, &copy] {
         let permit = view.permit(name, asked);
-        summaries.push(archive.summary(&permit, &partitions, &[]).await.unwrap());
-        let found = archive.latest_start(&permit, &partitions, &[]).await.unwrap();
+        summaries.push(questions.summary(&permit, &partitions, &[]).await.unwrap());
+        let found = questions.latest_start(&permit, &partitions, &[]).await.unwrap();
         let last = match found {
             None => Vec::new(),
             Some(start) => {
                 let since = permit.within(TimeRange::between(start, asked.end()));
                 let spec = records_spec(Order::Descending, Some(1), &[]);
-                let prepared = archive.records(&since, &partitions, &spec).await.unwrap();
+                let prepared = questions.records(&since, &partitions, &spec).await.unwrap();
                 compared.bench.told(prepared).await
             }
         };
         latest.push((found, last));
-        available.push(archive.available(&view.listing(asked), asked).await.unwrap());
+        available.push(questions.available(&view.listing(asked), asked).await.unwrap());
     }
     assert_eq!(summaries[0], summaries[1], "{name} summary");
     assert_eq!(latest[0], latest[1], "{name} latest");
@@ -301,7 +301,7 @@ proptest! {
                     },
                     stages: None,
                 });
-                let prepared = compared.bench.archive.series_grouped(series.collect()).await.unwrap();
+                let prepared = compared.bench.questions.series_grouped(series.collect()).await.unwrap();
                 grouped.push(compared.bench.told(prepared).await);
             }
             assert_same("side by side", &grouped[0], &grouped[1]);
@@ -382,13 +382,12 @@ proptest! {
                 (&copy, totals(clip, Mode::Split), totals(true, Mode::Split)),
             ];
             let partition = compared.bench.partition(SLEEP);
-            let archive = &compared.bench.archive;
             for (copy, asked_of_shared, asked_of_copy) in questions {
                 let name = format!("{asked_of_shared:?}");
                 let mut told = Vec::new();
                 for (view, question) in [(&compared.shared, asked_of_shared), (copy, asked_of_copy)] {
                     let permit = view.permit(SLEEP, asked);
-                    let prepared = archive.sleep(&permit, &partition, &compared.stages(), question, None).await.unwrap();
+                    let prepared = compared.bench.questions.sleep(&permit, &partition, &compared.stages(), question, None).await.unwrap();
                     told.push(compared.bench.told(prepared).await);
                 }
                 assert_same(&name, &told[0], &told[1]);
@@ -416,7 +415,9 @@ proptest! {
                 });
                 let reach = Reach { before, after, bin: MINUTE, most_cells: 1_000_000 };
                 let stages = compared.stages();
-                let prepared = archive
+                let prepared = compared
+                    .bench
+                    .questions
                     .sleep_with_metrics(&permit, &partition, &stages, cycles(clip), series.collect(), reach)
                     .await
                     .unwrap();
@@ -435,26 +436,26 @@ proptest! {
         run(async {
             let rows = vec![(UPDATES, updates), (MAPS, maps), (VISITS, visits)];
             let compared = Compared::new(rows, granted).await;
-            let archive = &compared.bench.archive;
+            let questions = &compared.bench.questions;
             let copy_in = |range| compared_copy(&compared, range);
             let copy = copy_in(asked).await;
             let mut told = Vec::new();
             for view in [&compared.shared, &copy] {
                 let updates = compared.updates(view, asked);
-                let prepared = archive.location_updates(&updates, IdForm::Text).await.unwrap();
+                let prepared = questions.location_updates(&updates, IdForm::Text).await.unwrap();
                 let mut rows = compared.bench.told(prepared).await;
                 for name in [UPDATES, MAPS, VISITS] {
                     let granted = compared.bench.granted(view, name, asked);
-                    let bounds = archive.location_bounds(&granted, None).await.unwrap();
+                    let bounds = questions.location_bounds(&granted, None).await.unwrap();
                     rows.push(vec![(name.to_owned(), format!("{bounds:?}"))]);
                 }
                 let shape = compared.bench.granted(view, VISITS, asked);
                 let spec = RawSpec { columns: VISIT_COLUMNS, only: None, ids: IdForm::Text };
-                let visits = archive.raw(&shape, &spec).await.unwrap();
+                let visits = questions.raw(&shape, &spec).await.unwrap();
                 let schema = Arc::clone(&visits.schema);
                 rows.extend(compared.bench.told(visits).await);
                 let updates = compared.bench.granted(view, UPDATES, stays::reads(asked));
-                let stays = archive.stays(&updates, asked, &schema, IdForm::Text).await.unwrap();
+                let stays = questions.stays(&updates, asked, &schema, IdForm::Text).await.unwrap();
                 rows.extend(compared.bench.told(stays).await);
                 told.push(rows);
             }
@@ -466,7 +467,7 @@ proptest! {
             for view in [&compared.shared, &copy] {
                 let updates = compared.updates(view, spec.reads());
                 let visits = compared.bench.granted(view, VISITS, spec.reads());
-                let prepared = archive.location_series(&updates, Some(&visits), &spec).await.unwrap();
+                let prepared = questions.location_series(&updates, Some(&visits), &spec).await.unwrap();
                 told.push(compared.bench.told(prepared).await);
             }
             assert_same("a series of places", &told[0], &told[1]);
@@ -477,7 +478,7 @@ proptest! {
             for view in [&compared.shared, &copy] {
                 let updates = compared.updates(view, spec.reads());
                 let visits = compared.bench.granted(view, VISITS, spec.reads());
-                let prepared = archive.location_at(&updates, Some(&visits), spec).await.unwrap();
+                let prepared = questions.location_at(&updates, Some(&visits), spec).await.unwrap();
                 told.push(compared.bench.told(prepared).await);
             }
             assert_same("a place at a moment", &told[0], &told[1]);
@@ -491,19 +492,19 @@ proptest! {
         run(async {
             let rows = vec![(WORKOUTS, workouts), (CALENDAR, events)];
             let compared = Compared::new(rows, granted).await;
-            let archive = &compared.bench.archive;
+            let questions = &compared.bench.questions;
             let copy = compared.copy(&[(WORKOUTS, asked), (CALENDAR, asked)]).await;
             let around = widened(asked, DAY_MARGIN, DAY_MARGIN);
             let mut told = Vec::new();
             for view in [&compared.shared, &copy] {
                 let granted = compared.bench.granted(view, WORKOUTS, asked);
                 let spec = RawSpec { columns: WORKOUT_COLUMNS, only: None, ids: IdForm::Text };
-                let mut rows = compared.bench.told(archive.completed(&granted, &spec, WORKOUT_DEFAULTS).await.unwrap()).await;
+                let mut rows = compared.bench.told(questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await.unwrap()).await;
                 let granted = compared.bench.granted(view, CALENDAR, around);
                 let spec = RawSpec { columns: EVENT_COLUMNS, only: None, ids: IdForm::Text };
-                let events = archive.calendar_events(&granted, &spec, asked).await.unwrap();
+                let events = questions.calendar_events(&granted, &spec, asked).await.unwrap();
                 rows.extend(compared.bench.told(events).await);
-                let available = archive.available(&view.listing(asked), asked).await.unwrap();
+                let available = questions.available(&view.listing(asked), asked).await.unwrap();
                 rows.push(vec![("available".to_owned(), format!("{available:?}"))]);
                 told.push(rows);
             }

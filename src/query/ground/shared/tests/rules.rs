@@ -83,7 +83,7 @@ async fn rule_9_2c_a_reader_sees_one_beat_and_half_of_the_steps() {
     for name in [LEVEL, AMOUNT] {
         let permit = reader.permit(name, asked);
         let prepared = bench
-            .archive
+            .questions
             .records(&permit, &[bench.partition(name)], &all(&[]))
             .await
             .unwrap();
@@ -118,7 +118,7 @@ async fn rule_9_2c_a_reader_sees_one_beat_and_half_of_the_steps() {
         spec,
         stages: None,
     };
-    let series = bench.run(bench.archive.series(asked).await.unwrap().plan).await;
+    let series = bench.run(bench.questions.series(asked).await.unwrap().plan).await;
     let expected = Float64Array::from(vec![None, None, Some(30.0), None, None, None]);
     assert_eq!(series.column(1).as_primitive::<Float64Type>(), &expected);
 }
@@ -135,7 +135,7 @@ async fn rule_9_2c_a_row_across_a_gap_becomes_a_row_on_either_side_with_its_id()
     ]);
     let permit = View::Shared(owner, granted).permit(AMOUNT, range(BEGIN, BEGIN + DAY));
     let prepared = bench
-        .archive
+        .questions
         .records(&permit, &[bench.partition(AMOUNT)], &all(&[]))
         .await
         .unwrap();
@@ -164,7 +164,7 @@ async fn rule_9_2c_a_workout_that_is_cut_tells_its_kind_and_nothing_of_the_whole
         let view = View::Shared(owner, Windows::new([granted]));
         let permit = view.permit(WORKOUTS, range(BEGIN, BEGIN + DAY));
         let prepared = bench
-            .archive
+            .questions
             .records(&permit, &[bench.partition(WORKOUTS)], &all(&[]))
             .await
             .unwrap();
@@ -207,7 +207,7 @@ async fn rule_9_2c_an_event_of_whole_days_is_seen_where_all_of_its_days_are() {
             ids: IdForm::Text,
         };
         let prepared = bench
-            .archive
+            .questions
             .calendar_events(&granted, &spec, asked)
             .await
             .unwrap();
@@ -270,7 +270,7 @@ async fn rule_9_2d_a_reader_learns_the_names_of_devices_and_nothing_else_of_them
     let told = async |view: View| {
         let permit = view.permit(LEVEL, day);
         let prepared = bench
-            .archive
+            .questions
             .records(&permit, &[bench.partition(LEVEL)], &all(&[]))
             .await
             .unwrap();
@@ -318,9 +318,12 @@ async fn rule_9_2d_nobody_else_asks_by_what_is_for_the_owner_alone() {
     ] {
         let asked = async |view: &View| {
             let permit = view.permit(LEVEL, day);
-            let rows = bench.archive.records(&permit, &partitions, &all(&[filter])).await;
+            let rows = bench
+                .questions
+                .records(&permit, &partitions, &all(&[filter]))
+                .await;
             let summary = bench
-                .archive
+                .questions
                 .summary(&permit, &partitions, &all(&[filter]).conditions)
                 .await;
             [rows.map(|_| ()), summary.map(|_| ())]
@@ -348,7 +351,7 @@ async fn rule_9_2d_nobody_else_asks_by_what_is_for_the_owner_alone() {
         let aggregated = async |view: &View| {
             let permit = view.permit(LEVEL, day);
             bench
-                .archive
+                .questions
                 .aggregate(&permit, &partitions, &spec(group))
                 .await
                 .is_err()
@@ -377,10 +380,10 @@ async fn rule_9_2d_no_place_is_known_to_be_of_a_source_that_is_asked_for() {
             ids: IdForm::Text,
         };
         let rows = bench
-            .run(bench.archive.raw(&granted, &spec).await.unwrap().plan)
+            .run(bench.questions.raw(&granted, &spec).await.unwrap().plan)
             .await;
         let bounds = bench
-            .archive
+            .questions
             .location_bounds(&granted, Some(&only))
             .await
             .unwrap();
@@ -400,7 +403,7 @@ async fn rule_9_2c_answers_of_different_readers_and_windows_are_different_answer
     let scope = async |view: View| {
         let permit = view.permit(LEVEL, day);
         bench
-            .archive
+            .questions
             .records(&permit, &[bench.partition(LEVEL)], &all(&[]))
             .await
             .unwrap()

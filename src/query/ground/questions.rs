@@ -32,7 +32,7 @@ impl Default for Kept {
 }
 
 /// Prepares questions about records. It takes the permits of one authority only.
-pub struct Archive<Authority> {
+pub struct Questions<Authority> {
     pub(in crate::query) engine: Arc<Engine>,
     pub(in crate::query) snapshots: Snapshots,
     pub(in crate::query) catalog: Catalog,
@@ -42,7 +42,7 @@ pub struct Archive<Authority> {
     authority: PhantomData<fn() -> Authority>,
 }
 
-impl<Authority> Archive<Authority> {
+impl<Authority> Questions<Authority> {
     #[must_use]
     pub fn new(
         engine: Arc<Engine>,
@@ -54,7 +54,7 @@ impl<Authority> Archive<Authority> {
         let rollups = Rollups::new(kept.rollups);
         let held = rollups.clone();
         let files = finder.files().clone();
-        files.when_replaced(move |replaced| held.forget(replaced));
+        files.on_replaced(move |replaced| held.forget(replaced));
         Self {
             engine,
             snapshots,

@@ -37,7 +37,7 @@ async fn whatever_is_condemned_can_be_named_no_more() {
             matches!(refused, Err(CatalogError::Missing { .. })),
             "{refused:?}"
         );
-        bench.catalog.acquit(&named[1..]).await.unwrap();
+        bench.catalog.unmark_orphans(&named[1..]).await.unwrap();
         assert_eq!(commit(late, 1).await.unwrap(), CommitOutcome::Done);
     }
 }
@@ -71,15 +71,15 @@ async fn strays_go_from_noticed_to_condemned_by_the_time_of_the_database() {
         let (young, old) = (path(person()), path(person()));
         bench
             .catalog
-            .notice_strays(std::slice::from_ref(&old))
+            .notice_orphans(std::slice::from_ref(&old))
             .await
             .unwrap();
         bench.pass(std::time::Duration::from_millis(5)).await;
         let between = bench.catalog.now().await.unwrap();
         bench.pass(std::time::Duration::from_millis(5)).await;
         let both = [young.clone(), old.clone()];
-        bench.catalog.notice_strays(&both).await.unwrap();
-        let condemned = bench.catalog.condemn_strays(between).await.unwrap();
+        bench.catalog.notice_orphans(&both).await.unwrap();
+        let condemned = bench.catalog.condemn_orphans(between).await.unwrap();
         assert!(condemned.contains(&old) && !condemned.contains(&young));
         let end = Instant::from_micros(i64::MAX);
         let waiting = bench.catalog.condemned_before(end).await.unwrap();
@@ -89,8 +89,8 @@ async fn strays_go_from_noticed_to_condemned_by_the_time_of_the_database() {
             .keep_objects(std::slice::from_ref(&young))
             .await
             .unwrap();
-        assert!(!bench.catalog.condemn_strays(end).await.unwrap().contains(&young));
-        bench.catalog.acquit(&both).await.unwrap();
+        assert!(!bench.catalog.condemn_orphans(end).await.unwrap().contains(&young));
+        bench.catalog.unmark_orphans(&both).await.unwrap();
     }
 }
 

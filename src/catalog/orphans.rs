@@ -10,7 +10,7 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::records::{NewPiece, NewPlace};
 use super::rows::text;
-use super::tables::{Existing, STRAYS, one_of};
+use super::tables::{Existing, ORPHANS, one_of};
 use crate::model::time::Instant;
 
 /// Rows that one listing statement returns.
@@ -20,7 +20,7 @@ const PATHS_AT_ONCE: usize = 64;
 
 /// What may be true of objects that nothing names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StrayTotals {
+pub struct OrphanTotals {
     pub noticed: i64,
     pub condemned: i64,
     /// Kept for the operator, and never collected.
@@ -29,14 +29,14 @@ pub struct StrayTotals {
 
 impl Catalog {
     /// Takes note of objects that nothing seems to name, unless that was noted before.
-    pub async fn notice_strays(&self, paths: &[String]) -> Result<(), CatalogError> {
+    pub async fn notice_orphans(&self, paths: &[String]) -> Result<(), CatalogError> {
         if paths.is_empty() {
             return Ok(());
         }
         let mut session = self.database.write().await?;
         let now = session.now(&*self.time).await?;
         let rows = paths.iter().map(|path| noticed(path, now)).collect();
-        session.insert_new(&STRAYS, rows).await?;
+        session.insert_new(&ORPHANS, rows).await?;
         session.commit().await
     }
 
@@ -48,18 +48,18 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let end = Instant::from_micros(i64::MAX);
         let rows = paths.iter().map(|path| noticed(path, end)).collect();
-        session.insert(&STRAYS, rows, Existing::Replace).await?;
+        session.insert(&ORPHANS, rows, Existing::Replace).await?;
         session.commit().await
     }
 
     /// Condemns objects that were noticed before `moment`, and returns their paths; a thousand at most. When
     /// this returns, whatever was to name one of them has done so, visibly to the caller, or never will.
-    pub async fn condemn_strays(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
+    pub async fn condemn_orphans(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.write().await?;
-        session.lock_alone(STRAYS.name).await?;
+        session.lock_alone(ORPHANS.name).await?;
         let rest = "WHERE noticed_at < $1 AND condemned_at IS NULL ORDER BY path LIMIT $2";
         let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
-        let found = session.select(&STRAYS, rest, values).await?;
+        let found = session.select(&ORPHANS, rest, values).await?;
         let paths = found
             .iter()
             .map(|row| row.text(0).map(str::to_owned))
@@ -75,7 +75,7 @@ impl Catalog {
             return Ok(());
         }
         let mut session = self.database.write().await?;
-        session.lock_alone(STRAYS.name).await?;
+        session.lock_alone(ORPHANS.name).await?;
         condemn(&mut session, paths, self).await?;
         session.commit().await
     }
@@ -84,7 +84,7 @@ impl Catalog {
     pub async fn condemned_before(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
         let rest = "WHERE condemned_at < $1 AND removed_at IS NULL ORDER BY path LIMIT $2";
         let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
-        let found = self.database.select(&STRAYS, rest, values).await?;
+        let found = self.database.select(&ORPHANS, rest, values).await?;
         found.iter().map(|row| row.text(0).map(str::to_owned)).collect()
     }
 
@@ -106,12 +106,12 @@ impl Catalog {
                 ]
             })
             .collect();
-        session.insert(&STRAYS, rows, Existing::Replace).await?;
+        session.insert(&ORPHANS, rows, Existing::Replace).await?;
         session.commit().await
     }
 
-    /// Forgets objects that are no strays after all.
-    pub async fn acquit(&self, paths: &[String]) -> Result<(), CatalogError> {
+    /// Forgets objects that are no orphans after all.
+    pub async fn unmark_orphans(&self, paths: &[String]) -> Result<(), CatalogError> {
         if paths.is_empty() {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl Catalog {
     }
 
     /// Forgets objects that were deleted before `moment`.
-    pub async fn forget_strays(&self, moment: Instant) -> Result<(), CatalogError> {
+    pub async fn forget_orphans(&self, moment: Instant) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         let sql = "DELETE FROM strays WHERE removed_at < $1";
         session
@@ -134,7 +134,7 @@ impl Catalog {
         session.commit().await
     }
 
-    pub async fn stray_totals(&self) -> Result<StrayTotals, CatalogError> {
+    pub async fn orphan_totals(&self) -> Result<OrphanTotals, CatalogError> {
         let sql = "SELECT COUNT(CASE WHEN condemned_at IS NULL AND noticed_at < $1 THEN 1 END), \
                    COUNT(CASE WHEN condemned_at IS NOT NULL THEN 1 END), \
                    COUNT(CASE WHEN noticed_at = $1 THEN 1 END) FROM strays WHERE removed_at IS NULL";
@@ -144,8 +144,8 @@ impl Catalog {
             .await?;
         let row = rows
             .first()
-            .ok_or_else(|| CatalogError::corrupt("strays cannot be counted"))?;
-        Ok(StrayTotals {
+            .ok_or_else(|| CatalogError::corrupt("orphans cannot be counted"))?;
+        Ok(OrphanTotals {
             noticed: row.int(0)?,
             condemned: row.int(1)?,
             kept: row.int(2)?,
@@ -175,7 +175,7 @@ async fn condemn(session: &mut Session, paths: &[String], catalog: &Catalog) -> 
             ]
         })
         .collect();
-    session.insert(&STRAYS, rows, Existing::Replace).await?;
+    session.insert(&ORPHANS, rows, Existing::Replace).await?;
     Ok(())
 }
 
@@ -194,11 +194,11 @@ pub(super) async fn refuse_condemned(session: &mut Session, paths: Vec<&str>) ->
     if paths.is_empty() {
         return Ok(());
     }
-    session.lock_shared(STRAYS.name).await?;
+    session.lock_shared(ORPHANS.name).await?;
     for some in paths.chunks(PATHS_AT_ONCE) {
         let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
         let rest = format!("WHERE path IN {list} AND condemned_at IS NOT NULL");
-        if let Some(found) = session.select(&STRAYS, &rest, values).await?.first() {
+        if let Some(found) = session.select(&ORPHANS, &rest, values).await?.first() {
             return Err(CatalogError::Missing {
                 what: format!(
                     "object {}, which waited for longer than a write may take,",

@@ -22,7 +22,7 @@ use crate::people::sessions::SessionError;
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Finds out whose request it is, and leaves that on the request.
-pub async fn let_in(app: &App, request: &mut Request) -> Result<(), ApiError> {
+pub async fn authenticate(app: &App, request: &mut Request) -> Result<(), ApiError> {
     let mut given = request.headers().get_all(AUTHORIZATION).iter();
     let verdict = match (given.next(), given.next()) {
         // Of two tokens, one would be checked and perhaps the other one meant.

@@ -14,6 +14,7 @@ use crate::store::arrange::KeyColumns;
 use crate::store::encoding::{DATA_TYPE_KEY, PERSON_KEY, PIECE_KEY};
 use crate::store::outline::ObjectPlace;
 use crate::store::tail;
+use crate::store::verify::verify_object;
 
 /// How many living rows the object at `path` has. `Err(Corrupt)` says what is wrong with it; any other error
 /// says that it could not be looked at.
@@ -24,7 +25,7 @@ pub async fn examine(
     path: &str,
     footer: Footer,
 ) -> Result<i64, StoreError> {
-    whole_checksum(stores, piece, path).await?;
+    verify_object(stores.objects(), path, piece.bytes, piece.checksum).await?;
     let place = ObjectPlace::new(path, piece.bytes, footer);
     whose(stores, key, piece, &place).await?;
     let mut rows = Sorted::of_object(&stores.files, &place, Vec::new().into()).await?;
@@ -49,34 +50,6 @@ pub async fn examine_tail(
     seen.take(&rows, &piece.dead)?;
     seen.living(piece)
         .map_err(|what| StoreError::corrupt(format!("tail piece {} {what}", piece.id)))
-}
-
-async fn whole_checksum(stores: &UpkeepStores, piece: &Piece, path: &str) -> Result<(), StoreError> {
-    let mut content = match stores.objects().stream(path).await {
-        Err(StoreError::Missing { path }) => {
-            return Err(StoreError::corrupt(format!("object {path} is lost")));
-        }
-        content => content?,
-    };
-    let mut checksum = crc32fast::Hasher::new();
-    let mut bytes = 0;
-    while let Some(part) = content.next().await {
-        let part = part?;
-        checksum.update(&part);
-        bytes += part.len() as i64;
-    }
-    if bytes != piece.bytes {
-        return Err(StoreError::corrupt(format!(
-            "object {path} has {bytes} bytes, not {}",
-            piece.bytes
-        )));
-    }
-    if checksum.finalize() != piece.checksum {
-        return Err(StoreError::corrupt(format!(
-            "object {path} differs from what was written"
-        )));
-    }
-    Ok(())
 }
 
 /// Whether the object says of itself what the catalogue says of it.

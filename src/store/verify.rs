@@ -25,11 +25,15 @@ pub async fn verify_object(
         hasher.update(&part);
         length += part.len() as i64;
     }
-    if length == bytes && hasher.finalize() == checksum {
-        Ok(())
-    } else {
-        Err(StoreError::corrupt(format!(
-            "object {path} differs from what was written"
-        )))
+    if length != bytes {
+        return Err(StoreError::corrupt(format!(
+            "object {path} has {length} bytes, not {bytes}"
+        )));
     }
+    if hasher.finalize() != checksum {
+        return Err(StoreError::corrupt(format!(
+            "object {path} differs from what was written"
+        )));
+    }
+    Ok(())
 }

@@ -36,7 +36,7 @@ const LONGEST_REQUEST_ID: usize = 128;
 const NO_ROUTE: &str = "none";
 
 /// The layer's function.
-pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+pub async fn log_request(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
     let stopwatch = Stopwatch::now();
     let _in_flight = app.metrics.request_begins();
     let id = RequestId(given_id(request.headers()).unwrap_or_else(|| app.ids.next().to_string().into()));

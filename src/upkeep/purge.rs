@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::compact::{Limits, Rewritten, leave_dead_rows};
 use super::flush::flush;
-use super::manifest::write_anew;
+use super::manifest::replace_manifests;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::NoticedDeletion;
@@ -53,7 +53,7 @@ pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion])
         }
     }
     if let Some(first) = done.first() {
-        write_anew(stores, first.person).await?;
+        replace_manifests(stores, first.person).await?;
     }
     for deletion in done {
         stores.catalog.forget_deletion(deletion).await?;
@@ -85,8 +85,8 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
 }
 
 /// Writes people down anew, and removes what was written down before: of those of whom there have been older
-/// manifests since before `moment`. `None`: only of those of whom they are to go at once. What becomes of each
-/// is for `judge` to hear; where it answers with an error, the others have to wait.
+/// manifests since before `moment`. `None`: only of those of whom they are to go at once. What becomes of
+/// each is for `judge` to hear; where it answers with an error, the others have to wait.
 pub async fn forget_older_manifests(
     stores: &UpkeepStores,
     moment: Option<Instant>,
@@ -94,20 +94,23 @@ pub async fn forget_older_manifests(
 ) -> Result<(), StoreError> {
     let mut after = None;
     loop {
-        let waiting = stores.catalog.people_to_write_down(moment, after).await?;
+        let waiting = stores.catalog.people_needing_manifest(moment, after).await?;
         let Some(last) = waiting.last() else {
             return Ok(());
         };
         after = Some(last.person);
         for deletion in waiting {
-            let outcome = replace_manifests(stores, &deletion).await;
+            let outcome = replace_noticed_manifests(stores, &deletion).await;
             judge(deletion.person, outcome)?;
         }
     }
 }
 
-async fn replace_manifests(stores: &UpkeepStores, deletion: &NoticedDeletion) -> Result<(), StoreError> {
-    write_anew(stores, deletion.person).await?;
+async fn replace_noticed_manifests(
+    stores: &UpkeepStores,
+    deletion: &NoticedDeletion,
+) -> Result<(), StoreError> {
+    replace_manifests(stores, deletion.person).await?;
     stores.catalog.forget_deletion(deletion).await?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Reading JSON objects as what they are. A struct that is read in the usual way takes a list of its members'
-//! values as well, which nobody means who writes one.
+//! Reads a struct from a JSON object only. Serde would also accept an array of its members' values, which no
+//! client means.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -13,7 +13,7 @@ use crate::model::registry::TypeId;
 
 /// Those of `paths` that no piece points to. What cannot be told, because the catalogue is damaged there,
 /// counts as pointed to, and so does what is no object of a piece.
-pub async fn unnamed_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<String>, StoreError> {
+pub async fn orphaned_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<String>, StoreError> {
     let mut by_partition: BTreeMap<(PersonId, TypeId), Vec<(PieceId, &String)>> = BTreeMap::new();
     for path in paths {
         if let Some(name) = ObjectName::parse(path) {
@@ -23,7 +23,7 @@ pub async fn unnamed_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<S
                 .push((name.piece, path));
         }
     }
-    let mut unnamed = Vec::new();
+    let mut orphaned = Vec::new();
     for ((person, data_type), objects) in by_partition {
         let read = catalog.snapshot(person, std::slice::from_ref(&data_type), &|_| true);
         let partitions = match read.await {
@@ -36,15 +36,15 @@ pub async fn unnamed_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<S
             .map(|piece| piece.id)
             .collect();
         let gone = objects.into_iter().filter(|(piece, _)| !live.contains(piece));
-        unnamed.extend(gone.map(|(_, path)| path.clone()));
+        orphaned.extend(gone.map(|(_, path)| path.clone()));
     }
-    unnamed.sort_unstable();
-    Ok(unnamed)
+    orphaned.sort_unstable();
+    Ok(orphaned)
 }
 
 /// Deletes the objects of pieces whose commit was refused or failed. They are condemned first, so it is right
 /// also when nobody knows how the commit ended: if it happened they stay, and if it comes yet it is refused.
-pub async fn take_back(
+pub async fn delete_uncommitted(
     catalog: &Catalog,
     objects: &ObjectStorage,
     pieces: &[NewPiece],
@@ -60,17 +60,17 @@ pub async fn take_back(
         return Ok(());
     }
     catalog.condemn(&paths).await?;
-    let unnamed = unnamed_pieces(catalog, &paths).await?;
-    for path in &unnamed {
+    let orphaned = orphaned_pieces(catalog, &paths).await?;
+    for path in &orphaned {
         objects.delete(path).await?;
     }
-    let gone: HashSet<&String> = unnamed.iter().collect();
+    let gone: HashSet<&String> = orphaned.iter().collect();
     let named: Vec<String> = paths
         .iter()
         .filter(|path| !gone.contains(path))
         .cloned()
         .collect();
-    catalog.acquit(&named).await?;
-    catalog.note_removed(&unnamed).await?;
+    catalog.unmark_orphans(&named).await?;
+    catalog.note_removed(&orphaned).await?;
     Ok(())
 }

@@ -20,18 +20,18 @@ const EVERYWHERE: &str = "";
 
 /// What is known of somebody's erasure, and what is left of them, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remains {
+pub struct TracesLeft {
     pub erasure: Option<Erasure>,
     pub left: Vec<String>,
 }
 
 /// Looks for what is left of a person. `spill`: where questions of this machine put what they have no memory
 /// for.
-pub async fn remains_of(
+pub async fn traces_left(
     stores: &UpkeepStores,
     person: PersonId,
     spill: &Path,
-) -> Result<Remains, StoreError> {
+) -> Result<TracesLeft, StoreError> {
     let erasure = stores.catalog.erasure_of(person).await?;
     let mut left: Vec<String> = stores
         .catalog
@@ -64,7 +64,7 @@ pub async fn remains_of(
         }
     }
     left.sort_unstable();
-    Ok(Remains { erasure, left })
+    Ok(TracesLeft { erasure, left })
 }
 
 async fn in_store(stores: &UpkeepStores, person: PersonId, left: &mut Vec<String>) -> Result<(), StoreError> {

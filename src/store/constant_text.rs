@@ -1,7 +1,7 @@
-//! Columns that hold one word: the same text in every row.
+//! Writes dictionary columns in which every row holds the same text.
 //!
-//! Mostly one device wrote all rows of a body, and what it says of itself is the same in each. Parquet's own
-//! writer looks such a word up anew for every row; what it makes of them in the end is known before.
+//! Usually one device wrote all rows of a body, and what it says of itself is the same in each. Parquet's own
+//! writer would look the text up for every row; its pages are known in advance, so they are built directly.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
-/// Of a longer word the footer would have the beginning only.
+/// Of a longer text the footer would hold only the beginning.
 const LONGEST: usize = 64;
 
-/// For each leaf of a column, in the order of the file, the word that all rows of it hold.
+/// For each leaf of a column, in the order of the file, the text that all its rows hold.
 pub(super) fn words(column: &ArrayRef) -> Vec<Option<&str>> {
     let mut found = Vec::new();
     add_words(column, true, &mut found);

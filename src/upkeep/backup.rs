@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 3;
 
 /// What whoever waits for a copy is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum BackupProgress {
     /// So many objects are to be copied.
     Objects(u64),
     Object,
@@ -50,13 +50,13 @@ pub struct Copied {
 
 /// Copies everything into `directory`, which holds nothing yet. When this returns `Ok` and nothing is wrong,
 /// the copy is whole, verified, and survives a power cut.
-pub async fn copy(
+pub async fn back_up(
     catalog: &Catalog,
     objects: &ObjectStorage,
     keys: Option<&Arc<PersonKeys>>,
     directory: &Path,
     clock: Arc<dyn Clock>,
-    tell: &(dyn Fn(Told) + Sync),
+    tell: &(dyn Fn(BackupProgress) + Sync),
 ) -> Result<Copied, StoreError> {
     let mut target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
     if let Some(keys) = keys {
@@ -114,10 +114,10 @@ async fn copy_objects(
     from: &ObjectStorage,
     to: &ObjectStorage,
     copied: &mut Copied,
-    tell: &(dyn Fn(Told) + Sync),
+    tell: &(dyn Fn(BackupProgress) + Sync),
 ) -> Result<Vec<String>, StoreError> {
     let mut missing = Vec::new();
-    tell(Told::Objects(
+    tell(BackupProgress::Objects(
         catalog.object_totals().await?.objects.max(0).cast_unsigned(),
     ));
     let mut after: Option<ObjectCursor> = None;
@@ -161,7 +161,7 @@ async fn copy_objects(
                     Err(StoreError::Corrupt { what }) => copied.wrong.push(what),
                     Err(error) => return Err(error),
                 }
-                tell(Told::Object);
+                tell(BackupProgress::Object);
             }
         }
     }

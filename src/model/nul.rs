@@ -17,11 +17,11 @@ pub fn may_hold_nul(json: &str) -> bool {
 
 /// The way to the first text with U+0000, from the outermost value on. A name that holds it is shown without.
 #[must_use]
-pub fn way_to_nul(value: &Value) -> Option<Vec<LocPart>> {
+pub fn path_to_nul(value: &Value) -> Option<Vec<LocPart>> {
     match value {
         Value::String(text) => text.contains('\0').then(Vec::new),
         Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
-            let mut way = way_to_nul(item)?;
+            let mut way = path_to_nul(item)?;
             way.insert(0, LocPart::Index(index));
             Some(way)
         }),
@@ -29,7 +29,7 @@ pub fn way_to_nul(value: &Value) -> Option<Vec<LocPart>> {
             if name.contains('\0') {
                 return Some(vec![LocPart::Name(name.replace('\0', ""))]);
             }
-            let mut way = way_to_nul(member)?;
+            let mut way = path_to_nul(member)?;
             way.insert(0, LocPart::Name(name.clone()));
             Some(way)
         }),
@@ -62,9 +62,9 @@ mod tests {
     fn the_way_to_it_is_found_however_deep() {
         let parsed: Value = serde_json::from_str(r#"{"a":[1,{"b":"x\u0000"}],"c":"\\u0000"}"#).unwrap();
         let way: [LocPart; 3] = ["a".into(), 1_usize.into(), "b".into()];
-        assert_eq!(way_to_nul(&parsed), Some(way.to_vec()));
-        assert_eq!(way_to_nul(&json!({"c": "\\u0000"})), None);
-        assert_eq!(way_to_nul(&json!({"c\0": 1})), Some(vec!["c".into()]));
+        assert_eq!(path_to_nul(&parsed), Some(way.to_vec()));
+        assert_eq!(path_to_nul(&json!({"c": "\\u0000"})), None);
+        assert_eq!(path_to_nul(&json!({"c\0": 1})), Some(vec!["c".into()]));
         assert!(may_hold_nul(r#"{"c":"\\u0000"}"#) && !may_hold_nul(r#"{"c":"u0000"}"#));
     }
 }
