@@ -34,7 +34,7 @@ use super::names::meant;
 use super::read_request::ReadRequest;
 use super::units::{Wanted, told_as};
 
-/// RecordSelection records, in which order and form.
+/// Which records, in which order and form.
 #[derive(Debug)]
 pub struct RecordsQuery {
     range: TimeRange,
@@ -89,7 +89,7 @@ pub(super) struct RecordSelection {
 
 impl RecordSelection {
     fn read(params: &mut Params<'_>) -> Self {
-        // RecordSelection person a participant is was found out before this route was reached.
+        // Which person a participant is was found out before this route was reached.
         let (group, participant) = (params.uuid("pool_id"), params.uuid("participant_id"));
         let texts = params.repeated("filter");
         let conditions = parse_all(&texts).unwrap_or_else(|error| {

@@ -133,7 +133,7 @@ impl Contents {
                 Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
                 Ok(content) if content.as_ref().is_none_or(Content::is_whole) => {
-                    orphaned_uploads.push(path.clone())
+                    orphaned_uploads.push(path.clone());
                 }
                 Ok(_) => {}
             }
