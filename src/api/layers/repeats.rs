@@ -1,5 +1,5 @@
-//! Who asks what they asked before hears what they remembered, as long as nothing of theirs has changed:
-//! decided here, before anything is read.
+//! The same request again gets the answer that it got, as long as nothing of its person has changed: decided
+//! here, before anything is read.
 
 use std::time::Instant as Moment;
 
