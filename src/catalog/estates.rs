@@ -165,6 +165,21 @@ impl Catalog {
             .transpose()
     }
 
+    /// The numbers of the newest manifests that were noted here, by person, of those after `after`; a thousand at
+    /// most.
+    pub async fn known_manifests(
+        &self,
+        after: Option<PersonId>,
+    ) -> Result<Vec<(PersonId, i64)>, CatalogError> {
+        let after = after.map_or_else(|| Value::Bytes(Vec::new()), |person| id(person.0));
+        let rest = "WHERE person > $1 ORDER BY person LIMIT 1000";
+        let found = self.database.select(&MANIFESTS, rest, vec![after]).await?;
+        found
+            .iter()
+            .map(|row| Ok((row.id(0, PersonId::from_slice)?, row.int(1)?)))
+            .collect()
+    }
+
     /// Takes note of a manifest. `older`: there are others, from before it.
     pub async fn note_manifest(
         &self,

@@ -12,6 +12,7 @@ mod master;
 mod objects;
 mod place;
 mod sealed;
+mod secret_check;
 mod service;
 mod wrapping;
 

@@ -6,6 +6,7 @@
 //! their tables, last a checksum of all before. Compressed with Zstandard. The last two of a person are kept.
 //! Their numbers grow and say nothing else; who was overtaken finds the number taken and writes none.
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 
 use bytes::Bytes;
@@ -250,12 +251,12 @@ pub struct Manifest {
 /// What is wrong with the newest manifest of a person, if anything is, and with what the catalogue knows of
 /// it.
 pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<String>, StoreError> {
-    let newest = numbers(stores.objects(), person).await?.first().copied();
+    let listed = numbers(stores.objects(), person).await?.first().copied();
     // A catalogue that was made from manifests knows of none until it writes one.
-    let known = stores.catalog.known_manifest(person).await?;
-    let (Some(newest), Some(KnownManifest { number: known, .. })) = (newest, known) else {
+    let Some(KnownManifest { number: known, .. }) = stores.catalog.known_manifest(person).await? else {
         return Ok(Vec::new());
     };
+    let newest = listed.map_or(known, |listed| listed.max(known));
     let mut complaints = Vec::new();
     // One may have been written, and not noted, when its process ended.
     if newest.saturating_sub(known) > 1 {
@@ -266,8 +267,12 @@ pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<S
     }
     let path = manifest_path(person, newest);
     let is_damaged = match stores.objects().get(&path).await {
-        // A newer one took its place.
-        Err(StoreError::Missing { .. }) => false,
+        Err(StoreError::Missing { .. }) => {
+            if is_lost(stores, person, newest).await? {
+                complaints.push(format!("manifest {path} is lost"));
+            }
+            false
+        }
         Err(StoreError::Corrupt { .. }) => true,
         Err(error) => return Err(error),
         Ok(content) => {
@@ -279,6 +284,44 @@ pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<S
         complaints.push(format!("manifest {path} differs from what was written"));
     }
     Ok(complaints)
+}
+
+/// Whether a manifest that is not in the store should be: no newer one took its place.
+async fn is_lost(stores: &UpkeepStores, person: PersonId, number: i64) -> Result<bool, StoreError> {
+    let known = stores.catalog.known_manifest(person).await?;
+    Ok(known.is_some_and(|known| known.number == number))
+}
+
+/// Writes the newest manifests anew that the catalogue knows of and that the store has lost; returns how many.
+pub async fn write_lost(stores: &UpkeepStores) -> Result<usize, StoreError> {
+    let mut newest: HashMap<PersonId, i64> = HashMap::new();
+    let mut listed = stores.objects().list(PEOPLE_FOLDER)?;
+    while let Some(object) = listed.try_next().await? {
+        if let Some((person, number)) = parse_manifest_path(&object.path) {
+            let found = newest.entry(person).or_insert(number);
+            *found = number.max(*found);
+        }
+    }
+    let mut written = 0;
+    let mut after = None;
+    loop {
+        let known = stores.catalog.known_manifests(after).await?;
+        let Some((last, _)) = known.last() else {
+            return Ok(written);
+        };
+        after = Some(*last);
+        for (person, number) in known {
+            if newest.get(&person).is_some_and(|newest| *newest >= number) {
+                continue;
+            }
+            // A list may be behind what is there.
+            let path = manifest_path(person, number);
+            if stores.objects().version(&path).await?.is_none() && is_lost(stores, person, number).await? {
+                tracing::error!(%path, "a manifest is lost, and is written anew");
+                written += usize::from(write_next(stores, person, KEPT - 1).await? == Written::Done);
+            }
+        }
+    }
 }
 
 impl Manifest {

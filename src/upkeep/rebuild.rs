@@ -26,11 +26,15 @@ use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
+use crate::store::contents::{FILES_FOLDER, PartName};
 use crate::store::encoding::LAYOUT_KEY;
 use crate::store::files::footer_of;
 use crate::store::orphans::orphaned_pieces;
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::{DATA_FOLDER, ObjectName};
+
+/// Objects that are looked at together.
+const PATHS_AT_ONCE: usize = 1_000;
 
 /// What a repair came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +80,7 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
                 .push(format!("person {person} is not back yet: {error}"));
         }
     }
+    keep_orphaned_parts(stores, &mut rebuilt).await?;
     if rebuilt.failed.is_empty() {
         stores.catalog.finish_repair().await?;
     }
@@ -269,6 +274,31 @@ async fn keep_orphaned(
              first is {}",
             orphaned.len(),
             orphaned.first().map_or("", String::as_str)
+        ));
+    }
+    Ok(())
+}
+
+/// Keeps the bytes of files that no document names: who put them there may have been told that they are safe.
+async fn keep_orphaned_parts(stores: &UpkeepStores, rebuilt: &mut Rebuilt) -> Result<(), StoreError> {
+    let mut found: BTreeMap<PersonId, (usize, String)> = BTreeMap::new();
+    let mut listed = stores.objects().list(FILES_FOLDER)?.try_chunks(PATHS_AT_ONCE);
+    while let Some(objects) = listed.try_next().await.map_err(|failed| failed.1)? {
+        let mut paths: Vec<String> = objects.into_iter().map(|object| object.path).collect();
+        // The parts of one content side by side, so that it is looked up once.
+        paths.sort_unstable();
+        let orphaned = stores.contents().orphaned_parts(&paths).await?;
+        stores.catalog.keep_objects(&orphaned).await?;
+        for path in orphaned {
+            if let Some(name) = PartName::parse(&path) {
+                found.entry(name.person).or_insert((0, path)).0 += 1;
+            }
+        }
+    }
+    for (person, (count, first)) in found {
+        rebuilt.done.push(format!(
+            "person {person}: {count} parts of files that nothing names were left out; they are kept, the first \
+             is {first}"
         ));
     }
     Ok(())

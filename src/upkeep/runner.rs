@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant as Moment};
 
 use futures::FutureExt as _;
 use tokio::runtime::Handle;
@@ -18,7 +18,7 @@ use super::compact::{self, Limits};
 use super::erase::{self, erase};
 use super::flush::{self, flush};
 use super::lease::Leases;
-use super::manifest::write_manifest;
+use super::manifest::{self, write_manifest};
 use super::past_years::{Merged, compact_or_merge_past_year};
 use super::purge::{self, purge_deleted};
 use super::scrub::Scrub;
@@ -37,6 +37,8 @@ const DELETIONS: Duration = Duration::from_mins(10);
 const FAILURES_IN_A_ROW: usize = 5;
 /// Between two counts of all objects.
 const COUNTING: Duration = Duration::from_mins(1);
+/// The store is asked once in so many rounds who was erased.
+const HEEDING: u32 = 12;
 /// A pause that is shorter is taken for this long, so that no setting makes a node spin.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -189,11 +191,13 @@ impl Upkeep {
     }
 
     async fn erasing(&self) {
-        let mut is_heeded = false;
+        let mut heeded: Option<Moment> = None;
         loop {
-            if !is_heeded {
-                let heeded = self.attempt("heed erasures", erase::heed_notes(&self.stores));
-                is_heeded = Box::pin(heeded).await;
+            // Again and again: a database may be put back, or a replica that is behind take its place, under a
+            // service that runs.
+            if heeded.is_none_or(|heeded| heeded.elapsed() >= self.settings.interval * HEEDING) {
+                let work = self.attempt("heed erasures", erase::heed_notes(&self.stores));
+                heeded = Box::pin(work).await.then(Moment::now);
             }
             if !self.pause(self.settings.interval).await {
                 return;
@@ -347,6 +351,8 @@ impl Upkeep {
         }
         let work = async {
             collect::remove_remains(&self.stores).await?;
+            let written = manifest::write_lost(&self.stores).await?;
+            self.meters.upkeep.manifests.inc_by(written as u64);
             self.stores
                 .contents()
                 .forget_expired(collect::CONTENT_PATIENCE)

@@ -318,6 +318,40 @@ async fn a_key_service_wraps_the_keys_of_people() {
 
 /// On threads of its own: the key service answers while a command is waited for.
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_service_that_opens_something_else_ruins_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = KeyService::start().await;
+    let server = served_by(&service, folder.path()).no_upkeep().start();
+    let person = server.person();
+    let file = live(&person).await;
+    server.stop();
+    let keys = || {
+        let names = std::fs::read_dir(folder.path().join("keys")).unwrap();
+        let content = |path: &Path| (path.to_owned(), std::fs::read(path).unwrap());
+        let mut keys: Vec<_> = names.map(|name| content(&name.unwrap().path())).collect();
+        keys.sort();
+        keys
+    };
+    let before = keys();
+    service.is_wrong(true);
+    server.launch();
+    let (person, other) = (server.person_called(person.id), server.person());
+    let beat = heart_rate(id(77), &instant(1), 60);
+    for writer in [&person, &other] {
+        let refused = writer.lines("HeartRate", std::slice::from_ref(&beat)).await;
+        assert_eq!(refused.status, 503, "{refused}");
+    }
+    let said = server.run(&["key", "rewrap"]);
+    assert_eq!(said.status.code(), Some(1), "{said:?}");
+    assert_eq!(keys(), before);
+    service.is_wrong(false);
+    assert_there(&person, &file).await;
+    other.records("HeartRate", &[beat]).await;
+    assert_eq!(other.all_samples("HeartRate").await.len(), 1);
+}
+
+/// On threads of its own: the key service answers while a command is waited for.
+#[tokio::test(flavor = "multi_thread")]
 async fn what_wrapped_the_keys_can_be_replaced_and_destroyed() {
     let folder = tempfile::tempdir().unwrap();
     let server = encrypting(folder.path()).no_upkeep().start();

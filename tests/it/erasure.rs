@@ -62,6 +62,39 @@ fn upkeeping() -> Setup {
 }
 
 #[tokio::test]
+async fn a_note_of_an_erasure_that_appears_in_the_store_is_heeded_while_the_service_runs() {
+    let there = upkeeping().start();
+    let person = there.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    let given = confirmation(&person).await;
+    confirmed(&person, &given).await;
+    // As a database that was put back from before the erasure has them, under a service that goes on.
+    let here = upkeeping().start();
+    let person = here.person_called(person.id);
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    let folder = "objects/erased";
+    for mark in std::fs::read_dir(there.data_dir().join(folder)).unwrap() {
+        let mark = mark.unwrap();
+        let target = here.data_dir().join(folder).join(mark.file_name());
+        std::fs::create_dir_all(&target).unwrap();
+        for note in std::fs::read_dir(mark.path()).unwrap() {
+            let note = note.unwrap();
+            std::fs::copy(note.path(), target.join(note.file_name())).unwrap();
+        }
+    }
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while person.get("/user/v1alpha1/info").await.status != 401 {
+        assert!(Instant::now() < deadline, "{}", here.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    until_nothing_is_left(&here, person.id).await;
+}
+
+#[tokio::test]
 async fn an_account_is_erased_in_two_steps_and_no_byte_is_left() {
     for backends in Backends::available() {
         let server = upkeeping().on(backends.clone()).start();

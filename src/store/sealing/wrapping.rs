@@ -6,6 +6,7 @@
 use crate::store::errors::StoreError;
 
 use super::master::{KEY_BYTES, MasterKeys, NONCE_BYTES};
+use super::secret_check::{self, Checked};
 use super::service::KeyService;
 
 /// What opens a key must say what it belongs to; it is opened as nothing else.
@@ -29,7 +30,15 @@ impl Wrapping {
         bound: &[u8],
     ) -> Result<Vec<u8>, StoreError> {
         match (&self.service, &self.file) {
-            (Some(service), _) => service.wrap(secret, bound).await,
+            (Some(service), _) => {
+                let wrapped = service.wrap(secret, bound).await?;
+                // Before anything rests on it: what cannot be opened would be lost with all that it seals.
+                if service.unwrap(&wrapped, bound).await? != *secret {
+                    return Err(unusable("the key service does not open what it wrapped"));
+                }
+                secret_check::beside(wrapped, secret, bound)
+                    .ok_or_else(|| unusable("no check can be made of it"))
+            }
             (None, Some(file)) => file
                 .wrap(secret, nonce, bound)
                 .ok_or_else(|| unusable("it cannot be wrapped")),
@@ -42,7 +51,12 @@ impl Wrapping {
         if KeyService::has_wrapped(wrapped) {
             let service = self.service.as_ref();
             let service = service.ok_or_else(|| unusable("ALMANAC_KEY_SERVICE wrapped it"))?;
-            return service.unwrap(wrapped, bound).await;
+            let Checked { wrapped, check } = secret_check::parted(wrapped);
+            let secret = service.unwrap(wrapped, bound).await?;
+            if check.is_some_and(|check| !secret_check::fits(check, &secret, bound)) {
+                return Err(unusable("what the key service opened is another key"));
+            }
+            return Ok(secret);
         }
         let opened = self.file.as_ref().and_then(|file| file.unwrap(wrapped, bound));
         opened.ok_or_else(|| unusable("no master key here opens it"))

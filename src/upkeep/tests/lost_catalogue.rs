@@ -8,7 +8,7 @@ use crate::model::ids::UploadId;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::collect::remove_retired;
 use crate::upkeep::flush::flush;
-use crate::upkeep::manifest::{manifest_path, numbers, write_manifest};
+use crate::upkeep::manifest::{complaints, manifest_path, numbers, write_lost, write_manifest};
 use crate::upkeep::rebuild::{Rebuilt, rebuild};
 
 /// A person with some of everything, written down.
@@ -146,10 +146,17 @@ async fn bodies_that_were_never_accepted_or_came_later_stay_out_and_are_kept() {
     let bench = written_down().await;
     let rows = bench.visible().await;
     bench.put(&many(9_000, 10, LAST_DAY_OF_2023), true).await;
+    let part = format!("files/{}/{}/{}", bench.key.person, Uuid::now_v7(), Uuid::now_v7());
+    let bytes = bytes::Bytes::from_static(b"bytes");
+    bench.stores.objects().put(&part, bytes).await.unwrap();
     let bench = bench.without_catalogue().await;
-    rebuild(&bench.stores).await.unwrap();
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert!(
+        rebuilt.done.iter().any(|done| done.contains(&part)),
+        "{rebuilt:?}"
+    );
     assert_eq!(bench.visible().await, rows);
-    assert_eq!(bench.stores.catalog.orphan_totals().await.unwrap().kept, 5);
+    assert_eq!(bench.stores.catalog.orphan_totals().await.unwrap().kept, 6);
     let before = bench.paths().await.1;
     for _ in 0..4 {
         bench.pass(crate::upkeep::collect::ORPHAN_AGE * 2);
@@ -158,6 +165,32 @@ async fn bodies_that_were_never_accepted_or_came_later_stay_out_and_are_kept() {
             .unwrap();
     }
     assert_eq!(bench.paths().await.1, before);
+    bench.stores.objects().get(&part).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_manifest_that_the_store_lost_is_told_and_written_anew() {
+    let bench = written_down().await;
+    let (stores, person) = (&bench.stores, bench.key.person);
+    assert_eq!(write_lost(stores).await.unwrap(), 0);
+    for _ in 0..2 {
+        let all = numbers(stores.objects(), person).await.unwrap();
+        for number in all {
+            stores
+                .objects()
+                .delete(&manifest_path(person, number))
+                .await
+                .unwrap();
+        }
+        let told = complaints(stores, person).await.unwrap();
+        assert!(
+            matches!(told.as_slice(), [told] if told.contains("is lost")),
+            "{told:?}"
+        );
+        assert_eq!(write_lost(stores).await.unwrap(), 1);
+        assert_eq!(complaints(stores, person).await.unwrap(), [""; 0]);
+        assert_eq!(write_lost(stores).await.unwrap(), 0);
+    }
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ pub(crate) struct KeyService {
 #[derive(Debug)]
 struct Kept {
     is_away: AtomicBool,
+    is_wrong: AtomicBool,
     asked: AtomicU64,
     /// What was wrapped and what for, by its number.
     wrapped: Mutex<Vec<(Value, Value)>>,
@@ -33,6 +34,7 @@ impl KeyService {
     pub(crate) async fn start() -> Self {
         let kept = Arc::new(Kept {
             is_away: AtomicBool::new(false),
+            is_wrong: AtomicBool::new(false),
             asked: AtomicU64::new(0),
             wrapped: Mutex::default(),
         });
@@ -61,6 +63,11 @@ impl KeyService {
         self.kept.is_away.store(false, Ordering::SeqCst);
     }
 
+    /// Whether what it opens is something else than what it wrapped.
+    pub(crate) fn is_wrong(&self, wrong: bool) {
+        self.kept.is_wrong.store(wrong, Ordering::SeqCst);
+    }
+
     /// How often it was asked for anything.
     pub(crate) fn asked(&self) -> u64 {
         self.kept.asked.load(Ordering::SeqCst)
@@ -85,6 +92,10 @@ async fn unwrap(State(kept): State<Arc<Kept>>, headers: HeaderMap, Json(question
         .and_then(|number| number.parse().ok())
         .ok_or(StatusCode::BAD_REQUEST)?;
     let wrapped = kept.wrapped.lock().expect("lock");
+    if kept.is_wrong.load(Ordering::SeqCst) {
+        let another = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
+        return Ok(Json(json!({"data": {"plaintext": another}})));
+    }
     match wrapped.get(number) {
         Some((secret, bound)) if *bound == question["associated_data"] => {
             Ok(Json(json!({"data": {"plaintext": secret}})))
