@@ -9,6 +9,7 @@ mod parse;
 mod tests;
 
 use std::fmt;
+use std::time::Duration;
 
 pub use parse::{TimeError, parse_instant, parse_instant_in_query};
 
@@ -35,6 +36,18 @@ impl Instant {
         self.0
     }
 
+    /// The moment that lies `length` after this one, as far as microseconds can be counted.
+    #[must_use]
+    pub fn after(self, length: Duration) -> Self {
+        Self(self.0.saturating_add(micros_of(length)))
+    }
+
+    /// The moment that lies `length` before this one, as far as microseconds can be counted.
+    #[must_use]
+    pub fn before(self, length: Duration) -> Self {
+        Self(self.0.saturating_sub(micros_of(length)))
+    }
+
     /// RFC 3339 in UTC with `Z`. The fraction has as many digits as it needs: none, three or six.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
@@ -47,6 +60,10 @@ impl Instant {
     pub fn written(self) -> WrittenInstant {
         WrittenInstant::of(self.clamp(Self::MIN, Self::MAX))
     }
+}
+
+fn micros_of(length: Duration) -> i64 {
+    i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
 }
 
 impl fmt::Display for Instant {

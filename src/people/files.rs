@@ -145,8 +145,7 @@ impl Files {
         let (id, content) = (self.ids.next(), self.ids.next());
         for _ in 0..TRIES {
             let now = self.clock.now();
-            let lifetime = i64::try_from(self.settings.upload_lifetime.as_micros()).unwrap_or(i64::MAX);
-            let open_until = Instant::from_micros(now.micros().saturating_add(lifetime));
+            let open_until = now.after(self.settings.upload_lifetime);
             let file = File::created(id, person, content, announced.clone(), now);
             if file.must_be_first && self.live(&file).await?.is_some() {
                 return Err(FilesError::Exists(file.full_name()));

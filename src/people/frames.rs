@@ -181,8 +181,7 @@ impl Frames {
 
     /// When what is made at `now` is over.
     fn expiry(&self, now: Instant, until: Instant) -> Instant {
-        let lifetime = i64::try_from(self.settings.lifetime.as_micros()).unwrap_or(i64::MAX);
-        Instant::from_micros(now.micros().saturating_add(lifetime)).min(until)
+        now.after(self.settings.lifetime).min(until)
     }
 
     /// Removes every object of a frame that nobody was told of.

@@ -58,9 +58,7 @@ impl Purging {
 
     /// Removes all that was deleted long enough ago; returns how many documents that were.
     pub async fn purge(&self) -> Result<usize, StoreError> {
-        let after = i64::try_from(self.after.as_micros()).unwrap_or(i64::MAX);
-        let now = self.catalog.now().await?;
-        let moment = Instant::from_micros(now.micros().saturating_sub(after));
+        let moment = self.catalog.now().await?.before(self.after);
         Ok(self.documents(moment).await? + self.deleted_files(moment).await?)
     }
 

@@ -149,13 +149,12 @@ impl Sessions {
         lifetime: Duration,
     ) -> Result<Session, SessionError> {
         let now = self.clock.now();
-        let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
         let session = Session {
             id: self.ids.next(),
             person,
             name,
             created_at: now,
-            expires_at: Instant::from_micros(now.micros().saturating_add(lifetime)),
+            expires_at: now.after(lifetime),
             revoked_at: None,
             version: 1,
         };

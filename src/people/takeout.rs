@@ -236,7 +236,6 @@ impl Exports {
 
     /// When what ends at `now` is removed.
     fn expiry(&self, now: Instant) -> Instant {
-        let lifetime = i64::try_from(self.settings.lifetime.as_micros()).unwrap_or(i64::MAX);
-        Instant::from_micros(now.micros().saturating_add(lifetime))
+        now.after(self.settings.lifetime)
     }
 }

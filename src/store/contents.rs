@@ -441,12 +441,11 @@ impl Contents {
     /// Forgets contents whose time to arrive ended `grace` ago, and gives their room back. Their parts are
     /// garbage from then on. Returns how many.
     pub async fn forget_expired(&self, grace: std::time::Duration) -> Result<usize, StoreError> {
-        let grace = i64::try_from(grace.as_micros()).unwrap_or(i64::MAX);
-        let limit = self.clock.now().micros().saturating_sub(grace);
+        let limit = self.clock.now().before(grace);
         let mut forgotten = 0;
         for document in self.catalog.documents_linked(OPEN_LINK, &[OPEN]).await? {
             let content = Content::of(&document)?;
-            if content.open_until.micros() >= limit {
+            if content.open_until >= limit {
                 continue;
             }
             let usage = self.usage(content.person).await?;

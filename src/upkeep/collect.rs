@@ -113,7 +113,7 @@ pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<us
     if forbidden(stores).await?.is_some() {
         return Ok(removed);
     }
-    let limit = earlier(stores.catalog.now().await?, grace);
+    let limit = stores.catalog.now().await?.before(grace);
     loop {
         let retired = stores.catalog.retired_objects(limit).await?;
         let mut by_person: BTreeMap<Option<PersonId>, Vec<String>> = BTreeMap::new();
@@ -158,16 +158,16 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Searc
         return Ok(searched);
     }
     let now = stores.catalog.now().await?;
-    searched.removed = remove_condemned(stores, earlier(now, CONDEMNED_AGE)).await?;
+    searched.removed = remove_condemned(stores, now.before(CONDEMNED_AGE)).await?;
     loop {
-        let condemned = stores.catalog.condemn_orphans(earlier(now, ORPHAN_AGE)).await?;
+        let condemned = stores.catalog.condemn_orphans(now.before(ORPHAN_AGE)).await?;
         if condemned.is_empty() {
             break;
         }
         // Whatever was to be named of them is by now.
         unmark_named(stores, &condemned).await?;
     }
-    stores.catalog.forget_orphans(earlier(now, REMEMBERED)).await?;
+    stores.catalog.forget_orphans(now.before(REMEMBERED)).await?;
     Ok(searched)
 }
 
@@ -175,7 +175,7 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Searc
 pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
     stores.objects().clear_interrupted_uploads(ORPHAN_AGE).await?;
     let now = stores.catalog.now().await?;
-    stores.catalog.forget_uploads(earlier(now, RECEIPT_AGE)).await?;
+    stores.catalog.forget_uploads(now.before(RECEIPT_AGE)).await?;
     Ok(())
 }
 
@@ -244,10 +244,4 @@ async fn orphaned(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>
         orphaned.extend(kept.orphaned(stores, &of_kind).await?);
     }
     Ok(orphaned)
-}
-
-/// The moment that lies `age` before `now`.
-fn earlier(now: Instant, age: Duration) -> Instant {
-    let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-    Instant::from_micros(now.micros().saturating_sub(age))
 }

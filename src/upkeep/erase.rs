@@ -60,8 +60,7 @@ const FORMAT: u32 = 1;
 /// When an erasure may be over.
 #[must_use]
 pub fn ends_at(begun_at: Instant) -> Instant {
-    let length = i64::try_from(LENGTH.as_micros()).unwrap_or(i64::MAX);
-    Instant::from_micros(begun_at.micros().saturating_add(length))
+    begun_at.after(LENGTH)
 }
 
 /// Whether there is something to do for an erasure: to begin, to look again, after pauses that double, for

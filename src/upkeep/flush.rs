@@ -59,12 +59,11 @@ pub fn due(backlog: Vec<TailBacklog>, settings: &UpkeepSettings, now: Instant) -
 
 /// Whether a tail has waited long enough, or is too large to wait.
 fn is_due(backlog: &TailBacklog, settings: &UpkeepSettings, now: Instant) -> bool {
-    let age = i64::try_from(settings.flush_age.as_micros()).unwrap_or(i64::MAX);
     let size = i64::try_from(settings.flush_size).unwrap_or(i64::MAX);
     backlog.pieces >= MOST_PIECES
         || backlog.bytes >= size
         || backlog.memory >= size.saturating_mul(MOST_EXPANDED)
-        || now.micros().saturating_sub(backlog.oldest.micros()) >= age
+        || backlog.oldest <= now.before(settings.flush_age)
         // Written by a node whose clock is ahead of this one.
         || backlog.oldest > now
 }

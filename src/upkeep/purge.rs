@@ -7,8 +7,6 @@
 //! their tails hold such rows too. So a partition is rewritten at most once in that time, however much is
 //! deleted in it.
 
-use std::time::Duration;
-
 use super::compact::{Limits, Rewritten, leave_dead_rows};
 use super::flush::flush;
 use super::manifest::replace_manifests;
@@ -34,13 +32,7 @@ pub fn due_before(settings: &UpkeepSettings, now: Instant) -> Instant {
         .purge_deleted_after
         .saturating_sub(reserved)
         .saturating_sub(settings.grace_period);
-    earlier(now, age)
-}
-
-/// The moment that lies `age` before `now`.
-fn earlier(now: Instant, age: Duration) -> Instant {
-    let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-    Instant::from_micros(now.micros().saturating_sub(age))
+    now.before(age)
 }
 
 /// Writes partitions of one person anew without their dead rows, and then what is written down of the person.

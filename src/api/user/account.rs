@@ -13,7 +13,6 @@ use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
-use crate::model::time::Instant;
 use crate::upkeep::erase;
 
 /// How long the caller may think it over.
@@ -72,8 +71,7 @@ pub async fn erase_account(
 }
 
 fn to_be_confirmed(app: &App, reader: &Reader) -> AccountErasure {
-    let within = i64::try_from(CONFIRMED_WITHIN.as_micros()).unwrap_or(i64::MAX);
-    let until = Instant::from_micros(app.clock.now().micros().saturating_add(within));
+    let until = app.clock.now().after(CONFIRMED_WITHIN);
     AccountErasure {
         state: "to_be_confirmed",
         confirmation: Some(app.tickets.of_erasures().issue(reader.person().0, until)),

@@ -1,7 +1,6 @@
 //! What verified claims say: for whom, from whom, until when.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -25,21 +24,20 @@ pub(super) fn identity(
     settings: &IdentitySettings,
     now: Instant,
 ) -> Result<Identity, Refusal> {
-    let expires = later(moment(claims, "exp").ok_or(Refusal::NoExpiry)?, settings.leeway);
+    let expires = moment(claims, "exp")
+        .ok_or(Refusal::NoExpiry)?
+        .after(settings.leeway);
     if now >= expires {
         return Err(Refusal::Expired);
     }
     let begun = moment(claims, "iat").map_or(now, |issued| issued.min(now));
-    if later(
-        begun,
-        settings.longest.saturating_add(settings.leeway.saturating_mul(2)),
-    ) < expires
-    {
+    let longest = settings.longest.saturating_add(settings.leeway.saturating_mul(2));
+    if begun.after(longest) < expires {
         return Err(Refusal::LongLived);
     }
     if claims.contains_key("nbf") {
         let from = moment(claims, "nbf").ok_or(Refusal::Malformed)?;
-        if later(now, settings.leeway) < from {
+        if now.after(settings.leeway) < from {
             return Err(Refusal::NotYet);
         }
     }
@@ -108,11 +106,6 @@ fn moment(claims: &Map<String, Value>, name: &str) -> Option<Instant> {
     let seconds = claims.get(name)?.as_f64().filter(|seconds| seconds.is_finite())?;
     // Far futures saturate, which is what they mean.
     Some(Instant::from_micros((seconds * MICROS_PER_SECOND) as i64))
-}
-
-fn later(moment: Instant, by: Duration) -> Instant {
-    let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
-    Instant::from_micros(moment.micros().saturating_add(micros))
 }
 
 fn names(audience: Option<&Value>, wanted: &str) -> bool {

@@ -306,11 +306,10 @@ impl Intake<'_> {
     }
 
     fn is_due(&self) -> bool {
-        let age = i64::try_from(PART_AGE.as_micros()).unwrap_or(i64::MAX);
-        let now = self.files.clock.now().micros();
+        let old = self.files.clock.now().before(PART_AGE);
         self.part
             .as_ref()
-            .is_some_and(|part| part.bytes() >= PART_BYTES || now - part.began().micros() > age)
+            .is_some_and(|part| part.bytes() >= PART_BYTES || part.began() < old)
     }
 
     /// Makes the bytes that came durable and known.

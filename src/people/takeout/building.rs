@@ -79,9 +79,7 @@ impl Building {
     /// What failed rests; what is running elsewhere changes all the time.
     fn is_due(&self, export: &Export) -> bool {
         let rest = REST * export.attempts;
-        let rested = i64::try_from(rest.as_micros()).unwrap_or(i64::MAX);
-        let since = self.exports.stores.clock.now().micros() - export.updated_at.micros();
-        since >= rested
+        export.updated_at <= self.exports.stores.clock.now().before(rest)
     }
 
     async fn build(&self, export: Export) -> Result<(), StoreError> {
