@@ -9,7 +9,7 @@ use bytes::Bytes;
 /// in the processor's cache.
 pub(super) const CHUNK: usize = 64 * 1024;
 
-/// Room for the row that exceeds `CHUNK`.
+/// Room for the row that crosses `CHUNK`.
 const SLACK: usize = 4 * 1024;
 
 /// From this length on, a finished buffer is passed on as it is; below, copying it is cheaper than a separate

@@ -1,6 +1,6 @@
 //! The part common to all quotas of a person: a limit, and counts that are remembered briefly, so that a
-//! request seldom asks the catalogue for them. Each quota decides what is counted, and who may continue at
-//! the limit.
+//! request seldom asks the catalogue for them. Each quota decides what is counted, and when a person may
+//! continue at the limit.
 //!
 //! Knows people and counts; knows nothing of HTTP.
 

@@ -39,7 +39,7 @@ pub struct ReflectionContent {
     /// When it is due.
     #[serde(deserialize_with = "object")]
     pub schedule: Schedule,
-    /// The annotations that it asks about.
+    /// The annotations that it asks for.
     #[serde(default)]
     pub annotations: Option<Vec<Line>>,
     /// The data types that it is about.

@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::model::time::{Instant, parse_instant};
 use crate::model::zone::{UnknownZone, Zone};
 
-/// Longer patterns are not needed.
+/// The most characters of a pattern; a longer one could express nothing more.
 const LONGEST_PATTERN: usize = 256;
 
 /// When something is due.

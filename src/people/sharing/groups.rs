@@ -27,13 +27,13 @@ const MOST_INVITED: usize = 10_000;
 /// How many memberships one transaction removes when their group is removed.
 const MEMBERS_AT_ONCE: usize = 256;
 
-/// The body of a group. `None` means that the member was not given.
+/// The body of a group. `None` means that the field was not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     pub title: String,
     pub responsible_entity: Option<String>,
     pub description: Option<String>,
-    /// The types that the owner may read of each member; may be empty.
+    /// The types that the owner may read of each member; none if empty.
     pub data_types: Vec<String>,
     /// Microseconds; `None` means unbounded.
     pub time_start: Option<i64>,
@@ -96,7 +96,7 @@ pub struct StoredGroup {
     version: i64,
 }
 
-/// The members of a group that may still change after people joined it; `None` leaves one as it is,
+/// The fields of a group that may still change after people joined it; `None` leaves one as it is,
 /// `Some(None)` clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupChange {
@@ -246,7 +246,7 @@ impl Sharing {
         }
     }
 
-    /// Changes the members of a group that its participants did not agree to.
+    /// Changes the fields of a group that its members did not agree to.
     pub async fn change_group(
         &self,
         owner: PersonId,

@@ -51,7 +51,7 @@ impl Sharing {
         Ok(received)
     }
 
-    /// What listings about each sharer may show to `reader`, at any time.
+    /// What listings about each sharer may show to `reader`, over all time.
     pub async fn openings_for(
         &self,
         reader: PersonId,

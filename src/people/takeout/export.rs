@@ -2,8 +2,8 @@
 //!
 //! It is a document of its person. While it is not done its document has one of a few names, each of which a
 //! person can have only once: so no more exports are made at the same time than there are names, even when
-//! requests race. The document also lists the parts of the archive, each added in the transaction that
-//! reported progress with it.
+//! requests race. The document also lists the stored parts of the archive; the transaction that adds a part
+//! names its object too.
 
 use std::path::PathBuf;
 

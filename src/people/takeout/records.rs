@@ -28,7 +28,7 @@ use crate::upkeep::merge::Merge;
 pub(super) const ID: &str = "id";
 /// After this many bytes, a type continues in another member.
 const MEMBER_BYTES: u64 = 1 << 30;
-/// The bound of a member: it exceeds `MEMBER_BYTES` by one row group at most.
+/// A member stays below this: it exceeds `MEMBER_BYTES` by one row group at most.
 const MOST_BYTES: u64 = 3 << 30;
 /// The most rows of a row group, and its bytes in memory.
 const GROUP_ROWS: usize = 131_072;
