@@ -2,7 +2,7 @@
 //!
 //! Whatever happens to the connection, the process or the machine, the registered parts remain, and the
 //! upload can continue after them on any node. Two simultaneous uploads of the same file do not mix: one
-//! fails to register its part and is told so.
+//! fails to register its part and reports that.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ pub struct Received {
     pub terms: Terms,
 }
 
-/// What of a sharer's data may be read through the whole of a range.
+/// The part of a sharer's data that may be read through the whole of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub all_data_types: bool,
@@ -88,7 +88,7 @@ impl Sharing {
         }
     }
 
-    /// What of `sharer`'s data `reader` may read through the whole of `range`.
+    /// The part of `sharer`'s data that `reader` may read through the whole of `range`.
     pub async fn access(
         &self,
         reader: PersonId,
