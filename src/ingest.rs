@@ -1,8 +1,8 @@
-//! Ingestion: what a request brings becomes durable rows.
+//! Ingestion: turns what a request brings into durable rows.
 //!
-//! A body is cut into records (`body`), each is decoded and validated against its type (`decode`), tombstones
-//! and the older wrapped form have decoders of their own. Knows types, faults and Arrow; knows nothing of
-//! HTTP or of who is asking.
+//! A body is cut into records (`body`), each of which is decoded and validated against its type (`decode`);
+//! tombstones and the older wrapped form have their own decoders. Knows types, faults and Arrow; knows
+//! nothing of HTTP or of who is asking.
 
 pub mod accept;
 pub mod alike;

@@ -1,11 +1,11 @@
-//! Answers as bytes: rows and frames in the form that the caller asked for.
+//! Encodes answers as bytes: rows and frames in the form that the caller asked for.
 //!
-//! Every form is an incremental encoder that sees one batch at a time and keeps nothing of it, so that memory
+//! Every form is an incremental encoder that sees one batch at a time and keeps nothing of it, so memory
 //! stays flat however long the answer is. An encoder lives as long as its answer. Knows Arrow and the forms;
 //! knows nothing of HTTP, of people, or of where the batches come from.
 //!
 //! An answer that breaks off is never mistaken for a whole one: [`encode`] ends with an error, which resets
-//! the transport, and the bytes that complete a form (the closing bracket, the footer) are made only after
+//! the transport, and the bytes that complete a form (the closing bracket, the footer) are written only after
 //! the last batch has arrived without an error. `ndjson`, `csv` and `quotecsv` have no closing bytes, so for
 //! them the reset of the transport is the only sign; a server must not swallow it.
 
@@ -42,7 +42,7 @@ pub use method::{OutputMethod, RowFormat, UnknownMethod};
 pub use packing::{FrameCompression, Packing};
 pub use stream::encode;
 
-/// Field metadata: the unit of what a column holds, which frames carry to whoever reads them.
+/// Field metadata: the unit of a column's values, which frames pass on to their readers.
 const UNIT: &str = "unit";
 
 /// Field metadata, `true` on a JSON-text column: the members of its object are printed as members of the row.

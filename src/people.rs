@@ -1,5 +1,5 @@
-//! What people make for themselves: their own data types and preferences, annotations, tags and reflections,
-//! API sessions and files, what they share with whom, and the way in which they take all of it with them.
+//! What people create for themselves: their own data types and preferences, annotations, tags and
+//! reflections, API sessions and files, what they share with others, and the export and import of all of it.
 //! Knows the catalogue and the registry; knows nothing of HTTP.
 
 pub mod annotations;

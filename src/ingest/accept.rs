@@ -1,8 +1,8 @@
-//! One body of records on its way to an upload: bytes in, faults or work out.
+//! Turns one body of records into an upload: bytes in, faults or work out.
 //!
 //! Lives as long as one request. Rows leave it chunk by chunk, so a body of any length takes the memory of
-//! one chunk. Knows bodies, decoders and intakes; knows nothing of HTTP, of names of types that are looked
-//! up, or of the queue.
+//! one chunk. Knows bodies, decoders and intakes; knows nothing of HTTP, of looking up the names of types, or
+//! of the queue.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,20 +28,20 @@ use super::stores::IntakeStores;
 use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
 use super::upload::{PartitionChanges, Work};
 
-/// Faults beyond so many are not looked for: the caller has enough to mend.
+/// After this many faults the search stops: the caller has enough to mend.
 const FAULTS: usize = 100;
 /// Bytes of rows that may wait before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
-/// A chunk takes so many times its size: as columns, as the batch made of them with the columns that it
-/// lacks, sorted, and as what is written.
+/// A chunk takes this many times its size: as columns, as the batch made of them and the columns they lack,
+/// sorted, and in written form.
 const FACTOR: usize = 4;
-/// Files that one body may name.
+/// How many files one body may name.
 const MOST_FILES: usize = 1000;
-/// The steps in which a body asks for memory.
+/// The granularity, in bytes, in which a body asks for memory.
 const LEAST_MEMORY: usize = 8 << 10;
-/// Memory for what is known of one id that the caller chose.
+/// Memory for what is remembered of one id that the caller chose.
 const ID_BYTES: usize = 64;
-/// A body that takes longer is held against its partition again.
+/// A body that takes longer is compared with its partition again.
 const FRESH: Duration = Duration::from_secs(20);
 
 /// Why a body is not accepted.
@@ -61,7 +61,7 @@ pub enum AcceptError {
     NoRoom(#[from] NoRoom),
 }
 
-/// What a body comes to: rows to store, or records to delete.
+/// The result of a body: rows to store, or records to delete.
 #[derive(Debug)]
 pub enum Accepted {
     Rows {
@@ -69,13 +69,13 @@ pub enum Accepted {
         sources: Vec<SeenSource>,
         /// The files that rows were read from.
         files: FilesRead,
-        /// What the rows hold of the memory for bodies.
+        /// The part of the memory for bodies that the rows hold.
         memory: Allowance,
     },
     Deletions(Vec<Tombstone>, Allowance),
 }
 
-/// Files that records say they were read from, each with the type of these records.
+/// Files that records name as their origin, each with the type of these records.
 pub type FilesRead = BTreeSet<(Uuid, TypeId)>;
 
 /// Takes one body whose records are all of one type.
@@ -86,11 +86,11 @@ pub struct Acceptance {
     sources: HashMap<String, SeenSource>,
     files: FilesRead,
     memory: Allowance,
-    /// When the partition was looked at last.
+    /// When the partition was last looked at.
     looked_at: Moment,
 }
 
-/// What decodes the records, with the faults found so far.
+/// The decoder of the records, with the faults found so far.
 struct Receiver {
     decoder: Decoder,
     faults: Vec<Fault>,
@@ -105,7 +105,7 @@ enum Decoder {
     },
 }
 
-/// The body has faults enough.
+/// The body has enough faults.
 struct Enough;
 
 impl Receiver {
@@ -162,7 +162,7 @@ impl Acceptance {
         })
     }
 
-    /// Takes the next bytes of the body.
+    /// Accepts the next bytes of the body.
     pub async fn feed(&mut self, reader: &mut BodyReader, chunk: &[u8]) -> Result<(), AcceptError> {
         for part in chunk.chunks(reader.step()) {
             let receiver = &mut self.receiver;
@@ -178,7 +178,7 @@ impl Acceptance {
         Ok(())
     }
 
-    /// Has the memory that the body takes now.
+    /// Ensures that the body has the memory that it takes now.
     async fn make_room(&mut self, reader: &BodyReader) -> Result<(), AcceptError> {
         let waiting = match &self.receiver.decoder {
             Decoder::Records(decoder) => decoder.bytes().saturating_mul(FACTOR),
@@ -187,7 +187,7 @@ impl Acceptance {
         let ids = self.intake.ids().saturating_mul(ID_BYTES);
         let bytes = waiting + reader.waiting() + self.intake.bytes() + ids;
         let wanted = bytes.next_multiple_of(LEAST_MEMORY);
-        // Given back where it is much: a body that wrote its rows makes room for others.
+        // Memory is given back only if it is much: a body that wrote its rows makes room for others.
         if wanted > self.memory.bytes() || wanted < self.memory.bytes() / 2 {
             self.memory.resize(wanted).await?;
         }
@@ -207,9 +207,9 @@ impl Acceptance {
         Ok(())
     }
 
-    /// The body is over.
+    /// Ends the body.
     pub async fn finish(mut self, reader: BodyReader) -> Result<Accepted, AcceptError> {
-        // What a whole record comes to while it is decoded is known before it is.
+        // The memory that a whole record takes while it is decoded is known beforehand.
         let decoded = reader.waiting_values().saturating_mul(VALUE_BYTES);
         let wanted = self.memory.bytes().saturating_add(decoded);
         if let Err(error) = self.memory.resize(wanted).await {
@@ -233,7 +233,7 @@ impl Acceptance {
                 let ids = self.intake.ids().saturating_mul(ID_BYTES);
                 let work = self.intake.finish().await?;
                 let mut memory = self.memory;
-                // What it has is more than what is left: the rows in memory, or the ids of those written.
+                // Its memory exceeds what is left: the rows in memory, or the ids of those written.
                 let left = memory.bytes().min(work.bytes() + ids);
                 memory.resize(left).await?;
                 Ok(Accepted::Rows {
@@ -246,7 +246,7 @@ impl Acceptance {
         }
     }
 
-    /// Removes what was written for a body that was given up.
+    /// Removes what was written for a body that is given up.
     pub async fn abandon(self) {
         self.intake.abandon().await;
     }
@@ -296,7 +296,7 @@ impl Acceptance {
     }
 }
 
-/// Each file that is named has to be looked up.
+/// Refuses a body that names too many files, since each has to be looked up.
 pub fn refuse_too_many(files: &FilesRead) -> Result<(), Vec<Fault>> {
     if files.len() <= MOST_FILES {
         return Ok(());
@@ -305,12 +305,12 @@ pub fn refuse_too_many(files: &FilesRead) -> Result<(), Vec<Fault>> {
     Err(vec![Fault::new(["body"], "limit_reached", message)])
 }
 
-/// Deletions as changes of the partitions that may hold the records. `partitions_of` says which those are.
+/// Turns deletions into changes of the partitions that may hold the records, as `partitions_of` says.
 pub fn deletions<'a>(
     tombstones: &[Tombstone],
     mut partitions_of: impl FnMut(&str) -> Vec<(TypeId, Arc<Layout>)> + 'a,
 ) -> Vec<PartitionChanges> {
-    // By what they name first: few types are named by many tombstones, and a type may have many partitions.
+    // Grouped by the type named first: many tombstones name few types, and a type may have many partitions.
     let mut named: Vec<(&str, Vec<RecordId>)> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for tombstone in tombstones {

@@ -1,7 +1,7 @@
-//! Which rows of two batches hold the same, told column by column.
+//! Compares the rows of two batches column by column.
 //!
-//! A body that is sent again consists of rows that are stored just so; to bring each of them into a form in
-//! which whole rows can be compared costs more than to find them. Says the same as `merge::Content`, which
+//! A body that is sent again consists of rows that are stored already in the same form; converting each to a
+//! form in which whole rows can be compared costs more than finding them. Agrees with `merge::Content`, which
 //! compares rows in any order. Pure.
 
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 
-/// For each row whether it is the same in both, which have as many. A column that one of them does not have
-/// is null in all its rows.
+/// For each row whether it is the same in both batches, which have equally many. A column that one of them
+/// lacks is null in all its rows.
 pub fn alike(schema: &SchemaRef, one: &RecordBatch, other: &RecordBatch) -> Result<Vec<bool>, ArrowError> {
     if one.num_rows() != other.num_rows() {
         return Err(ArrowError::InvalidArgumentError(format!(
@@ -76,7 +76,7 @@ fn compare(one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) -> Result<(), A
             words(one, other, equal);
         }
         DataType::Struct(_) => {
-            // What the members of a structure hold that is not there does not matter.
+            // Where a structure is null, the values of its members do not matter.
             let mut members = vec![true; rows];
             let (left, right) = (one.as_struct(), other.as_struct());
             for (left, right) in left.columns().iter().zip(right.columns()) {
@@ -94,13 +94,13 @@ fn compare(one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) -> Result<(), A
     Ok(())
 }
 
-/// To the last bit, for floats too.
+/// Compares to the last bit, for floats too.
 fn primitives<T: ArrowPrimitiveType>(one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) {
     let (left, right) = (one.as_primitive::<T>(), other.as_primitive::<T>());
     valid_alike(one, other, equal, |row| left.value(row).is_eq(right.value(row)));
 }
 
-/// Texts of which few are distinct: these are compared once, and then their numbers.
+/// Texts of which few are distinct: the distinct ones are compared once, and then their numbers.
 fn words(one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) {
     let (left, right) = (
         one.as_dictionary::<Int32Type>(),
@@ -133,7 +133,7 @@ fn texts(dictionary: &DictionaryArray<Int32Type>) -> impl Iterator<Item = Option
     dictionary.values().as_string::<i32>().iter()
 }
 
-/// Keeps rows equal that have a value in neither, or the same in both.
+/// Keeps rows equal that are null in both, or have the same value in both.
 fn valid_alike(one: &ArrayRef, other: &ArrayRef, equal: &mut [bool], is_same: impl Fn(usize) -> bool) {
     let nulls = |column: &ArrayRef| column.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     match (nulls(one), nulls(other)) {
@@ -260,7 +260,8 @@ mod tests {
     }
 
     proptest! {
-        /// Rows are alike where their comparable forms are equal, whether few or all of their columns differ.
+        /// Rows are alike if and only if their comparable forms are equal, whether few or all of their
+        /// columns differ.
         #[test]
         fn it_agrees_with_whole_rows(
             rows in prop::collection::vec((some_row(), some_row(), 0_usize..12), 1..20),
@@ -282,7 +283,7 @@ mod tests {
             prop_assert_eq!(alike(&schema, &one, &other).unwrap(), expected);
         }
 
-        /// A column that is left out where it is null in all rows makes no difference.
+        /// Leaving out a column that is null in all rows makes no difference.
         #[test]
         fn absent_columns_are_null(rows in prop::collection::vec(some_row(), 1..10)) {
             let schema = schema();

@@ -1,4 +1,4 @@
-//! From changes to what the catalogue commits: looks up what is stored, merges, and packs the rows.
+//! Turns changes into what the catalogue commits: looks up what is stored, merges, and packs the rows.
 //!
 //! Knows snapshots and pieces; knows nothing of queues or requests.
 
@@ -26,38 +26,38 @@ use super::stored::{StoredRows, adapt};
 use super::stores::{IntakeStores, Stores};
 use super::upload::WrittenRows;
 
-/// Rows of more bytes are put together on a thread that answers nobody meanwhile.
+/// Rows of more bytes are assembled on a blocking thread, so that requests do not wait.
 const HANDED_OVER: usize = 64 << 10;
 
 /// A change of a partition, with the rows that it adds to the tail.
 pub struct Assembled {
     pub change: PartitionChange,
     pub rows: Vec<Option<RecordBatch>>,
-    /// Pieces of the tail whose rows are among these.
+    /// Pieces of the tail whose rows are included in these.
     pub gathered: Option<Gathered>,
 }
 
-/// What is asked of a partition comes to this.
+/// The result of what is asked of a partition.
 pub struct TailChange {
     /// `None` when it changes nothing.
     pub added: Option<Assembled>,
-    /// The state of which that is true, where it is true of one state only.
+    /// The state of the partition that the result depends on, if it depends on one.
     pub unchanged: Option<SeenPartition>,
     /// What each request does.
     pub effects: Vec<Effect>,
 }
 
-/// Which state of a partition changes are held against first.
+/// Which state of a partition changes are compared with first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looks {
     /// The one in memory. If it is outdated, the commit that rests on it is stale, and everything is done
     /// again; a commit of one process mostly follows the one before it.
     AtMemory,
-    /// The one that the catalogue has now.
+    /// The current one in the catalogue.
     AtCatalogue,
 }
 
-/// What is asked of a partition, merged with what is stored.
+/// Merges what is asked of a partition with what is stored.
 pub async fn tail_change(
     stores: &Stores,
     looks: Looks,
@@ -68,7 +68,8 @@ pub async fn tail_change(
     asked: Asked,
 ) -> Result<TailChange, AssembleError> {
     let ids = merge::ids_to_look_up(&asked.changes);
-    // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
+    // Rows that have only new ids can be added whatever else happens to the partition, so nothing is looked
+    // up.
     let (seen, found) = if ids.is_empty() {
         (None, Vec::new())
     } else {
@@ -139,7 +140,7 @@ pub async fn tail_change(
     })
 }
 
-/// The rows that are stored under `ids`, and the state of the partition of which that is true.
+/// The rows that are stored under `ids`, and the state of the partition that they are from.
 async fn stored_rows(
     stores: &Stores,
     looks: Looks,
@@ -157,7 +158,7 @@ async fn stored_rows(
         }
     }
     let snapshot = stores.snapshot(person, data_type).await?;
-    // Objects of an outdated one may be gone; those of this one would be asked a second time.
+    // Objects of an outdated state may be gone; if the state is current, asking its objects again is no use.
     if let Some((_, error)) = failed.filter(|(stamp, _)| *stamp == snapshot.stamp()) {
         return Err(error);
     }
@@ -165,12 +166,12 @@ async fn stored_rows(
     Ok((snapshot, found))
 }
 
-/// What changes come to, with the rows as a piece.
+/// The result of changes, with the rows as a piece.
 struct Packed {
     add: Vec<NewPiece>,
     rows: Vec<Option<RecordBatch>>,
     outcome: Outcome,
-    /// Pieces of the tail whose rows are among these.
+    /// Pieces of the tail whose rows are included in these.
     gathered: Vec<PieceId>,
 }
 
@@ -209,7 +210,7 @@ fn packed(
     })
 }
 
-/// What rows that stand in objects do to their partition, as it is now.
+/// The effect of rows already written to objects on their partition, as it is now.
 pub async fn written(
     shared: &IntakeStores,
     person: PersonId,

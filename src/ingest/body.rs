@@ -1,7 +1,8 @@
-//! A request body on its way to records: decompressed, then cut into lines or gathered into one object.
+//! Turns a request body into records: decompresses it, then cuts it into lines or collects it into one
+//! object.
 //!
-//! Lives as long as one request, in bounded memory for lines, whatever the body's length. Knows nothing of
-//! HTTP beyond the names of media types and encodings, and nothing of what a record means.
+//! Lives as long as one request; for lines its memory is bounded, whatever the body's length. Knows nothing
+//! of HTTP beyond the names of media types and encodings, and nothing of what a record means.
 
 use std::fmt;
 use std::io;
@@ -14,7 +15,7 @@ use crate::model::faults::LocPart;
 /// Where in a body a record stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// The record is the body.
+    /// The whole body is the record.
     Whole,
     /// The record is this line (or element), from 0.
     Line(usize),
@@ -90,7 +91,7 @@ pub struct BodyLimits {
     pub line: usize,
 }
 
-/// Why a body gave no records. What the receiver answered comes back as it was.
+/// Why a body yielded no records. An error of the receiver is passed on as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError<E> {
     #[error("the body has more than {limit} bytes")]
@@ -104,7 +105,7 @@ pub enum BodyError<E> {
     Receiver(E),
 }
 
-/// Takes a body in chunks and hands out its records as JSON text.
+/// Accepts a body in chunks and hands out its records as JSON text.
 pub struct BodyReader {
     decompressor: Decompressor,
     content: Content,
@@ -138,8 +139,8 @@ impl BodyReader {
         }
     }
 
-    /// Values of the record that waits to be whole, as far as it matters how many they are. Lines are decoded
-    /// one by one, as they come.
+    /// The number of values of the unfinished record, where that number matters. Lines are decoded one by one
+    /// as they come, so for them it is 0.
     #[must_use]
     pub fn waiting_values(&self) -> usize {
         match &self.content {
@@ -148,13 +149,13 @@ impl BodyReader {
         }
     }
 
-    /// How much of a body is best fed at once: what it comes to should be no more than a few megabytes.
+    /// How much of a body is best fed at once, so that it decompresses to no more than a few megabytes.
     #[must_use]
     pub const fn step(&self) -> usize {
         self.decompressor.step()
     }
 
-    /// Takes the next chunk and hands the records it completes to `each`.
+    /// Accepts the next chunk and hands the records it completes to `each`.
     ///
     /// # Errors
     /// If the body is too large or damaged, or `each` refuses a record.
@@ -169,7 +170,7 @@ impl BodyReader {
             .map_err(flatten)
     }
 
-    /// The body is over: hands out what is left.
+    /// Ends the body: hands out what is left.
     ///
     /// # Errors
     /// If the body broke off, is too large, or `each` refuses a record.

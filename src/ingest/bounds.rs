@@ -1,14 +1,14 @@
-//! What one record may come to, counted on its text before anything is made of it.
+//! Limits the cost of one record, counted on its text before it is decoded.
 //!
 //! A few kilobytes of gzip are megabytes of `[0,0,…]`, which are gigabytes once each number is a value of its
-//! own. So values are counted first, and what a person's own schema would check of them is multiplied out.
-//! Knows JSON text; knows nothing of records.
+//! own. So values are counted first and multiplied by the checks of a person's own schema. Knows JSON text;
+//! knows nothing of records.
 
-/// Values of one record: a day of heart beats with three numbers each has half as many.
+/// Most values of one record: a day of heart beats with three numbers each has half as many.
 pub const MOST_VALUES: usize = 1 << 19;
-/// What one value takes while its record is decoded, about.
+/// About how many bytes one value takes while its record is decoded.
 pub const VALUE_BYTES: usize = 64;
-/// Checks of one record against a person's own schema: less than a second of work.
+/// Most checks of one record against a person's own schema: less than a second of work.
 const MOST_CHECKS: u64 = 1 << 26;
 
 /// A record that would cost too much.
@@ -35,8 +35,8 @@ pub(super) fn admit(json: &[u8], checks: u64) -> Result<(), TooMuch> {
     }
 }
 
-/// How many values `json` has, counting no further than one beyond `most`. What is no JSON counts as if it
-/// were.
+/// How many values `json` has, counting no further than one beyond `most`. Text that is not JSON is counted
+/// as if it were.
 pub(super) fn values(json: &[u8], most: usize) -> usize {
     let mut values = 1;
     let mut rest = json.iter();

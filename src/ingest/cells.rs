@@ -1,7 +1,7 @@
-//! From the text of one JSON value to the cell of one column.
+//! Turns the text of one JSON value into the cell of one column.
 //!
-//! Pure functions. What a struct does not declare is handed back beside the cell, so that nothing that was
-//! sent is lost.
+//! Pure functions. Members that a struct does not declare are returned beside the cell, so that nothing that
+//! was sent is lost.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::model::version::text_of;
 /// A value that its column cannot hold although the schema let it pass.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Misfit {
-    /// The way to it inside the value, innermost first.
+    /// The path to it inside the value, innermost first.
     pub path: Vec<LocPart>,
     pub kind: &'static str,
     pub message: String,
@@ -62,7 +62,7 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
         ColumnType::Boolean => match raw {
             "true" => Ok(Cell::Bool(true).into()),
             "false" => Ok(Cell::Bool(false).into()),
-            // Whether numbers may stand here was for the schema to say.
+            // The schema decides whether numbers may stand here.
             _ => match float(raw) {
                 Some(1.0) => Ok(Cell::Bool(true).into()),
                 Some(0.0) => Ok(Cell::Bool(false).into()),
@@ -82,7 +82,7 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
     }
 }
 
-/// The cell with what is kept in one spelling in that.
+/// The cell, with values that are stored in one spelling converted to it.
 pub(super) fn in_one_spelling<'a>(cell: Cell<'a>, canonical: &Canonical) -> Cell<'a> {
     match (canonical, cell) {
         (Canonical::Uuid, Cell::Text(text)) => Cell::Text(respelt(&text).map_or(text, Cow::Owned)),
@@ -107,14 +107,14 @@ pub(super) fn in_one_spelling<'a>(cell: Cell<'a>, canonical: &Canonical) -> Cell
     }
 }
 
-/// The number that `raw` is, if it is one and finite.
+/// The number that `raw` represents, if it is a finite number.
 pub(super) fn float(raw: &str) -> Option<f64> {
     serde_json::from_str(raw)
         .ok()
         .filter(|value: &f64| value.is_finite())
 }
 
-/// The integer that `raw` is; `3.0` and `3e2` are integers too.
+/// The integer that `raw` represents; `3.0` and `3e2` are integers too.
 fn integer(raw: &str) -> Option<i64> {
     if let Ok(value) = raw.parse() {
         return Some(value);
@@ -122,7 +122,7 @@ fn integer(raw: &str) -> Option<i64> {
     float(raw).and_then(whole)
 }
 
-/// The integer that `value` is.
+/// The integer that `value` equals, if it is whole.
 pub(super) fn whole(value: f64) -> Option<i64> {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     (value.fract() == 0.0 && (-BEYOND..BEYOND).contains(&value)).then_some(value as i64)
@@ -181,8 +181,8 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
             *place = Some(of_member);
         }
     }
-    // Behind what is not declared and in the order of the declaration, as rows show it: what is read and sent
-    // again comes to the same text.
+    // After the undeclared members, in the order of the declaration, as rows show it: what is read and sent
+    // again yields the same text.
     for (member, rest) in members.iter().zip(rests) {
         if let Some(rest) = rest {
             keep(member.name(), &rest);
@@ -195,7 +195,7 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
     })
 }
 
-/// A list where a text is stored, which only a schema of versions lets through: their numbers.
+/// A list where a text is stored, which only the schema of version numbers allows.
 fn version(raw: &str) -> Result<Filled<'_>, Misfit> {
     let expected = || misfit("type", "expected the numbers of a version, such as [17, 2, 0]");
     let elements = json::elements(raw).ok_or_else(expected)?;
@@ -206,8 +206,8 @@ fn version(raw: &str) -> Result<Filled<'_>, Misfit> {
     Ok(Cell::Text(Cow::Owned(text)).into())
 }
 
-/// A text where an object could stand, which only a schema that admits both lets through: the id of a
-/// contact, or else a name.
+/// A text where an object could stand, which only a schema that admits both allows: a contact's id if it is a
+/// UUID, otherwise a name.
 fn alone<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> {
     let text = json::text(raw).ok_or_else(|| misfit("type", "expected object"))?;
     let name = if uuid::Uuid::try_parse(&text).is_ok() {

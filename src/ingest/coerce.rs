@@ -1,8 +1,8 @@
-//! Numbers that were sent as texts, and times that were sent as numbers: put into the form that records have,
-//! where the sender says that they may come so. Nothing is coerced unasked.
+//! Converts numbers sent as texts, and times sent as numbers, to the form that records have, if the sender
+//! says that they may come this way. Nothing is coerced unasked.
 //!
-//! Works on the text, so that what follows sees nothing unusual. Knows plans and JSON; what cannot be coerced
-//! stays as it is, and the decoder says what is wrong with it.
+//! Works on the text, so that later steps see nothing unusual. Knows plans and JSON; a value that cannot be
+//! coerced stays as it is, and the decoder reports what is wrong with it.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -14,10 +14,10 @@ use super::json;
 use super::plan::{Plan, Role};
 use crate::model::time::{Instant, parse_instant};
 
-/// From here on a number is no second of this calendar's next three thousand years: it counts milliseconds.
+/// From here on a number counts milliseconds: as seconds it would lie three thousand years ahead.
 const MILLISECONDS_FROM: f64 = 100_000_000_000.0;
 
-/// What numbers for times count from 1970 on.
+/// The unit in which numbers for times count from 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epoch {
     Seconds,
@@ -26,7 +26,7 @@ pub enum Epoch {
     ByMagnitude,
 }
 
-/// A name that is none of an epoch.
+/// A name that is not an epoch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown epoch {0:?}; use one of by_magnitude, seconds, milliseconds")]
 pub struct UnknownEpoch(String);
@@ -53,18 +53,18 @@ impl FromStr for Epoch {
     }
 }
 
-/// The record in the form that records have.
+/// Converts the record to the form that records have.
 pub(super) fn coerced<'a>(record: Cow<'a, [u8]>, plan: &Plan, epoch: Epoch) -> Cow<'a, [u8]> {
     let rewritten = rewritten(&record, plan, epoch);
     rewritten.map_or(record, Cow::Owned)
 }
 
-/// Whether the field `name`, sent as `raw`, would become what its type has.
+/// Whether the field `name`, sent as `raw`, could be coerced to what its type expects.
 pub(super) fn is_coercible(plan: &Plan, name: &str, raw: &str) -> bool {
     form_of(plan, name).is_some_and(|held| value(raw, held, Epoch::ByMagnitude).is_some())
 }
 
-/// `None`: nothing is to be coerced.
+/// `None` if nothing is to be coerced.
 fn rewritten(record: &[u8], plan: &Plan, epoch: Epoch) -> Option<Vec<u8>> {
     let fields = json::fields(record).ok()?;
     let coerced: Vec<Option<String>> = fields
@@ -80,7 +80,7 @@ fn rewritten(record: &[u8], plan: &Plan, epoch: Epoch) -> Option<Vec<u8>> {
     Some(json::object(members))
 }
 
-/// What a field holds.
+/// The kind of value that a field holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Number,
@@ -128,7 +128,7 @@ fn value(raw: &str, held: Held, epoch: Epoch) -> Option<String> {
     }
 }
 
-/// The moment that a number, or a text that is one, stands for, as a JSON string.
+/// The moment that a number, or a text that is a number, represents, as a JSON string.
 fn time(raw: &str, epoch: Epoch) -> Option<String> {
     let text = json::text(raw);
     let number = text.as_deref().unwrap_or(raw).trim();
@@ -146,7 +146,7 @@ fn time(raw: &str, epoch: Epoch) -> Option<String> {
         (micros.abs() < i64::MAX as f64).then_some(micros as i64)?
     };
     let told = Instant::from_micros(micros).to_string();
-    // Beyond the calendar's years there is nothing to send it as.
+    // A time beyond the calendar's years has no text form.
     parse_instant(&told).ok()?;
     Some(Value::String(told).to_string())
 }

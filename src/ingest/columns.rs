@@ -1,6 +1,6 @@
-//! Columns under construction: one per stored column, fed one cell per row.
+//! Builds columns: one per stored column, fed one cell per row.
 //!
-//! Live from one `take` to the next. Values that repeat from row to row (texts of a dictionary, structs,
+//! They live from one `take` to the next. Values that repeat from row to row (texts of a dictionary, structs,
 //! lists) are kept once and referred to by number. Knows Arrow; knows nothing of JSON or of what a column
 //! means.
 
@@ -34,12 +34,12 @@ pub(super) enum Cell<'a> {
     Text(Cow<'a, str>),
     List(Vec<Cell<'a>>),
     Struct(Vec<Cell<'a>>),
-    /// A struct or list that this column was given before, by the number it answered.
+    /// A struct or list that this column has already received, by the number that it returned.
     Known(u32),
 }
 
 impl Cell<'_> {
-    /// About how many bytes it takes up beyond what each row of its column does.
+    /// About how many bytes it takes beyond the fixed width of its column.
     fn bytes(&self) -> usize {
         match self {
             Self::Null | Self::Float(_) | Self::Int(_) | Self::Bool(_) | Self::Time(_) | Self::Known(_) => 0,
@@ -66,7 +66,7 @@ impl Cell<'_> {
     }
 }
 
-/// A column and the rows it has so far.
+/// A column with its rows so far.
 #[derive(Debug)]
 pub(super) enum Column {
     Float(Float64Builder),
@@ -78,7 +78,7 @@ pub(super) enum Column {
     Composite(Composite),
 }
 
-/// A stored column has a type that no cell can fill.
+/// A stored column has a type that no cell fits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a column of type {0} cannot be filled from JSON")]
 pub struct UnfillableColumn(pub DataType);
@@ -88,7 +88,7 @@ impl Column {
         if !is_fillable(data_type) {
             return Err(UnfillableColumn(data_type.clone()));
         }
-        // Without room made ahead: a body may have records of many types, and few of each.
+        // No capacity is reserved: a body may have records of many types, and few of each.
         Ok(match data_type {
             DataType::Float64 => Self::Float(Float64Builder::with_capacity(0)),
             DataType::Int64 => Self::Int(Int64Builder::with_capacity(0)),
@@ -107,12 +107,12 @@ impl Column {
         })
     }
 
-    /// Sets the value of row number `row`; returns about how many bytes that takes up beyond what each row of
-    /// the column does. Rows between the last one that was set and this one have none. A struct or a list is
-    /// taken out of its cell; cells are not moved, which would cost more than to set them.
+    /// Sets the value of row number `row`; returns about how many bytes that takes beyond the fixed width of
+    /// the column. Rows between the last one set and this one become null. A struct or list is taken out of
+    /// its cell; cells are not moved, because that would cost more than setting them.
     ///
     /// # Errors
-    /// If the cell is of another type than the column; nothing is set then.
+    /// If the cell is of another type than the column; then nothing is set.
     pub(super) fn set(&mut self, row: usize, cell: &mut Cell<'_>) -> Result<usize, ArrowError> {
         self.pad(row);
         match (self, &*cell) {
@@ -145,7 +145,7 @@ impl Column {
         self.len() == 0
     }
 
-    /// The number of the value that was set last: what to call it by if it comes again. Only structs and
+    /// The number of the value that was set last, by which to refer to it when it repeats. Only structs and
     /// lists have one.
     pub(super) fn last_number(&self) -> Option<u32> {
         match self {
@@ -154,7 +154,7 @@ impl Column {
         }
     }
 
-    /// The texts in the lists that were set so far, those of each distinct list once.
+    /// The texts in the lists set so far; those of each distinct list once.
     pub(super) fn listed_texts(&self) -> impl Iterator<Item = &str> {
         let entries = match self {
             Self::Composite(composite) => composite.entries.as_slice(),
@@ -170,7 +170,7 @@ impl Column {
         })
     }
 
-    /// The first `rows` rows as an array; the column is empty afterwards, and forgets the numbers it gave.
+    /// The first `rows` rows as an array; afterwards the column is empty and its numbers are no longer valid.
     pub(super) fn finish(&mut self, rows: usize) -> Result<ArrayRef, ArrowError> {
         self.pad(rows);
         Ok(match self {
@@ -214,7 +214,7 @@ impl Column {
     }
 }
 
-/// What a word takes up beside its text, in each of the two places that know it.
+/// What a word takes besides its text, in each of the two places that store it.
 const WORD_BYTES: usize = 2 * size_of::<Box<str>>();
 
 /// Texts of which few are distinct.
@@ -229,7 +229,7 @@ pub(super) struct Words {
 impl Words {
     fn push(&mut self, word: &str) -> Result<usize, ArrowError> {
         let known = self.known.len();
-        // The same word as in the row before is the common case, and comparing is cheaper than hashing.
+        // Usually the word is the same as in the previous row, and comparing is cheaper than hashing.
         if self.known.get(self.last).is_none_or(|last| **last != *word) {
             self.last = match self.numbers.get(word) {
                 Some(number) => usize::try_from(*number).unwrap_or_default(),
@@ -259,7 +259,7 @@ impl Words {
 #[derive(Debug)]
 pub(super) struct Composite {
     data_type: DataType,
-    /// Whether what it was given before is there again in each row in the end.
+    /// Whether each row gets its own copy of a repeated value in the end.
     copies: bool,
     entries: Vec<Cell<'static>>,
     rows: Vec<Option<u32>>,
@@ -298,7 +298,7 @@ impl Composite {
     }
 }
 
-/// A column that has the value of one row of `distinct` in all its rows, as most bodies come from one device.
+/// A column that has one row's value of `distinct` in all its rows, since most bodies come from one device.
 fn repeated(distinct: &ArrayRef, row: u32, rows: usize) -> Result<ArrayRef, ArrowError> {
     if let Some(structs) = distinct.as_struct_opt()
         && structs.is_valid(row as usize)
@@ -319,18 +319,18 @@ fn repeated(distinct: &ArrayRef, row: u32, rows: usize) -> Result<ArrayRef, Arro
     take(distinct, &UInt32Array::from_value(row, rows), None)
 }
 
-/// How many bytes a row of a column takes up at least, with a value or without.
+/// How many bytes a row of a column takes at least, even without a value.
 pub(super) fn width(data_type: &DataType) -> usize {
     match data_type {
         DataType::Struct(members) => members.iter().map(|member| width(member.data_type())).sum(),
-        // Where its value begins, or the number of its text.
+        // The offset of its value, or the number of its text.
         DataType::Utf8 | DataType::List(_) | DataType::Dictionary(..) => size_of::<i32>(),
         DataType::FixedSizeBinary(bytes) => *bytes as usize,
         other => other.primitive_width().unwrap_or(1),
     }
 }
 
-/// Whether each row that has the same value has a copy of its texts.
+/// Whether each row with the same value has its own copy of the texts.
 fn copies_texts(data_type: &DataType) -> bool {
     match data_type {
         DataType::Struct(members) => members.iter().any(|member| copies_texts(member.data_type())),
@@ -422,7 +422,7 @@ fn validity(cells: &[&Cell<'_>]) -> Option<NullBuffer> {
 }
 
 fn mismatch(cell: &Cell<'_>, column: &str) -> ArrowError {
-    // It ends in the log, where no values belong.
+    // The message goes to the log, which must not contain values.
     let kind = match cell {
         Cell::Null => "null",
         Cell::Float(_) => "a number",

@@ -1,7 +1,7 @@
-//! A data type made ready for decoding, and a cache of them.
+//! Prepares data types for decoding, and caches them.
 //!
-//! A compiled type is immutable and holds for one version of the type's layout; it is built at the first
-//! record and shared from then on. Knows schemas and layouts; knows no record.
+//! A compiled type is immutable and holds for one version of the type's layout; it is built for the first
+//! record and then shared. Knows schemas and layouts; knows nothing of records.
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ use crate::model::sources::SourceRules;
 use crate::model::time::parse_instant;
 use crate::model::units::Units;
 
-/// Bytes of compiled types that are kept, about: enough for every built-in type and the own types of the
-/// people who are writing just now.
+/// About how many bytes of compiled types are kept: enough for every built-in type and the own types of the
+/// people who are currently writing.
 const KEPT: u64 = 64 << 20;
-/// Bytes of a type with many columns.
+/// The size of a type with many columns.
 const LARGE: u64 = 1 << 20;
-/// A compiled type takes so many times the text of its schema, and more for each pattern.
+/// A compiled type takes this many times the text of its schema, and more for each pattern.
 const SCHEMA_FACTOR: usize = 8;
 const PATTERN_WEIGHT: usize = 16 << 10;
-/// A pattern that a linear engine cannot run may try so many ways before it counts as not matching.
+/// How many ways a pattern that a linear engine cannot run may try before it counts as not matching.
 const BACKTRACK_LIMIT: usize = 10_000;
 
-/// Everything about a type that decoding its records needs.
+/// All that decoding records of a type needs.
 #[derive(Debug)]
 pub struct CompiledType {
     pub(super) data_type: Arc<DataType>,
@@ -40,11 +40,11 @@ pub struct CompiledType {
     pub(super) registry: Arc<Registry>,
     /// How often one value of a record may be checked.
     pub(super) checks: u64,
-    /// The type's own columns of one row without a value in any of them.
+    /// One row of the type's own columns, all null.
     pub(super) null_row: Vec<ArrayRef>,
-    /// How many bytes a row takes up, at least.
+    /// How many bytes a row takes at least.
     pub(super) row_bytes: usize,
-    /// The bytes that all of this takes, about.
+    /// About how many bytes all of this takes.
     weight: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct CompiledType {
 pub enum CompileError {
     #[error("the schema of {data_type} is not a JSON Schema: {reason}")]
     Schema { data_type: String, reason: String },
-    /// It was defined before there were limits.
+    /// The type was defined before there were limits.
     #[error("the schema of {data_type} costs too much to check: {reason}; change it, and record again")]
     TooCostly { data_type: String, reason: TooCostly },
     #[error(transparent)]
@@ -94,12 +94,12 @@ impl CompiledType {
         &self.data_type
     }
 
-    /// Measurements and places lie behind us; events and entries may be planned.
+    /// Measurements and places must lie in the past; events and entries may be planned.
     pub(super) fn must_have_happened(&self) -> bool {
         matches!(self.data_type.class, RecordClass::Metric | RecordClass::Location)
     }
 
-    /// Whether rows show when they end: those of moments show when they were, and no more.
+    /// Whether rows show their end: rows of moments show only their time.
     pub(super) fn shows_ends(&self) -> bool {
         let mut read = self.data_type.layout.read.iter();
         read.any(|column| matches!(column.from, ReadFrom::Span | ReadFrom::End))
@@ -120,7 +120,7 @@ fn weight(data_type: &DataType) -> usize {
     text.len() * SCHEMA_FACTOR + patterns * PATTERN_WEIGHT
 }
 
-/// Built-in schemas are as they are; what people define is held to limits.
+/// How often one value may be checked. Built-in schemas are exempt; own types have limits.
 fn checks(data_type: &DataType) -> Result<u64, CompileError> {
     if data_type.owner.is_none() {
         return Ok(1);
@@ -139,7 +139,7 @@ fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
             .with_format("date-time", |text| parse_instant(text).is_ok())
             .with_format("uuid", |text| Uuid::try_parse(text).is_ok())
     };
-    // A person writes the patterns of own types: an engine that cannot be made to run for ever comes first.
+    // Own types contain patterns that people write, so an engine with bounded run time is tried first.
     let linear = options()
         .with_pattern_options(linear_patterns())
         .build(&data_type.schema);
@@ -157,7 +157,7 @@ fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
         })
 }
 
-/// Compiled types by what they were compiled from.
+/// The cache of compiled types, by what they were compiled from.
 #[derive(Debug)]
 pub struct CompiledTypes {
     registry: Arc<Registry>,
@@ -173,12 +173,12 @@ impl CompiledTypes {
         }
     }
 
-    /// Holds nothing in memory any more, whosever it was.
+    /// Empties the cache, whoever the types belong to.
     pub fn forget_all(&self) {
         self.kept.clear();
     }
 
-    /// The type compiled, now or earlier.
+    /// The compiled type, from the cache if possible.
     ///
     /// # Errors
     /// If the type's schema or layout is not usable.

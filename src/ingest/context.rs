@@ -1,4 +1,4 @@
-//! What decoding takes from outside: the time, new ids, limits, and what the sender may leave to us.
+//! What decoding receives from outside: the time, new ids, limits, and the options that the sender chose.
 //!
 //! Made for one request. Knows how sources name definitions and files; knows nothing of records.
 
@@ -13,38 +13,38 @@ use crate::model::ids::IdSource;
 use crate::model::registry::Scale;
 use crate::model::time::Instant;
 
-/// What decoding takes from outside.
+/// The outside inputs of decoding.
 #[derive(Clone)]
 pub struct DecodeContext {
-    /// The time of acceptance: the default of records that may leave their time out, and the measure of what
-    /// lies too far ahead.
+    /// The time of acceptance: the default for records that may omit their time, and the reference for times
+    /// too far ahead.
     pub now: Instant,
     pub ids: Arc<dyn IdSource>,
     /// Sources of annotations begin with this: `<prefix>.annotation.<uuid>`.
     pub source_prefix: Arc<str>,
-    /// Bytes that one text may have.
+    /// The most bytes of one text.
     pub text_limit: usize,
-    /// The definition that all records belong to, as a source: they were sent to its address.
+    /// The definition that all records belong to, as a source: the one to whose address they were sent.
     pub definition: Option<Arc<str>>,
-    /// The steps that values may have, by the definitions whose records they are. Definitions that nobody has
-    /// allow everything.
+    /// The scale of values for each definition that records belong to. Definitions not listed allow every
+    /// value.
     pub scales: Arc<HashMap<Uuid, Scale>>,
-    /// What the sender asks for beyond that.
+    /// The options that the sender chose.
     pub leave: Leave,
 }
 
-/// What a sender may ask for.
+/// Options that a sender may choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leave {
     /// A record without an id gets the one that follows from what identifies it.
     pub natural_ids: bool,
-    /// Numbers may come as texts, and times as numbers that count so.
+    /// Numbers may come as texts, and times as numbers counted in this way.
     pub coercion: Option<Epoch>,
 }
 
 impl Leave {
-    /// What tells a request that asks for this from others with the same body. Nothing where nothing is asked
-    /// for, so that keys of releases without any of it stay what they are.
+    /// Distinguishes this request from others with the same body. Empty where no option is chosen, so that
+    /// the keys of releases without these options stay valid.
     #[must_use]
     pub const fn told_apart_by(self) -> [&'static str; 2] {
         let ids = if self.natural_ids { "\0dedupe=natural" } else { "" };
@@ -68,7 +68,7 @@ impl DecodeContext {
         Uuid::try_parse(rest).ok()
     }
 
-    /// The file that a source of the form `<prefix>.file.<uuid>` names: the record was read from it.
+    /// The file that a source of the form `<prefix>.file.<uuid>` names, which the record was read from.
     #[must_use]
     pub fn file_of(&self, source: &str) -> Option<Uuid> {
         let rest = source
@@ -77,7 +77,7 @@ impl DecodeContext {
         Uuid::try_parse(rest).ok()
     }
 
-    /// The steps that a record may have whose source is `source`.
+    /// The scale for the value of a record whose source is `source`.
     #[must_use]
     pub fn scale_of(&self, source: &str) -> Option<Scale> {
         self.scales.get(&self.definition_of(source)?).copied()

@@ -1,5 +1,5 @@
-//! Records that were sent without a time, and are stored already: they keep the time they have. The time of
-//! acceptance is only for those that are new, or a record sent again would be another record each time.
+//! Dates records that were sent without a time and are stored already: they keep their time. Only new records
+//! get the time of acceptance; otherwise a record sent again would be a different record each time.
 //!
 //! Lives as long as one body or one commit. Knows rows; knows nothing of where they are stored.
 
@@ -12,10 +12,10 @@ use arrow::error::ArrowError;
 
 use crate::model::ids::RecordId;
 
-/// The columns of start and end, which stand behind the id.
+/// The columns of start and end, which follow the id.
 const TIMES: [usize; 2] = [1, 2];
 
-/// Start and end of records as they are now, in microseconds.
+/// Start and end of stored records, in microseconds.
 #[derive(Clone, Debug, Default)]
 pub struct KnownTimes(HashMap<RecordId, [i64; 2]>);
 
@@ -25,7 +25,7 @@ impl KnownTimes {
         self.0.contains_key(&id)
     }
 
-    /// Learns the times of a record that stands in row `row`.
+    /// Learns the times of the record in row `row`.
     pub fn learn(&mut self, id: RecordId, rows: &RecordBatch, row: usize) -> Result<(), ArrowError> {
         let [start, end] = TIMES.map(|column| moments(rows, column));
         self.0.insert(id, [start?.value(row), end?.value(row)]);
@@ -36,8 +36,8 @@ impl KnownTimes {
         self.0.remove(&id);
     }
 
-    /// `rows` with the known times in those rows that came without any (`undated`), and learns from all whose
-    /// id was chosen by the caller.
+    /// Returns `rows` with the known times in the rows that came without one (`undated`), and learns the
+    /// times of all rows whose id the caller chose.
     pub fn date(
         &mut self,
         rows: &RecordBatch,

@@ -1,8 +1,8 @@
-//! From JSON records of one data type to Arrow rows in the layout in which they are stored.
+//! Decodes JSON records of one data type to Arrow rows in the layout in which they are stored.
 //!
-//! A decoder lives as long as one request; the caller takes rows out as often as memory asks for it. Knows
-//! types, layouts and JSON; knows nothing of requests, of people, or of what is stored already, so that two
-//! rows may well carry the same id.
+//! A decoder lives as long as one request; the caller takes rows out as often as memory requires. Knows
+//! types, layouts and JSON; knows nothing of requests, of people, or of what is stored already, so two rows
+//! may carry the same id.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -50,19 +50,19 @@ pub struct DecodedRows {
     pub data_type: Arc<DataType>,
     /// In the schema `Layout.storage`; not sorted, and one id may come twice.
     pub rows: RecordBatch,
-    /// For each row, whether the caller chose its id. An id made here is new and needs no looking for
-    /// predecessors.
+    /// For each row, whether the caller chose its id. An id made here is new, so no predecessor has to be
+    /// looked up.
     pub given: Vec<bool>,
     /// The rows, in order, whose record came without a time. They have the time of acceptance, which is right
     /// for new records only.
     pub undated: Vec<usize>,
     /// The sources that the rows name, each once.
     pub sources: Vec<DecodedSource>,
-    /// The files that the rows say they were read from, each once.
+    /// The files that the rows name as their origin, each once.
     pub files: BTreeSet<Uuid>,
 }
 
-/// What is said of a record that would cost too much.
+/// The fault of a record that would cost too much.
 pub(super) fn too_much(place: Place, reason: TooMuch) -> Fault {
     Fault::new(place.loc(), "too_long", reason.to_string())
 }
@@ -84,7 +84,7 @@ pub struct RecordDecoder {
     sources: Origins,
     memo: Memo,
     bytes: usize,
-    /// A cell that its column refused. Reported when rows are taken, because no record is to blame.
+    /// A cell that its column refused. It is reported when rows are taken, because no record is to blame.
     broken: Option<ArrowError>,
 }
 
@@ -115,7 +115,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Decodes one record. When it is refused nothing of it is kept, and decoding may go on, to find the
+    /// Decodes one record. A refused record leaves nothing behind, and decoding may continue, to find the
     /// faults of other records too.
     pub fn push(&mut self, place: impl Into<Place>, json: &[u8]) -> Result<(), Vec<Fault>> {
         let place = place.into();
@@ -147,7 +147,7 @@ impl RecordDecoder {
     }
 
     fn decoded_fast<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
-        // Values that are bound by more than their type are rare, and take the complete way.
+        // Values restricted by a scale are rare, and take the complete way.
         if self.context.scales.is_empty() {
             let Self { memo, sources, .. } = self;
             fast::decode(&self.compiled, &self.context, memo, sources, json)
@@ -167,8 +167,8 @@ impl RecordDecoder {
         self.given.is_empty()
     }
 
-    /// About how many bytes the waiting rows take up. That is far less than their JSON, where most of that
-    /// says again which source and device they are of.
+    /// About how many bytes the waiting rows take. That is far less than their JSON, most of which repeats
+    /// their source and device.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
@@ -181,7 +181,7 @@ impl RecordDecoder {
         RecordId::from_slice(self.ids.last_chunk::<16>()?)
     }
 
-    /// The rows decoded since the last time; the decoder is empty afterwards.
+    /// Takes the rows decoded since the last call; the decoder is empty afterwards.
     pub fn take(&mut self) -> Result<DecodedRows, DecodeError> {
         let files = self.files();
         let rows = self.batch().map_err(|error| DecodeError::Layout {
@@ -216,7 +216,7 @@ impl RecordDecoder {
         self.decoded_fast(json).is_some()
     }
 
-    /// Decodes one record by the complete way, whatever it looks like.
+    /// Decodes one record the complete way, whatever it looks like.
     #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
         match with_named_source(json, &self.compiled.plan) {
@@ -225,7 +225,7 @@ impl RecordDecoder {
         }
     }
 
-    /// Decodes one record that names its source where its type has it, by the complete way.
+    /// Decodes, the complete way, one record that names its source where its type has it.
     fn push_as_it_is(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
         let record = general::decode(&self.compiled, &self.context, place, json)?;
         let mut cells: Vec<_> = record
@@ -278,7 +278,7 @@ impl RecordDecoder {
         Ok(())
     }
 
-    /// The id of a record that comes without one. What does not say when it was is new each time.
+    /// The id of a record that comes without one. A record without a time always counts as new.
     fn natural_id(&self, row: &Row<'_>, json: &[u8]) -> Option<RecordId> {
         if !self.context.leave.natural_ids || row.undated {
             return None;
@@ -292,7 +292,7 @@ impl RecordDecoder {
         Some(natural_id(&self.compiled, known, json))
     }
 
-    /// Takes the row of the record `json`.
+    /// Appends the row of the record `json`.
     fn append(&mut self, mut row: Row<'_>, json: &[u8]) {
         let number = self.given.len();
         let chosen = row.id.or_else(|| self.natural_id(&row, json));
@@ -332,8 +332,8 @@ impl RecordDecoder {
         self.memo.spare = fast::empty(row.cells);
     }
 
-    /// Takes away what a record brings of its definition: answers show the definition as it is then, and what
-    /// was read can be written back.
+    /// Removes the fields that a record repeats from its definition: answers show the current definition, and
+    /// records that were read can be written back.
     fn leave_to_definition(&self, cells: &mut Vec<(usize, Cell<'_>)>) {
         let of_definition = self.compiled.plan.of_definition;
         if !cells
@@ -368,7 +368,7 @@ impl RecordDecoder {
             ));
         }
         for (column, null) in self.columns.iter_mut().zip(&self.compiled.null_row) {
-            // To make what a single record leaves out would cost more than all the rest of it.
+            // Building the absent columns of a single record would cost more than all the rest of it.
             columns.push(if rows == 1 && column.is_unset() {
                 Arc::clone(null)
             } else {

@@ -1,20 +1,20 @@
-//! Undoes the content encoding of a request body, as a stream.
+//! Decompresses a request body as a stream, according to its content encoding.
 //!
 //! Lives as long as one request. Memory is a few buffers of fixed size, however well the body was compressed:
-//! what comes out is handed on piece by piece, and the limit on its size is checked before each piece. Knows
-//! gzip and zstd; knows nothing of what is inside.
+//! the output is handed on piece by piece, and the limit on its size is checked before each piece. Knows gzip
+//! and zstd; knows nothing of the content.
 
 use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
-/// How much compressed gzip is decompressed at a time. Deflate expands at most about a thousand times, so
-/// four megabytes come out.
+/// How many compressed bytes of gzip are decompressed at a time. Deflate expands at most about a thousand
+/// times, so at most four megabytes come out.
 const GZIP_STEP: usize = 4 * 1024;
-/// How much decompressed zstd is handed on at a time.
+/// How many decompressed bytes of zstd are handed on at a time.
 const ZSTD_STEP: usize = 128 * 1024;
-/// The widest zstd window taken: 8 MiB, the most that HTTP allows a sender.
+/// The widest zstd window accepted: 8 MiB, the most that HTTP allows a sender.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// A content encoding of a request body.
@@ -25,7 +25,7 @@ pub enum ContentEncoding {
     Zstd,
 }
 
-/// `Content-Encoding` names something else.
+/// `Content-Encoding` names an unknown encoding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown content encoding {0:?}; send gzip, zstd or none")]
 pub struct UnknownEncoding(pub String);
@@ -34,7 +34,7 @@ impl ContentEncoding {
     /// Reads the value of the `Content-Encoding` header.
     ///
     /// # Errors
-    /// If it is none of the known encodings, or several of them.
+    /// If it is not one of the known encodings, or names several.
     pub fn from_header(value: &str) -> Result<Self, UnknownEncoding> {
         match value.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Identity),
@@ -53,7 +53,7 @@ pub enum DecompressError<E> {
     TooLarge { limit: u64 },
     #[error("the body is not what its content encoding says: {0}")]
     Damaged(String),
-    /// What the receiver of the bytes answered; no further bytes are handed out.
+    /// The receiver's error; no further bytes are handed out.
     #[error("the receiver refused the bytes")]
     Receiver(E),
 }
@@ -101,7 +101,7 @@ impl Decompressor {
         })
     }
 
-    /// So many bytes come to a few megabytes at the most when they are decompressed.
+    /// A number of bytes that decompresses to a few megabytes at most.
     #[must_use]
     pub const fn step(&self) -> usize {
         match self.inner {
@@ -112,7 +112,7 @@ impl Decompressor {
         }
     }
 
-    /// Takes the next bytes of the request and hands what they decompress to to `each`, in pieces.
+    /// Accepts the next bytes of the request and hands what they decompress to to `each`, in pieces.
     ///
     /// # Errors
     /// If the body is too large or damaged, or `each` refuses a piece.
@@ -160,7 +160,7 @@ impl Decompressor {
         }
     }
 
-    /// The request is over: hands out what is left.
+    /// Ends the request: hands out what is left.
     ///
     /// # Errors
     /// If the body broke off, is too large, or `each` refuses the rest.

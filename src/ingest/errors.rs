@@ -1,4 +1,4 @@
-//! What can go wrong between decoded rows and a commit.
+//! Errors between decoded rows and a commit.
 
 use arrow::error::ArrowError;
 
@@ -11,7 +11,7 @@ pub enum AssembleError {
     Store(#[from] StoreError),
     #[error("rows could not be assembled: {0}")]
     Rows(#[from] ArrowError),
-    /// A thread that put rows together broke.
+    /// A thread that assembled rows broke.
     #[error("rows could not be assembled: {0}")]
     Broken(String),
 }

@@ -1,6 +1,6 @@
-//! What a record carries beyond what its type declares: gathered as text, written as one JSON object.
+//! Collects what a record carries beyond what its type declares, as text, and writes it as one JSON object.
 //!
-//! Lives as long as one record. Values keep every character but the blanks between tokens.
+//! Lives as long as one record. Values keep every character except the blanks between tokens.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ pub(super) struct Extras {
 }
 
 impl Extras {
-    /// Adds a member. `false`: there is one of that name already, and this one was not added.
+    /// Adds a member. Returns false, without adding it, if there already is one of that name.
     pub(super) fn add(&mut self, name: &str, raw: &str) -> bool {
         if !self.names.insert(name.to_owned()) {
             return false;
@@ -25,7 +25,7 @@ impl Extras {
         true
     }
 
-    /// Adds the value and the unit as they were before conversion.
+    /// Adds the original value and unit, from before the conversion.
     pub(super) fn add_original(&mut self, value: &str, unit: &str) -> bool {
         let mut quoted = String::new();
         json::append_string(unit, &mut quoted);
@@ -38,7 +38,7 @@ impl Extras {
             .map(|(name, raw)| (name.as_str(), raw.as_str()))
     }
 
-    /// The object as text. `None`: there is nothing.
+    /// The object as text, or `None` if it has no members.
     pub(super) fn to_text(&self) -> Option<String> {
         if self.members.is_empty() {
             return None;

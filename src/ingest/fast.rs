@@ -1,9 +1,9 @@
-//! The fast way from a record's text to a row, for records that look the way programs write them.
+//! Decodes a record's text to a row the fast way, for records that look the way programs write them.
 //!
-//! Reads each byte once and asks no schema: fields whose rules are simple are checked by `scalar`, values
-//! that came before are recognised by their text. At anything else, valid or not, it gives up without a word,
-//! and the complete way (`general`) decides. A row that comes out here is the row that would have come out
-//! there; a property test holds it to that.
+//! Reads each byte once and consults no schema: fields with simple rules are checked by `scalar`, repeated
+//! values are recognised by their text. At anything else, valid or not, it gives up without a fault, and the
+//! complete way (`general`) decides. A row decoded here is the row that the complete way would have produced;
+//! a property test verifies that.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ use crate::model::registry::is_json_text;
 use crate::model::time::{Instant, parse_instant};
 use crate::model::units::Conversion;
 
-/// The row for `json`, or `None`: take the complete way.
+/// The row for `json`, or `None` if the complete way is needed.
 pub(super) fn decode<'a>(
     compiled: &CompiledType,
     context: &DecodeContext,
@@ -58,8 +58,7 @@ pub(super) fn decode<'a>(
     record.row(context, sources)
 }
 
-/// The same vector without its cells, for cells that borrow from any other line: collecting in place keeps
-/// its memory.
+/// The emptied vector, for cells that borrow from another line: collecting in place keeps its memory.
 pub(super) fn empty(mut cells: Vec<(usize, Cell<'_>)>) -> Vec<(usize, Cell<'static>)> {
     cells.clear();
     cells
@@ -76,7 +75,7 @@ struct FastRecord<'c, 'm, 'a> {
     /// One bit for each known field.
     seen: u64,
     cells: Vec<(usize, Cell<'a>)>,
-    /// The numbers of the values in the columns that say where the record comes from.
+    /// The numbers of the values in the source columns.
     source_key: SourceKey,
     id: Option<RecordId>,
     start: Option<Instant>,
@@ -114,8 +113,8 @@ impl<'a> FastRecord<'_, '_, 'a> {
         }
     }
 
-    /// The known field that is named next, its colon taken. Records of a body tend to name their fields in
-    /// the same order.
+    /// The known field that is named next; also consumes its colon. Records of a body tend to name their
+    /// fields in the same order.
     fn name(&mut self, position: usize) -> Option<usize> {
         if let Some((announced, field)) = self.memo.order.get(position)
             && self.scanner.rest().starts_with(announced)
@@ -148,7 +147,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
             if !self.scanner.take_word("null") {
                 return None;
             }
-            // Null says that an id, a time or extras are absent; in a column it is a value.
+            // For an id, a time or extras null means absent; in a column it is a value.
             return match column {
                 None => Some(()),
                 Some(_) if rule.allows(Token::Null) => self.see(field),
@@ -178,7 +177,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
         }
     }
 
-    /// Notes that a field was given; `None` if it was given before.
+    /// Marks a field as given; `None` if it was given before.
     fn see(&mut self, field: usize) -> Option<()> {
         let bit = 1_u64 << field;
         if self.seen & bit != 0 {
@@ -194,7 +193,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
         (rule.allows(Token::Text) && text.len() <= limit).then_some(text)
     }
 
-    /// What begins and ends at the same moment says it twice.
+    /// A record that begins and ends at the same moment repeats the text.
     fn instant(&mut self, rule: &ScalarRule) -> Option<Instant> {
         let text = self.text(rule)?;
         if let Some((last, instant)) = self.last_instant
@@ -207,15 +206,14 @@ impl<'a> FastRecord<'_, '_, 'a> {
         Some(instant)
     }
 
-    /// Each cell is made where it stays: one that is put together elsewhere and moved costs more than to read
-    /// it.
+    /// Each cell is created in place: creating it elsewhere and moving it costs more than reading it.
     fn column(&mut self, field: usize, column: usize, rule: &ScalarRule) -> Option<()> {
         let stored: &Field = self.compiled.plan.columns.get(column)?;
         match stored.data_type() {
             ColumnType::Float64 => {
                 let number = self.number(rule)?;
                 if self.compiled.plan.value == Some(field) {
-                    // Its unit may come later; bounds hold for what it is in the catalogue's unit.
+                    // The unit may come later, and bounds apply to the value in the catalogue's unit.
                     self.value = Some((number, column));
                     return Some(());
                 }
@@ -280,7 +278,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
         self.scanner.number().filter(|number| rule.allows(token(number)))
     }
 
-    /// The number of a struct or list that was met before.
+    /// The number of a struct or list that occurred before.
     fn known(&mut self, column: usize) -> Option<u32> {
         if let Some((length, number)) = self.memo.repeated(column, self.scanner.rest()) {
             self.scanner.advance(length);
@@ -299,7 +297,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
         let (start, end) = match (self.start, self.end) {
             (Some(start), Some(end)) => (start, end),
             (Some(start), None) => (start, start),
-            // The defaults are the complete way's business.
+            // Defaults are left to the complete way.
             (None, _) => return None,
         };
         if end < start || (self.compiled.must_have_happened() && start > latest_start(context.now)) {
@@ -307,7 +305,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
         }
         let source = match self.memo.source(&self.source_key) {
             Some(known) => known,
-            // There is nothing to be learned from the complete way.
+            // The complete way could teach nothing here.
             None if self.source_key == [NOTHING; 3] => {
                 let nobody = sources.of_nobody(self.compiled);
                 self.memo.learn_source(self.source_key, nobody.clone());
@@ -326,7 +324,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
         })
     }
 
-    /// Puts the value into its column, in the catalogue's unit, and what was sent into extras.
+    /// Puts the value into its column in the catalogue's unit, and the original into extras.
     fn convert(&mut self) -> Option<()> {
         let Some((number, column)) = self.value else {
             return self.unit.is_none().then_some(());

@@ -1,4 +1,4 @@
-//! What a record's schema has against it, in words and with its place.
+//! Describes how a record violates its schema, in words and with the place.
 //!
 //! Pure functions from the validator's findings to `Fault`s. Knows JSON Schema; knows nothing of records.
 
@@ -11,10 +11,10 @@ use crate::model::faults::{Fault, LocPart};
 
 /// More than this many faults of one record help nobody.
 pub(super) const MOST_FAULTS_OF_A_RECORD: usize = 100;
-/// Values longer than this are not shown again.
+/// Values longer than this are not repeated in a fault.
 const LONGEST_SHOWN_VALUE: usize = 200;
 
-/// The faults that stand for one finding; `at` is the place of the document that was validated.
+/// Adds the faults for one finding; `at` is the place of the document that was validated.
 pub(super) fn from_schema(error: &ValidationError<'_>, at: &[LocPart], faults: &mut Vec<Fault>) {
     let mut loc = at.to_vec();
     loc.extend(error.instance_path().into_iter().map(|segment| match segment {
@@ -41,8 +41,8 @@ pub(super) fn from_schema(error: &ValidationError<'_>, at: &[LocPart], faults: &
     }
 }
 
-/// Of several ways in which a value could have been right, the only one that it tried: the others wanted
-/// another type of value altogether.
+/// Of several alternatives for a value, the only one that it came close to: the others require another type
+/// of value.
 fn closest<'e>(
     ways: &'e [Vec<ValidationError<'static>>],
     place: &str,

@@ -1,9 +1,9 @@
-//! What happened to a partition while a large body was read.
+//! Brings a large body up to date with what happened to its partition while it was read.
 //!
 //! A body's rows are written long before they are committed, against a state that others go on to change:
 //! rows that it replaces may be gone by then, ids that were new may have been taken, and rows that it left
-//! out because they were stored already may have been deleted. Here that state is exchanged for a later one,
-//! so that the body has the effect that it would have if all of it had come at once. Knows snapshots and
+//! out because they were stored already may have been deleted. This module replaces that state with a later
+//! one, so that the body has the effect that it would have if all of it had come at once. Knows snapshots and
 //! objects; knows nothing of requests.
 
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ use super::stored::{StoredRow, StoredRows};
 use super::stores::IntakeStores;
 use super::upload::WrittenRows;
 
-/// Holds `written` against the partition as it is now.
+/// Compares `written` with the partition as it is now.
 pub(super) async fn bring_forward(
     shared: &IntakeStores,
     person: PersonId,
@@ -61,8 +61,9 @@ pub(super) async fn bring_forward(
     Ok(())
 }
 
-/// Rows that were left out stand no longer where they stood. Those that stand elsewhere just so stay left
-/// out, and their ids are returned; the others are written after all, and replace what is found.
+/// Handles rows that were left out and are no longer where they were. Those stored elsewhere with the same
+/// content stay left out, and their ids are returned; the others are written after all, and replace what is
+/// found.
 async fn look_at_dropped(
     shared: &IntakeStores,
     person: PersonId,
@@ -131,7 +132,7 @@ async fn look_at_dropped(
     Ok(left_out)
 }
 
-/// The pieces of `now` that are not in `before`, or in which rows live again that were dead before, because a
+/// The pieces of `now` that are not in `before`, or in which rows live again that were dead before because a
 /// database lost its last commits.
 fn without(now: &Snapshot, before: &Snapshot) -> Snapshot {
     let known: HashMap<PieceId, &[RecordId]> = before
@@ -150,7 +151,7 @@ fn without(now: &Snapshot, before: &Snapshot) -> Snapshot {
     }
 }
 
-/// Which rows a snapshot has, as far as it knows without reading: those of its pieces that are not dead.
+/// Which rows a snapshot has, as far as it shows without reading: those of its pieces that are not dead.
 struct Alive<'s>(HashMap<PieceId, &'s [RecordId]>);
 
 impl<'s> Alive<'s> {
@@ -162,7 +163,7 @@ impl<'s> Alive<'s> {
         Self(dead.collect())
     }
 
-    /// Whether the row of `id` that once was in `piece` still is.
+    /// Whether the row of `id` that was in `piece` is still there.
     fn has(&self, piece: PieceId, id: RecordId) -> bool {
         self.0
             .get(&piece)

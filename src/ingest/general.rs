@@ -1,4 +1,4 @@
-//! The complete way from a record's text to a row: every rule, every type, every fault with its place.
+//! Decodes a record's text to a row the complete way: every rule, every type, every fault with its place.
 //!
 //! Holds one record at a time. The fast way (`fast`) may take a shorter path to the same row, and comes here
 //! whenever it meets anything unusual; only this module refuses records.
@@ -26,23 +26,23 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
 use crate::model::time::Instant;
 
-/// What a record has beyond its type may be so many times as long as one text.
+/// The extras of a record may be this many times as long as one text.
 const EXTRAS_FACTOR: usize = 2;
 
-/// A valid record, and what can be learnt from it for the ones that follow.
+/// A valid record, and what later records can reuse from it.
 #[derive(Debug)]
 pub(super) struct Complete<'a> {
     pub id: Option<RecordId>,
     pub start: Instant,
     pub end: Instant,
-    /// Neither was sent.
+    /// Neither start nor end was sent.
     pub undated: bool,
     pub cells: Vec<Cell<'a>>,
     pub extras: Option<String>,
     pub source: FoundSource,
-    /// Columns whose cell follows from this text alone.
+    /// Columns whose cell is determined by this text alone.
     pub repeatable: Vec<(usize, &'a str)>,
-    /// Whether the source follows from the source columns alone.
+    /// Whether the source is determined by the source columns alone.
     pub source_is_plain: bool,
 }
 
@@ -105,10 +105,10 @@ struct Given<'a> {
 
 struct Reading<'c, 'a> {
     compiled: &'c CompiledType,
-    /// Bytes that one text may have.
+    /// The most bytes of one text.
     text_limit: usize,
     loc: Vec<LocPart>,
-    /// What was given, by the number of the known field.
+    /// The fields that were given, by the number of the known field.
     given: Vec<Option<Given<'a>>>,
     /// The record under the names of its schema.
     document: Map<String, Value>,

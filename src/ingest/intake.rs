@@ -1,6 +1,6 @@
-//! From decoded rows to an upload: few rows stay in memory, many go straight into objects, chunk by chunk.
+//! Turns decoded rows into an upload: few rows stay in memory, many go straight into objects, chunk by chunk.
 //!
-//! An intake lives as long as one request. Objects it writes are seen by nobody until the commit; when the
+//! An intake lives as long as one request. Nobody sees the objects that it writes until the commit; when the
 //! request fails they are removed, and what a crash leaves behind is collected later. Knows rows, snapshots
 //! and objects; knows nothing of JSON or of the queue.
 
@@ -32,12 +32,12 @@ use super::upload::{PartitionChanges, Work, WrittenRows};
 
 /// A body with more rows than this goes straight to the object store.
 pub const TAIL_ROWS: usize = 4096;
-/// And so does one with more bytes: what is in the tail is read whole by everybody who reads its partition.
+/// So does one with more bytes, because every reader of a partition reads its whole tail.
 const TAIL_BYTES: usize = 2 << 20;
-/// So many rows are decoded before they are written, which bounds the memory of a body of any length.
+/// How many rows are decoded before they are written, which bounds the memory of a body of any length.
 pub const CHUNK_ROWS: usize = 131_072;
 
-/// Takes the rows of one body.
+/// Collects the rows of one body.
 pub struct Intake {
     shared: IntakeStores,
     person: PersonId,
@@ -46,7 +46,7 @@ pub struct Intake {
     written: Option<WrittenRows>,
 }
 
-/// Rows in the order of their lines; `given[row]`: the caller chose the id.
+/// Rows in the order of their lines; `given[row]` means that the caller chose the id.
 #[derive(Clone, Debug)]
 pub struct Rows {
     pub batch: RecordBatch,
@@ -83,7 +83,7 @@ impl Intake {
         })
     }
 
-    /// Takes the next rows of the body.
+    /// Accepts the next rows of the body.
     pub async fn push(&mut self, rows: Rows) -> Result<(), AssembleError> {
         match self.first.take() {
             None if self.written.is_none() => self.first = Some(rows),
@@ -96,7 +96,7 @@ impl Intake {
         Ok(())
     }
 
-    /// The work that the body comes to.
+    /// Ends the body and returns its work.
     pub async fn finish(mut self) -> Result<Work, AssembleError> {
         if let Some(first) = self.first.take() {
             let is_small =
@@ -122,8 +122,8 @@ impl Intake {
         ))
     }
 
-    /// Removes what was written, because the request failed. What cannot be removed now is collected as an
-    /// orphan later.
+    /// Removes what was written, because the request failed. What cannot be removed now is later collected as
+    /// orphans.
     pub async fn abandon(mut self) {
         if let Some(written) = self.written.take() {
             remove(&self.shared.objects, &written.pieces).await;
@@ -143,8 +143,8 @@ impl Intake {
         result
     }
 
-    /// Holds what was written so far against the partition as it is now. A body may take longer than what it
-    /// was first held against is kept.
+    /// Compares what was written so far with the partition as it is now. A body may take longer than the
+    /// objects it was first compared with are kept.
     pub async fn look_again(&mut self) -> Result<(), AssembleError> {
         let Some(mut written) = self.written.take() else {
             return Ok(());
@@ -197,7 +197,7 @@ impl Intake {
         Ok(())
     }
 
-    /// The rows, where they came without a time with that of the version before them.
+    /// The rows, in which records without a time have that of their previous version.
     async fn dated(&self, written: &mut WrittenRows, rows: &Rows) -> Result<RecordBatch, AssembleError> {
         if !written.layout.times.may_be_absent() {
             return Ok(rows.batch.clone());
@@ -219,7 +219,8 @@ impl Intake {
         Ok(written.times.date(&rows.batch, &rows.given, &rows.undated)?)
     }
 
-    /// Drops rows that are stored already just so, and notes which stored rows the others replace.
+    /// Drops rows that are stored already with the same content, and records which stored rows the others
+    /// replace.
     async fn settle(
         &self,
         written: &mut WrittenRows,
@@ -234,11 +235,11 @@ impl Intake {
         if found.is_empty() {
             return Ok(());
         }
-        // In the order of the rows found.
+        // In the order of the found rows.
         let ids_found = found
             .iter()
             .flat_map(|part| part.ids.iter().map(|id| (*id, part.piece)));
-        // Rows that were found mostly follow each other as their ids do.
+        // Found rows mostly follow the order of their ids.
         let mut next = 0;
         let mut row_of = |id: RecordId| {
             let is_next = last.get(next).is_some_and(|(other, _)| *other == id);
@@ -271,11 +272,11 @@ impl Intake {
 }
 
 /// The ids that callers chose, in order, each with the row that counts: that of the last line with it. The
-/// others are not kept.
+/// other rows are not kept.
 fn last_of_each(ids: &KeyColumns, given: &[bool], keep: &mut [bool]) -> Vec<(RecordId, usize)> {
     let rows = given.iter().enumerate().filter(|(_, given)| **given);
     let mut last: Vec<(RecordId, usize)> = rows.map(|(row, _)| (ids.id(row), row)).collect();
-    // Which costs little where they came in order.
+    // This is cheap if they came in order.
     last.sort_unstable();
     last.dedup_by(|later, earlier| {
         let is_same = later.0 == earlier.0;
@@ -288,7 +289,7 @@ fn last_of_each(ids: &KeyColumns, given: &[bool], keep: &mut [bool]) -> Vec<(Rec
     last
 }
 
-/// Whether each of the stored rows is the row of `batch` that has the same place in `rows`.
+/// Whether each stored row equals the row of `batch` at the same position in `rows`.
 fn are_equal(
     schema: &SchemaRef,
     found: &[FoundRows],
@@ -318,7 +319,7 @@ fn some(batch: &RecordBatch, rows: &[usize]) -> Result<RecordBatch, ArrowError> 
     )
 }
 
-/// Does work that takes long on a thread that answers nobody meanwhile.
+/// Runs long work on a blocking thread, so that requests do not wait.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AssembleError> + Send + 'static,
 ) -> Result<T, AssembleError> {
@@ -328,7 +329,7 @@ async fn aside<T: Send + 'static>(
 }
 
 impl Drop for Intake {
-    /// A request that is given up anywhere leaves nothing behind, as far as that is possible now.
+    /// A request that is given up at any point leaves nothing behind, as far as that is possible now.
     fn drop(&mut self) {
         if let Some(written) = self.written.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()

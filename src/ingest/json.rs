@@ -1,8 +1,8 @@
-//! JSON text as it stands: the fields of an object with their exact text, blanks taken out, and the place of
-//! a mistake.
+//! Reads JSON text as it stands: the fields of an object with their exact text, text without blanks, and the
+//! place of a mistake.
 //!
-//! Pure functions over borrowed text. Keeping the text keeps every digit of a number that nobody declared a
-//! type for. Knows JSON; knows nothing of records.
+//! Pure functions over borrowed text. Keeping the text keeps every digit of a number whose type nobody
+//! declared. Knows JSON; knows nothing of records.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -22,26 +22,26 @@ pub(super) struct Field<'a> {
 /// Why a text is not an object with readable fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mistake {
-    /// The field of the outermost object in which it stands, where that is known.
+    /// The field of the outermost object that contains the mistake, where that is known.
     pub field: Option<String>,
     pub message: String,
     pub kind: MistakeKind,
 }
 
-/// What kind of a mistake it is, and at which byte.
+/// The kind of a mistake, and at which byte it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MistakeKind {
     BreaksOff {
         at: usize,
     },
-    /// The object is over, and the text is not.
+    /// The object has ended, but the text has not.
     MoreFollows {
         at: usize,
     },
     Malformed,
 }
 
-/// The fields of the object that `json` is, in order, duplicates included.
+/// The fields of the object in `json`, in order, duplicates included.
 pub(super) fn fields(json: &[u8]) -> Result<Vec<Field<'_>>, Mistake> {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     (&mut deserializer)
@@ -96,14 +96,14 @@ impl<'de> Visitor<'de> for NameSeed {
     }
 }
 
-/// The elements of the array that `raw` is, as they were written. `None`: it is no array.
+/// The elements of the array in `raw`, as they were written, or `None` if it is not an array.
 pub(super) fn elements(raw: &str) -> Option<Vec<&str>> {
     let elements: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
     Some(elements.into_iter().map(RawValue::get).collect())
 }
 
-/// Hands the elements of the array that `raw` is to `each`, one by one, until it has enough. `Err`: it is no
-/// array, or not one to its end.
+/// Hands the elements of the array in `raw` to `each`, one by one, until it has enough. Returns an error if
+/// `raw` is not a complete array.
 pub(super) fn each_element<'a>(
     raw: &'a str,
     each: impl FnMut(usize, &'a str) -> ControlFlow<()>,
@@ -145,7 +145,7 @@ impl<'de, F: FnMut(usize, &'de str) -> ControlFlow<()>> Visitor<'de> for Element
     }
 }
 
-/// The text that the JSON string `raw` stands for. `None`: it is no string.
+/// The text that the JSON string `raw` represents, or `None` if it is not a string.
 pub(super) fn text(raw: &str) -> Option<Cow<'_, str>> {
     let mut deserializer = serde_json::Deserializer::from_str(raw);
     NameSeed.deserialize(&mut deserializer).ok()
@@ -210,7 +210,7 @@ pub(super) fn append_string(text: &str, output: &mut String) {
     output.push('"');
 }
 
-/// What is wrong with a value that is not JSON a person's program can have meant.
+/// Explains why a text is not valid JSON, in terms of what a program may have meant.
 pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
     let at = offset(json, error);
     let field = field_at(json, at);
@@ -240,7 +240,7 @@ pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
     Mistake { field, message, kind }
 }
 
-/// Where the parser stopped, as an offset.
+/// The byte offset at which the parser stopped.
 fn offset(json: &[u8], error: &serde_json::Error) -> usize {
     let lines_before = error.line().saturating_sub(1);
     let start: usize = json
@@ -254,9 +254,9 @@ fn offset(json: &[u8], error: &serde_json::Error) -> usize {
         .min(json.len())
 }
 
-/// `NaN` and its like, if the parser stopped inside of one.
+/// The token such as `NaN` in which the parser stopped, if it did.
 fn not_a_number_at(json: &[u8], at: usize) -> Option<&'static str> {
-    // The parser stops at the first letter it cannot use: `N`, `I`, the `I` behind a minus, or one further
+    // The parser stops at the first letter that it cannot use: `N`, `I`, the `I` after a minus, or one later
     // where it looked ahead.
     (at.saturating_sub(2)..=at).find_map(|start| {
         let rest = json.get(start..)?;
@@ -266,8 +266,7 @@ fn not_a_number_at(json: &[u8], at: usize) -> Option<&'static str> {
     })
 }
 
-/// The field of the outermost object in which byte `end` stands, found without trusting that the text is
-/// JSON.
+/// The field of the outermost object that contains byte `end`, found without assuming that the text is JSON.
 fn field_at(json: &[u8], end: usize) -> Option<String> {
     let mut depth = 0_usize;
     let mut name: Option<&[u8]> = None;
@@ -299,7 +298,7 @@ fn field_at(json: &[u8], end: usize) -> Option<String> {
     serde_json::from_slice(name?).ok()
 }
 
-/// Where the string that opens at `open` closes.
+/// The position at which the string that opens at `open` closes.
 fn string_end(json: &[u8], open: usize) -> Option<usize> {
     let mut escaped = false;
     for (distance, byte) in json.get(open + 1..)?.iter().enumerate() {
@@ -381,7 +380,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any bytes are fields or a mistake.
+        /// Any bytes yield fields or a mistake.
         #[test]
         fn arbitrary_bytes_do_not_panic(json in proptest::collection::vec(prop_oneof![Just(b'{'), Just(b'}'), Just(b'"'), Just(b':'), Just(b','), Just(b'\\'), Just(b'\n'), Just(b'N'), any::<u8>()], 0..60)) {
             if let Err(found) = fields(&json) {

@@ -1,8 +1,8 @@
-//! Values that records brought before their type declared the field: found among what was not declared, and
-//! put into the field's column.
+//! Finds values that records brought before their type declared the field, and puts them into the field's
+//! column.
 //!
-//! Pure functions. The same reading of values as when records come in, so that it makes no difference which
-//! was first, the record or the field.
+//! Pure functions. Values are read as when records come in, so it makes no difference which was first, the
+//! record or the field.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::kernels::zip::zip;
@@ -14,8 +14,8 @@ use super::columns::Column;
 use super::json;
 use crate::model::registry::Canonical;
 
-/// The array of `column` with the values of its name in `extras` where it has none. What does not fit into
-/// the column stays where it is.
+/// The array of `column`, whose nulls are filled from the members of its name in `extras`. What does not fit
+/// into the column stays where it is.
 pub fn declared_later(
     column: &Field,
     canonical: &Canonical,
@@ -57,7 +57,7 @@ pub fn declared_later(
 
 /// The value of a member of the object in `json`, as it was written.
 fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
-    // A name with something escaped in it cannot be told without reading.
+    // A name with escapes cannot be recognised without parsing.
     if !json.contains(name) && !json.contains('\\') {
         return None;
     }

@@ -1,8 +1,8 @@
-//! The older, wrapped form of a record: its JSON inside a string, beside metadata that names its type and may
+//! Unwraps the older form of a record: its JSON inside a string, beside metadata that names its type and may
 //! carry its id, time, sources and tags.
 //!
-//! Unwrapping gives the record in today's form, to be decoded like any other; what the record says itself
-//! counts before what its wrapper says. Knows the wrapper; leaves the record's own rules to its type.
+//! The result is a record in today's form, decoded like any other; the record's own fields take precedence
+//! over its wrapper's. Knows the wrapper; leaves the record's own rules to its type.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -26,16 +26,16 @@ pub struct LegacyRecord {
     time: Option<Time>,
     sources: Option<String>,
     tags: Option<String>,
-    /// What the wrapper carries beyond what it may.
+    /// Undeclared members of the wrapper.
     others: Vec<(String, String)>,
 }
 
-/// What the string `data` holds.
+/// The content of the string `data`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Content {
     /// A record, by its members.
     Members(Vec<(String, String)>),
-    /// Only a value, as JSON.
+    /// A value alone, as JSON.
     Value(String),
     /// Plain text, as a JSON string.
     Text(String),
@@ -76,7 +76,7 @@ pub fn unwrap_batch(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Enough),
     };
-    // No line is longer than the body, so that only a receiver that has enough ends it.
+    // No line is longer than the body, so only a receiver that has enough ends it.
     let fed = lines.feed(body, &mut receive);
     if fed.is_ok() {
         let _ = lines.finish(&mut receive);
@@ -84,7 +84,7 @@ pub fn unwrap_batch(
     Ok(())
 }
 
-/// The receiver wants no more records.
+/// The receiver needs no more records.
 struct Enough;
 
 fn malformed(reason: &str) -> Vec<Fault> {
@@ -93,7 +93,7 @@ fn malformed(reason: &str) -> Vec<Fault> {
 }
 
 impl LegacyRecord {
-    /// The record as JSON, with what the wrapper says put where `data_type` has it.
+    /// The record as JSON, with the wrapper's data put where `data_type` has it.
     #[must_use]
     pub fn json_for(&self, data_type: &DataType) -> Vec<u8> {
         let layout = &data_type.layout;
@@ -177,7 +177,7 @@ impl Time {
     }
 }
 
-/// Sets a member; a null of that name gives way.
+/// Sets a member, replacing any earlier one of that name.
 fn put(members: &mut Vec<(String, String)>, name: &str, raw: &str) {
     members.retain(|(given, _)| given != name);
     members.push((name.to_owned(), raw.to_owned()));
@@ -197,10 +197,10 @@ fn to_json<'a>(members: impl Iterator<Item = &'a (String, String)>) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Faults of one wrapper beyond so many are not kept: members can be given any number of times.
+/// How many faults of one wrapper are kept: a member can be given any number of times.
 const MOST_FAULTS: usize = 100;
 
-/// Gathers faults of one wrapper.
+/// Collects the faults of one wrapper.
 struct Wrapper {
     loc: Vec<LocPart>,
     faults: Vec<Fault>,

@@ -1,13 +1,14 @@
 //! Cuts a body that arrives in chunks into JSON lines.
 //!
-//! Lives as long as one request. Memory is one unfinished line, and that is bounded; a line that lies whole
-//! inside a chunk is never copied. Knows bytes and line ends; knows nothing of JSON, records or HTTP.
+//! Lives as long as one request. Memory is one unfinished line, whose length is bounded; a line that lies
+//! completely inside a chunk is never copied. Knows bytes and line ends; knows nothing of JSON, records or
+//! HTTP.
 
-/// Editors of some platforms put this before a text; it is no part of it.
+/// Editors of some platforms put this before a text; it is not part of it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Lines end with LF or CRLF; the last one may lack it. A blank line is skipped, but counts: an index is what
-/// a person sees in an editor, from 0.
+/// Lines end with LF or CRLF; the last one may lack it. A blank line is skipped, but counted: an index is the
+/// line number in an editor, from 0.
 #[derive(Debug)]
 pub struct Lines {
     unfinished: Vec<u8>,
@@ -15,12 +16,12 @@ pub struct Lines {
     longest: usize,
 }
 
-/// Why the lines of a body cannot be had.
+/// Why a body cannot be cut into lines.
 #[derive(Debug, thiserror::Error)]
 pub enum LinesError<E> {
     #[error("line {index} is longer than {longest} bytes")]
     TooLong { index: usize, longest: usize },
-    /// What the receiver of a line answered; no further line is handed out.
+    /// The receiver's error; no further line is handed out.
     #[error("the receiver refused a line")]
     Receiver(E),
 }
@@ -36,19 +37,19 @@ impl Lines {
         }
     }
 
-    /// How many lines were seen to their end so far, blank ones included.
+    /// How many complete lines were seen so far, blank ones included.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.next_index
     }
 
-    /// Bytes of the line that is not whole yet.
+    /// Bytes of the unfinished line.
     #[must_use]
     pub const fn waiting(&self) -> usize {
         self.unfinished.capacity()
     }
 
-    /// Takes the next bytes of the body and hands every line that they complete to `each`.
+    /// Accepts the next bytes of the body and hands every line that they complete to `each`.
     ///
     /// # Errors
     /// If a line is too long, or `each` refuses one.
@@ -70,7 +71,7 @@ impl Lines {
         self.keep(rest)
     }
 
-    /// The body is over: hands out a last line that had no line end.
+    /// Ends the body: hands out a last line that had no line end.
     ///
     /// # Errors
     /// If `each` refuses the line.
@@ -85,7 +86,7 @@ impl Lines {
     }
 
     fn keep<E>(&mut self, part: &[u8]) -> Result<(), LinesError<E>> {
-        // One byte more than a line may have, because it may turn out to be the CR of a CRLF.
+        // One byte more than the limit, because it may turn out to be the CR of a CRLF.
         if self.unfinished.len().saturating_add(part.len()) > self.longest.saturating_add(1) {
             return Err(LinesError::TooLong {
                 index: self.next_index,
@@ -133,7 +134,7 @@ impl Lines {
     }
 }
 
-/// What is before the first LF and what is after it.
+/// The bytes before the first LF, and those after it.
 fn split_at_line_end(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (line, rest) = bytes.split_at_checked(memchr::memchr(b'\n', bytes)?)?;
     Some((line, rest.get(1..)?))

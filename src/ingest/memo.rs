@@ -1,6 +1,7 @@
-//! What one record taught about the next ones: bodies repeat their sources, devices and tags line after line.
+//! Remembers values of earlier records for the next ones: bodies repeat their sources, devices and tags line
+//! after line.
 //!
-//! Lives from one `take` to the next, bounded. Only the complete way teaches; the fast way only looks up.
+//! Lives from one `take` to the next, bounded. Only the complete way adds to it; the fast way only looks up.
 
 use std::collections::HashMap;
 
@@ -8,14 +9,14 @@ use super::columns::Cell;
 use super::row::SourceMark;
 use crate::model::units::Conversion;
 
-/// A longer text is not worth remembering.
+/// Longer texts are not remembered.
 const LONGEST_TEXT: usize = 2048;
-/// So many texts of one column, and so many combinations of sources, are remembered.
+/// How many texts of one column, and how many combinations of sources, are remembered.
 const MOST_ENTRIES: usize = 4096;
-/// Stands for a source column that holds nothing.
+/// Stands for a source column without a value.
 pub(super) const NOTHING: u32 = u32::MAX;
 
-/// The numbers of the values in the columns that say where a record comes from.
+/// The numbers of the values in the source columns.
 pub(super) type SourceKey = [u32; 3];
 
 #[derive(Debug)]
@@ -24,13 +25,13 @@ pub(super) struct Memo {
     sources: HashMap<SourceKey, SourceMark>,
     last_source: Option<(SourceKey, SourceMark)>,
     unit: Option<(String, Conversion)>,
-    /// The fields of the last record, in their order, each with the text that announced it.
+    /// The fields of the last record, in their order, each with the text that announces it.
     pub order: Vec<(Vec<u8>, usize)>,
-    /// Memory for the cells of the next row.
+    /// Reusable memory for the cells of the next row.
     pub spare: Vec<(usize, Cell<'static>)>,
 }
 
-/// Values of one column by the text that they were made from.
+/// The numbers of one column's values, by the text that they were made from.
 #[derive(Clone, Debug, Default)]
 struct ColumnMemo {
     last: Option<(Vec<u8>, u32)>,
@@ -58,14 +59,14 @@ impl Memo {
         self.last_source = None;
     }
 
-    /// If `text` begins with the value that the column had last: how long that is, and the value's number.
-    /// Values end where they end, so there is no need to look further.
+    /// If `text` begins with the column's last value, that value's length and number. A value's text is
+    /// self-delimiting, so the rest need not be checked.
     pub(super) fn repeated(&self, column: usize, text: &[u8]) -> Option<(usize, u32)> {
         let (last, number) = self.columns.get(column)?.last.as_ref()?;
         text.starts_with(last).then_some((last.len(), *number))
     }
 
-    /// The number of the value that `raw` stands for.
+    /// The number of the value with the text `raw`.
     pub(super) fn number(&mut self, column: usize, raw: &[u8]) -> Option<u32> {
         let memo = self.columns.get_mut(column)?;
         let number = *memo.numbers.get(raw)?;
@@ -100,7 +101,7 @@ impl Memo {
         }
     }
 
-    /// The conversion from `unit`, found by `find` unless it was the last one asked for.
+    /// The conversion from `unit`; `find` is called unless the unit is the most recent one.
     pub(super) fn conversion(
         &mut self,
         unit: &str,

@@ -1,10 +1,10 @@
-//! How much memory the bodies that are on their way may take, all of them and those of one person.
+//! Limits the memory of request bodies in progress, of all together and of each person.
 //!
-//! One budget lives as long as the process. A body takes from it what it comes to while it is read, waits for
-//! more within a bound, and gives it back when its rows are committed or given up. So however many bodies
-//! come, and however they are compressed, their rows fit. Whoever came first goes on: of bodies that each
-//! have a part of what they need, and wait for what the others have, none would ever end. Knows bytes; knows
-//! nothing of what they are.
+//! One budget lives as long as the process. A body takes from it the memory that it needs while it is read,
+//! waits for more within a time limit, and gives it back when its rows are committed or given up. So however
+//! many bodies come, and however they are compressed, their rows fit. The first body always proceeds: if each
+//! had a part of what it needs and waited for the others, none would ever finish. Knows bytes; knows nothing
+//! of their content.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +15,14 @@ use tokio::time::Instant as Moment;
 
 use crate::model::ids::PersonId;
 
-/// One person's bodies get no more than this share of it: one in so many.
+/// The part of the budget that one person's bodies may take: one in this many.
 const SHARE: usize = 2;
-/// Bodies that come to no more than this need not wait behind large ones,
+/// Bodies of no more than this need not wait behind large ones,
 pub const SMALL: usize = 64 << 10;
-/// for them there is a reserve of this part of the budget beside it: one in so many.
+/// because they have a reserve of this part of the budget beside it: one in this many.
 const RESERVE: usize = 4;
 
-/// There was no room in time.
+/// Memory did not become free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("request bodies use all the memory set aside for them; try again in a moment")]
 pub struct NoRoom;
@@ -45,23 +45,23 @@ struct Shared {
 struct Taken {
     bytes: usize,
     of: HashMap<PersonId, usize>,
-    /// Whose bodies have some of it, in the order in which they came.
+    /// The people whose bodies hold memory, in the order of arrival.
     holders: BTreeMap<u64, PersonId>,
     came: u64,
 }
 
-/// What one body has of the budget, until it is dropped.
+/// The part of the budget that one body holds, until it is dropped.
 #[derive(Debug)]
 pub struct Allowance {
     memory: BodyMemory,
     person: PersonId,
     bytes: usize,
-    /// Its place among those that came, from when it has something.
+    /// Its place in the order of arrival, once it holds memory.
     place: Option<u64>,
 }
 
 impl Taken {
-    /// Whether no body that has something came before the one at `place`: of all of them, or of one person.
+    /// Whether no body that holds memory came before the one at `place`, among all or among one person's.
     fn is_first(&self, place: Option<u64>, of: Option<PersonId>) -> bool {
         let mut holders = self.holders.iter();
         let first = holders.find(|(_, holder)| of.is_none_or(|person| **holder == person));
@@ -80,7 +80,7 @@ impl Taken {
 }
 
 impl BodyMemory {
-    /// `limit` bytes for all; who needs more than there is waits for `patience`.
+    /// A budget of `limit` bytes for all; a body that needs more than is free waits for `patience`.
     #[must_use]
     pub fn new(limit: usize, patience: Duration) -> Self {
         Self {
@@ -93,13 +93,13 @@ impl BodyMemory {
         }
     }
 
-    /// The most that one body may hold at once; what needs more goes on in smaller steps.
+    /// The most that one body may hold at once; one that needs more proceeds in smaller steps.
     #[must_use]
     pub fn share(&self) -> usize {
         self.shared.limit / SHARE
     }
 
-    /// An allowance that has nothing yet.
+    /// An allowance that holds nothing yet.
     #[must_use]
     pub fn allowance(&self, person: PersonId) -> Allowance {
         Allowance {
@@ -110,7 +110,7 @@ impl BodyMemory {
         }
     }
 
-    /// Bytes given out now.
+    /// Bytes currently taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.lock().bytes
@@ -120,9 +120,9 @@ impl BodyMemory {
         self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `more` for a body that has `mine` already, if there is room, and says which place it has. The
-    /// first of the person's bodies may exceed their share, and the first of all bodies the budget: it must
-    /// not wait for those that wait for it.
+    /// Takes `more` for a body that has `mine` already, if there is room, and returns its place. The first of
+    /// the person's bodies may exceed their share, and the first of all bodies the budget: it must not wait
+    /// for those that wait for it.
     fn take(&self, person: PersonId, place: Option<u64>, mine: usize, more: usize) -> Option<u64> {
         let mut taken = self.lock();
         let own = taken.of.get(&person).copied().unwrap_or(0);
@@ -159,13 +159,13 @@ impl Allowance {
         self.bytes
     }
 
-    /// What one person's bodies may hold.
+    /// The most that one person's bodies may hold.
     #[must_use]
     pub fn share(&self) -> usize {
         self.memory.share()
     }
 
-    /// Makes the allowance `bytes` large. Smaller is done at once; larger may have to wait.
+    /// Changes the size of the allowance to `bytes`. Shrinking is immediate; growing may have to wait.
     pub async fn resize(&mut self, bytes: usize) -> Result<(), NoRoom> {
         if bytes <= self.bytes {
             self.shrink(bytes);
@@ -177,7 +177,7 @@ impl Allowance {
             let memory = self.memory.clone();
             let freed = memory.shared.freed.notified();
             let mut freed = std::pin::pin!(freed);
-            // Before looking, so that what is freed in between is not missed.
+            // Enabled before the check, so that memory freed in between is not missed.
             freed.as_mut().enable();
             if let Some(place) = memory.take(self.person, self.place, self.bytes, more) {
                 (self.bytes, self.place) = (bytes, Some(place));
@@ -190,7 +190,7 @@ impl Allowance {
     }
 
     fn shrink(&mut self, bytes: usize) {
-        // What has nothing any more comes anew when it needs something again.
+        // A body that gives back everything gets a new place when it needs memory again.
         let left = if bytes == 0 { self.place.take() } else { None };
         if bytes < self.bytes || left.is_some() {
             self.memory.give_back(self.person, self.bytes - bytes, left);

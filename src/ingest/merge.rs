@@ -1,9 +1,9 @@
-//! What a run of accepted changes does to one partition: which rows are added, which stored rows die, what is
+//! Merges accepted changes into one partition: which rows are added, which stored rows die, and what is
 //! counted.
 //!
-//! Identity is settled here, on the write side: the same id with the same content changes nothing, with other
-//! content replaces, and a tombstone ends what was accepted before it. Pure: it is told what is stored and
-//! decides; knows neither the catalogue nor files.
+//! Identity is decided here, on the write side: the same id with the same content changes nothing, with other
+//! content it replaces, and a tombstone deletes what was accepted before it. Pure: it receives the stored
+//! rows as input; knows neither the catalogue nor files.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,14 +20,14 @@ use super::stored::StoredRows;
 use crate::catalog::records::Effect;
 use crate::model::ids::{PieceId, RecordId};
 
-/// The columns that every row has a value in come first: id, start and end.
+/// The columns that have a value in every row come first: id, start and end.
 const KEYS: usize = 3;
 
-/// Something that was asked of a partition, in the order of acceptance.
+/// A change asked of a partition, in the order of acceptance.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Rows in the layout's storage schema; `given[row]` says that the caller chose the row's id, so that it
-    /// may replace another. The rows `undated`, in order, came without a time, and have that of what they
+    /// Rows in the layout's storage schema; `given[row]` means that the caller chose the row's id, so that it
+    /// may replace another. The rows `undated`, in order, came without a time, and take that of the rows they
     /// replace.
     Put {
         rows: RecordBatch,
@@ -50,7 +50,7 @@ impl Change {
     }
 }
 
-/// Changes of one partition in the order of acceptance, and the request that each of them is of.
+/// Changes of one partition in the order of acceptance, each with the request that it belongs to.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub changes: Vec<Change>,
@@ -64,20 +64,20 @@ impl Asked {
     }
 }
 
-/// What the changes come to.
+/// The result of the changes.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Rows to add, in no particular order; `None` when there are none.
     pub add: Option<RecordBatch>,
     pub dead: Vec<(PieceId, RecordId)>,
     pub records_delta: i64,
-    /// Rows put or deleted; what changed nothing is not counted.
+    /// Rows put or deleted; changes without effect are not counted.
     pub updates: i64,
     /// What each request did, by its number.
     pub effects: Vec<Effect>,
 }
 
-/// The ids whose stored rows [`merge`] has to know.
+/// The ids whose stored rows [`merge`] needs.
 #[must_use]
 pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
     let mut ids = Vec::new();
@@ -101,7 +101,7 @@ pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
     ids
 }
 
-/// Where the newest version of an id is, as the changes are walked through.
+/// Where the newest version of an id is, after the changes applied so far.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Latest {
     /// Row `row` of put number `put`.
@@ -114,11 +114,11 @@ enum Latest {
     Gone,
 }
 
-/// What is known of an id.
+/// The state of an id.
 #[derive(Clone, Copy, Default)]
 struct Version {
     now: Latest,
-    /// The request that named it last, and what there was before that request.
+    /// The request that named it last, and the state before that request.
     request: Option<usize>,
     before: Latest,
 }
@@ -130,7 +130,7 @@ impl Version {
         before: Latest::Stored,
     };
 
-    /// Puts `now` in the place of what there is, and counts what the request did to the record as a whole.
+    /// Replaces the current state with `now`, and counts what the request did to the record as a whole.
     fn becomes(&mut self, now: Latest, request: usize, effect: &mut Effect) {
         if self.request == Some(request) {
             if let Some(count) = self.counted_in(effect) {
@@ -157,7 +157,7 @@ impl Version {
     }
 }
 
-/// Applies what is asked in order to a partition in which `stored` are the live rows of [`ids_to_look_up`].
+/// Applies what is asked, in order, to a partition in which `stored` are the live rows of [`ids_to_look_up`].
 pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<Outcome, ArrowError> {
     let mut content = Wanted { schema, made: None };
     let mut latest: HashMap<RecordId, Version> = stored.iter().map(|(id, _)| (id, Version::STORED)).collect();
@@ -168,7 +168,7 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
     };
     let changes = dated(&asked.changes, stored)?;
     let mut puts: Vec<Put<'_>> = Vec::new();
-    // Made when it is asked for.
+    // Made only when needed.
     let mut before: Option<Rows> = None;
 
     for (change, request) in changes.iter().zip(&asked.requests) {
@@ -256,7 +256,7 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
     Ok(outcome)
 }
 
-/// The changes, where records came without a time with that of the version before them.
+/// The changes, in which records without a time have that of their previous version.
 fn dated<'a>(changes: &'a [Change], stored: &StoredRows) -> Result<Cow<'a, [Change]>, ArrowError> {
     let is_undated = |change: &Change| matches!(change, Change::Put { undated, .. } if !undated.is_empty());
     if !changes.iter().any(is_undated) {
@@ -285,8 +285,8 @@ fn dated<'a>(changes: &'a [Change], stored: &StoredRows) -> Result<Cow<'a, [Chan
     Ok(Cow::Owned(dated))
 }
 
-/// Rows that were put. Their comparable form is made for all of them at once, and only when it is asked for:
-/// made row by row it would hold a whole dictionary each time.
+/// Rows that were put. Their comparable form is made for all of them at once, and only when needed: made row
+/// by row it would hold a whole dictionary each time.
 struct Put<'a> {
     rows: &'a RecordBatch,
     keep: Vec<bool>,
@@ -328,7 +328,7 @@ fn kept(schema: &SchemaRef, puts: &[Put<'_>]) -> Result<Option<RecordBatch>, Arr
     if let [] | [_] = batches.as_slice() {
         return Ok(batches.pop());
     }
-    // Only what some row has a value in: most columns of most rows have none.
+    // Only columns that have a value in some row: most columns have none.
     let has_value = |column: &usize| {
         let mut columns = batches.iter().filter_map(|batch| batch.columns().get(*column));
         *column < KEYS || columns.any(|rows| rows.logical_null_count() < rows.len())
@@ -351,7 +351,7 @@ pub struct Content {
     converter: RowConverter,
 }
 
-/// A `Content` that is made when it is asked for: most rows are new, and nothing is compared.
+/// A `Content` that is made only when needed: most rows are new, and nothing is compared.
 struct Wanted<'s> {
     schema: &'s SchemaRef,
     made: Option<Content>,
@@ -378,12 +378,12 @@ impl Content {
         })
     }
 
-    /// Rows in a form in which equal rows are equal.
+    /// Rows in a form in which equal rows compare equal.
     pub fn rows(&self, rows: &RecordBatch) -> Result<Rows, ArrowError> {
         self.converter.convert_columns(rows.columns())
     }
 
-    /// The same of some of the rows, in the order given.
+    /// The same for some of the rows, in the order given.
     pub fn some(&self, rows: &RecordBatch, of: &[usize]) -> Result<Rows, ArrowError> {
         let of = UInt32Array::from_iter_values(of.iter().map(|row| *row as u32));
         self.rows(&take_record_batch(rows, &of)?)

@@ -1,5 +1,4 @@
-//! What is said of a text that stands where a record should and is none: what was found, where, and what to
-//! send.
+//! Describes a text that should be a record and is not: what was found, where, and what to send.
 //!
 //! Pure. Knows JSON and places; knows no type.
 
@@ -7,7 +6,7 @@ use super::body::Place;
 use super::json::{Mistake, MistakeKind};
 use crate::model::faults::{Fault, LocPart};
 
-/// The fault of `json`, in which reading a record made this mistake.
+/// The fault for `json`, in which this mistake was found.
 pub(super) fn fault(place: Place, json: &[u8], mistake: Mistake) -> Fault {
     let mut loc = place.loc();
     let message = match json.trim_ascii().first() {

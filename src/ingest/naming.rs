@@ -1,7 +1,8 @@
-//! Sources that a record does not name where its type has them: the definition to whose address it was sent,
-//! and the name that its writer gives itself as `source` or `source_name`. Each is put where the type has it.
+//! Adds sources that a record does not name where its type has them: the definition to whose address it was
+//! sent, and the name that its writer gives itself as `source` or `source_name`. Each is put where the type
+//! has it.
 //!
-//! Works on the text, so that what follows sees nothing unusual. Knows JSON and plans.
+//! Works on the text, so that later steps see nothing unusual. Knows JSON and plans.
 
 use std::borrow::Cow;
 
@@ -12,13 +13,13 @@ use super::plan::Plan;
 
 const SOURCES: &str = "sources";
 const SOURCE_PROPERTIES: &str = "source_properties";
-/// What a writer may call itself by, the first before the second.
+/// The members in which a writer may name itself; the first takes precedence.
 const NAMES: [&str; 2] = ["source", "source_name"];
-/// How both begin, where they are members.
+/// How both names begin as members.
 const BEGINNING: &str = "\"source";
 
-/// The record with `source` before its other sources. What cannot be read stays as it is: the decoder says
-/// better what is wrong with it.
+/// The record with `source` before its other sources. A record that cannot be read stays as it is: the
+/// decoder reports better what is wrong with it.
 pub(super) fn with_source<'a>(record: &'a [u8], source: &str) -> Cow<'a, [u8]> {
     named(record, source).map_or(Cow::Borrowed(record), Cow::Owned)
 }
@@ -43,9 +44,8 @@ fn named(record: &[u8], source: &str) -> Option<Vec<u8>> {
     Some(json::object(others.chain([(SOURCES, sources.as_str())])))
 }
 
-/// The record with the name that its writer gives itself where the type has it: in `source_properties`, or
-/// among `sources`. `None`: it gives none, the type has a field of that name, or the record says otherwise
-/// where it is from.
+/// The record with its writer's name where the type has it: in `source_properties`, or among `sources`.
+/// `None` if it has no such name, the type has a field of that name, or the record gives another source.
 pub(super) fn with_named_source(record: &[u8], plan: &Plan) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(record).ok()?;
     let is_mentioned = |(at, _): (usize, &str)| {
@@ -96,7 +96,7 @@ pub(super) fn with_named_source(record: &[u8], plan: &Plan) -> Option<Vec<u8>> {
     Some(json::object(others.chain([(column, value.as_str())])))
 }
 
-/// The field of that name, if there is one and no other.
+/// The field of that name, if there is exactly one.
 fn only<'f, 'a>(fields: &'f [Field<'a>], name: &str) -> Option<&'f Field<'a>> {
     let mut named = fields.iter().filter(|field| field.name == name);
     named.next().filter(|_| named.next().is_none())

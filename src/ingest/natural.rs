@@ -1,9 +1,9 @@
-//! Ids of records that come without one, where the sender asks for it: made from what identifies a record, so
-//! that the same record has the same id however often it is sent.
+//! Derives ids for records that come without one, where the sender asks for it: from what identifies a
+//! record, so that the same record has the same id however often it is sent.
 //!
-//! A sample of a metric is known by its type, its source, its start and its end; another value for them is a
-//! correction. Of what is logged, of stages and codes, and of everything that is no metric, there may be
-//! several at one moment: they are known by all that they say. Pure; knows plans and JSON.
+//! A sample of a metric is identified by its type, source, start and end; another value for these is a
+//! correction. Log entries, stages, codes and everything that is not a metric may occur several times at one
+//! moment, so they are identified by their whole content. Pure; knows plans and JSON.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use crate::model::ids::RecordId;
 use crate::model::registry::{DataType, DefaultAggregate, MergePolicy};
 use crate::model::time::Instant;
 
-/// Never to be changed: records that are stored have ids made with it.
+/// Never to be changed: stored records have ids made with it.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_7d0e_93c4_5b2a_8e57_20d9_b41c_f306);
-/// Whole numbers are exact up to here, whichever way they are written.
+/// Whole numbers are exact up to here, however they are written.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// What says who a record is, beside what it says.
+/// What identifies a record besides its content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'k> {
     pub source: &'k str,
@@ -30,7 +30,7 @@ pub(super) struct Known<'k> {
     pub end: Instant,
 }
 
-/// The id of the record `json`, which is valid.
+/// The id of the valid record `json`.
 pub(super) fn natural_id(compiled: &CompiledType, known: Known<'_>, json: &[u8]) -> RecordId {
     let mut identity = Vec::with_capacity(128);
     for text in [compiled.data_type.id.as_str(), known.source] {
@@ -45,7 +45,7 @@ pub(super) fn natural_id(compiled: &CompiledType, known: Known<'_>, json: &[u8])
     RecordId(Uuid::new_v5(&NAMESPACE, &identity))
 }
 
-/// Whether one source has one record of the type at a time.
+/// Whether one source has at most one record of the type at a time.
 fn is_known_by_its_time(data_type: &DataType) -> bool {
     data_type.metric.as_ref().is_some_and(|metric| {
         let is_measured = matches!(metric.merge, MergePolicy::BestSource | MergePolicy::All);
@@ -53,13 +53,13 @@ fn is_known_by_its_time(data_type: &DataType) -> bool {
     })
 }
 
-/// With its length before it, so that two texts cannot be cut in two ways.
+/// Appends bytes after their length, so that two texts cannot be split differently.
 fn append(identity: &mut Vec<u8>, bytes: &[u8]) {
     identity.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     identity.extend_from_slice(bytes);
 }
 
-/// Everything that a record says but its id and its time, in one spelling.
+/// Appends all content of a record except its id and time, in one spelling.
 fn append_content(identity: &mut Vec<u8>, plan: &Plan, json: &[u8]) {
     let mut said: BTreeMap<String, Value> = BTreeMap::new();
     for field in json::fields(json).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! The sources that the records of a body name, each once and by number.
+//! Collects the sources that the records of a body name, each once and by number.
 //!
 //! Lives from one `take` of a decoder to the next. Knows nothing of how a record names its source.
 
@@ -22,7 +22,7 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    /// The number of a source. A name that is missing so far is learned.
+    /// The number of a source. A name that was missing so far is added.
     pub(super) fn number(&mut self, key: String, name: Option<String>) -> usize {
         if let Some(number) = self.numbers.get(&key) {
             if let Some(source) = self.met.get_mut(*number) {
@@ -36,7 +36,7 @@ impl Origins {
         number
     }
 
-    /// What becomes of a record that says nothing of where it comes from.
+    /// The source mark of a record that names no source.
     pub(super) fn of_nobody(&mut self, compiled: &CompiledType) -> SourceMark {
         let nothing = SourceFacts::default();
         SourceMark {
@@ -55,7 +55,7 @@ impl Origins {
         self.met.iter().map(|source| source.key.as_str())
     }
 
-    /// All of them, in the order of their numbers; none is left.
+    /// Takes all sources, in the order of their numbers.
     pub(super) fn take(&mut self) -> Vec<DecodedSource> {
         self.numbers.clear();
         std::mem::take(&mut self.met)

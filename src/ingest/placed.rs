@@ -1,16 +1,16 @@
-//! Ids, each with the piece that its row is in: what a large body remembers of what it wrote and left out.
+//! Maps ids to the pieces that hold their rows: what a large body remembers of what it wrote and left out.
 //!
 //! Lives as long as one body. Bodies bring their ids in order, or nearly so, and thousands at a time; sorted
-//! they are told apart without a hash, and are in the order in which pieces are asked for them. Knows nothing
-//! of rows.
+//! ids need no hash to be distinguished, and are in the order in which pieces are searched for them. Knows
+//! nothing of rows.
 
 use crate::model::ids::{PieceId, RecordId};
 
-/// Ids, each of them once.
+/// Ids, each once.
 #[derive(Clone, Debug, Default)]
 pub struct Placed {
-    /// Each in the order of ids, and when it comes not much longer than half of the one before: so there are
-    /// few, and none is put together with others often.
+    /// Each is sorted by id and, when added, not much longer than half of the previous one: so there are few,
+    /// and none is merged often.
     runs: Vec<Vec<(RecordId, PieceId)>>,
 }
 
@@ -35,8 +35,8 @@ impl Placed {
         self.runs.iter().flatten().copied()
     }
 
-    /// Takes ids, each once, with their pieces. Those that it has already are in these pieces from now on;
-    /// returns in which they were.
+    /// Adds ids, each once, with their pieces. Ids that it has already move to these pieces; returns the
+    /// pieces in which they were.
     pub fn put(&mut self, mut placed: Vec<(RecordId, PieceId)>) -> Vec<(PieceId, RecordId)> {
         placed.sort_unstable_by_key(|(id, _)| *id);
         let mut before = Vec::new();
@@ -56,7 +56,7 @@ impl Placed {
         before
     }
 
-    /// Forgets those of `ids` that it has.
+    /// Removes those of `ids` that it has.
     pub fn remove(&mut self, ids: &[RecordId]) {
         for run in &mut self.runs {
             let known = ids.iter().copied().filter(|id| place_in(run, *id).is_ok());
@@ -81,7 +81,7 @@ impl Placed {
             && longer.len() <= 2 * shorter.len()
         {
             longer.append(shorter);
-            // Two stretches that are in order, which this sort makes use of.
+            // Two sorted stretches, of which this sort takes advantage.
             longer.sort_by_key(|(id, _)| *id);
             self.runs.pop();
         }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     proptest! {
-        /// It holds what a map would hold, and tells what a map would tell.
+        /// It holds and returns what a map would.
         #[test]
         fn it_agrees_with_a_map(
             steps in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! What becomes of each field of a record: worked out once per type from its layout and schema.
+//! Plans where each field of a record goes: computed once per type from its layout and schema.
 //!
 //! Immutable, shared by every request that brings records of the type. Knows layouts and schemas; knows
 //! nothing of a record's text.
@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::scalar::{self, ScalarRule};
 use crate::model::registry::{Canonical, DataType, ReadFrom, TimeFields, TypeId, Undeclared};
 
-/// `id`, `start_time`, `end_time` stand before a type's own columns.
+/// `id`, `start_time`, `end_time` precede a type's own columns.
 pub(super) const LEADING_COLUMNS: usize = 3;
-/// `source`, `source_class`, `extras` stand behind them.
+/// `source`, `source_class`, `extras` follow them.
 pub(super) const TRAILING_COLUMNS: usize = 3;
-/// The column of everything that a type does not declare.
+/// The column for everything that a type does not declare.
 pub(super) const EXTRAS: &str = "extras";
 
 /// Where a field of a record goes.
@@ -28,28 +28,28 @@ pub(super) enum Role {
     Moment,
     /// A moment, or an object with `start_time` and `end_time`.
     RecordedAt,
-    /// A stored column, by its place among the type's own.
+    /// A stored column, by its position among the type's own.
     Column(usize),
     /// The unit of a metric whose unit is fixed: checked, converted from, not stored.
     Unit,
     /// An object whose members become extras.
     Extras,
-    /// Shown in answers, worked out there; not stored when it comes back.
+    /// Computed for answers; not stored when it comes back.
     Computed,
 }
 
 /// A field that the type knows.
 #[derive(Clone, Debug)]
 pub(super) struct KnownField {
-    /// What the schema calls it.
+    /// The schema's name of the field.
     pub name: String,
     pub role: Role,
     required: bool,
-    /// What the schema asks of it, if that can be checked without the schema.
+    /// What the schema requires of it, if that can be checked without the schema.
     pub rule: Option<ScalarRule>,
-    /// What of it is kept in one spelling.
+    /// Which parts of it are kept in one spelling.
     pub canonical: Canonical,
-    /// Answers show it among the extras, from where it comes back.
+    /// Answers show it among the extras, and it may come back there.
     pub in_extras: bool,
 }
 
@@ -63,7 +63,7 @@ impl KnownField {
     }
 }
 
-/// The longitude, with the one name of the meridian that has two.
+/// The longitude, with -180 for the meridian that has two names.
 pub(super) fn western(longitude: f64) -> f64 {
     if longitude.to_bits() == 180.0_f64.to_bits() {
         return -180.0;
@@ -82,13 +82,13 @@ pub(super) struct Plan {
     pub unit: Option<usize>,
     /// Columns that say where a record comes from.
     pub source_columns: [Option<usize>; 3],
-    /// Column to fill from `sources` where the record leaves it out.
+    /// The column to fill from `sources` where the record leaves it out.
     pub source_id: Option<usize>,
-    /// Columns that are worked out for answers where a record belongs to a definition.
+    /// Columns that answers compute where a record belongs to a definition.
     pub of_definition: [Option<usize>; 2],
-    /// One bit for each field that must be given, where there are bits enough.
+    /// One bit for each required field, if there are enough bits.
     pub required: u64,
-    /// Whether the schema as a whole asks nothing that its fields' own rules do not.
+    /// Whether the schema as a whole requires nothing beyond its fields' own rules.
     pub fields_are_independent: bool,
 }
 
@@ -99,7 +99,7 @@ pub enum PlanError {
     Layout(TypeId),
 }
 
-/// More known fields than bits to remember which were given; such types are decoded the complete way.
+/// Types with more known fields than there are bits to mark given ones are decoded the complete way.
 const MOST_FIELDS_ON_THE_FAST_WAY: usize = 64;
 
 impl Plan {
@@ -146,8 +146,7 @@ fn required_bits(fields: &[KnownField]) -> u64 {
         .fold(0, |bits, (field, _)| bits | 1 << field)
 }
 
-/// Known fields while they are gathered. What is named first keeps its name: a type's own column called
-/// `uuid` is a column.
+/// Collects known fields. The first field of a name keeps it: a type's own column called `uuid` is a column.
 struct FieldList<'a> {
     schema: &'a Value,
     list: Vec<KnownField>,
@@ -240,7 +239,7 @@ impl<'a> FieldList<'a> {
         self.spellings.entry(name.to_owned()).or_insert(field);
     }
 
-    /// Adds one field under several names; its own is the one the schema declares, else the first.
+    /// Adds one field under several names; its own is the one that the schema declares, else the first.
     fn add_spellings(&mut self, names: &[String], role: Role) {
         let free = |name: &&String| !self.spellings.contains_key(*name);
         let Some(own) = names
@@ -274,7 +273,7 @@ impl<'a> FieldList<'a> {
         }
     }
 
-    /// Whatever a type calls its id, `id` and `uuid` name it too.
+    /// Makes `id` and `uuid` name the id too, whatever a type calls it.
     fn add_common_id_spellings(&mut self) {
         if !self.list.iter().any(|field| field.role == Role::Id) {
             self.add("id", Role::Id);

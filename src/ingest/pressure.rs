@@ -1,7 +1,7 @@
-//! How much waits in the tail, and what that means for whoever would add to it.
+//! Slows and refuses writes when too much waits in the tail.
 //!
-//! Flush keeps the tail small. When it cannot keep up, or keeps failing, writes are slowed first and refused
-//! then: an acknowledged row must stay, so that it is better not to take more. Lives as long as the process.
+//! Flush keeps the tail small. When it cannot keep up, or keeps failing, writes are slowed first and then
+//! refused: an acknowledged row must stay, so it is better not to accept more. Lives as long as the process.
 //! Knows the catalogue's count; knows nothing of rows.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +9,17 @@ use std::time::{Duration, Instant as Moment};
 
 use crate::catalog::Catalog;
 
-/// The count is made anew so often; what this node adds in between is added to it.
+/// How often the catalogue is asked for its count; what this node adds in between is added to it.
 const FRESH: Duration = Duration::from_secs(1);
 /// The longest that a write is slowed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The tail is as large as it may be.
+/// The tail has reached its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many rows are waiting to become objects")]
 pub struct Backlog;
 
-/// Watches the tail. Cheap to clone; all clones share what is known.
+/// Watches the tail. Cheap to clone; all clones share one count.
 #[derive(Clone)]
 pub struct TailPressure {
     catalog: Catalog,
@@ -34,7 +34,7 @@ struct Seen {
 }
 
 impl TailPressure {
-    /// `limit`: bytes of rows, as they are in memory. `usize::MAX` is none, and nothing is counted.
+    /// `limit`: bytes of rows, as they are in memory. `usize::MAX` means no limit, and nothing is counted.
     #[must_use]
     pub fn new(catalog: Catalog, limit: usize) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl TailPressure {
         }
     }
 
-    /// Returns when `bytes` more may come.
+    /// Waits until `bytes` more may come.
     pub async fn admit(&self, bytes: usize) -> Result<(), Backlog> {
         if self.limit == usize::MAX {
             return Ok(());
@@ -70,7 +70,7 @@ impl TailPressure {
         Ok(())
     }
 
-    /// Whether to count now. Only one of those who ask at the same time does.
+    /// Whether to count now. Of several simultaneous callers only one does.
     fn is_due(&self) -> bool {
         let mut seen = self.lock();
         let is_due = seen.counted_at.is_none_or(|counted| counted.elapsed() > FRESH);
@@ -85,7 +85,7 @@ impl TailPressure {
     }
 }
 
-/// None up to half of the limit, and then the longer the nearer it is.
+/// The pause is zero up to half of the limit, and grows from there to the limit.
 fn pause(waiting: usize, limit: usize) -> Duration {
     let half = limit / 2;
     if waiting <= half {

@@ -1,10 +1,9 @@
-//! The commit queue: many requests wait, one transaction commits many of them.
+//! The commit queue: many requests wait, and one transaction commits many of them.
 //!
-//! What a request does is put together beside the queue, for several people at once and for each of them in
-//! the order in which they asked, and committed in groups. A group that fails is taken apart, so that only
-//! what is to blame fails; a person whom others keep overtaking is given the partition to themselves. A
-//! request is answered after the commit that holds it. Knows uploads, snapshots and the catalogue; knows
-//! nothing of bodies.
+//! Requests are prepared beside the queue, for several people at once and for each person in the order of
+//! their requests, and committed in groups. A group that fails is taken apart, so that only the requests to
+//! blame fail; a person whom others keep overtaking gets the partition to themselves. A request is answered
+//! after the commit that contains it. Knows uploads, snapshots and the catalogue; knows nothing of bodies.
 
 mod committer;
 mod line;
@@ -36,8 +35,7 @@ pub struct CommitQueue {
 }
 
 impl CommitQueue {
-    /// Starts the committing task. It ends, everything accepted being answered, when the last queue is
-    /// dropped.
+    /// Starts the committing task. When the last queue is dropped, it answers everything accepted and ends.
     #[must_use]
     pub fn start(settings: QueueSettings, committer: Committer) -> (Self, JoinHandle<()>) {
         let (queue, receiver) = Self::new(settings, &committer);
@@ -45,10 +43,9 @@ impl CommitQueue {
         (queue, tokio::spawn(line.run(receiver)))
     }
 
-    /// The same for a catalogue that is written by whoever commits, on their thread: one of its own has the
-    /// line, what is short of its work, and the commits. So a record that comes alone makes two threads
-    /// change places instead of a dozen, and nobody else's work waits for the disk. What takes longer is
-    /// prepared where this is called.
+    /// The same for a catalogue that is written on the thread of the caller that commits: a thread of its own
+    /// runs the line, short work and the commits. So a single record needs two thread switches instead of a
+    /// dozen, and no other work waits for the disk. Longer work is prepared on the runtime that calls this.
     pub fn start_apart(settings: QueueSettings, committer: Committer) -> io::Result<(Self, JoinHandle<()>)> {
         let (queue, receiver) = Self::new(settings, &committer);
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -60,8 +57,8 @@ impl CommitQueue {
                 runtime.block_on(line.run(receiver));
                 let _ = ends.send(());
             })?;
-        // A line that panicked ends as well; whoever waits for the task takes it for broken when it ends
-        // before the queue does.
+        // A line that panicked ends as well; whoever waits for the task considers it broken if it ends before
+        // the queue does.
         let task = tokio::spawn(async move {
             let _ = ended.await;
         });
@@ -75,21 +72,21 @@ impl CommitQueue {
         (Self { sender, load, tail }, receiver)
     }
 
-    /// Requests that wait or are at work now.
+    /// Requests that are waiting or being worked on.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.load.requests()
     }
 
-    /// Whether anybody takes requests out at the other end.
+    /// Whether the line still takes requests out.
     #[must_use]
     pub fn is_working(&self) -> bool {
         !self.sender.is_closed()
     }
 
     /// Makes `upload` durable and visible. When this returns `Ok`, its rows survive a crash of this process
-    /// and of this machine, and every snapshot taken from now on contains them. On `Err` nothing of it is or
-    /// will become visible, unless the error is `Unknown`.
+    /// and of this machine, and every later snapshot contains them. On `Err` nothing of it is or will become
+    /// visible, unless the error is `Unknown`.
     pub async fn commit(&self, upload: Upload) -> Result<Receipt, CommitError> {
         let seat = self.load.seat(upload.work.bytes())?;
         let added = upload.work.bytes_put();

@@ -1,4 +1,4 @@
-//! One record on its way from text to columns, in the form that both ways of decoding give.
+//! One record between text and columns, in the form that both ways of decoding produce.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use super::columns::Cell;
 use crate::model::ids::RecordId;
 use crate::model::time::Instant;
 
-/// How far ahead of the clock a measurement may lie: clocks of devices and zones of importers are wrong by
-/// hours, not by days.
+/// How far ahead of the clock a measurement may lie: the clocks of devices and the zones of importers are
+/// wrong by hours, not by days.
 const FARTHEST_AHEAD: i64 = 24 * 3600 * 1_000_000;
 
-/// A record that is valid.
+/// A valid record.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
-    /// The caller's id; one is made where there is none.
+    /// The caller's id, if there is one; otherwise an id is made later.
     pub id: Option<RecordId>,
     pub start: Instant,
     pub end: Instant,
-    /// Neither was sent: they are the time of acceptance, unless the record is stored already.
+    /// Neither was sent: both are the time of acceptance, unless the record is stored already.
     pub undated: bool,
-    /// The type's own columns that have a value, each by its place among them.
+    /// The values in the type's own columns, each with the column's position among them.
     pub cells: Vec<(usize, Cell<'a>)>,
     pub source: SourceMark,
     /// A JSON object as text.
@@ -29,9 +29,9 @@ pub(super) struct Row<'a> {
 /// Where a record comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SourceMark {
-    /// The source's place among those of the rows not yet taken.
+    /// The source's position among those of the rows not yet taken.
     pub number: usize,
-    /// Code of its class.
+    /// The code of its class.
     pub class: i8,
     /// The definition among its sources, or the first of them.
     pub source_id: Option<Arc<str>>,

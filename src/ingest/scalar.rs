@@ -1,11 +1,10 @@
-//! The part of JSON Schema that can be checked on a token, without the document around it.
+//! Implements the part of JSON Schema that can be checked on a token, without the document around it.
 //!
-//! A schema says more than this; where it does there is no rule, and the record is validated whole. Pure
-//! functions.
+//! If a schema requires more than this, there is no rule, and the whole record is validated. Pure functions.
 
 use serde_json::Value;
 
-/// The JSON types that a schema can name. A number that is whole is of both number types.
+/// The JSON types that a schema can name. A whole number is of both number types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Null,
@@ -27,18 +26,18 @@ impl Token {
     }
 }
 
-/// What a value may be.
+/// The constraints on a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ScalarRule {
     tokens: u8,
-    /// Bounds that are themselves allowed.
+    /// Inclusive bounds.
     minimum: f64,
     maximum: f64,
-    /// Bounds that are not.
+    /// Exclusive bounds.
     above: f64,
     below: f64,
-    /// Whether a text must be a time or a uuid: known from the column for times and ids, to be asked of the
-    /// schema for all else.
+    /// Whether a text must be a time or a UUID: for times and ids the column implies it, for all else the
+    /// schema has to check it.
     pub formatted: bool,
 }
 
@@ -67,7 +66,7 @@ fn bound(value: &Value) -> Option<f64> {
     value.as_f64().filter(|bound| bound.abs() < EXACT)
 }
 
-/// Keywords that ask nothing of a record.
+/// Keywords that require nothing of a record.
 fn is_remark(keyword: &str) -> bool {
     keyword.starts_with("x-")
         || matches!(
@@ -86,7 +85,7 @@ fn is_remark(keyword: &str) -> bool {
         )
 }
 
-/// Whether every field of a record can be judged by itself.
+/// Whether every field of a record can be checked by itself.
 pub(super) fn fields_are_independent(schema: &Value) -> bool {
     let Some(keywords) = schema.as_object() else {
         return false;
@@ -98,14 +97,14 @@ pub(super) fn fields_are_independent(schema: &Value) -> bool {
     })
 }
 
-/// What a field's schema asks, if it asks nothing else.
+/// The rule that a field's schema amounts to, if it requires nothing else.
 pub(super) fn rule(schema: &Value) -> Option<ScalarRule> {
     let keywords = schema.as_object()?;
     let mut rule = ScalarRule::ANYTHING;
     for (keyword, value) in keywords {
         match keyword.as_str() {
             "type" => rule.tokens = tokens(value)?,
-            // These bind objects and lists only, which no rule here decides about.
+            // These constrain only objects and lists, which no rule here checks.
             "properties" | "required" | "additionalProperties" | "items" => {}
             "format" if value == "date-time" || value == "uuid" => rule.formatted = true,
             "minimum" => rule.minimum = bound(value)?,

@@ -1,9 +1,9 @@
-//! Reads JSON tokens that look the way programs write them. Whatever looks otherwise is `None`, valid or not:
-//! the complete way decides then.
+//! Reads JSON tokens that look the way programs write them. Anything else is `None`, valid or not: then the
+//! complete way decides.
 //!
 //! Lives as long as one line, borrows it, allocates nothing.
 
-/// A place in a line.
+/// A position in a line.
 #[derive(Clone, Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -29,7 +29,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// What is left of the line.
+    /// The rest of the line.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.text.as_bytes().get(self.at..).unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes `expected` if it comes next.
+    /// Consumes `expected` if it comes next.
     pub(super) fn take(&mut self, expected: u8) -> bool {
         let comes = self.peek() == Some(expected);
         if comes {
@@ -57,7 +57,7 @@ impl<'a> Scanner<'a> {
         comes
     }
 
-    /// Takes a word such as `null` if it comes next.
+    /// Consumes a word such as `null` if it comes next.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let comes = self.rest().starts_with(word.as_bytes());
         if comes {
@@ -66,7 +66,7 @@ impl<'a> Scanner<'a> {
         comes
     }
 
-    /// A string without escapes.
+    /// Reads a string without escapes.
     pub(super) fn string(&mut self) -> Option<&'a str> {
         if !self.take(b'"') {
             return None;
@@ -80,7 +80,7 @@ impl<'a> Scanner<'a> {
         self.text.get(start..start + length)
     }
 
-    /// A finite number. Few digits are exact by one division; more take the long way.
+    /// Reads a finite number. Few digits are exact by one division; more take the slow path.
     pub(super) fn number(&mut self) -> Option<NumberToken<'a>> {
         let start = self.at;
         let is_negative = self.take(b'-');
@@ -131,7 +131,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Takes decimal digits and appends them to `number`, which means nothing once there are more than fit.
+    /// Reads decimal digits and appends them to `number`, which is meaningless once they exceed what fits.
     fn digits(&mut self, number: &mut u64) {
         while let Some(digit @ b'0'..=b'9') = self.peek() {
             *number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
@@ -139,7 +139,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// An object or a list, up to the bracket that closes it. Says nothing about what is inside.
+    /// Reads an object or a list up to the bracket that closes it, without checking what is inside.
     pub(super) fn composite(&mut self) -> Option<&'a [u8]> {
         let start = self.at;
         let mut depth = 0_usize;
@@ -167,15 +167,15 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes come before the first that ends a string, or that no string has as it is: a quote, a
-/// backslash or a control character. `None`: there is none of these. Looks at eight bytes at a time.
+/// How many bytes precede the first that ends a string or must be escaped in one: a quote, a backslash or a
+/// control character. `None` if there is none. Looks at eight bytes at a time.
 fn plain_bytes(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let (words, rest) = text.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
         // The first byte of the text is the lowest. A byte less than `n` borrows from its own high bit, and a
-        // borrow can reach further up only from one that is found; so the lowest that is found is right.
+        // borrow can only reach further up from a byte that is found; so the lowest byte found is right.
         let word = u64::from_le_bytes(*word);
         let less = |word: u64, than: u64| word.wrapping_sub(ONES * than) & !word & HIGH;
         let found = less(word, 0x20) | less(word ^ (ONES * 0x22), 1) | less(word ^ (ONES * 0x5c), 1);
@@ -208,7 +208,7 @@ mod tests {
             prop_assert_eq!(number(&text).map(|(value, end)| (value.to_bits(), end)), expected);
         }
 
-        /// What is taken as a whole number token is JSON.
+        /// Only JSON is accepted as a number token.
         #[test]
         fn only_json_numbers_are_numbers(text in r"[-+0-9.eE]{1,8}") {
             if let Some((_, end)) = number(&text) {
@@ -216,7 +216,7 @@ mod tests {
             }
         }
 
-        /// Eight bytes at a time find what one at a time does.
+        /// Eight bytes at a time find the same as one at a time.
         #[test]
         fn the_end_of_a_string_is_found(text in prop::collection::vec(
             prop_oneof![
@@ -231,7 +231,7 @@ mod tests {
             prop_assert_eq!(plain_bytes(&text), expected);
         }
 
-        /// What is taken as a string is one, and it is that string.
+        /// Whatever is accepted as a string is a string, with the same text.
         #[test]
         fn strings_are_strings(text in r#""[a"\\ü\x00-\x20]{0,6}"#) {
             let mut scanner = Scanner::new(&text);

@@ -1,8 +1,8 @@
-//! One body with records of several types on its way to an upload.
+//! Turns one body with records of several types into an upload.
 //!
-//! Lives as long as one request, and has one decoder for each type however often types alternate. Between
-//! types the order does not matter; within one, what a tombstone deletes is what came before it. Knows
-//! decoders and changes; knows nothing of HTTP or of what is stored.
+//! Lives as long as one request, and has one decoder for each type however often types alternate. The order
+//! between types does not matter; within one, a tombstone deletes what came before it. Knows decoders and
+//! changes; knows nothing of HTTP or of what is stored.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use super::decode::{DecodeError, RecordDecoder};
 use super::merge::Change;
 use super::upload::PartitionChanges;
 
-/// So often one body may delete what it itself recorded before, or name another definition of one type; each
-/// time takes memory of its own.
+/// How often one body may delete what it itself recorded before, or switch to another definition of one type;
+/// each time takes additional memory.
 const MOST_TURNS: usize = 4096;
 
-/// Why a record is not taken.
+/// Why a record is not accepted.
 #[derive(Debug)]
 pub enum NotTaken {
     Invalid(Vec<Fault>),
     Decode(DecodeError),
 }
 
-/// Takes the records of one body.
+/// Collects the records of one body.
 pub struct Several {
     person: PersonId,
     partitions: HashMap<TypeId, Partition>,
-    /// The order in which they were met.
+    /// The order in which the types first appeared.
     met: Vec<TypeId>,
     seen: Seen,
     turns: usize,
 }
 
-/// Where the records came from, as far as they say so.
+/// Where the records came from, as far as they name it.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub sources: HashMap<String, SeenSource>,
@@ -51,12 +51,12 @@ pub struct Seen {
 struct Partition {
     layout: Arc<Layout>,
     decoder: Option<RecordDecoder>,
-    /// What all records of the decoder belong to.
+    /// The definition that all records of the decoder belong to.
     definition: Option<Arc<str>>,
     done: Vec<Change>,
-    /// Deletions that come before everything the decoder holds.
+    /// Deletions that precede everything that the decoder holds.
     deleted: Vec<RecordId>,
-    /// The ids of what the decoder holds.
+    /// The ids of the records that the decoder holds.
     put: HashSet<RecordId>,
 }
 
@@ -72,7 +72,7 @@ impl Several {
         }
     }
 
-    /// Takes a record of a type.
+    /// Accepts a record of a type.
     pub fn put(
         &mut self,
         compiled: &Arc<CompiledType>,
@@ -107,7 +107,7 @@ impl Several {
         Ok(())
     }
 
-    /// Takes a deletion from some partitions.
+    /// Accepts a deletion from some partitions.
     pub fn delete(
         &mut self,
         from: &[(TypeId, Arc<Layout>)],
@@ -127,7 +127,7 @@ impl Several {
         Ok(())
     }
 
-    /// What the body comes to.
+    /// Ends the body and returns its changes.
     pub fn finish(mut self) -> Result<(Vec<PartitionChanges>, Seen), DecodeError> {
         let mut changes = Vec::with_capacity(self.met.len());
         for data_type in self.met {
@@ -145,7 +145,7 @@ impl Several {
     }
 }
 
-/// Counts that what comes next has to be kept apart from what came before.
+/// Counts a point at which later changes have to be kept apart from earlier ones.
 fn turn(turns: &mut usize, place: Place) -> Result<(), NotTaken> {
     *turns += 1;
     if *turns <= MOST_TURNS {
@@ -176,7 +176,7 @@ fn partition<'p>(
 }
 
 impl Partition {
-    /// What comes from now on comes after everything so far.
+    /// Ensures that later changes come after everything so far.
     fn seal(&mut self, person: PersonId, all: &mut Seen) -> Result<(), DecodeError> {
         if !self.deleted.is_empty() {
             let records = std::mem::take(&mut self.deleted);

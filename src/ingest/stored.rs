@@ -1,4 +1,4 @@
-//! Stored rows that were found for what is asked, in the columns of one layout.
+//! The stored rows that changes refer to, in the columns of one layout.
 //!
 //! Lives as long as one commit or one chunk of a body. Knows rows; knows nothing of how they were found.
 
@@ -42,7 +42,7 @@ impl StoredRows {
             batches.push(adapt(schema, &part.rows)?);
         }
         let rows = match batches.as_slice() {
-            // Nothing is looked for in it.
+            // No row is looked up in it.
             [] => RecordBatch::new_empty(Arc::new(Schema::empty())),
             [one] => one.clone(),
             several => concat_batches(schema, several)?,
@@ -61,7 +61,7 @@ impl StoredRows {
     }
 }
 
-/// `rows` with exactly the columns of `schema`: a type that grew has columns that older rows do not.
+/// `rows` with exactly the columns of `schema`: older rows lack columns that a type gained later.
 pub fn adapt(schema: &SchemaRef, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     if rows.schema_ref() == schema {
         return Ok(rows.clone());

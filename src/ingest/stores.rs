@@ -1,4 +1,4 @@
-//! What rows are held against before they are committed, and where they are written.
+//! Where rows are looked up before they are committed, and where they are written.
 //!
 //! Made once at start; all clones share it. Knows snapshots and objects; knows nothing of requests.
 
@@ -33,7 +33,7 @@ impl Stores {
     }
 }
 
-/// What intakes share.
+/// The dependencies that intakes share.
 #[derive(Clone)]
 pub struct IntakeStores {
     pub stores: Stores,

@@ -1,5 +1,4 @@
-//! The end of a request that records: its upload is committed, and the objects of one that was refused are
-//! taken back.
+//! Ends a request that records: commits its upload, and removes the objects of one that was refused.
 
 use crate::catalog::Catalog;
 use crate::store::objects::ObjectStorage;
@@ -23,13 +22,13 @@ pub async fn submit(
     let committed = commits.commit(upload).await;
     match &committed {
         Ok(receipt) if !receipt.repeated => {}
-        // Certainly nothing names them.
+        // Certainly nothing names these objects.
         Ok(_)
         | Err(CommitError::Busy | CommitError::Backlog | CommitError::KeyReused | CommitError::Full) => {
             remove(objects, &written).await;
         }
         Err(_) => {
-            // Whatever is out of reach now may stay so for long, and the answer is not to wait for it.
+            // A store that is unreachable now may stay so for long, and the answer must not wait for it.
             let (catalog, objects) = (catalog.clone(), objects.clone());
             tokio::spawn(async move {
                 if let Err(error) = delete_uncommitted(&catalog, &objects, &written).await {

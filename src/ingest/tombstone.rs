@@ -1,7 +1,7 @@
-//! Records that delete records.
+//! Decodes records that delete records.
 //!
-//! A tombstone is validated like any other record, and is never stored: what it names goes with the commit
-//! that accepts it. Knows what a tombstone says; whether there is such a record is not known here.
+//! A tombstone is validated like any other record, and is never stored: the record that it names is deleted
+//! by the commit that accepts it. Knows what a tombstone says; does not know whether the record exists.
 
 use super::body::Place;
 use super::bounds;
@@ -20,7 +20,7 @@ pub const TOMBSTONE_TYPE: &str = "DeletedRecord";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
     pub record: RecordId,
-    /// The type it is of, as it was written. Need not exist.
+    /// The type of the record, as it was written. It need not exist.
     pub data_type: String,
     pub place: Place,
 }

@@ -1,4 +1,4 @@
-//! When a value was converted, and what is kept of it then.
+//! Decides whether a converted value keeps its original.
 
 use crate::model::units::Conversion;
 

@@ -20,27 +20,27 @@ use super::placed::Placed;
 pub struct Upload {
     pub person: PersonId,
     pub upload: UploadId,
-    /// `Idempotency-Key` with a fingerprint of the request.
+    /// The `Idempotency-Key` with a fingerprint of the request.
     pub key: Option<IdempotencyKey>,
     pub work: Work,
     pub sources: Vec<SeenSource>,
-    /// The memory that the rows were given, for as long as they are held.
+    /// The memory allowance of the rows, for as long as they are held.
     pub memory: Option<Allowance>,
 }
 
-/// The caller's name for a request, and what the request was.
+/// The caller's name for a request, and the fingerprint of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
     pub key: String,
     pub fingerprint: [u8; 32],
 }
 
-/// What is to be stored.
+/// What an upload stores or deletes.
 #[derive(Debug)]
 pub enum Work {
-    /// Rows in memory, to be merged with whatever else waits.
+    /// Rows in memory, to be merged with other waiting requests.
     Small(Vec<PartitionChanges>),
-    /// Rows that stand in objects already, which nobody can see yet.
+    /// Rows already in objects, which nobody can see yet.
     Written(Box<WrittenRows>),
 }
 
@@ -88,28 +88,29 @@ pub struct WrittenRows {
     pub data_type: TypeId,
     pub layout: Arc<Layout>,
     pub pieces: Vec<NewPiece>,
-    /// The ids that the caller chose, each with the piece its last version is in.
+    /// The ids that the caller chose, each with the piece that holds its last version.
     pub given: Placed,
     /// Rows of `pieces` that a later line of the same body replaced.
     pub superseded: Vec<(PieceId, RecordId)>,
-    /// The state of the partition that the rest of this was held against.
+    /// The state of the partition that the other fields refer to.
     pub base: Arc<Snapshot>,
-    /// The times of the ids that the caller chose, where a record of the type may come without.
+    /// The times of the ids that the caller chose, if the type's records may come without one.
     pub times: KnownTimes,
     /// Rows of `base` that are replaced.
     pub replaced: Vec<(PieceId, RecordId)>,
-    /// Ids whose row was not written, because it stands in `base` just so; each with the piece it stands in.
+    /// Ids whose row was not written, because `base` has it with the same content; each with the piece that
+    /// holds it.
     pub dropped: Placed,
 }
 
 impl WrittenRows {
-    /// Live rows among the written ones.
+    /// The number of live rows among the written ones.
     #[must_use]
     pub fn live(&self) -> i64 {
         self.pieces.iter().map(|piece| piece.rows).sum::<i64>() - self.superseded.len() as i64
     }
 
-    /// What it does to the partition that it is held against.
+    /// Its effect on the partition in the state `base`.
     #[must_use]
     pub fn effect(&self) -> Effect {
         let replaced = self.replaced.len() as u64;
@@ -121,7 +122,7 @@ impl WrittenRows {
         }
     }
 
-    /// Takes note of pieces that hold the newest rows of these ids, each with its start.
+    /// Records pieces that hold the newest rows of these ids, each with its start.
     pub(super) fn take_in(&mut self, pieces: Vec<NewPiece>, rows: impl Iterator<Item = (RecordId, i64)>) {
         let placed = rows.filter_map(|(id, start)| {
             let holds = |piece: &&NewPiece| {

@@ -1,8 +1,8 @@
-//! One column of the batch at hand, ready to be written row by row.
+//! Writes the cells of one column of the current batch, row by row.
 //!
-//! A column's type is looked at once per answer and its array once per batch; what is left per cell is a
-//! branch that the processor predicts. What is dear to make (the text of dictionary values, of a day, the
-//! offset of a zone) is kept from batch to batch.
+//! A column's type is examined once per answer and its array once per batch; what remains per cell is a
+//! branch that the processor predicts. What is expensive to make (the text of dictionary values, of a day,
+//! the offset of a zone) is kept from batch to batch.
 
 mod dictionary;
 mod field;
@@ -30,7 +30,7 @@ use super::zones::Zone;
 
 pub(super) use self::field::FieldStyle;
 
-/// How a column's cells stand in the answer.
+/// How cells are written: as JSON or as a CSV field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Json,
@@ -160,7 +160,7 @@ impl Cells {
         Ok(Self { nulls: None, values })
     }
 
-    /// Takes the column of the next batch, which has the type of the field.
+    /// Loads the column of the next batch, which has the type of the field.
     pub(super) fn load(&mut self, array: &ArrayRef) -> Result<(), EncodeError> {
         self.nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         match &mut self.values {
@@ -200,7 +200,7 @@ impl Cells {
         }
     }
 
-    /// Writes the cell of a row. `scratch` is anybody's.
+    /// Writes the cell of a row. `scratch` is a reusable buffer; its content does not matter.
     pub(super) fn write(&mut self, row: usize, style: Style, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
         match style {
             Style::Json => self.write_json(row, out),
@@ -208,7 +208,7 @@ impl Cells {
         }
     }
 
-    /// The text of a column that holds text.
+    /// The text of a row, if the column holds text.
     pub(super) fn text(&self, row: usize) -> Option<&str> {
         match &self.values {
             Values::Text(text) | Values::Json(text) if !self.is_null(row) => Some(text.value(row)),

@@ -1,29 +1,29 @@
-//! Bytes on their way out: an open chunk that text is appended to, and finished ones.
+//! Collects output bytes: one open chunk that text is appended to, and finished chunks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Chunks are about this long: long enough that a system call per chunk is cheap, short enough to stay in the
-/// processor's cache.
+/// The approximate length of a chunk: long enough that a system call per chunk is cheap, short enough to stay
+/// in the processor's cache.
 pub(super) const CHUNK: usize = 64 * 1024;
 
-/// Room for the row that crosses the mark.
+/// Room for the row that crosses `CHUNK`.
 const SLACK: usize = 4 * 1024;
 
-/// From here on, a finished buffer is handed on as it is; below, copying it is cheaper than a chunk of its
-/// own.
+/// From this length on, a finished buffer is passed on as it is; below, copying it is cheaper than a separate
+/// chunk.
 const LARGE: usize = 16 * 1024;
 
-/// A finished buffer that is longer than twice this goes out in pieces, so that a slow reader does not hold
-/// all of it.
+/// A finished buffer longer than twice this is split, so that a slow reader does not keep all of it in
+/// memory.
 const LONGEST: usize = 256 * 1024;
 
-/// So many buffers wait to be written into again.
+/// How many buffers are kept for reuse.
 const SPARE: usize = 16;
 
-/// What an encoder writes into.
+/// The output of an encoder.
 #[derive(Debug, Default)]
 pub struct Chunks {
     open: Vec<u8>,
@@ -31,12 +31,12 @@ pub struct Chunks {
     spare: Arc<Spare>,
 }
 
-/// Buffers whose chunk was sent. They come back from the thread that sends, and memory that is given back
-/// there and asked for here is mapped anew, page by page.
+/// Buffers whose chunk was sent. They come back from the sending thread: memory freed there and allocated
+/// here would be mapped anew, page by page.
 #[derive(Debug, Default)]
 struct Spare(Mutex<Vec<Vec<u8>>>);
 
-/// A chunk on its way, whose buffer comes back.
+/// A chunk being sent, whose buffer comes back.
 struct Lent {
     buffer: Vec<u8>,
     from: Arc<Spare>,
@@ -92,7 +92,7 @@ impl Chunks {
     pub(super) fn push_copy(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             if self.open.capacity() == 0 {
-                // Often little of the kind stands between two that are not copied.
+                // Often only a few bytes are copied between two buffers that are not.
                 self.open.reserve_exact(SLACK.max(bytes.len()));
             }
             self.open.extend_from_slice(bytes);
@@ -102,7 +102,7 @@ impl Chunks {
         }
     }
 
-    /// Appends bytes that exist already; large ones are not copied.
+    /// Appends a finished buffer; large ones are not copied.
     pub(super) fn push(&mut self, bytes: Bytes) {
         if Self::copies(bytes.len()) {
             return self.push_copy(&bytes);
@@ -115,7 +115,7 @@ impl Chunks {
         self.ready.push_back(rest);
     }
 
-    /// The next chunk of full length. With `all`, also what is open.
+    /// Takes the next chunk of full length, or with `all` also the open one.
     pub fn take(&mut self, all: bool) -> Option<Bytes> {
         if self.ready.is_empty() && (all || self.open.len() >= CHUNK) {
             self.seal();

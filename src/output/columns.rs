@@ -1,9 +1,9 @@
-//! A frame as one JSON object, column name to array of values (`jscolumns`).
+//! Encodes a frame as one JSON object, column name to array of values (`jscolumns`).
 //!
 //! The form is column by column while rows arrive row by row, so the text of all columns but the first has to
-//! wait for the end. Up to [`KEEP`] bytes wait in memory; beyond, the waiting text goes to a temporary file
-//! among those of running questions, and the end of the answer reads it back column by column. Memory stays
-//! flat, and the first byte of this form comes after the last row: who reads long answers takes another form.
+//! wait for the end. Up to [`KEEP`] bytes wait in memory; beyond that, the waiting text goes to a temporary
+//! file beside those of running questions, and the end of the answer reads it back column by column. Memory
+//! stays flat, but the first byte is sent after the last row: for long answers another form is better.
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -15,10 +15,10 @@ use super::rows::name_before_value;
 use super::spool::Spool;
 use crate::query::spill_files::SpillFiles;
 
-/// How much text waits in memory.
+/// How many bytes of text wait in memory.
 const KEEP: usize = 1 << 20;
 
-/// How many rows are written before the text is looked at again.
+/// How many rows are written before the length of the text is checked again.
 const ROWS: usize = 4_096;
 
 /// The encoder.
@@ -35,7 +35,7 @@ pub(super) struct ColumnObject {
 }
 
 struct Column {
-    /// The name as JSON, a colon and the opening bracket, with what stands before.
+    /// The name as JSON, a colon and the opening bracket, with the punctuation before it.
     opening: Vec<u8>,
     cells: Cells,
     /// The newest values, separated by commas. What is older is in the spool.

@@ -1,10 +1,10 @@
-//! Rows as RFC 4180 text with a header: `csv` quotes where needed, `quotecsv` everywhere.
+//! Encodes rows as RFC 4180 text with a header: `csv` quotes where needed, `quotecsv` everywhere.
 //!
-//! Lines end with a line feed. In `csv` a null is nothing and an empty text is `""`, so that they can be told
-//! apart; in `quotecsv` both are `""`. A frame of one column writes null as `""` in both, because readers
-//! skip empty lines. Lists and structs are JSON text. Text that begins with `=` or the like is left as it is:
-//! this is data, and how a spreadsheet shows it is the spreadsheet's; who wants to open it in one can have it
-//! defused, with an apostrophe before it.
+//! Lines end with a line feed. In `csv` a null is an empty field and an empty text is `""`, so that they can
+//! be distinguished; in `quotecsv` both are `""`. A frame of one column writes null as `""` in both, because
+//! readers skip empty lines. Lists and structs are JSON text. Text that begins with `=` or the like is left
+//! as it is: this is data, and how a spreadsheet shows it is the spreadsheet's business. On request such text
+//! is defused with an apostrophe before it.
 
 use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -14,7 +14,7 @@ use super::chunks::{CHUNK, Chunks};
 use super::encoder::{EncodeError, Encoder, Progress, refuse_long_row};
 use super::steps::{Column, Steps};
 
-/// When fields stand in quotes.
+/// When fields are quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quoting {
     WhereNeeded,
@@ -26,7 +26,7 @@ pub(super) struct Delimited {
     style: Style,
     header: Vec<u8>,
     columns: Vec<Column>,
-    /// How to write a row of the batch at hand, without the end of its line.
+    /// How to write a row of the current batch, without its line end.
     steps: Steps,
     next_row: usize,
     rows: usize,
@@ -43,7 +43,7 @@ impl Delimited {
         )
     }
 
-    /// The same, where no text is a formula.
+    /// The same, with text that looks like a formula defused.
     pub(super) fn defused(schema: &SchemaRef, quoting: Quoting) -> Result<Self, EncodeError> {
         Self::styled(
             schema,

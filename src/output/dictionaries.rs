@@ -1,10 +1,10 @@
-//! One dictionary per column for a whole answer, out of batches that each bring their own.
+//! Builds one dictionary per column for a whole answer from batches that each bring their own.
 //!
-//! An IPC file may have one dictionary per column, and not every reader takes additions to it (Polars refuses
-//! them). A file's dictionaries may stand anywhere in it, though, since readers find them by the footer; so
-//! they are gathered while the rows go out, and written at the end. In an IPC stream a dictionary must come
-//! before its first use and may be replaced; there it is sent again when it has grown. Keys once given stay
-//! valid. The memory this takes is that of the distinct values.
+//! An IPC file may have one dictionary per column, and not every reader accepts additions to it (Polars
+//! refuses them). A file's dictionaries may stand anywhere in it, since readers find them by the footer, so
+//! they are collected while the rows are sent and written at the end. In an IPC stream a dictionary must come
+//! before its first use and may be replaced; there it is sent again when it has grown. Keys once assigned
+//! stay valid. The memory needed is that of the distinct values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use arrow::error::ArrowError;
 pub(super) struct Lexicon {
     keys: HashMap<Arc<str>, i32>,
     values: Vec<Arc<str>>,
-    /// The values of the batch before, and the key of each.
+    /// The dictionary of the previous batch, and the key here of each of its values.
     source: Option<ArrayRef>,
     translation: Vec<i32>,
-    /// Whether each key of the batch before is the same here.
+    /// Whether each key of the previous batch is the same here.
     identical: bool,
 }
 
@@ -31,7 +31,7 @@ impl Lexicon {
         self.values.len()
     }
 
-    /// The keys of a dictionary column's rows.
+    /// The keys of a dictionary column's rows in this lexicon.
     pub(super) fn keys(&mut self, array: &ArrayRef) -> Result<Int32Array, ArrowError> {
         let dictionary = array.as_any_dictionary();
         self.learn(dictionary.values())?;
@@ -83,7 +83,7 @@ impl Lexicon {
         Ok(key)
     }
 
-    /// A column without rows whose dictionary has all values.
+    /// A column without rows whose dictionary has all values so far.
     pub(super) fn empty(&self) -> Result<DictionaryArray<Int32Type>, ArrowError> {
         let values = StringArray::from_iter_values(self.values.iter());
         DictionaryArray::try_new(Int32Array::new_null(0), Arc::new(values))

@@ -1,4 +1,4 @@
-//! What every form promises.
+//! The interface that every form implements.
 
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use super::chunks::Chunks;
 
-/// Bytes of one row in a form that is text: a row is made whole before it is sent, in memory that is in no
-/// pool.
+/// The most bytes of one row in a text form: a row is built whole before it is sent, in memory that no pool
+/// counts.
 pub(super) const LARGEST_ROW: usize = 64 << 20;
 
 /// Why an answer could not be written.
@@ -31,7 +31,7 @@ pub enum EncodeError {
     Parquet(#[from] ParquetError),
 }
 
-/// Refuses a row that is too long. `written`: it, and little before it.
+/// Refuses a row that is too long. `written` is the row, possibly with a little text before it.
 pub(super) const fn refuse_long_row(written: &[u8]) -> Result<(), EncodeError> {
     if written.len() > LARGEST_ROW {
         return Err(EncodeError::LongRow);
@@ -39,29 +39,29 @@ pub(super) const fn refuse_long_row(written: &[u8]) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Whether there is more of the same.
+/// Whether there is more to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Call again, after sending what is there.
+    /// Call again, after sending what is in the output.
     More,
     Done,
 }
 
-/// One form. Called as `start`, then for each batch `batch` and `write` until it is done, then `finish` until
-/// it is done.
+/// An encoder of one form. Call `start`, then for each batch `batch` and `write` until it is done, then
+/// `finish` until it is done.
 ///
 /// `write` and `finish` stop soon after a chunk is full, so that an answer takes no more memory than a batch
-/// and a few chunks. What has been written is a complete answer only when `finish` has said that it is done.
+/// and a few chunks. The output is a complete answer only when `finish` has returned [`Progress::Done`].
 pub trait Encoder: Send {
-    /// Writes what stands before the first row. All batches have the encoder's schema.
+    /// Writes what precedes the first row. All batches have the encoder's schema.
     fn start(&mut self, out: &mut Chunks) -> Result<(), EncodeError>;
 
-    /// Takes the next batch in. Everything of the one before has been written.
+    /// Accepts the next batch. The previous one has been written completely.
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), EncodeError>;
 
     /// Writes a part of the batch.
     fn write(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError>;
 
-    /// Writes what stands behind the last row.
+    /// Writes what follows the last row.
     fn finish(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError>;
 }

@@ -1,4 +1,4 @@
-//! The forms by their names: which encoder writes which.
+//! Maps each form's name to its encoder.
 
 use arrow::datatypes::SchemaRef;
 
@@ -12,7 +12,7 @@ use super::parquet_file::ParquetFile;
 use super::rows::{Framing, RowObjects};
 use crate::query::spill_files::SpillFiles;
 
-/// The encoder of a form. One that has to gather what is too much for memory puts it into `spill`.
+/// The encoder of a form. One that has to collect more than memory allows writes it to `spill`.
 pub fn encoder(
     packing: impl Into<Packing>,
     schema: &SchemaRef,

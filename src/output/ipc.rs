@@ -1,10 +1,10 @@
-//! Arrow IPC: the file (Feather v2, `arrow`) and the stream (`arrowraw`).
+//! Encodes Arrow IPC: the file (Feather v2, `arrow`) and the stream (`arrowraw`).
 //!
-//! Bodies are compressed only for whoever asks for it: on one machine and in one data centre copying is
-//! cheaper than compressing, and readers can map a file as it is. The buffers of a batch go out as they are,
-//! without being copied. The form of a file around them, and its footer, come from Arrow's own writer, which
-//! sees the same batches but whose bytes are only counted. What is compressed is new bytes anyhow, and comes
-//! from that writer as a whole.
+//! Bodies are compressed only on request: on one machine and in one data centre copying is cheaper than
+//! compressing, and readers can map a file as it is. The buffers of a batch are sent without being copied.
+//! The file's structure around them and its footer come from Arrow's own writer, which sees the same batches
+//! but whose bytes are only counted. Compressed data is new bytes anyhow, so all of it comes from that
+//! writer.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use super::portable::{Dictionaries, Portable};
 
 /// Encodes record batches, and nothing else, with dictionary columns as their keys.
 ///
-/// The message of a batch does not tell a dictionary's keys from plain integers; only the schema does.
+/// The message of a batch does not distinguish a dictionary's keys from plain integers; only the schema does.
 struct Batches {
     portable: Portable,
     encoder: StreamEncoder,
-    /// What `Encoder::batch` has taken and `Encoder::write` not yet written.
+    /// The batch that `Encoder::batch` has accepted and `Encoder::write` has not yet written.
     waiting: Option<RecordBatch>,
 }
 
@@ -39,8 +39,8 @@ impl Batches {
         let portable = Portable::new(schema, Dictionaries::AsKeys);
         let nothing = Arc::new(Schema::empty());
         let mut encoder = StreamEncoder::try_new_with_options(&nothing, options.clone())?;
-        // The first call brings the schema along, which here is not the one that readers get. The others ask
-        // only the batch for its columns.
+        // The first call also returns the schema, which here is not the one that readers get. Later calls
+        // take the columns from the batch alone.
         encoder.encode(&RecordBatch::new_empty(nothing))?;
         Ok(Self {
             portable,
@@ -86,7 +86,7 @@ pub(super) struct IpcStream {
     batches: Batches,
     tracker: DictionaryTracker,
     options: IpcWriteOptions,
-    /// How many dictionary values the reader knows.
+    /// How many dictionary values the reader has received.
     sent_values: Option<usize>,
 }
 
@@ -232,7 +232,7 @@ impl Encoder for IpcFile {
     }
 }
 
-/// Where the file writer writes to: keeps what is to go out, counts the rest.
+/// The sink of the file writer: keeps the bytes that are to be sent and counts the rest.
 #[derive(Debug)]
 struct Ledger {
     kept: Vec<u8>,

@@ -1,7 +1,7 @@
-//! Rows that are known as JSON, such as those of listings, as a batch that every form can be made of.
+//! Turns rows that are known as JSON, such as those of listings, into a batch that every form can encode.
 //!
-//! What a column holds is declared and never guessed from the rows, so that a listing has the same columns
-//! however little is in it. A value of another kind than its column's is null there.
+//! The kind of a column is declared and never guessed from the rows, so a listing has the same columns
+//! however few rows it has. A value of another kind than its column's becomes null.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::model::registry::{json_text, timestamp};
 use crate::model::time::parse_instant;
 
-/// What the values of a column are.
+/// The kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     Text,
@@ -26,7 +26,7 @@ pub enum Holds {
     Flag,
     Whole,
     Number,
-    /// Anything, as the text of its JSON.
+    /// Any value, as JSON text.
     Json,
 }
 
@@ -79,7 +79,7 @@ impl ListedColumn {
     }
 }
 
-/// The columns of one list, then those of another: for a listing that tells what another one tells, and more.
+/// The columns of one list, then those of another: for a listing that extends another.
 #[must_use]
 pub const fn joined<const FIRST: usize, const SECOND: usize, const ALL: usize>(
     first: &[ListedColumn; FIRST],

@@ -1,4 +1,4 @@
-//! The names of the forms: how they are asked for, and how they announce themselves.
+//! Names the forms: how callers ask for them, and which content types they have.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub enum OutputMethod {
     Csv,
     /// RFC 4180 with a header, every field quoted.
     Quotecsv,
-    /// `csv` without what a spreadsheet would run. Asked for by another parameter, so it has no name of its
+    /// `csv` without what a spreadsheet would run. Another parameter selects it, so it has no name of its
     /// own.
     #[serde(skip)]
     DefusedCsv,
@@ -45,11 +45,11 @@ pub enum RowFormat {
     Csv,
 }
 
-/// A name that is none of the forms.
+/// A name that is not one of the forms.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown {parameter} '{name}'; use one of {expected}")]
 pub struct UnknownMethod {
-    /// By which it is chosen.
+    /// The parameter that it was given in.
     pub parameter: &'static str,
     pub name: String,
     /// The names that exist, separated by commas.
@@ -82,8 +82,7 @@ impl OutputMethod {
         }
     }
 
-    /// The form whose text nothing runs: what a spreadsheet would take for a formula becomes text there.
-    /// Other forms are no spreadsheet's.
+    /// The form with text defused that a spreadsheet would take for a formula. Only CSV forms are affected.
     #[must_use]
     pub const fn defused(self) -> Self {
         match self {
@@ -107,8 +106,8 @@ impl OutputMethod {
         }
     }
 
-    /// The form that an `Accept` header asks for, if it names one. Where a media type has several forms, it
-    /// is the first of [`Self::ALL`].
+    /// The form that an `Accept` header asks for, if any. Where a media type has several forms, the first of
+    /// [`Self::ALL`] is chosen.
     #[must_use]
     pub fn accepted(header: &str) -> Option<Self> {
         let mut best: Option<(f32, Self)> = None;
@@ -136,7 +135,7 @@ impl OutputMethod {
         self.content_type().split(';').next().unwrap_or_default()
     }
 
-    /// Without the dot; for the name of a download.
+    /// The extension without the dot, for the name of a download.
     #[must_use]
     pub const fn file_extension(self) -> &'static str {
         match self {
@@ -149,7 +148,7 @@ impl OutputMethod {
         }
     }
 
-    /// Whether it is a frame of Arrow, whose buffers can be compressed.
+    /// Whether this is an Arrow form, whose buffers can be compressed.
     #[must_use]
     pub const fn is_arrow(self) -> bool {
         matches!(self, Self::Arrow | Self::Arrowraw)
@@ -174,7 +173,7 @@ impl RowFormat {
         }
     }
 
-    /// The form that carries it.
+    /// The output method that encodes this format.
     #[must_use]
     pub const fn method(self) -> OutputMethod {
         match self {

@@ -1,8 +1,8 @@
-//! Numbers as text: the shortest digits that read back as the same value, at most 17 significant ones.
+//! Writes numbers as text: the shortest digits that read back as the same value, at most 17 significant ones.
 //!
 //! A whole float keeps its `.0`, so that a reader that guesses types from text sees one type in the whole
-//! column. Very large and very small ones have an exponent (`1e16`, `1.5e-7`), which JSON and every reader of
-//! CSV allow. What is not finite has no text.
+//! column. Very large and very small numbers have an exponent (`1e16`, `1.5e-7`), which JSON and every reader
+//! of CSV allow. Numbers that are not finite have no text.
 
 /// Below this, a float times a thousand is exact enough to decide whether it has at most three decimals.
 const PLAIN_LIMIT: f64 = 1e12;
@@ -15,7 +15,7 @@ pub(super) fn write_unsigned(value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Writes a finite float. Returns false, having written nothing, for the others.
+/// Writes a finite float. For any other, writes nothing and returns false.
 pub(super) fn write_double(value: f64, out: &mut Vec<u8>) -> bool {
     if value.abs() < PLAIN_LIMIT && write_plain(value, out) {
         return true;
@@ -26,7 +26,7 @@ pub(super) fn write_double(value: f64, out: &mut Vec<u8>) -> bool {
     value.is_finite()
 }
 
-/// As [`write_double`], with the shortest digits that read back as the same `f32`.
+/// Like [`write_double`], with the shortest digits that read back as the same `f32`.
 pub(super) fn write_single(value: f32, out: &mut Vec<u8>) -> bool {
     if value.is_finite() {
         out.extend_from_slice(ryu::Buffer::new().format_finite(value).as_bytes());
@@ -34,7 +34,7 @@ pub(super) fn write_single(value: f32, out: &mut Vec<u8>) -> bool {
     value.is_finite()
 }
 
-/// Most measurements are whole or have up to three decimals; for these the digits of an integer do.
+/// Writes a float with at most three decimals, as most measurements have, by the digits of an integer.
 ///
 /// With fewer than 16 significant digits, a decimal that reads back as `value` is the only one that short, so
 /// it is also the shortest.
@@ -57,7 +57,7 @@ fn write_plain(value: f64, out: &mut Vec<u8>) -> bool {
     let rest = (digits % 1_000) as u16;
     let [tenths, hundredths, thousandths] =
         [rest / 100, rest / 10 % 10, rest % 10].map(|digit| b'0' + digit as u8);
-    // Trailing zeros go, except the first decimal.
+    // Trailing zeros are dropped, except in the first decimal.
     if rest.is_multiple_of(100) {
         out.extend_from_slice(&[b'.', tenths]);
     } else if rest.is_multiple_of(10) {

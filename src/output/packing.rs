@@ -1,4 +1,4 @@
-//! How the bytes of an answer are packed: in which form, and compressed or not.
+//! How the bytes of an answer are packed: in which form, and whether compressed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,11 +18,11 @@ pub enum FrameCompression {
     Zstd,
 }
 
-/// A form, with what compresses it.
+/// A form with its compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Packing {
     pub method: OutputMethod,
-    /// Inside of the form; of Arrow only.
+    /// Compression inside the form; for Arrow only.
     pub frame: FrameCompression,
 }
 

@@ -1,9 +1,9 @@
-//! Parquet, compressed with zstd at its fastest level.
+//! Encodes Parquet, compressed with zstd at its fastest level.
 //!
-//! A row group has at most [`GROUP_ROWS`] rows, because the columns of a group are kept, encoded, until it is
-//! complete. The file says nothing of where its rows come from; its only metadata is the Arrow schema, by
+//! A row group has at most [`GROUP_ROWS`] rows, because the encoded columns of a group are kept until it is
+//! complete. The file does not say where its rows come from; its only metadata is the Arrow schema, from
 //! which readers restore zones and dictionaries. Pages carry no checksum, because the library can check them
-//! but not write them; a cut file is found out by its missing footer.
+//! but not write them; a truncated file is recognised by its missing footer.
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -21,7 +21,7 @@ const GROUP_ROWS: usize = 128 * 1024;
 /// The encoder.
 pub(super) struct ParquetFile {
     portable: Portable,
-    /// Gone once the footer has been written.
+    /// `None` once the footer has been written.
     writer: Option<ArrowWriter<Vec<u8>>>,
 }
 
@@ -43,7 +43,7 @@ fn properties(schema: &Schema) -> Result<WriterProperties, EncodeError> {
         .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_statistics_enabled(EnabledStatistics::Chunk);
     for field in schema.fields() {
-        // Ids differ in each row and times mostly do; looking for repetitions in them is wasted.
+        // Ids differ in each row and times mostly do, so looking for repetitions in them would be wasted.
         let path = ColumnPath::from(field.name().as_str());
         match field.data_type() {
             DataType::Timestamp(..) => {
@@ -73,7 +73,7 @@ impl Encoder for ParquetFile {
 
     fn write(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError> {
         if let Some(writer) = &mut self.writer {
-            // Complete row groups; the writer counts offsets by itself.
+            // These are complete row groups; the writer counts offsets itself.
             out.push(std::mem::take(writer.inner_mut()).into());
         }
         Ok(Progress::Done)

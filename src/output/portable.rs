@@ -1,9 +1,9 @@
-//! The shape in which a frame leaves as Arrow or Parquet: plain types that every reader has, and of our
-//! metadata only the units.
+//! Converts frames for Arrow and Parquet: to plain types that every reader has, with the units as the only
+//! metadata of ours.
 //!
-//! Ids become text, as they are in every other form; string views become strings; JSON text is a string. What
-//! a dictionary becomes is decided by the caller: Parquet takes dictionaries as they come, IPC wants one for
-//! the whole answer ([`super::dictionaries`]).
+//! Ids become text, as in every other form; string views become strings; JSON text is a string. The caller
+//! decides what becomes of dictionaries: Parquet takes them as they come, IPC needs one for the whole answer
+//! ([`super::dictionaries`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::model::uuid_text;
 #[derive(Debug)]
 pub(super) struct Portable {
     schema: SchemaRef,
-    /// The schema of what `apply` returns: with a lexicon, dictionary columns are their keys.
+    /// The schema of what `apply` returns: with a lexicon, dictionary columns hold only their keys.
     applied: SchemaRef,
     shapes: Vec<Shape>,
 }
@@ -36,8 +36,8 @@ pub(super) struct Portable {
 pub(super) enum Dictionaries {
     /// They stay.
     AsTheyCome,
-    /// `apply` returns keys into one dictionary for all batches, with the order of the values' first
-    /// appearance.
+    /// `apply` returns keys into one dictionary for all batches, in the order in which the values first
+    /// appeared.
     AsKeys,
 }
 
@@ -95,7 +95,7 @@ impl Portable {
             .reduce(|sum, count| sum + count)
     }
 
-    /// A batch of the readers' schema without rows, with the dictionaries as they are now.
+    /// A batch without rows in the readers' schema, with the current dictionaries.
     pub(super) fn dictionaries(&mut self) -> Result<RecordBatch, ArrowError> {
         let columns = self
             .shapes
@@ -111,7 +111,7 @@ impl Portable {
     }
 }
 
-/// The field as readers see it, and how to get there.
+/// The field as readers see it, and how to convert to it.
 fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
     let (data_type, shape) = match field.data_type() {
         DataType::FixedSizeBinary(_) if is_uuid(field) => (DataType::Utf8, Shape::IdText),
@@ -123,7 +123,7 @@ fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
             let data_type = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
             (data_type, Shape::Dictionary(Box::default()))
         }
-        // A dictionary of anything else is rare; its values stand in its place.
+        // Dictionaries of other types are rare and are replaced by their values.
         DataType::Dictionary(_, value) if dictionaries == Dictionaries::AsKeys => {
             let value = if **value == DataType::Utf8View {
                 DataType::Utf8
@@ -172,7 +172,7 @@ fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
     )
 }
 
-/// What readers are told of a column: its unit.
+/// The metadata of a column that readers get: its unit.
 fn told(metadata: &HashMap<String, String>) -> HashMap<String, String> {
     let unit = metadata.get(UNIT).map(|unit| (UNIT.to_owned(), unit.clone()));
     unit.into_iter().collect()

@@ -1,6 +1,6 @@
-//! Rows as JSON objects: one a line (`ndjson`), or in one array (`jstable`).
+//! Encodes rows as JSON objects: one a line (`ndjson`), or in one array (`jstable`).
 //!
-//! No rows are no bytes in the first case, and `[]` in the second.
+//! An answer without rows has no bytes in `ndjson`, and is `[]` in `jstable`.
 
 use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -13,10 +13,10 @@ use super::spread::{Broken, Names, for_each_member, merge};
 use super::steps::{Column, Steps};
 use super::text::write_json_string;
 
-/// What stands around the objects.
+/// What surrounds the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// A line each.
+    /// One line for each object.
     Lines,
     /// One array.
     Array,
@@ -29,14 +29,14 @@ pub(super) struct RowObjects {
     spread: Vec<SpreadColumn>,
     /// The names that every row has.
     names: Names,
-    /// The names that the spread columns gave to the row at hand. Kept only if several can.
+    /// The names that the spread columns gave to the current row. Kept only if there are several such
+    /// columns.
     given: Option<Names>,
-    /// Values of the row at hand that stand in a spread column though there is a column of their name: fields
-    /// that were declared after records had them, whose column is null, and members of declared objects that
-    /// nobody declared.
+    /// Values of the current row that are in a spread column though a column has their name: fields that were
+    /// declared after records had them, whose column is null, and undeclared members of declared objects.
     besides: Vec<(usize, String)>,
     scratch: Vec<u8>,
-    /// How to write a row of the batch at hand, without the closing brace.
+    /// How to write a row of the current batch, without the closing brace.
     steps: Steps,
     next_row: usize,
     rows: usize,

@@ -1,7 +1,7 @@
-//! Text of several columns in one temporary file, appended in turns and read back column by column.
+//! Keeps the text of several columns in one temporary file, appended in turns and read back column by column.
 //!
-//! The file is made when first needed, where running questions have theirs and within the limit of them all,
-//! and is gone with the answer.
+//! The file is created when first needed, beside those of running questions and within their common limit,
+//! and is deleted with the answer.
 
 use std::collections::VecDeque;
 use std::io::Error;
@@ -13,7 +13,7 @@ pub(super) struct Spool {
     files: SpillFiles,
     file: Option<Spilled>,
     length: u64,
-    /// What of the file belongs to each column, in order.
+    /// The pieces of the file that belong to each column, in order.
     pieces: Vec<VecDeque<Piece>>,
 }
 
@@ -54,7 +54,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Moves at most `limit` bytes of what is left of a column to `out`. Returns false when nothing is left.
+    /// Moves at most `limit` bytes of a column's remaining text to `out`. Returns false when nothing is left.
     pub(super) fn read(&mut self, column: usize, limit: usize, out: &mut Vec<u8>) -> Result<bool, Error> {
         let (Some(file), Some(pieces)) = (&self.file, self.pieces.get_mut(column)) else {
             return Ok(false);

@@ -1,9 +1,9 @@
-//! The members of a JSON object, as members of the row that carries it.
+//! Reads and merges the members of a JSON object, which become members of the row that carries it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Text that is not JSON where JSON was promised.
+/// Text that is not JSON where JSON was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
@@ -15,7 +15,7 @@ pub(super) fn for_each_member(json: &str, member: impl FnMut(&str, &str)) -> Res
     Scanner { text: json, at: 0 }.members(member)
 }
 
-/// Names and values of the members of the object in `json`. `None`: it is something other than an object.
+/// Names and values of the members of the object in `json`, or `None` if it is not an object.
 fn members_of(json: &str) -> Result<Option<Vec<(&str, &str)>>, Broken> {
     let mut scanner = Scanner { text: json, at: 0 };
     let mut members = Vec::new();
@@ -32,7 +32,7 @@ fn begin_member(is_first: bool, name: &str, out: &mut Vec<u8>) {
 }
 
 /// Writes the object `declared` with the members of the object `besides` that it lacks, down through the
-/// objects that both have. What is no object stays as it is declared.
+/// objects that both have. A value that is not an object stays as declared.
 pub(super) fn merge(declared: &str, besides: &str, out: &mut Vec<u8>) -> Result<(), Broken> {
     let (Some(own), Some(mut more)) = (members_of(declared)?, members_of(besides)?) else {
         out.extend_from_slice(declared.as_bytes());
@@ -59,7 +59,7 @@ pub(super) fn merge(declared: &str, besides: &str, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// Names that a row has already.
+/// Names that a row already has.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(HashSet<String>);
 
@@ -68,7 +68,7 @@ impl Names {
         self.0.insert(name)
     }
 
-    /// Whether the row has a member of this name, given as JSON in quotes.
+    /// Whether a name, given as quoted JSON, is in the set.
     pub(super) fn contain(&self, quoted: &str) -> bool {
         self.0.contains(plain(quoted).as_ref())
     }
@@ -82,7 +82,7 @@ impl Names {
     }
 }
 
-/// The name itself. Most have nothing escaped.
+/// The name itself. Most names contain no escapes.
 fn plain(quoted: &str) -> Cow<'_, str> {
     let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
     if inner.contains('\\') {
@@ -98,7 +98,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Calls `member` for each member of the object that begins here.
+    /// Calls `member` for each member of the object that begins at the current position.
     fn members(&mut self, mut member: impl FnMut(&'a str, &'a str)) -> Result<bool, Broken> {
         self.skip_blanks();
         if self.peek() != Some(b'{') {
@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// One value, however deep: only strings and the depth of brackets matter for where it ends.
+    /// Reads one value, however deep: only strings and the depth of brackets determine where it ends.
     fn value(&mut self) -> Result<&'a str, Broken> {
         let start = self.at;
         let mut depth = 0_usize;

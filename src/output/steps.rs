@@ -1,8 +1,8 @@
-//! How the rows of a batch are written as text: what differs from row to row is formatted for each, and what
-//! does not stands between as text that was made once.
+//! Writes the rows of a batch as text: formats what differs for each row, and copies what does not from text
+//! made once.
 //!
-//! Most of a record says the same as the one before: its unit, what measured it, all that nobody said. Knows
-//! columns and styles; knows nothing of what stands around a row.
+//! Most of a record repeats the one before: its unit, the device that measured it, all fields left out. Knows
+//! columns and styles; knows nothing of what surrounds a row.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::cells::{Cells, Style};
 #[derive(Debug)]
 pub(super) struct Column {
     pub index: usize,
-    /// What stands before each of its values, behind the comma.
+    /// What precedes each of its values, after the comma.
     pub name: Vec<u8>,
     pub cells: Cells,
 }
@@ -21,24 +21,24 @@ pub(super) struct Column {
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     list: Vec<Step>,
-    /// Behind the last step.
+    /// The text after the last step.
     tail: Vec<u8>,
-    /// Where in a row the cell of each step was written.
+    /// Where in the current row the cell of each step was written.
     written: Vec<Range<usize>>,
     scratch: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Step {
-    /// What stands between the step before and this one.
+    /// The text between the previous step and this one.
     before: Vec<u8>,
     column: usize,
-    /// The step whose cell has the same text in every row.
+    /// An earlier step whose cell has the same text in every row.
     like: Option<usize>,
 }
 
 impl Steps {
-    /// For the batch that `columns` have loaded, which has rows. `opening` stands before the first value.
+    /// Plans the batch that `columns` have loaded, which has rows. `opening` precedes the first value.
     pub(super) fn plan(&mut self, columns: &mut [Column], style: Style, opening: &[u8]) {
         self.list.clear();
         let mut before = opening.to_vec();

@@ -1,4 +1,4 @@
-//! From a stream of batches to a stream of chunks.
+//! Turns a stream of batches into a stream of chunks.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,18 +14,18 @@ use super::forms::encoder;
 use super::packing::Packing;
 use crate::query::spill_files::SpillFiles;
 
-/// Forms that gather rows before they write some let other tasks run after so many steps.
+/// Forms that collect rows before they write any yield to other tasks after this many steps.
 const PATIENCE: u32 = 8;
 
 /// Encodes `batches`, all of which have the schema `schema`.
 ///
 /// Nothing is yielded before the first batch has arrived (or the end, or an error), so a caller that waits
 /// for the first chunk before it answers can still turn an early failure into a status. After that, chunks
-/// are about 64 KiB, less when the batches come slower than they are written. After an error the stream is
-/// over, without the bytes that would complete the form.
+/// are about 64 KiB, or less when the batches come more slowly than they are written. After an error the
+/// stream ends, without the bytes that would complete the form.
 ///
-/// The encoding is done where the stream is polled: about 100 µs a chunk of text, some milliseconds for a row
-/// group of Parquet. `jscolumns` writes to a file of `spill` once an answer exceeds a mebibyte.
+/// Encoding runs where the stream is polled: about 100 µs a chunk of text, some milliseconds for a row group
+/// of Parquet. `jscolumns` writes to a file of `spill` once an answer exceeds a mebibyte.
 pub fn encode<S, E>(
     packing: impl Into<Packing>,
     schema: SchemaRef,
@@ -61,7 +61,7 @@ struct Encoding<S> {
     batches: Pin<Box<S>>,
     chunks: Chunks,
     phase: Phase,
-    /// How many times in a row there was something to do and nothing to show for it.
+    /// How many steps in a row did work without yielding a chunk.
     silent: u32,
 }
 

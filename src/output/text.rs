@@ -1,11 +1,11 @@
-//! Text inside JSON and CSV: what must be escaped or quoted, found eight bytes at a time.
+//! Writes text inside JSON and CSV; characters to escape or quote are found eight bytes at a time.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Which high bits belong to bytes equal to `byte`. Bytes above the lowest hit may be wrong, so it only tells
-/// whether there is one.
+/// A word with the high bit set in each byte equal to `byte`. Bytes above the lowest hit may be wrong, so it
+/// only shows whether there is one.
 const fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (ONES * byte as u64);
     difference.wrapping_sub(ONES) & !difference & HIGH
@@ -31,7 +31,7 @@ fn has_escapes(text: &[u8]) -> bool {
     any(text, in_word, needs_escape)
 }
 
-/// Whether a CSV field must stand in quotes to be read back. An empty one must, to be told from null.
+/// Whether a CSV field must be quoted to be read back. An empty one must, to be distinguished from null.
 pub(super) fn must_be_quoted(text: &[u8]) -> bool {
     let in_word =
         |word: u64| equal(word, b',') | equal(word, b'"') | equal(word, b'\n') | equal(word, b'\r') != 0;
@@ -71,7 +71,7 @@ fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
 /// Writes `text` as a CSV field in quotes.
 pub(super) fn write_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    // Room for a quote before each byte, so that no growth interrupts the copying.
+    // Reserves room for a quote before each byte, so that no growth interrupts the copying.
     out.reserve(2 * text.len() + 1);
     let mut parts = text.split(|byte| *byte == b'"');
     if let Some(first) = parts.next() {
@@ -84,7 +84,7 @@ pub(super) fn write_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Writes `text` as a CSV field, in quotes if it needs them.
+/// Writes `text` as a CSV field, quoted if necessary.
 pub(super) fn write_field(text: &[u8], out: &mut Vec<u8>) {
     if must_be_quoted(text) {
         write_quoted(text, out);

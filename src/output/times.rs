@@ -1,8 +1,8 @@
-//! Instants and days as text, without a calendar computation per row.
+//! Writes instants and days as text, without a calendar computation per row.
 //!
-//! RFC 3339: `2024-01-24T00:00:00Z`, or with the offset of the column's zone. A fraction is written when
-//! there is one, in three, six or nine digits. A timestamp without a zone is UTC, as every instant here is.
-//! Years beyond 9999 or before 0 carry a sign and at least four digits.
+//! RFC 3339: `2024-01-24T00:00:00Z`, or with the offset of the column's zone. A fraction is written if it is
+//! not zero, in three, six or nine digits. A timestamp without a zone is UTC, as every instant here is. Years
+//! beyond 9999 or before 0 carry a sign and at least four digits.
 
 use arrow::datatypes::TimeUnit;
 
@@ -33,10 +33,11 @@ fn thousandths(number: u32) -> [u8; 3] {
 
 const MICROS: i64 = 1_000_000;
 
-/// An instant in milliseconds, before it is known.
+/// The template of an instant in milliseconds, to be filled in.
 const MILLIS: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
 
-/// The day, the second of it and what is left, of an instant in so many parts of a second.
+/// Splits an instant, counted in `per_second` parts of a second, into the day, the second of the day, and the
+/// rest.
 #[inline]
 fn parts(value: i64, per_second: i64) -> (i64, u32, u32) {
     let per_day = per_second * i64::from(DAY_SECONDS);
@@ -48,7 +49,7 @@ fn parts(value: i64, per_second: i64) -> (i64, u32, u32) {
     )
 }
 
-/// What a clock shows, behind the date.
+/// The time of day, as it follows the date.
 fn clock(second: u32) -> [u8; 9] {
     let ([h1, h2], [m1, m2], [s1, s2]) = (pair(second / 3600), pair(second / 60 % 60), pair(second % 60));
     [b'T', h1, h2, b':', m1, m2, b':', s1, s2]
@@ -93,7 +94,7 @@ impl InstantText {
 
     /// Writes an instant, without quotes.
     pub(super) fn write(&mut self, value: i64, out: &mut Vec<u8>) {
-        // Divided by what the compiler knows where that is what is stored.
+        // Dividing by a constant is faster, and stored instants are in microseconds.
         let (mut day, mut second, fraction) = match self.per_second {
             MICROS => parts(value, MICROS),
             per_second => parts(value, per_second),
@@ -113,8 +114,8 @@ impl InstantText {
             out.extend_from_slice(&clock);
             return self.write_rest(fraction, out);
         }
-        // What nearly all are: of a year with four digits, in UTC, of milliseconds. Written at its place:
-        // what was just written in parts is read as a whole only after a wait.
+        // The form of nearly all instants: a year with four digits, UTC, milliseconds. Filled in in place:
+        // reading back as a whole what was just written in parts would stall.
         out.extend_from_slice(MILLIS);
         let Some(text) = out.last_chunk_mut::<24>() else {
             return;
@@ -129,7 +130,7 @@ impl InstantText {
         }
     }
 
-    /// What stands behind the second.
+    /// Writes what follows the second.
     fn write_rest(&self, fraction: u32, out: &mut Vec<u8>) {
         if fraction != 0 {
             self.write_fraction(fraction, out);
@@ -148,7 +149,7 @@ impl InstantText {
         self.suffix_minutes = minutes;
     }
 
-    /// The day and the second of it that a clock in the zone shows.
+    /// The local day, and the second of it, in the zone.
     fn local(&mut self, day: i64, second: u32) -> (i64, u32) {
         let minutes = self
             .zone
@@ -179,7 +180,7 @@ impl InstantText {
     }
 }
 
-/// The text of the day asked for last.
+/// The text of the most recent day.
 #[derive(Clone, Debug)]
 pub(super) struct DateText {
     day: i64,
@@ -196,7 +197,7 @@ impl Default for DateText {
 }
 
 impl DateText {
-    /// `2024-01-24`, for a count of days since 1970.
+    /// `2024-01-24`, for a number of days since 1970.
     pub(super) fn of(&mut self, day: i64) -> &[u8] {
         if day != self.day {
             self.set(day);

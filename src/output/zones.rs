@@ -1,4 +1,4 @@
-//! Offsets of a time zone, looked up once a day instead of once a row.
+//! Looks up the offsets of a time zone once a day instead of once a row.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 
 const DAY: i64 = 86_400;
 
-/// A zone that remembers the stretch of time around the instant asked for last.
+/// A zone that remembers the stretch of time around the most recent instant.
 #[derive(Clone, Debug)]
 pub(super) struct Zone {
     rule: Rule,
@@ -56,15 +56,15 @@ impl Zone {
         matches!(self.rule, Rule::Utc)
     }
 
-    /// Whether clocks in both show the same at every instant.
+    /// Whether clocks in both zones agree at every instant.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.rule == other.rule && (self.rule != Rule::Fixed || self.minutes == other.minutes)
     }
 
     /// Minutes east of UTC at an instant, in seconds since 1970.
     ///
-    /// Zones of long ago were offset by seconds too, which RFC 3339 cannot say; a time shown with the offset
-    /// cut to minutes is the same instant.
+    /// Historical offsets include seconds, which RFC 3339 cannot express; a time shown with the offset cut to
+    /// minutes is the same instant.
     pub(super) fn minutes_at(&mut self, second: i64) -> i32 {
         if !self.known.contains(&second)
             && let Rule::Named(zone) = self.rule
@@ -106,7 +106,8 @@ fn minutes_at(zone: Tz, second: i64) -> i32 {
 
 /// The part of the UTC day of `second` in which the offset stays as it is then.
 ///
-/// No zone has changed twice within a day, so one change lies between two ends that differ.
+/// No zone has changed twice within a day, so if the offsets at the two ends differ, there is one change
+/// between.
 fn stretch(zone: Tz, second: i64) -> (Range<i64>, i32) {
     let start = second.div_euclid(DAY).saturating_mul(DAY);
     let end = start.saturating_add(DAY);

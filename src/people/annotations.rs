@@ -1,7 +1,7 @@
-//! Annotations: what a person decided to keep note of, how it is measured and how it is shown. Each is a
-//! definition; records name theirs in their sources, as `<prefix>.annotation.<uuid>`.
+//! Annotations: definitions of what a person wants to record, how it is measured and how it is shown. Records
+//! name their definition in their sources, as `<prefix>.annotation.<uuid>`.
 //!
-//! A deleted annotation is kept and can be had back. Knows the catalogue; knows nothing of stored rows.
+//! A deleted annotation is kept and can be restored. Knows the catalogue; knows nothing of stored rows.
 
 mod catalogued;
 pub mod colour;
@@ -33,20 +33,20 @@ use super::documents::{DocumentError, Documents, read as stored, written};
 pub use variants::{AnnotationRoot, AnnotationType};
 
 const KIND: DocumentKind = DocumentKind::Annotation;
-/// Bytes of annotations that are kept ready.
+/// How many bytes of annotations are kept in memory.
 const KEPT: u64 = 16 << 20;
-/// Bytes of the annotations of somebody who has many.
+/// The size of the annotations of a person who has many.
 const LARGE: u64 = 2 << 20;
-/// What an annotation takes beside its text.
+/// The size of an annotation besides its text.
 const ROW_BYTES: usize = 512;
 
-/// An annotation as it is shown.
+/// An annotation as answers show it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct AnnotationRow {
     pub id: Uuid,
     #[schema(value_type = Uuid)]
     pub svc_userid: PersonId,
-    /// What its records name in their sources.
+    /// The source that its records name.
     #[schema(read_only)]
     pub svc_source_id: String,
     #[serde(flatten)]
@@ -57,7 +57,7 @@ pub struct AnnotationRow {
     #[serde(serialize_with = "moment")]
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Instant,
-    /// When it was deleted, if it is.
+    /// When it was deleted, if it was.
     #[serde(serialize_with = "optional_moment")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deleted_at: Option<Instant>,
@@ -82,7 +82,7 @@ impl AnnotationRow {
         self.deleted_at.is_none()
     }
 
-    /// The data type that its records are read at.
+    /// The data type under which its records are read.
     #[must_use]
     pub fn type_id(&self) -> TypeId {
         TypeId::of_definition(self.root.annotation_type().base(), self.id)
@@ -95,11 +95,11 @@ pub struct Annotations {
     documents: Documents,
     limit: u64,
     source_prefix: Arc<str>,
-    /// Good as long as their stamp is that of the catalogue: any node may change them.
+    /// Valid as long as their stamp is that of the catalogue: any node may change them.
     kept: Cache<PersonId, Kept>,
 }
 
-/// All annotations of somebody in one state.
+/// All annotations of a person in one state.
 #[derive(Clone)]
 struct Kept {
     stamp: DocumentStamp,
@@ -118,13 +118,13 @@ impl Annotations {
         }
     }
 
-    /// What the sources of all annotations begin with, up to their ids.
+    /// The prefix of the sources of all annotations, up to their ids.
     #[must_use]
     pub fn source_prefix(&self) -> String {
         format!("{}.annotation.", self.source_prefix)
     }
 
-    /// What records of the annotation `id` name in their sources.
+    /// The source that records of the annotation `id` name.
     #[must_use]
     pub fn source_id(&self, id: Uuid) -> String {
         format!("{}{id}", self.source_prefix())
@@ -143,7 +143,7 @@ impl Annotations {
     /// All of a person's annotations, deleted ones too, oldest first.
     pub async fn all(&self, person: PersonId) -> Result<Arc<[AnnotationRow]>, DocumentError> {
         let catalog = self.documents.catalog();
-        // Before they are read: whatever changes after it makes another stamp.
+        // Read before the documents: any later change yields another stamp.
         let stamp = catalog.document_stamp(person, KIND).await?;
         if let Some(kept) = self.kept.get(&person).filter(|kept| kept.stamp == stamp) {
             return Ok(kept.rows);
@@ -164,7 +164,7 @@ impl Annotations {
         Ok(rows)
     }
 
-    /// The steps that a person's scales allow, by the ids of the annotations. Deleted ones bind nobody.
+    /// The person's scales, by the ids of the annotations. Deleted annotations restrict nothing.
     pub async fn scales(&self, person: PersonId) -> Result<HashMap<Uuid, Scale>, DocumentError> {
         let annotations = self.all(person).await?;
         let live = annotations.iter().filter(|annotation| annotation.is_live());
@@ -178,7 +178,7 @@ impl Annotations {
         self.row(&self.documents.own(KIND, person, id).await?)
     }
 
-    /// The same, if its records are of the data type `base`.
+    /// The same, if its records have the data type `base`.
     pub async fn of_type(
         &self,
         person: PersonId,
@@ -193,8 +193,8 @@ impl Annotations {
         }
     }
 
-    /// Puts what `body` describes in the place of an annotation. Its records stay records of it, so it stays
-    /// of its type, which need not be said again; and it stays deleted, if it is.
+    /// Replaces an annotation with what `body` describes. Its records remain its own, so it keeps its type,
+    /// which `body` may omit; and if it is deleted, it stays deleted.
     pub async fn replace(
         &self,
         person: PersonId,
@@ -221,12 +221,12 @@ impl Annotations {
         self.row(&self.documents.change(KIND, person, id, replaced).await?)
     }
 
-    /// Marks an annotation as deleted, once.
+    /// Marks an annotation as deleted, if it is not yet.
     pub async fn delete(&self, person: PersonId, id: Uuid) -> Result<AnnotationRow, DocumentError> {
         self.row(&self.documents.delete(KIND, person, id).await?)
     }
 
-    /// Makes a deleted annotation an active one. An active one stays as it is.
+    /// Restores a deleted annotation. An active one stays as it is.
     pub async fn cancel_deletion(&self, person: PersonId, id: Uuid) -> Result<AnnotationRow, DocumentError> {
         let restored = |before: &Document| {
             let active = || Document {

@@ -1,5 +1,5 @@
-//! Writing documents: the ids, times and versions of what a person keeps, and what may go wrong with it, the
-//! same for every kind. Knows the catalogue; knows nothing of what a document says.
+//! Writes documents of every kind: assigns their ids, times and versions, and reports the common errors.
+//! Knows the catalogue; knows nothing of what a document says.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::model::stored_json;
 
 use super::limits::LimitReached;
 
-/// How often a change is tried again that another one overtook.
+/// How often a change is retried after another one overtook it.
 const TRIES: usize = 16;
 
-/// Why something cannot be kept, changed or had.
+/// Why a document cannot be stored, changed or found.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     #[error("what was sent is not valid")]
@@ -42,7 +42,7 @@ pub enum DocumentError {
     Catalog(#[from] CatalogError),
 }
 
-/// What documents are written with.
+/// The dependencies for writing documents.
 #[derive(Clone)]
 pub struct Documents {
     catalog: Catalog,
@@ -61,7 +61,7 @@ impl Documents {
         &self.catalog
     }
 
-    /// Keeps something new of `person`'s.
+    /// Stores a new document of `person`.
     pub async fn create(
         &self,
         kind: DocumentKind,
@@ -106,8 +106,8 @@ impl Documents {
             .ok_or_else(|| DocumentError::Unknown(format!("the {} {id}", kind.as_str())))
     }
 
-    /// Another state of `person`'s document, as `changed` makes it of the present one; `None` leaves it as it
-    /// is. Whoever else changes it at the same time, `changed` sees the state that it replaces.
+    /// Changes `person`'s document to what `changed` makes of its current state; `None` leaves it as it is.
+    /// If others change it at the same time, `changed` sees the state that it replaces.
     pub async fn change(
         &self,
         kind: DocumentKind,
@@ -139,7 +139,7 @@ impl Documents {
         Err(DocumentError::Overtaken)
     }
 
-    /// Marks `person`'s document as deleted. It is kept, and may be marked already.
+    /// Marks `person`'s document as deleted. It is kept; marking it again is not an error.
     pub async fn delete(
         &self,
         kind: DocumentKind,
@@ -157,7 +157,7 @@ impl Documents {
         .await
     }
 
-    /// Takes `person`'s document away so that no trace of it stays.
+    /// Removes `person`'s document so that no trace of it remains.
     pub async fn remove(&self, kind: DocumentKind, person: PersonId, id: Uuid) -> Result<(), DocumentError> {
         for _ in 0..TRIES {
             let before = self.own(kind, person, id).await?;
@@ -177,20 +177,20 @@ impl Documents {
     }
 }
 
-/// What became of something that was brought back from an archive.
+/// The outcome of bringing something back from an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroughtBack {
     New,
-    /// It took the place of an older state.
+    /// It replaced an older state.
     Replaced,
-    /// It is here just so.
+    /// The same state is here already.
     Same,
-    /// What is here was changed later, and stays.
+    /// A later state is here, and stays.
     Outdated,
 }
 
-/// The change that brings `document`, as it was elsewhere, to where `here` is now. Of two states the later
-/// one counts; their versions are those of two places and are not compared.
+/// The change that brings back `document`, as it was elsewhere, where the current state is `here`. The later
+/// of two states counts; their versions come from two places and are not compared.
 #[must_use]
 pub fn brought_back(
     document: Document,
@@ -201,7 +201,7 @@ pub fn brought_back(
         let insert = Change::Insert {
             document,
             links,
-            // Who runs the service brings it back.
+            // The operator brings it back, so there is no limit.
             limit: u64::MAX,
         };
         return (BroughtBack::New, Some(insert));
@@ -228,7 +228,7 @@ pub fn brought_back(
 }
 
 impl Documents {
-    /// Brings back something of which nothing leads to it.
+    /// Brings back a document to which no links lead.
     pub async fn bring_back(&self, document: Document) -> Result<BroughtBack, DocumentError> {
         for _ in 0..TRIES {
             let here = self.catalog.document(document.kind, document.id).await?;
@@ -254,7 +254,7 @@ fn refusal(changed: Changed) -> DocumentError {
     }
 }
 
-/// What a stored document says.
+/// The content of a stored document.
 pub(super) fn read<T: DeserializeOwned>(document: &Document) -> Result<T, DocumentError> {
     stored_json::read(&document.body).map_err(|error| DocumentError::Damaged {
         kind: document.kind,

@@ -1,9 +1,9 @@
-//! Files: what a person keeps beside their records, in versions.
+//! Files that a person keeps beside their records, in versions.
 //!
-//! A file is announced, then its bytes arrive, and from then on it is the one at its path and name; an older
-//! one becomes an earlier version in the same transaction. Nothing is lost by a new version or by deletion:
-//! any version whose bytes once arrived can be brought back as a new one. Knows documents and contents; knows
-//! nothing of HTTP, of tickets, or of who may read what.
+//! A file is announced, then its bytes arrive, and from then on it is the current one at its path and name;
+//! an older one becomes an earlier version in the same transaction. Neither a new version nor deletion loses
+//! anything: any version whose bytes once arrived can be restored as a new one. Knows documents and contents;
+//! knows nothing of HTTP, of tickets, or of who may read what.
 
 mod bring_back;
 mod direct;
@@ -38,10 +38,10 @@ use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents};
 
-/// How often a change is tried again that another one overtook.
+/// How often a change is retried after another one overtook it.
 const TRIES: usize = 32;
 
-/// Why something cannot be done with files.
+/// Why an operation on files failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     #[error("{0} is not one of your files")]
@@ -78,13 +78,13 @@ impl From<CatalogError> for FilesError {
     }
 }
 
-/// What an operator can say about files.
+/// An operator's settings for files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSettings {
     pub limits: PersonLimits,
-    /// How long bytes may arrive after a file was announced.
+    /// How long after its announcement a file's bytes are accepted.
     pub upload_lifetime: Duration,
-    /// Whether somebody looks through new files for harm.
+    /// Whether new files are scanned for malware.
     pub scanned: bool,
 }
 
@@ -96,18 +96,18 @@ pub struct Files {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     settings: FileSettings,
-    /// Where senders put bytes into the object store themselves: what is counted of that.
+    /// Set where senders put bytes into the object store themselves: the meters for that.
     direct: Option<UpkeepMeters>,
-    /// Rings when a file waits to be scanned.
+    /// Notified when a file waits to be scanned.
     to_scan: Arc<Notify>,
 }
 
-/// A file that was announced, and until when its bytes are taken.
+/// An announced file, and until when its bytes are accepted.
 #[derive(Clone, Debug)]
 pub struct NewFile {
     pub file: File,
     pub open_until: Instant,
-    /// Where its bytes go, if not to this service.
+    /// The address for its bytes, if they do not go to this service.
     pub put_url: Option<String>,
 }
 
@@ -136,7 +136,7 @@ impl Files {
         &self.contents
     }
 
-    /// Takes note of a file whose bytes are to come.
+    /// Announces a file whose bytes are to come.
     pub async fn create(&self, person: PersonId, announced: Announced) -> Result<NewFile, FilesError> {
         let limits = self.settings.limits;
         if announced.size > limits.file_bytes {
@@ -174,7 +174,7 @@ impl Files {
         Err(FilesError::Overtaken)
     }
 
-    /// A version of `person`'s, deleted or not.
+    /// A version of a file of `person`, deleted or not.
     pub async fn get(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
         let of_theirs = |file: &File| file.person == person;
         let mut found = self.find(id).await?.filter(of_theirs);
@@ -186,7 +186,7 @@ impl Files {
         found.ok_or(FilesError::Unknown(id))
     }
 
-    /// The content of a file that may be handed out.
+    /// The content of a file, if it may be handed out.
     pub async fn content(&self, file: &File) -> Result<Content, FilesError> {
         match (file.state, file.scan_state) {
             (FileState::Created, _) => return Err(FilesError::NotUploaded),
@@ -198,8 +198,8 @@ impl Files {
         self.whole_content(file).await
     }
 
-    /// Deletes a version, if it still is as `is_expected` wants it. Its bytes stay, so that it can be
-    /// restored; of one that never arrived nothing but its name does.
+    /// Deletes a version, if `is_expected` accepts its current state. Its bytes stay, so that it can be
+    /// restored; of a version whose bytes never arrived only its name stays.
     pub async fn delete(
         &self,
         person: PersonId,
@@ -236,8 +236,8 @@ impl Files {
         Err(FilesError::Overtaken)
     }
 
-    /// Removes a deleted version for good, and its bytes if no other version has them. `false`: others came
-    /// first.
+    /// Removes a deleted version for good, and its bytes if no other version has them. Returns false if other
+    /// changes came first.
     pub async fn purge(&self, deleted: &Document) -> Result<bool, FilesError> {
         let file = File::of(deleted)?;
         if file.state != FileState::Deleted {
@@ -269,7 +269,7 @@ impl Files {
         Ok(true)
     }
 
-    /// Makes a new version with the bytes of an earlier one. It is the one that counts from now on.
+    /// Makes a new version with the bytes of an earlier one. It becomes the current one.
     pub async fn restore(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
         let restored = self.ids.next();
         for _ in 0..TRIES {
@@ -281,7 +281,7 @@ impl Files {
             let file = earlier.restored(restored, now);
             let mut changes = self.archiving(&file, now).await?;
             if earlier.state == FileState::Deleted {
-                // Either this comes first, or its removal for good: not both.
+                // Restoring and final removal exclude each other: the one that comes first wins.
                 changes.push(Self::update(&earlier)?);
             }
             changes.push(self.insertion(&file)?);
@@ -295,8 +295,8 @@ impl Files {
         Err(FilesError::Overtaken)
     }
 
-    /// Takes note of which types the records are of that say they were read from files. What is no file of
-    /// `person`'s may be one yet, or one of somebody else: nobody is told.
+    /// Records for each file the types of the records that name it as their origin. An id that is not a file
+    /// of `person` may become one later, or be somebody else's: no error reveals which.
     pub async fn note_types(
         &self,
         person: PersonId,
@@ -326,7 +326,7 @@ impl Files {
         found.as_ref().map(File::of).transpose()
     }
 
-    /// The uploaded version at the path and name of what is to be announced.
+    /// The uploaded version at the path and name of an announcement.
     pub async fn there(&self, person: PersonId, announced: &Announced) -> Result<Option<File>, FilesError> {
         self.named(person, &announced.full_name()).await
     }
@@ -344,7 +344,7 @@ impl Files {
         found.as_ref().map(File::of).transpose()
     }
 
-    /// The changes after which `file` can take its place.
+    /// The changes that make way for `file` at its path and name.
     async fn archiving(&self, file: &File, now: Instant) -> Result<Vec<Change>, FilesError> {
         let live = self.live(file).await?.filter(|live| live.id != file.id);
         live.map(|live| Self::update(&live.archived(now)))
@@ -378,7 +378,7 @@ impl Files {
         })
     }
 
-    /// Whether the changes happened. If not, others came first and everything is to be read again.
+    /// Whether the changes were made. If not, others came first and everything has to be read again.
     async fn attempt(&self, changes: Vec<Change>) -> Result<bool, FilesError> {
         self.attempt_naming(changes, &[]).await
     }

@@ -1,9 +1,9 @@
-//! Frames: answers that are kept for a while, for tools that read them in parts and know nothing of tokens.
+//! Frames: answers that are kept for a while, for tools that read them in parts and do not handle tokens.
 //!
-//! A frame is a document of the person who asked, made known in one transaction once all of its bytes are
-//! durable, and never changed. It goes when its time is over, when its person deletes it, or when it may not
-//! be read any more. On what grounds it may be read is kept with it as a text that only those read who decide
-//! that. Knows nothing of questions, grants or HTTP.
+//! A frame is a document of the person who asked, inserted in one transaction once all of its bytes are
+//! durable, and never changed. It is removed when its time is over, when its person deletes it, or when it
+//! may no longer be read. The grounds on which it may be read are stored with it as a text that only the code
+//! that decides about access interprets. Knows nothing of questions, grants or HTTP.
 
 mod frame;
 #[cfg(test)]
@@ -32,14 +32,14 @@ use crate::store::objects::ObjectStorage;
 use crate::upkeep::UpkeepStores;
 use frame::{EVERY, KEPT_LINK};
 
-/// What an operator can say about frames.
+/// An operator's settings for frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameSettings {
-    /// How long a frame stays.
+    /// How long a frame is kept.
     pub lifetime: Duration,
-    /// Frames that one person may have at once.
+    /// The most frames that one person may have at once.
     pub limit: u64,
-    /// Bytes of one frame.
+    /// The most bytes of one frame.
     pub most_bytes: u64,
 }
 
@@ -71,7 +71,7 @@ impl Frames {
         }
     }
 
-    /// Those in the stores that background work is done on.
+    /// The frames in the stores that background work uses.
     #[must_use]
     pub fn of_stores(stores: &UpkeepStores, settings: FrameSettings) -> Self {
         Self::new(
@@ -83,7 +83,7 @@ impl Frames {
         )
     }
 
-    /// The bytes of frames.
+    /// The contents of frames.
     #[must_use]
     pub fn contents(&self) -> Contents {
         Contents::new(
@@ -94,8 +94,7 @@ impl Frames {
         )
     }
 
-    /// Takes the bytes of a new frame of `person`, if there is room for one. Nobody knows of it until it is
-    /// finished.
+    /// Starts a new frame of `person`, if there is room for one. It is not visible until it is finished.
     pub async fn begin(&self, person: PersonId) -> Result<FrameWriter, FrameError> {
         let now = self.clock.now();
         let (over, kept): (Vec<Frame>, Vec<Frame>) = self
@@ -128,7 +127,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// One of them.
+    /// One frame of `person`.
     pub async fn get(&self, person: PersonId, id: Uuid) -> Result<Frame, FrameError> {
         let found = self.find(id).await?;
         found
@@ -136,7 +135,7 @@ impl Frames {
             .ok_or(FrameError::Unknown(id))
     }
 
-    /// A frame of anybody, unless its time is over.
+    /// Any person's frame, unless its time is over.
     pub async fn find(&self, id: Uuid) -> Result<Option<Frame>, FrameError> {
         let now = self.clock.now();
         let found = self.catalog.document(DocumentKind::Frame, id).await?;
@@ -150,8 +149,8 @@ impl Frames {
         self.discard(&frame).await
     }
 
-    /// All frames of everybody, and whether the time of each is over. One whose document is damaged is nobody
-    /// else's trouble.
+    /// All frames of all people, and whether the time of each is over. A damaged document does not affect the
+    /// other frames.
     pub async fn everybodys(&self) -> Result<Vec<(Frame, bool)>, FrameError> {
         let now = self.clock.now();
         let found = self.catalog.documents_linked(KEPT_LINK, &[EVERY]).await?;
@@ -165,7 +164,8 @@ impl Frames {
             .collect())
     }
 
-    /// Forgets a frame, then removes its objects. Nothing happens if somebody else was faster.
+    /// Removes the document of a frame, then its objects. Does nothing if the document was removed or changed
+    /// already.
     pub async fn discard(&self, frame: &Frame) -> Result<(), FrameError> {
         if self.catalog.change_documents(vec![frame.removal()]).await? == Changed::Done {
             let content = frame.content();
@@ -179,12 +179,12 @@ impl Frames {
         found.iter().map(Frame::of).collect()
     }
 
-    /// When what is made at `now` is over.
+    /// When a frame made at `now` expires.
     fn expiry(&self, now: Instant, until: Instant) -> Instant {
         now.after(self.settings.lifetime).min(until)
     }
 
-    /// Removes every object of a frame that nobody was told of.
+    /// Removes every object of a frame that was never made visible.
     async fn clear(&self, content: &Content) -> Result<(), StoreError> {
         let folder = format!("{FRAMES_FOLDER}/{}/{}", content.person, content.id);
         let listed: Vec<_> = self.objects.list(&folder)?.try_collect().await?;
@@ -195,10 +195,11 @@ impl Frames {
     }
 }
 
-/// Takes the bytes of one frame, cut into parts. What is dropped halfway is collected as an orphan.
+/// Writes the bytes of one frame, cut into parts. A writer dropped midway leaves orphans, which are
+/// collected.
 pub struct FrameWriter {
     frames: Frames,
-    /// With the parts that are durable.
+    /// The content with its durable parts.
     content: Content,
     part: Option<PartWriter>,
     digest: Sha256,
@@ -229,7 +230,7 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Everything was written. When this returns `Ok` the frame survives a crash, and every node finds it.
+    /// Finishes the frame. When this returns `Ok` the frame survives a crash, and every node finds it.
     pub async fn finish(mut self, described: Described) -> Result<Frame, FrameError> {
         self.end_part().await?;
         let now = self.frames.clock.now();
@@ -249,12 +250,12 @@ impl FrameWriter {
                 self.abandon().await;
                 Err(LimitReached { kind, limit }.into())
             }
-            // Frames have no names and are new: only a collected object is in the way.
+            // Frames have no names and are new, so the only cause is a collected object.
             Changed::Overtaken | Changed::NameTaken { .. } => Err(FrameError::Unknown(frame.id)),
         }
     }
 
-    /// Gives up; what was written is removed.
+    /// Gives up and removes what was written.
     pub async fn abandon(mut self) {
         if let Some(part) = self.part.take()
             && let Err(error) = part.abandon().await

@@ -1,9 +1,9 @@
-//! How much of each kind of thing one person may keep. The operator says it; plain data, resolved once at
+//! Limits on how much of each kind one person may keep. Set by the operator; plain data, resolved once at
 //! start.
 
 use crate::catalog::documents::DocumentKind;
 
-/// The most that one person may have of each.
+/// The most of each kind that one person may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersonLimits {
     /// Deleted ones count, since they are kept.
@@ -12,31 +12,31 @@ pub struct PersonLimits {
     /// Deleted ones count, since they are kept.
     pub reflections: u64,
     pub shares: u64,
-    /// Groups of one's own; and as many memberships.
+    /// Own groups; the same limit applies to memberships.
     pub groups: u64,
-    /// Data types of one's own, archived ones too.
+    /// Own data types, including archived ones.
     pub definitions: u64,
     /// Sources that records name.
     pub sources: u64,
-    /// Idempotency keys of a week.
+    /// Idempotency keys within a week.
     pub keys: u64,
-    /// API sessions. Those that are over leave when their place is needed.
+    /// API sessions. Ended ones are removed when their place is needed.
     pub sessions: u64,
-    /// Files, each version counted, deleted ones too.
+    /// Files, counting each version, including deleted ones.
     pub files: u64,
-    /// Exports, whatever became of them, until they expire.
+    /// Exports in any state, until they expire.
     pub exports: u64,
     /// Frames, until they expire.
     pub frames: u64,
-    /// Bytes of one file.
+    /// The most bytes of one file.
     pub file_bytes: u64,
-    /// Bytes of all files together.
+    /// The most bytes of all files together.
     pub all_file_bytes: u64,
 }
 
 #[cfg(test)]
 impl PersonLimits {
-    /// More of everything than any test makes.
+    /// More of everything than any test creates.
     pub const GENEROUS: Self = Self {
         annotations: 1_000,
         tags: 1_000,
@@ -55,7 +55,7 @@ impl PersonLimits {
     };
 }
 
-/// Somebody has as many of something as they may have.
+/// A person has reached the limit of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a person may keep {limit} documents of the kind `{}`, deleted ones that are kept included; this is the \

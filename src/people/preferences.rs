@@ -1,8 +1,8 @@
 //! What a person prefers: their zone, what they pinned, and which of their sources they trust most.
 //!
-//! Kept as one JSON object in the catalogue. A change names what it changes; the rest stays. Whatever is kept
-//! has been checked, so readers need not check again. Knows the catalogue and the types; knows nothing of
-//! HTTP.
+//! Stored as one JSON object in the catalogue. A change names what it changes; the rest stays. Stored
+//! preferences were checked, so readers need not check again. Knows the catalogue and the types; knows
+//! nothing of HTTP.
 
 mod fields;
 mod order;
@@ -22,9 +22,9 @@ use super::types::{Types, TypesError};
 
 pub use order::{SourceOrder, SourcePlace};
 
-/// More text than this is no preference.
+/// The most bytes of a person's preferences.
 const MOST_BYTES: usize = 256 * 1024;
-/// How often a change is tried again that another one overtook.
+/// How often a change is retried after another one overtook it.
 const TRIES: usize = 16;
 
 const TIME_ZONE: &str = "timezone";
@@ -33,7 +33,7 @@ const SOURCE_ORDER: &str = "source_order";
 const INSIGHT_TARGETS: &str = "insight_targets";
 const UNITS: &str = "units";
 
-/// Why preferences cannot be had or changed.
+/// Why preferences cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum PreferencesError {
     #[error("the preferences are not valid")]
@@ -53,14 +53,14 @@ pub enum PreferencesError {
 pub struct Preferences(Map<String, Value>);
 
 impl Preferences {
-    /// What `person` prefers; nothing, if they never said.
+    /// The preferences of `person`; empty if they never set any.
     pub async fn of(catalog: &Catalog, person: PersonId) -> Result<Self, PreferencesError> {
         let stored = catalog.person(person).await?.and_then(|known| known.preferences);
         stored.map_or_else(|| Ok(Self::default()), |text| Self::read(person, &text))
     }
 
-    /// Changes what `body` names: a value replaces what was there, null clears it, and what is not named
-    /// stays. Returns what is then preferred.
+    /// Changes what `body` names: a value replaces the old one, null clears it, and what is not named stays.
+    /// Returns the resulting preferences.
     pub async fn change(
         catalog: &Catalog,
         types: &Types,
@@ -86,7 +86,7 @@ impl Preferences {
         Err(PreferencesError::Overtaken)
     }
 
-    /// Only what is preferred, by its names on the wire.
+    /// The preferences by their names on the wire.
     #[must_use]
     pub const fn members(&self) -> &Map<String, Value> {
         &self.0
@@ -100,19 +100,19 @@ impl Preferences {
             .and_then(Zone::parse)
     }
 
-    /// In which units the person wants values to be told, if they said so.
+    /// The units in which the person wants to see values, if they chose any.
     #[must_use]
     pub fn units(&self) -> Option<UnitSystem> {
         self.0.get(UNITS)?.as_str()?.parse().ok()
     }
 
-    /// What the person wants to reach, such as `daily_steps`, if they said so.
+    /// The person's target of this name, such as `daily_steps`, if they set one.
     #[must_use]
     pub fn target(&self, name: &str) -> Option<f64> {
         self.0.get(INSIGHT_TARGETS)?.get(name)?.as_f64()
     }
 
-    /// The sources of a metric that the person put in order, best first.
+    /// The person's order of the sources of a metric, best first.
     #[must_use]
     pub fn chosen_sources(&self, metric: &TypeId) -> Vec<Uuid> {
         let listed = self
@@ -123,8 +123,8 @@ impl Preferences {
         ids.filter_map(|id| Uuid::parse_str(id.as_str()?).ok()).collect()
     }
 
-    /// Refuses preferences from elsewhere whose form the interface would not take. Whether there are the
-    /// types that they name is not asked: those that were kept may name one that is gone.
+    /// Refuses preferences from elsewhere whose form the interface would not accept. It does not check
+    /// whether the types that they name exist: stored preferences may name one that is gone.
     pub fn judge(members: &Map<String, Value>) -> Result<(), Vec<Fault>> {
         let mut faults = fields::faults_of(members);
         let length = Value::Object(members.clone()).to_string().len();
@@ -160,7 +160,7 @@ fn too_long(length: usize) -> Fault {
     Fault::new(["body"], "too_long", message)
 }
 
-/// The members of `body` if all of them can be kept, with the types they name called by their ids.
+/// The members of `body` if all of them are valid, with types replaced by their ids.
 async fn checked(
     types: &Types,
     person: PersonId,

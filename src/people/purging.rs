@@ -1,8 +1,8 @@
-//! Purging: what people deleted is kept for as long as the operator says, so that it can be brought back, and
-//! is removed for good after that.
+//! Purging: keeps what people deleted for as long as the operator says, so that it can be restored, and then
+//! removes it for good.
 //!
-//! Only what was deleted by its owner goes. Versions of files that newer ones took the place of were not
-//! deleted, and stay. Lives as long as the process; works on one node at a time.
+//! Only what its owner deleted is removed. Versions of files that newer ones replaced were not deleted, and
+//! stay. Lives as long as the process; works on one node at a time.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::upkeep::lease::Leases;
 
 use super::files::{Files, FilesError};
 
-/// Between two looks, where the time is long.
+/// The pause between two looks, if deleted things are kept for long.
 const PAUSE: Duration = Duration::from_mins(10);
-/// Looks during the time that something is kept, where it is short.
+/// The number of looks while something is kept, if that time is short.
 const LOOKS: u32 = 20;
-/// Documents of one step.
+/// The most documents of one step.
 const AT_ONCE: usize = 256;
-/// What is marked when it is deleted, and has nothing outside the catalogue.
+/// Kinds that are only marked when they are deleted, and have nothing outside the catalogue.
 const MARKED: [DocumentKind; 3] = [
     DocumentKind::Annotation,
     DocumentKind::Reflection,
@@ -34,14 +34,14 @@ pub struct Purging {
     pub catalog: Catalog,
     pub files: Files,
     pub leases: Leases,
-    /// How long it is kept.
+    /// How long deleted things are kept.
     pub after: Duration,
-    /// The pause between two looks for any work.
+    /// The shortest pause between two looks for any work.
     pub interval: Duration,
 }
 
 impl Purging {
-    /// Works until `stop` is called.
+    /// Works until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
         let pause = PAUSE.min(self.after / LOOKS).max(self.interval);
         loop {
@@ -56,7 +56,7 @@ impl Purging {
         }
     }
 
-    /// Removes all that was deleted long enough ago; returns how many documents that were.
+    /// Removes everything that was deleted long enough ago; returns the number of documents.
     pub async fn purge(&self) -> Result<usize, StoreError> {
         let moment = self.catalog.now().await?.before(self.after);
         Ok(self.documents(moment).await? + self.deleted_files(moment).await?)
@@ -93,7 +93,7 @@ impl Purging {
                 match self.files.purge(file).await {
                     Ok(purged) => gone += usize::from(purged),
                     Err(FilesError::Store(error)) => return Err(error),
-                    // One that cannot be read does not keep the others.
+                    // An unreadable file does not prevent the others' removal.
                     Err(error) => tracing::error!(%error, "a deleted file stays; run `almanac check`"),
                 }
             }

@@ -1,6 +1,6 @@
-//! How much of something one person may have: a limit, and counts that are remembered for a moment, so that a
-//! request asks the catalogue for them seldom. What is counted, and when somebody may go on at the limit,
-//! each quota decides.
+//! The part common to all quotas of a person: a limit, and counts that are remembered briefly, so that a
+//! request seldom asks the catalogue for them. Each quota decides what is counted, and when a person may
+//! continue at the limit.
 //!
 //! Knows people and counts; knows nothing of HTTP.
 
@@ -15,10 +15,10 @@ use crate::model::ids::PersonId;
 
 /// How long a count is remembered.
 const MOMENT: Duration = Duration::from_secs(10);
-/// People whose counts are remembered.
+/// How many people's counts are remembered.
 const PEOPLE: u64 = 10_000;
 
-/// What there may be so much of.
+/// What a quota limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limited {
     Keys,
@@ -43,7 +43,7 @@ impl Limited {
     }
 }
 
-/// Why a request is not taken.
+/// Why a request is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum QuotaError {
     #[error(
@@ -55,7 +55,7 @@ pub enum QuotaError {
     Catalog(#[from] CatalogError),
 }
 
-/// A limit, and what is known of how much of it is used. Lives as long as the process.
+/// A limit, and the recent counts of what is used. Lives as long as the process.
 #[derive(Clone)]
 pub(super) struct Quota {
     what: Limited,
@@ -69,7 +69,7 @@ impl Quota {
         Self { what, most, counts }
     }
 
-    /// How much a person has, as it was counted a moment ago, or as `count` counts it now.
+    /// How much a person has: the recent count, or else what `count` yields now.
     pub(super) async fn used(
         &self,
         person: PersonId,

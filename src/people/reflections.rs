@@ -1,7 +1,7 @@
-//! Reflections: questions that a person wants to be asked from time to time about what they keep note of.
+//! Reflections: questions that a person wants to be asked from time to time about what they record.
 //!
 //! A reflection names annotations and data types and when it is due. It is kept when it is deleted. Nothing
-//! here acts on the schedule; who asks reads it.
+//! here acts on the schedule; clients read it.
 
 mod schedule;
 
@@ -21,7 +21,7 @@ use super::text::{Line, Name, Prose};
 pub use schedule::Schedule;
 
 const KIND: DocumentKind = DocumentKind::Reflection;
-/// More text than this is no reflection.
+/// The most bytes of a reflection.
 const MOST_BYTES: usize = 64 * 1024;
 
 /// A data type that a reflection is about.
@@ -32,7 +32,7 @@ pub struct ReflectionDataType {
     pub resource_id: Option<Line>,
 }
 
-/// What a person says of a reflection.
+/// The content of a reflection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReflectionContent {
     pub name: Name,
@@ -51,7 +51,7 @@ pub struct ReflectionContent {
     pub parent_template_id: Option<Line>,
 }
 
-/// A reflection as it is shown.
+/// A reflection as answers show it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Reflection {
     pub id: Uuid,
@@ -63,12 +63,12 @@ pub struct Reflection {
     pub created_at: String,
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// When it was deleted, if it is.
+    /// When it was deleted, if it was.
     #[schema(format = DateTime)]
     pub deleted_at: Option<String>,
 }
 
-/// Everybody's reflections.
+/// The reflections of all people.
 #[derive(Clone)]
 pub struct Reflections {
     documents: Documents,
@@ -76,7 +76,7 @@ pub struct Reflections {
 }
 
 impl ReflectionContent {
-    /// Refuses a text from elsewhere that the interface would not take as a reflection.
+    /// Refuses a text from elsewhere that the interface would not accept as a reflection.
     pub fn judge(text: &str) -> Result<(), Vec<Fault>> {
         if text.len() > MOST_BYTES {
             return Err(vec![too_long(text.len())]);
@@ -119,7 +119,7 @@ impl Reflections {
         shown(&self.documents.own(KIND, person, id).await?)
     }
 
-    /// Puts `content` in the place of what a reflection says. It stays deleted, if it is.
+    /// Replaces the content of a reflection. If it is deleted, it stays deleted.
     pub async fn replace(
         &self,
         person: PersonId,
@@ -137,7 +137,7 @@ impl Reflections {
         shown(&self.documents.change(KIND, person, id, replaced).await?)
     }
 
-    /// Marks a reflection as deleted, once.
+    /// Marks a reflection as deleted, if it is not yet.
     pub async fn delete(&self, person: PersonId, id: Uuid) -> Result<Reflection, DocumentError> {
         shown(&self.documents.delete(KIND, person, id).await?)
     }

@@ -1,8 +1,8 @@
-//! API sessions: what stands behind a token, so that its person can see it, name it and end it.
+//! API sessions: the sessions behind tokens, which their person can see, name and end.
 //!
 //! A session is a document of the catalogue, and a token names the one that it belongs to. Whether a session
-//! is still open is asked with every request and never remembered, so that one that is revoked is refused
-//! everywhere from the next request on. Knows nothing of tokens, keys or HTTP.
+//! is still open is checked with every request and never cached, so that a revoked one is refused everywhere
+//! from the next request on. Knows nothing of tokens, keys or HTTP.
 
 #[cfg(test)]
 mod tests;
@@ -23,10 +23,10 @@ use crate::model::time::Instant;
 use super::limits::LimitReached;
 use super::text::Name;
 
-/// How often a change is tried again that another one overtook.
+/// How often a change is retried after another one overtook it.
 const TRIES: usize = 16;
 
-/// Why a session cannot be had or changed.
+/// Why a session cannot be found or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error("you have no session {0}")]
@@ -50,14 +50,14 @@ pub struct Session {
     pub person: PersonId,
     pub name: Name,
     pub created_at: Instant,
-    /// When its token stops being accepted by itself.
+    /// When its token expires.
     pub expires_at: Instant,
     /// When it was revoked.
     pub revoked_at: Option<Instant>,
     version: i64,
 }
 
-/// What of a session is kept as text.
+/// The part of a session that is stored as text.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     name: Name,
@@ -101,7 +101,7 @@ impl Session {
             kind: DocumentKind::Session,
             id: self.id,
             person: self.person,
-            // Two programs may well be called the same.
+            // Two programs may have the same name.
             name: None,
             body,
             version: self.version,
@@ -121,12 +121,12 @@ impl Session {
     }
 }
 
-/// Everybody's sessions. Lives as long as the process.
+/// The sessions of all people. Lives as long as the process.
 pub struct Sessions {
     catalog: Catalog,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    /// How many one person may have.
+    /// The most sessions that one person may have.
     limit: u64,
 }
 
@@ -141,7 +141,7 @@ impl Sessions {
         }
     }
 
-    /// A new session of `person` that is open for `lifetime`. Sessions that are over make room for it.
+    /// Opens a new session of `person` for `lifetime`. Ended sessions make room for it.
     pub async fn open(
         &self,
         person: PersonId,
@@ -176,7 +176,7 @@ impl Sessions {
                         return Err(SessionError::LimitReached(LimitReached { kind, limit }));
                     }
                 }
-                // Somebody else made room; there may be enough of it.
+                // Another request made room; it may be enough.
                 Changed::Overtaken | Changed::NameTaken { .. } => {}
             }
         }
@@ -191,7 +191,7 @@ impl Sessions {
         Ok(sessions)
     }
 
-    /// One session of `person`, open or not. Of those that are over, only the latest are still known.
+    /// One session of `person`, open or not. Of ended sessions only the latest are still known.
     pub async fn get(&self, person: PersonId, id: Uuid) -> Result<Session, SessionError> {
         let found = self.catalog.document(DocumentKind::Session, id).await?;
         let own = found.filter(|document| document.person == person);
@@ -201,8 +201,8 @@ impl Sessions {
         )
     }
 
-    /// Whether a token of `person` that names the session may be accepted. When the token itself ends is
-    /// written on it.
+    /// Whether a token of `person` that names the session may be accepted. The token itself states when it
+    /// expires.
     pub async fn accepts(&self, person: PersonId, id: Uuid) -> Result<bool, SessionError> {
         let accepts = |document: &Document| {
             document.id == id && document.person == person && document.deleted_at.is_none()
@@ -210,7 +210,7 @@ impl Sessions {
         if let Some(found) = self.catalog.document(DocumentKind::Session, id).await? {
             return Ok(accepts(&found));
         }
-        // A session that was lost is damage, and no reason to tell its owner that the token is wrong.
+        // A lost session is damage, and no reason to tell its owner that the token is wrong.
         let all = self.catalog.documents_of(person, DocumentKind::Session).await?;
         Ok(all.iter().any(accepts))
     }
@@ -255,7 +255,7 @@ impl Sessions {
         documents.iter().map(Session::read).collect()
     }
 
-    /// Puts `session` in the place of its version; `None` if that is gone.
+    /// Replaces the stored version with `session`; `None` if another change came first.
     async fn replace(&self, mut session: Session) -> Result<Option<Session>, SessionError> {
         let expected = session.version;
         session.version += 1;

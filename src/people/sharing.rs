@@ -1,7 +1,7 @@
-//! What people let others read: shares, the groups they are given to, and the log of what was read.
+//! Sharing: what people let others read, the groups that shares are given to, and the log of what was read.
 //!
-//! A share names types and files, a window of time, and people and groups. It gives nothing but reading, and
-//! nothing beyond what it names. Knows documents and types; knows nothing of HTTP, and makes no permits.
+//! A share names types and files, a window of time, and people and groups. It allows only reading, and only
+//! what it names. Knows documents and types; knows nothing of HTTP, and makes no permits.
 
 pub mod access_log;
 pub mod groups;
@@ -24,7 +24,7 @@ use access_log::AccessLog;
 
 use super::limits::PersonLimits;
 
-/// How often a change is tried while others come first. Clients have up to twenty under way at once.
+/// How often a change is tried while others come first. Clients have up to twenty in progress at once.
 const ATTEMPTS: usize = 32;
 
 /// Shares, groups and memberships. Lives as long as the process.
@@ -36,7 +36,7 @@ pub struct Sharing {
     limits: PersonLimits,
 }
 
-/// To whom a share is given.
+/// The receiver of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Grantee {
     Person(PersonId),
@@ -52,7 +52,7 @@ pub enum SharingError {
     UnknownGroup(Uuid),
     #[error("there is no {0} here")]
     Unknown(&'static str),
-    /// It is there to be seen, and somebody else's.
+    /// It exists and is visible, but belongs to somebody else.
     #[error("only its owner may do this")]
     NotYours,
     #[error("you have reached the limit of {limit} {what}")]
@@ -81,15 +81,15 @@ impl Sharing {
         }
     }
 
-    /// The log of what was read, and of shares.
+    /// The log of reads and of changes to shares.
     #[must_use]
     pub const fn log(&self) -> &AccessLog {
         &self.log
     }
 }
 
-/// The id under which a receiver knows a share. It follows from share and grantee, so giving again what was
-/// revoked gives the same.
+/// The id under which a receiver knows a share. It is derived from share and grantee, so sharing again after
+/// a revocation yields the same id.
 #[must_use]
 pub fn grant_id(share: Uuid, grantee: Grantee) -> Uuid {
     let (kind, target) = match grantee {

@@ -1,7 +1,7 @@
-//! How many sources one person's records may name.
+//! Limits the sources that one person's records may name.
 //!
-//! A source is known for as long as its person is, and every question about amounts ranks them all. What
-//! comes before counts are made again may exceed the limit by as many. Knows sources; knows nothing of HTTP.
+//! A source is known for as long as its person is, and every question about amounts ranks them all. Sources
+//! that come between two counts may exceed the limit by their number. Knows sources; knows nothing of HTTP.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::model::ids::PersonId;
 
 use super::quota::{Limited, Quota, QuotaError};
 
-/// Everybody's. Lives as long as the process.
+/// The quota of all people. Lives as long as the process.
 #[derive(Clone)]
 pub struct SourceQuota {
     catalog: Catalog,
@@ -42,7 +42,7 @@ impl SourceQuota {
         let new = sources
             .iter()
             .filter(|source| !names.contains(source.key.as_str()));
-        // Those that are known already may be named for ever.
+        // Known sources may always be named.
         match new.count() as u64 {
             0 => Ok(()),
             new if names.len() as u64 + new <= most => Ok(()),

@@ -1,5 +1,5 @@
-//! Tags: names that a person gives to what they record. A name is a person's only once. Records carry
-//! whatever text they were given as a tag, so a tag can go without taking anything from them.
+//! Tags: names that a person gives to what they record. A person has each name only once. Records store the
+//! text of a tag, so removing a tag takes nothing from them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,24 +13,24 @@ use super::documents::{DocumentError, Documents};
 use super::text::Name;
 
 const KIND: DocumentKind = DocumentKind::Tag;
-/// All that there is to a tag is its name.
+/// The body of a tag, which has nothing but its name.
 const NOTHING_ELSE: &str = "{}";
 
-/// A tag as it is shown.
+/// A tag as answers show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Tag {
     pub id: Uuid,
     pub name: String,
 }
 
-/// A tag as it is wished for.
+/// A tag to create.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 pub struct NewTag {
-    /// Kept in Unicode's composed form (NFC).
+    /// Stored in Unicode's composed form (NFC).
     pub name: Name,
 }
 
-/// Everybody's tags.
+/// The tags of all people.
 #[derive(Clone)]
 pub struct Tags {
     documents: Documents,
@@ -43,7 +43,7 @@ impl Tags {
         Self { documents, limit }
     }
 
-    /// Refused when the person has a tag of that name, or as many tags as they may have.
+    /// Creates a tag; refused if the person has one of that name, or as many tags as they may have.
     pub async fn create(&self, person: PersonId, wished: NewTag) -> Result<Tag, DocumentError> {
         let name = Some(wished.name.into());
         let made = self
@@ -63,7 +63,7 @@ impl Tags {
         shown(self.documents.own(KIND, person, id).await?)
     }
 
-    /// The person's tag of this name, in whichever Unicode form it is asked for.
+    /// The person's tag of this name, in whichever Unicode form it is given.
     pub async fn by_name(&self, person: PersonId, name: &str) -> Result<Tag, DocumentError> {
         let name = Name::try_from(name.to_owned()).map_err(|error| {
             DocumentError::Invalid(vec![Fault::new(
@@ -77,7 +77,7 @@ impl Tags {
         shown(found.ok_or_else(|| DocumentError::Unknown(format!("the tag {:?}", name.as_str())))?)
     }
 
-    /// Takes a tag away. What was recorded with it keeps it.
+    /// Removes a tag. Records that carry it keep it.
     pub async fn remove(&self, person: PersonId, id: Uuid) -> Result<(), DocumentError> {
         self.documents.remove(KIND, person, id).await
     }

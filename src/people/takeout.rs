@@ -1,10 +1,10 @@
-//! Takeout: an archive of everything that a person has, and the way back.
+//! Takeout: exports everything that a person has into an archive, and imports it again.
 //!
-//! An export is asked for and made in the background, by one node at a time, part by part into the object
-//! store; then its owner can fetch it until it expires. Whoever runs the service has one written into a file.
-//! An import reads an archive into an installation, by the same way as everything else that is written.
-//! Whatever a crash interrupts begins anew. Knows stored rows, documents and contents; knows nothing of HTTP
-//! or of who may ask.
+//! An export is requested and then made in the background, by one node at a time, part by part into the
+//! object store; its owner can fetch it until it expires. The operator can have one written into a file. An
+//! import reads an archive into an installation, through the same path as all other writes. Interrupted work
+//! begins anew after a crash. Knows stored rows, documents and contents; knows nothing of HTTP or of who may
+//! ask.
 
 pub mod archive;
 mod building;
@@ -41,21 +41,21 @@ use content::write_archive;
 use export::{EVERY, KEPT_LINK, OPEN_LINK};
 use outlet::{LocalOutlet, Outlet};
 
-/// How often a change is tried again that another one overtook.
+/// How often a change is retried after another one overtook it.
 const TRIES: usize = 16;
 
-/// What an operator can say about exports.
+/// An operator's settings for exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportSettings {
-    /// How long an archive stays.
+    /// How long an archive is kept.
     pub lifetime: Duration,
-    /// Exports of one person that are made at the same time.
+    /// How many exports of one person are made at the same time.
     pub at_once: usize,
-    /// Exports that one person may have, whatever became of them.
+    /// How many exports one person may have, in any state.
     pub limit: u64,
 }
 
-/// An archive in a file of this machine.
+/// An archive in a file on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
     pub bytes: u64,
@@ -68,9 +68,9 @@ pub struct Saved {
 pub struct Exports {
     stores: UpkeepStores,
     settings: ExportSettings,
-    /// What sources of annotations begin with.
+    /// The prefix of the sources of annotations.
     source_prefix: Arc<str>,
-    /// Rings when somebody asked for one.
+    /// Notified when an export is requested.
     to_build: Arc<Notify>,
 }
 
@@ -85,13 +85,13 @@ impl Exports {
         }
     }
 
-    /// The bytes of archives.
+    /// The contents of archives.
     #[must_use]
     pub fn contents(&self) -> Contents {
         self.stores.contents()
     }
 
-    /// Asks for an archive of everything that `person` has.
+    /// Requests an archive of everything that `person` has.
     pub async fn create(&self, person: PersonId) -> Result<Export, ExportError> {
         let id = self.stores.ids.next();
         for place in 1..=self.settings.at_once {
@@ -111,8 +111,8 @@ impl Exports {
         Err(ExportError::Busy(self.settings.at_once))
     }
 
-    /// Writes an archive of everything that `person` has into a new file of this machine; `tell` hears how
-    /// many of how many members are written.
+    /// Writes an archive of everything that `person` has into a new file on this machine; `tell` receives the
+    /// number of members written and their total.
     pub async fn save(
         &self,
         person: PersonId,
@@ -146,7 +146,7 @@ impl Exports {
         exports.map(|exports| exports.into_iter().filter(is_there).collect())
     }
 
-    /// One of them.
+    /// One export of `person`.
     pub async fn get(&self, person: PersonId, id: Uuid) -> Result<Export, ExportError> {
         let now = self.stores.clock.now();
         let found = self.find(id).await?;
@@ -155,7 +155,7 @@ impl Exports {
             .ok_or(ExportError::Unknown(id))
     }
 
-    /// The archive of an export, if it is there.
+    /// The archive of an export, if it is ready.
     pub fn content(&self, export: &Export) -> Result<Content, ExportError> {
         match export.state {
             ExportState::Waiting | ExportState::Running => Err(ExportError::NotReady),
@@ -164,7 +164,7 @@ impl Exports {
         }
     }
 
-    /// Removes an export with everything that is there of its archive. One that is being made ends.
+    /// Removes an export and all objects of its archive. One that is being made is stopped.
     pub async fn remove(&self, person: PersonId, id: Uuid) -> Result<(), ExportError> {
         for _ in 0..TRIES {
             let export = self.get(person, id).await?;
@@ -175,12 +175,12 @@ impl Exports {
         Err(ExportError::Overtaken)
     }
 
-    /// Removes what has expired, of everybody; returns how many exports that were.
+    /// Removes the expired exports of all people; returns how many there were.
     pub async fn remove_expired(&self) -> Result<usize, ExportError> {
         let now = self.stores.clock.now();
         let mut removed = 0;
         for export in self.all(KEPT_LINK).await? {
-            // Whoever was faster removed it too.
+            // If another node was faster, the export is removed as well.
             if export.has_expired(now) && self.discard(&export).await? {
                 removed += 1;
             }
@@ -188,7 +188,7 @@ impl Exports {
         Ok(removed)
     }
 
-    /// Forgets an export as it was read, then removes its objects. `false`: it has changed meanwhile.
+    /// Removes the document of an export, then its objects. Returns false if it has changed meanwhile.
     async fn discard(&self, export: &Export) -> Result<bool, ExportError> {
         if !self.attempt(export.removal(), &[]).await? {
             return Ok(false);
@@ -199,7 +199,7 @@ impl Exports {
         Ok(true)
     }
 
-    /// Removes every object of an export, whether it is known or was left behind.
+    /// Removes every object of an export, whether its document names it or not.
     async fn clear(&self, export: &Export) -> Result<(), StoreError> {
         let folder = format!("{EXPORTS_FOLDER}/{}/{}", export.person, export.id);
         let objects = self.stores.objects();
@@ -215,26 +215,26 @@ impl Exports {
         found.as_ref().map(Export::of).transpose()
     }
 
-    /// All exports that a link leads to. One whose document is damaged is nobody else's trouble.
+    /// All exports that a link leads to. A damaged document does not affect the other exports.
     async fn all(&self, link: &'static str) -> Result<Vec<Export>, ExportError> {
         let found = self.stores.catalog.documents_linked(link, &[EVERY]).await?;
         let read = |document| Export::of(document).inspect_err(|error| tracing::error!(%error, "left alone"));
         Ok(found.iter().filter_map(|document| read(document).ok()).collect())
     }
 
-    /// The exports that are to be made, of everybody.
+    /// The exports of all people that are still to be made.
     async fn open(&self) -> Result<Vec<Export>, ExportError> {
         self.all(OPEN_LINK).await
     }
 
-    /// Whether the change happened. If not, another one came first. `objects`: what it names for the first
-    /// time.
+    /// Whether the change was made. If not, another one came first. `objects` are those that it names for the
+    /// first time.
     async fn attempt(&self, change: Change, objects: &[String]) -> Result<bool, ExportError> {
         let changed = self.stores.catalog.change_documents_naming(vec![change], objects);
         Ok(changed.await? == Changed::Done)
     }
 
-    /// When what ends at `now` is removed.
+    /// When an export that ends at `now` is removed.
     fn expiry(&self, now: Instant) -> Instant {
         now.after(self.settings.lifetime)
     }

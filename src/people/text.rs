@@ -1,7 +1,7 @@
-//! Texts that people write, held to what can be kept of them: how long they may be and which characters they
-//! may hold. Names are kept in Unicode's composed form (NFC), so that what looks the same is the same.
+//! Texts that people write, checked for length and characters. Names are stored in Unicode's composed form
+//! (NFC), so that names that look the same are the same.
 //!
-//! Each type refuses what it cannot be when it is read, and its schema says the same.
+//! Each type rejects invalid values when it is read, and its schema states the same rules.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 256;
 /// Most characters of a description or a note.
 const LONGEST_PROSE: usize = 10_000;
 
-/// Why a text cannot be kept.
+/// Why a text cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     #[error("expected at least one character")]
@@ -86,7 +86,7 @@ macro_rules! text {
 }
 
 text!(
-    /// What something is called: a line of text without blanks around it.
+    /// A name: a line of text without surrounding blanks.
     Name,
     named,
     1,
@@ -111,7 +111,7 @@ text!(
 );
 
 fn within(text: &str, most: usize) -> Result<(), TextError> {
-    // A character has at most four bytes, so most texts need not be counted.
+    // A character has at least one byte, so texts of at most `most` bytes need not be counted.
     let found = if text.len() <= most {
         0
     } else {

@@ -1,8 +1,8 @@
-//! Built-in types and a person's own, found by name as if they were one list.
+//! Finds built-in types and a person's own by name, as if they were one list.
 //!
-//! Own types live in the catalogue and may be changed by any node, so they are read from there each time they
-//! are named; only what is made from one version of a definition is kept. Lives as long as the process. Knows
-//! definitions and layouts; knows nothing of the rows stored under them.
+//! Own types are in the catalogue and any node may change them, so they are read from there each time they
+//! are named; only what is made from one version of a definition is cached. Lives as long as the process.
+//! Knows definitions and layouts; knows nothing of the rows stored under them.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ use crate::model::stored_json;
 
 use super::documents::BroughtBack;
 
-/// Bytes of definitions whose types are kept ready; a type takes a few times as many.
+/// How many bytes of definitions have their types cached; a type takes a few times as many.
 const KEPT: u64 = 16 << 20;
 /// How often a change is tried while others come first.
 const TRIES: usize = 32;
-/// Bytes of a definition that says much.
+/// The size of a long definition.
 const LARGE: u64 = 64 << 10;
 
-/// Why a type cannot be had.
+/// Why a type cannot be found or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TypesError {
     #[error("{name} is not a data type{}", hint(.nearest.as_deref()))]
     Unknown {
         name: String,
-        /// What it may have been meant to be.
+        /// The most similar known name.
         nearest: Option<String>,
     },
     #[error("{name:?} is the name of {}; name the one that is meant", .candidates.join(" and of "))]
@@ -59,14 +59,14 @@ pub enum TypesError {
     Catalog(#[from] CatalogError),
 }
 
-/// All types that somebody can name.
+/// All types that a person can name.
 pub struct Types {
     registry: Arc<Registry>,
     catalog: Catalog,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     made: Cache<(Uuid, i64, u32), Made>,
-    /// Own types that one person may have.
+    /// The most own types that one person may have.
     limit: u64,
 }
 
@@ -77,15 +77,15 @@ struct Made {
     weight: usize,
 }
 
-/// A type as somebody named it.
+/// The type that a name resolves to.
 #[derive(Clone, Debug)]
 pub struct Named {
     pub data_type: Arc<DataType>,
-    /// `MomentAnnotation/<uuid>`: records of the base that came from this definition.
+    /// For `MomentAnnotation/<uuid>`, the definition: only records of the base that came from it are meant.
     pub annotation: Option<Uuid>,
 }
 
-/// An own type with the times of its definition.
+/// An own type with its stored definition.
 #[derive(Clone, Debug)]
 pub struct OwnType {
     pub definition: StoredDefinition,
@@ -93,7 +93,7 @@ pub struct OwnType {
 }
 
 impl OwnType {
-    /// What its owner said it is.
+    /// The definition as its owner wrote it.
     pub fn said(&self) -> Result<Definition, TypesError> {
         definition_of(&self.definition)
     }
@@ -123,12 +123,12 @@ impl Types {
         &self.registry
     }
 
-    /// Holds no own types in memory any more, whosever they were.
+    /// Empties the cache, whoever the types belong to.
     pub fn forget_all(&self) {
         self.made.clear();
     }
 
-    /// The type called `name` as `owner` has it: built in, or `owner`'s own.
+    /// The type called `name` for `owner`: built in, or `owner`'s own.
     pub async fn find(&self, owner: PersonId, name: &str) -> Result<Named, TypesError> {
         if let Some(data_type) = self.registry.get(name) {
             return Ok(Named {
@@ -164,9 +164,9 @@ impl Types {
         })
     }
 
-    /// The id that `name` stands for: itself, if it is one, or else that of the one type of `owner` that is
-    /// called so. What is built in is never hidden by a name, archived types have none, and a text that means
-    /// nothing stays what it is, unless it is nearly such a name.
+    /// The id that `name` stands for: itself if it is an id, otherwise that of the one type of `owner` with
+    /// this name. A name never hides a built-in type, archived types have no names, and an unknown text is
+    /// returned unchanged, unless it resembles such a name.
     pub async fn meant(&self, owner: PersonId, name: &str) -> Result<String, TypesError> {
         let is_id = TypeId::parse(name).is_some_and(|id| id.definition().is_some());
         if is_id || self.registry.get(name).is_some() {
@@ -251,7 +251,7 @@ impl Types {
         }
     }
 
-    /// Changes what is sent of `owner`'s type, leaving what is stored under it alone.
+    /// Changes the parts of `owner`'s type that `body` contains; stored records stay as they are.
     pub async fn change(
         &self,
         owner: PersonId,
@@ -303,7 +303,7 @@ impl Types {
         }
     }
 
-    /// The type that a definition from elsewhere would be, which is refused if it cannot be brought back.
+    /// The type that a definition from elsewhere would be; fails if the definition cannot be brought back.
     pub fn judge(&self, stored: StoredDefinition) -> Result<Arc<DataType>, TypesError> {
         if Base::named(&stored.base).is_none() {
             return Err(TypesError::Damaged {
@@ -314,7 +314,7 @@ impl Types {
         Ok(self.made_from(stored)?.data_type)
     }
 
-    /// Brings back a definition as it was elsewhere. Of two states the later one counts.
+    /// Brings back a definition as it was elsewhere. The later of two states counts.
     pub async fn bring_back(&self, stored: StoredDefinition) -> Result<BroughtBack, TypesError> {
         let stored = self.made_from(stored)?.definition;
         let Some(here) = self.catalog.definition(stored.id).await? else {
@@ -343,7 +343,7 @@ impl Types {
     }
 
     fn made_from(&self, stored: StoredDefinition) -> Result<OwnType, TypesError> {
-        // An older catalogue that was put back counts the same versions again.
+        // A restored older catalogue counts the same versions again.
         let key = (stored.id, stored.version, crc32fast::hash(stored.body.as_bytes()));
         if let Some(made) = self.made.get(&key) {
             return Ok(OwnType {

@@ -1,5 +1,5 @@
-//! From fields to cells: the value in the catalogue's unit, and each field in the form of its column. What a
-//! column cannot hold is kept in extras.
+//! Turns fields into cells: the value in the catalogue's unit, and each field in the form of its column. What
+//! a column cannot hold is kept in extras.
 
 use arrow::datatypes::{DataType as ColumnType, Field};
 use serde_json::{Number, Value};
@@ -13,7 +13,7 @@ use crate::model::faults::Fault;
 use crate::model::units::Conversion;
 
 impl<'a> Reading<'_, 'a> {
-    /// Puts value and unit into the unit of the catalogue, and what was sent into extras.
+    /// Converts value and unit to the catalogue's unit, and puts the original into extras.
     pub(super) fn convert_unit(&mut self) {
         let plan = &self.compiled.plan;
         let Some(traits) = &self.compiled.data_type.metric else {
@@ -28,7 +28,7 @@ impl<'a> Reading<'_, 'a> {
         let sent = match self.document.get(&unit_name) {
             Some(Value::String(sent)) => Some(sent.clone()),
             Some(Value::Null) | None => None,
-            // Not even a text: the schema says so better.
+            // Not even a text: the schema reports that better.
             Some(_) => return,
         };
         self.document
@@ -74,7 +74,7 @@ impl<'a> Reading<'_, 'a> {
         };
         self.converted = Some(converted);
         if self.compiled.units().is_absent(&sent, value) {
-            // The catalogue has no code for it.
+            // The catalogue has no code for the absent value.
             self.extras.add("not_present", "true");
         }
         if !self.extras.add_original(given.raw, &sent) {
@@ -129,7 +129,7 @@ impl<'a> Reading<'_, 'a> {
         (cells, repeatable)
     }
 
-    /// Keeps what a column of the name `name` could not hold.
+    /// Keeps what a column of the name `name` cannot hold.
     pub(super) fn keep_rest(&mut self, name: &str, rest: &str) {
         self.source_is_plain = false;
         if !self.extras.add(name, rest) {

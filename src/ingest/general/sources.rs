@@ -1,5 +1,5 @@
-//! Where a record comes from: the source that it names, how long a name may be, and what follows where the
-//! source is a definition.
+//! Determines where a record comes from: the source that it names, how long a name may be, and what follows
+//! if the source is a definition.
 
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ use crate::ingest::context::DecodeContext;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::sources::{SourceFacts, source_key};
 
-/// Bytes of what names a source. A mebibyte of text may be a note; it is no name.
+/// The most bytes of a source's name. A mebibyte of text may be a note, but not a name.
 const LONGEST_SOURCE: usize = 2048;
-/// Members of a record that name sources, beside `sources` and `source_id`.
+/// Members of a record that name sources, besides `sources` and `source_id`.
 const NAMES_OF_SOURCES: [(&str, &str); 3] = [
     ("source_properties", "sourceBundleIdentifier"),
     ("source_properties", "productType"),
     ("source_properties", "name"),
 ];
 impl Reading<'_, '_> {
-    /// What names a source is kept beside the rows, for as long as the person is: it is held to a length of
-    /// its own.
+    /// Checks the length of the names of sources. They have a limit of their own, because they are kept
+    /// beside the rows for as long as the person is.
     pub(super) fn hold_sources_to_length(&mut self) {
         let is_too_long = |text: Option<&Value>| {
             let text = text.and_then(Value::as_str);
@@ -82,9 +82,9 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Holds the value against the scale of the definition that the record is one of.
+    /// Checks the value against the scale of the record's definition.
     pub(super) fn keep_to_scale(&mut self, context: &DecodeContext, source: &FoundSource) {
-        // What the record says itself is what will be stored.
+        // The record's own `source_id` takes precedence, because it is what will be stored.
         let said = self.document.get("source_id").and_then(Value::as_str);
         let scale = said
             .or(source.source_id.as_deref())

@@ -1,5 +1,5 @@
-//! Taking a record's fields as they were sent: under whichever name, once, and with no text that may not be
-//! stored. What the type does not know goes into extras.
+//! Takes a record's fields as they were sent: under any of their names, once, and without text that cannot be
+//! stored. Fields that the type does not know go into extras.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::ingest::plan::Role;
 use crate::model::faults::Fault;
 use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};
 
-/// What is said of U+0000.
+/// The message about U+0000.
 const NUL: &str = "U+0000 cannot be stored; leave it out";
 
 impl<'a> Reading<'_, 'a> {
@@ -38,7 +38,7 @@ impl<'a> Reading<'_, 'a> {
             return;
         };
         if value.is_null() && !matches!(known.role, Role::Column(_)) {
-            // No id, no end, no extras: absent, said aloud.
+            // A null id, end or extras is the same as an absent one.
             return;
         }
         match self.given.get_mut(position) {
@@ -58,7 +58,7 @@ impl<'a> Reading<'_, 'a> {
         self.document.insert(known.name.clone(), value);
     }
 
-    /// Whether every text of a field may be stored.
+    /// Whether every text of a field can be stored.
     fn is_storable(&mut self, name: &str, raw: &str, value: &Value) -> bool {
         if name.contains('\0') {
             self.fault([name.replace('\0', "").as_str()], "nul", NUL);
@@ -102,14 +102,14 @@ impl<'a> Reading<'_, 'a> {
         }
     }
 
-    /// Whether a member of extras is a field that answers show there, as they show it.
+    /// Whether a member of extras is a field that answers show there, in the same form.
     fn is_shown_in_extras(&self, member: &json::Field<'_>) -> bool {
         let plan = &self.compiled.plan;
         let known = plan.field(&member.name).and_then(|field| plan.fields.get(field));
         known.is_some_and(|known| known.in_extras) && serde_json::from_str::<Vec<String>>(member.raw).is_ok()
     }
 
-    /// Takes members of extras for the fields that they are shown for, unless these were sent themselves.
+    /// Takes members of extras as the fields that they are shown for, unless these were sent themselves.
     pub(super) fn take_shown_in_extras(&mut self) {
         for member in std::mem::take(&mut self.shown_in_extras) {
             let field = self.compiled.plan.field(&member.name);

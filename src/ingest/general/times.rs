@@ -1,4 +1,5 @@
-//! When a record happened: its start and end, from whichever fields say so, and whether that can be.
+//! Determines when a record happened: its start and end, from whichever fields give them, and whether they
+//! are possible.
 
 use serde_json::Value;
 
@@ -63,7 +64,7 @@ impl<'a> Reading<'_, 'a> {
         Some((start, end))
     }
 
-    /// Now, where the type lets the time be left out.
+    /// The current time, where the type lets the time be left out.
     fn default_time(&mut self, context: &DecodeContext) -> Option<(Instant, Instant)> {
         let missing = match &self.compiled.data_type.layout.times {
             TimeFields::Moment { optional: true, .. } => None,
@@ -98,7 +99,7 @@ impl<'a> Reading<'_, 'a> {
 
     fn recorded_at(&mut self, loc: Vec<LocPart>, given: &Given<'a>) -> Option<Span> {
         let span = self.recorded_span(loc.clone(), given)?;
-        // Rows as they are read say both, so saying it twice is fine as long as it is the same.
+        // Rows as they are read contain both, so giving the time twice is fine as long as it is the same.
         for (role, said) in [(Role::Start, span.start), (Role::End, span.end)] {
             let Some((field, again)) = self.given_in(role) else {
                 continue;
@@ -122,7 +123,7 @@ impl<'a> Reading<'_, 'a> {
         let start = self.member(&loc, &members, "start_time");
         let end = self.member(&loc, &members, "end_time");
         let ((start, start_loc), (end, end_loc)) = (start?, end?);
-        // Where rows show no more than the start, the end is shown with what else was said.
+        // Where rows show only the start, the end is shown with the other members.
         let is_shown = start == end || self.compiled.shows_ends();
         let others = members.iter().filter(|member| match member.name.as_ref() {
             "start_time" => false,
@@ -149,7 +150,7 @@ impl<'a> Reading<'_, 'a> {
         })
     }
 
-    /// The time that one member of a span says, and its place.
+    /// The time that one member of a span gives, and its place.
     fn member(
         &mut self,
         span: &[LocPart],

@@ -1,4 +1,5 @@
-//! Holding a record against the schema of its type, and saying what is wrong in the sender's own words.
+//! Validates a record against the schema of its type, and reports faults under the names that the sender
+//! used.
 
 use serde_json::Value;
 
@@ -40,7 +41,7 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// The schema knows a field by its own name; the caller finds it under the one that was sent.
+    /// Replaces the schema's name of a field with the one that was sent, so that the caller finds it.
     fn name_as_given(&self, fault: &mut Fault) {
         let Some(LocPart::Name(name)) = fault.loc.get_mut(self.loc.len()) else {
             return;
@@ -55,7 +56,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Says so where the value would have been taken if the sender had asked for it.
+    /// Mentions coercion where it would have made the value acceptable.
     fn name_coercion(&self, fault: &mut Fault) {
         let [LocPart::Name(name)] = fault.loc.get(self.loc.len()..).unwrap_or_default() else {
             return;

@@ -1,4 +1,4 @@
-//! What commits are made with, and what becomes of a request that asked for one.
+//! What commits need, and the outcomes of a request for one.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ pub struct Committer {
     pub report: Box<dyn Fn(GroupReport) + Send + Sync>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub upload: UploadId,
     /// The same request was accepted before; nothing was done now.
     pub repeated: bool,
-    /// What it did, also where that was before. None where it was accepted by a version that did not count.
+    /// What the request did, now or earlier. `None` if a version that did not count accepted it.
     pub effect: Option<Effect>,
 }
 
-/// Why a request was not committed. Nothing of it is or will become visible, but for `Unknown`.
+/// Why a request was not committed. Nothing of it is or will become visible, except for `Unknown`.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CommitError {
     #[error("too many writes are waiting; try again soon")]
@@ -43,10 +43,10 @@ pub enum CommitError {
     Unavailable(String),
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
-    /// It may have happened.
+    /// The commit may have happened.
     #[error("whether this was committed is not known: {0}")]
     Unknown(String),
-    /// A mistake of ours.
+    /// An internal error.
     #[error("the work for this commit failed midway: {0}")]
     Broken(String),
     #[error("the person is being erased")]
@@ -55,7 +55,7 @@ pub enum CommitError {
     Stopping,
 }
 
-/// What happened in one transaction, for whoever counts.
+/// What happened in one transaction, for metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupReport {
     pub requests: usize,
@@ -63,7 +63,7 @@ pub struct GroupReport {
     pub bytes: i64,
     pub elapsed: Duration,
     pub committed: bool,
-    /// Nothing was committed because somebody else came first: for this request so often by now, or 0.
+    /// How often this request was overtaken so far, if that is why nothing was committed, or 0.
     pub overtaken: usize,
 }
 

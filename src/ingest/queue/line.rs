@@ -1,9 +1,8 @@
-//! Whose turn it is. People wait in a line, and whoever was served goes to its end, however much they bring;
-//! their requests are worked on in the order in which they came, a few people at a time, and committed
-//! together.
+//! Decides whose turn it is. People wait in a line, and a person who was served goes to its end, however much
+//! they bring; their requests are worked on in order, a few people at a time, and committed together.
 //!
-//! One task per process, which itself does nothing that takes long or can fail: what does is spawned, and
-//! when it panics the requests it had are answered so. Knows jobs; knows nothing of what is in them.
+//! One task per process, which itself does nothing that takes long or can fail: such work is spawned, and if
+//! it panics its requests are answered accordingly. Knows jobs; knows nothing of what is in them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -31,36 +30,36 @@ pub struct QueueSettings {
     pub waiting_bytes: usize,
     /// Requests that one transaction takes at most.
     pub group: usize,
-    /// How long a transaction gathers after its first request. What arrives while another is synced is
-    /// gathered anyway.
+    /// How long a transaction collects requests after its first. What arrives while another is synced is
+    /// collected anyway.
     pub window: Duration,
     /// Bytes of rows after which a transaction takes no further request.
     pub size: usize,
-    /// People for whom work is done at the same time.
+    /// How many people's requests are worked on at the same time.
     pub at_once: usize,
 }
 
-/// A request that was overtaken so often is prepared with everybody else kept out.
+/// A request that was overtaken this often is prepared with everybody else kept out.
 pub const OVERTAKEN: usize = 3;
 
-/// Jobs committed by themselves at the same time.
+/// How many jobs are committed individually at the same time.
 const ALONE_AT_ONCE: usize = 8;
-/// Rows of more bytes are not put together on the thread of the line.
+/// Rows of more bytes are not assembled on the thread of the line.
 const SHORT: usize = 64 << 10;
 
 pub(super) struct Line {
     settings: QueueSettings,
     committer: Arc<Committer>,
-    /// Where work is done that takes longer, if not where the line is.
+    /// Where longer work runs, if not on the runtime of the line.
     elsewhere: Option<Handle>,
-    /// What each person wants, in order.
+    /// Each person's requests, in order.
     wanted: HashMap<PersonId, VecDeque<Waiting>>,
-    /// People with something waiting for whom nothing is at work.
+    /// People who have waiting requests and no work in progress.
     turns: VecDeque<PersonId>,
-    /// Whom to answer when the job of a person is done.
+    /// The callers to answer when the job of a person is done.
     answers: HashMap<PersonId, Vec<Answer>>,
     steps: JoinSet<Vec<Left>>,
-    /// Who is in a step, and whether it could have committed something.
+    /// The people in each step, and whether it could have committed something.
     at_work: HashMap<Id, Step>,
     preparing: usize,
     is_committing: bool,
@@ -68,7 +67,7 @@ pub(super) struct Line {
     /// Jobs that are ready to be committed together, and since when the first of them is.
     ready: VecDeque<(Job, Prepared)>,
     ready_since: Option<Moment>,
-    /// Jobs that go by themselves, and those that have to keep everybody else out.
+    /// Jobs to be committed individually, and (`None`) those that have to keep everybody else out.
     apart: VecDeque<(Job, Option<Prepared>)>,
 }
 
@@ -89,7 +88,7 @@ enum Kind {
     Alone,
 }
 
-/// Where a step is done, if the line has a thread of its own.
+/// Where a step runs, if the line has a thread of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Here,
@@ -120,8 +119,8 @@ impl Line {
         let mut is_open = true;
         while is_open || !self.is_idle() {
             let gathered = self.gathering_ends();
-            // What ended comes before what arrives, so that the same events in the same order have the same
-            // effect.
+            // Ended steps are handled before arrivals, so that the same events in the same order have the
+            // same effect.
             tokio::select! {
                 biased;
                 Some(ended) = self.steps.join_next_with_id(), if !self.steps.is_empty() => {
@@ -156,7 +155,7 @@ impl Line {
         }
     }
 
-    /// When the group that gathers has gathered long enough, if one does.
+    /// When the current group stops collecting, if one does.
     fn gathering_ends(&self) -> Option<Moment> {
         let since = self.ready_since.filter(|_| !self.is_committing)?;
         (!self.settings.window.is_zero()).then(|| since + self.settings.window)
@@ -194,7 +193,7 @@ impl Line {
         }
     }
 
-    /// Begins to work on what a person wants: as much of it as goes together.
+    /// Begins to work on a person's requests: as many as go together.
     fn begin(&mut self, person: PersonId) {
         let Some(wanted) = self.wanted.get_mut(&person) else {
             return;
@@ -229,7 +228,7 @@ impl Line {
     }
 
     fn prepare(&mut self, job: Job) {
-        // One after the other it would take longer than side by side.
+        // Several in sequence would take longer than in parallel.
         let is_short = self.preparing == 0 && !job.is_written && job.bytes <= SHORT;
         let place = if is_short { Place::Here } else { Place::Elsewhere };
         self.preparing += 1;
@@ -239,7 +238,7 @@ impl Line {
         });
     }
 
-    /// Commits what is ready, up to a group.
+    /// Commits the jobs that are ready, up to one group.
     fn commit(&mut self) {
         let mut group = Vec::new();
         let (mut requests, mut bytes) = (0, 0);
@@ -322,8 +321,8 @@ impl Line {
                 self.ready.push_back((job, prepared));
                 self.ready_since.get_or_insert_with(Moment::now);
             }
-            // What did not go together goes apart; and who was overtaken once, or took long already, does not
-            // make others wait.
+            // A job that could not be committed with others goes alone; and one that was overtaken once, or
+            // took long already, does not make others wait.
             Left::Prepared(job, prepared) => self.apart.push_back((job, Some(prepared))),
             Left::Overtaken(job) if job.overtaken < OVERTAKEN => self.prepare(job),
             Left::Overtaken(job) => self.apart.push_back((job, None)),
@@ -331,7 +330,7 @@ impl Line {
         }
     }
 
-    /// One of the requests is to blame: each is tried by itself.
+    /// Retries each request individually, because one of them is to blame.
     fn take_apart(&mut self, mut job: Job, error: CommitError) {
         let person = job.person;
         let answers = self.answers.remove(&person).unwrap_or_default();
@@ -359,7 +358,7 @@ impl Line {
     fn answer(&mut self, person: PersonId, answers: Vec<Answer>, results: Vec<Result<Receipt, CommitError>>) {
         for (Answer { reply, seat }, result) in answers.into_iter().zip(results) {
             drop(seat);
-            // A caller that went away has its records all the same.
+            // If the caller has gone away, its records are stored all the same.
             let _ = reply.send(result);
         }
         if self.wanted.contains_key(&person) {

@@ -1,5 +1,4 @@
-//! Committing what was prepared: several people together, one by themselves, or one with everybody else kept
-//! out.
+//! Commits what was prepared: several people together, one alone, or one with everybody else kept out.
 
 use std::time::Instant as Moment;
 
@@ -11,13 +10,13 @@ use super::work::{Job, Prepared};
 
 /// How a job left a step.
 pub(super) enum Left {
-    /// Everything in it is known.
+    /// Every result in it is known.
     Done(Job),
     /// To be committed together with others.
     Prepared(Job, Prepared),
-    /// Somebody else came first; to be prepared again.
+    /// Somebody else came first; the job has to be prepared again.
     Overtaken(Job),
-    /// It failed; some of it may not be to blame.
+    /// The job failed; some of its requests may not be to blame.
     Failed(Job, CommitError),
 }
 
@@ -30,7 +29,7 @@ impl Committer {
         }
     }
 
-    /// Commits several jobs in one transaction. If that does not work, they come back as they were.
+    /// Commits several jobs in one transaction. If that fails, they come back unchanged.
     pub(super) async fn commit_together(&self, jobs: Vec<(Job, Prepared)>) -> Vec<Left> {
         let begun = Moment::now();
         let mut commit = Commit::default();
@@ -50,7 +49,7 @@ impl Committer {
                     .map(|(job, prepared)| self.done(job, prepared, &mut stamps))
                     .collect()
             }
-            // Nobody in it is to blame, and each by themselves would fail the same way.
+            // None of these jobs is to blame, and each alone would fail the same way.
             Err(
                 error @ (CatalogError::Unknown { .. }
                 | CatalogError::Unavailable { .. }
@@ -75,7 +74,8 @@ impl Committer {
         }
     }
 
-    /// What became of a group of one that did not go through. For a lock it waits where nobody waits for it.
+    /// The outcome of a group of one that was not committed. If it needs a lock, it waits where it delays
+    /// nobody.
     fn alone_anyway(
         &self,
         begun: Moment,
@@ -114,7 +114,7 @@ impl Committer {
         }
     }
 
-    /// Prepares and commits one job while nobody else can change what is the person's.
+    /// Prepares and commits one job while nobody else can change the person's data.
     pub(super) async fn commit_held(&self, mut job: Job) -> Left {
         let begun = Moment::now();
         let hold = match self.catalog.hold(job.person).await {
@@ -146,7 +146,7 @@ impl Committer {
         }
     }
 
-    /// `stamps` begins with those of what the job changed.
+    /// `stamps` begins with those of the partitions that the job changed.
     fn done(&self, mut job: Job, prepared: Prepared, stamps: &mut impl Iterator<Item = Stamp>) -> Left {
         for (added, stamp) in prepared.added.into_iter().zip(stamps) {
             let snapshots = &self.shared.stores.snapshots;
@@ -171,8 +171,8 @@ impl Committer {
     }
 }
 
-/// What is unknown must not be tried again, because it may have happened; and where the store fails, trying
-/// each request by itself helps nobody.
+/// An unknown outcome must not be retried, because the commit may have happened; and where the store fails,
+/// trying each request individually helps nobody.
 fn failed(mut job: Job, error: CommitError) -> Left {
     if matches!(error, CommitError::Corrupt(_) | CommitError::Broken(_)) {
         return Left::Failed(job, error);

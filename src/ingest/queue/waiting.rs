@@ -1,5 +1,4 @@
-//! Requests that wait to be committed, and how much of that there may be: each has a seat until it is
-//! answered.
+//! Requests that wait to be committed, and the limits on them: each has a seat until it is answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +8,7 @@ use tokio::sync::oneshot;
 use super::committer::{CommitError, Receipt};
 use crate::ingest::upload::Upload;
 
-/// What waits or is at work, and how much of that there may be.
+/// Counts the requests that are waiting or being worked on, with their limits.
 #[derive(Debug)]
 pub(super) struct Load {
     requests: AtomicUsize,
@@ -32,7 +31,7 @@ pub(super) struct Waiting {
     pub upload: Upload,
     pub reply: Reply,
     pub seat: Seat,
-    /// It failed together with others, and is now tried by itself.
+    /// It failed together with others, and is now tried individually.
     pub alone: bool,
 }
 
@@ -46,7 +45,7 @@ impl Load {
         }
     }
 
-    /// Requests that wait or are at work now.
+    /// Requests that are waiting or being worked on.
     pub(super) fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
@@ -58,7 +57,7 @@ impl Load {
             load: Arc::clone(self),
             bytes,
         };
-        // One request that is larger than all may come when nothing else is there.
+        // A single request larger than the limit may come when nothing else is there.
         let has_room = waiting == 0 || waiting.saturating_add(bytes) <= self.most_bytes;
         if requests < self.most_requests && has_room {
             Ok(seat)

@@ -1,7 +1,7 @@
-//! What is done for one person before a commit: their requests, in the order in which they came, become one
-//! change of the catalogue.
+//! Prepares one person's requests for a commit: in the order in which they came, they become one change of
+//! the catalogue.
 //!
-//! Lives from the moment the requests are taken out of the line until they are answered.
+//! A job lives from when its requests are taken out of the line until they are answered.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,22 +20,22 @@ use super::committer::{CommitError, Committer, Receipt};
 pub(super) struct Job {
     pub person: PersonId,
     pub uploads: Vec<Upload>,
-    /// What is known already, by the place of the request.
+    /// The results known so far, by the position of the request.
     pub results: Vec<Option<Result<Receipt, CommitError>>>,
-    /// For each request the earlier one that came with the same key, whose fate it shares unless the key was
-    /// accepted before both.
+    /// For each request the earlier one that came with the same key, whose outcome it shares unless the key
+    /// was accepted before both.
     follows: Vec<Option<usize>>,
-    /// What each of the open requests does, as it was prepared last.
+    /// The effect of each open request, as it was last prepared.
     effects: Vec<Effect>,
     /// How often somebody else came first.
     pub overtaken: usize,
-    /// Rows that stand in objects already.
+    /// Whether its rows are in objects already.
     pub is_written: bool,
     /// Bytes of rows in memory.
     pub bytes: usize,
 }
 
-/// What a job comes to.
+/// The result of preparing a job.
 #[derive(Default)]
 pub(super) struct Prepared {
     pub commit: Commit,
@@ -58,14 +58,14 @@ impl Job {
         }
     }
 
-    /// The requests that nothing is known of yet.
+    /// The requests whose result is not known yet.
     pub(super) fn open(&self) -> Vec<usize> {
         (0..self.uploads.len())
             .filter(|index| self.results[*index].is_none() && self.follows[*index].is_none())
             .collect()
     }
 
-    /// What is remembered of a request.
+    /// The stored receipt of a request.
     fn receipt(&self, index: usize) -> UploadReceipt {
         let upload = &self.uploads[index];
         UploadReceipt {
@@ -76,7 +76,7 @@ impl Job {
         }
     }
 
-    /// All that were open have this outcome.
+    /// Gives all open requests this outcome.
     pub(super) fn conclude(&mut self, outcome: &Result<(), CommitError>) {
         for index in self.open() {
             let (upload, effect) = (self.uploads[index].upload, self.effects[index]);
@@ -102,7 +102,7 @@ impl Job {
                     ..receipt
                 })),
                 Some(Ok(_)) => Some(Err(CommitError::KeyReused)),
-                // The key is as free as it was.
+                // The key remains unused.
                 failed => failed,
             };
         }
@@ -115,7 +115,8 @@ impl Job {
 }
 
 impl Committer {
-    /// Works out what a job does to the catalogue as it is now. `None`: everything in it is answered already.
+    /// Works out what a job does to the catalogue as it is now. `None` if everything in it is answered
+    /// already.
     pub(super) async fn prepare(&self, job: &mut Job) -> Result<Option<Prepared>, CommitError> {
         self.answer_repeated(job).await;
         let open = job.open();
@@ -152,7 +153,7 @@ impl Committer {
                 }
             }
         }
-        // Where other processes write as well, what is in memory would be outdated too often.
+        // Where other processes write as well, the state in memory would be outdated too often.
         let looks = if job.overtaken == 0 && self.catalog.is_written_by_the_caller() {
             Looks::AtMemory
         } else {
@@ -181,7 +182,7 @@ impl Committer {
         Ok(Some(prepared))
     }
 
-    /// Answers those whose key was accepted before, by this node or another.
+    /// Answers requests whose key was accepted before, by this node or another.
     async fn answer_repeated(&self, job: &mut Job) {
         for (index, upload) in job.uploads.iter().enumerate() {
             let Some(key) = upload.key.as_ref().filter(|_| job.results[index].is_none()) else {

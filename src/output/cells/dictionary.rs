@@ -1,4 +1,4 @@
-//! A dictionary column: the text of each value is made once, and copied for each row.
+//! Writes a dictionary column: the text of each value is made once and copied for each row.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Dictionary {
     /// Whether `texts` has a text for each value.
     prepared: bool,
     texts: Vec<u8>,
-    /// Where the text of each value begins, and at the end where the last one ends.
+    /// Where the text of each value begins, followed by where the last one ends.
     bounds: Vec<usize>,
     keys: ScalarBuffer<i32>,
     nulls: Option<NullBuffer>,

@@ -1,23 +1,23 @@
-//! Cells as fields of CSV.
+//! Writes cells as fields of CSV.
 
 use super::super::numbers::{write_double, write_integer, write_single, write_unsigned};
 use super::super::text::{write_field, write_hex, write_quoted};
 use super::json::write_uuid;
 use super::{Cells, Values};
 
-/// When a field stands in quotes.
+/// When a field is quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum FieldStyle {
-    /// Where the text would otherwise be read differently; null is nothing at all, empty text is `""`.
+    /// Where the text would otherwise be read differently; null is an empty field, empty text is `""`.
     QuoteWhereNeeded,
     /// Always; null is `""` too.
     QuoteAlways,
-    /// The same two, with an apostrophe before what a spreadsheet would run.
+    /// The same two, with an apostrophe before text that a spreadsheet would run as a formula.
     DefuseWhereNeeded,
     DefuseAlways,
 }
 
-/// What a formula begins with, in one spreadsheet or another.
+/// The characters that a formula begins with, in one spreadsheet or another.
 const BEGINNINGS: [u8; 6] = [b'=', b'+', b'-', b'@', b'\t', b'\r'];
 
 impl FieldStyle {
@@ -62,7 +62,7 @@ impl FieldStyle {
 
 impl Cells {
     /// Writes the cell of a row. Lists and structs are JSON text; a float that is not finite is null.
-    /// `scratch` is anybody's.
+    /// `scratch` is a reusable buffer; its content does not matter.
     pub(in super::super) fn write_field(
         &mut self,
         row: usize,
@@ -82,7 +82,8 @@ impl Cells {
             }
             Values::Integer(values) => style.write_plain(out, |out| write_integer(values.value(row), out)),
             Values::Unsigned(values) => style.write_plain(out, |out| write_unsigned(values.value(row), out)),
-            // Quotes around nothing are a null in the style that quotes always, and the other has none.
+            // If nothing is written, the style that always quotes yields `""` and the other an empty field:
+            // both are null.
             Values::Single(values) => style.write_plain(out, |out| _ = write_single(values.value(row), out)),
             Values::Double(values) => style.write_plain(out, |out| _ = write_double(values.value(row), out)),
             Values::Json(text) if text.value(row).is_empty() => out.extend_from_slice(style.null()),
@@ -97,7 +98,7 @@ impl Cells {
                 style.write_plain(out, |out| out.extend_from_slice(text.of(i64::from(values[row]))));
             }
             Values::Dictionary(dictionary) => dictionary.write(row, out, style.null()),
-            // It was made for this style.
+            // The structure was made for this style.
             Values::Structure(structure) => structure.write(row, out),
             Values::List { .. } => {
                 scratch.clear();

@@ -1,4 +1,4 @@
-//! Cells as JSON.
+//! Writes cells as JSON.
 
 use super::super::encoder::LARGEST_ROW;
 use super::super::numbers::{write_double, write_integer, write_single, write_unsigned};
@@ -48,7 +48,7 @@ impl Cells {
             Values::List { offsets, items } => {
                 out.push(b'[');
                 for item in offsets[row]..offsets[row + 1] {
-                    // Whoever asked for the row refuses it.
+                    // The caller refuses a row of this length.
                     if out.len() > LARGEST_ROW {
                         break;
                     }
@@ -70,7 +70,7 @@ fn or_null(written: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Stored JSON text stands as it is. It is one line, since it was written without blanks.
+/// Copies stored JSON text as it is. It is one line, since it was written without blanks.
 fn write_raw(json: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(if json.is_empty() { b"null" } else { json.as_bytes() });
 }

@@ -1,7 +1,7 @@
-//! A struct column as JSON objects.
+//! Writes a struct column as JSON objects.
 //!
-//! Consecutive records mostly come from a few sources, so where members are dictionaries, or lists of
-//! numbers, the text of a row that said the same is copied.
+//! Consecutive records mostly come from a few sources, so where members are dictionaries or lists of numbers,
+//! the text of an earlier row with the same members is copied.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use super::super::encoder::EncodeError;
 use super::super::text::write_json_string;
 use super::{Cells, Style};
 
-/// So many texts are kept of a batch. A row is compared with each of them at most.
+/// How many texts are kept per batch. A row is compared with each of them at most.
 const KEPT: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Structure {
     style: Style,
     members: Vec<Member>,
-    /// Rows of the batch, and where of `texts` stands what was written for them.
+    /// Rows of the batch, each with the range of `texts` that was written for it.
     kept: Vec<(usize, Range<usize>)>,
     texts: Vec<u8>,
     scratch: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Structure {
 
 #[derive(Debug)]
 struct Member {
-    /// The name as JSON, with what stands before and after it.
+    /// The name as JSON, with the punctuation before and after it.
     name: Vec<u8>,
     cells: Cells,
 }
@@ -71,7 +71,7 @@ impl Structure {
             .try_for_each(|(member, column)| member.cells.load(column))
     }
 
-    /// Whether the objects of all rows of the batch at hand are the same. None of them is null.
+    /// Whether the objects of all rows of the current batch are the same. None of them is null.
     pub(super) fn is_uniform(&self) -> bool {
         !self.members.is_empty() && self.members.iter().all(|member| member.cells.is_uniform())
     }

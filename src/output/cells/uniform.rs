@@ -1,7 +1,7 @@
-//! Columns that say the same in every row of a batch, or the same as another column.
+//! Recognises columns whose text is the same in every row of a batch, or the same as another column's.
 //!
-//! Whether they do is found out by looking at a batch once, which costs little beside formatting a cell of
-//! it; where it would not, a column counts as one that differs.
+//! A batch is examined once, which costs little beside formatting one of its cells; where it would cost more,
+//! the column counts as one that differs.
 
 use std::ops::Range;
 
@@ -11,20 +11,20 @@ use super::{Cells, Values};
 pub(super) fn all_equal<T: PartialEq>(values: &[T]) -> bool {
     match values {
         [] => false,
-        // The ends differ where anything does, nearly always.
+        // If anything differs, the first and last values nearly always do.
         [first, .., last] if first != last => false,
         [_, rest @ ..] => *rest == values[..rest.len()],
     }
 }
 
-/// The same of floats, of which some are equal and have another text.
+/// The same for floats, compared by bits because some equal floats have different texts.
 fn all_equal_bits(values: &[f64]) -> bool {
     let [first, .., last] = values else { return false };
     first.to_bits() == last.to_bits() && values.iter().all(|value| value.to_bits() == first.to_bits())
 }
 
 impl Cells {
-    /// Whether the cell of each row of the batch at hand, which has rows, is written with the same text.
+    /// Whether every row's cell in the current batch, which has rows, is written with the same text.
     pub(in super::super) fn is_uniform(&self) -> bool {
         if let Some(nulls) = &self.nulls {
             return nulls.null_count() == nulls.len();
@@ -42,7 +42,7 @@ impl Cells {
         }
     }
 
-    /// Whether the cells of each row of the batch at hand are written with the same text as those of another.
+    /// Whether each row's cell in the current batch is written with the same text as the other column's.
     pub(in super::super) fn is_like(&self, other: &Self) -> bool {
         match (&self.values, &other.values) {
             (
@@ -59,7 +59,7 @@ impl Cells {
         }
     }
 
-    /// Whether [`Cells::is_same`] can tell.
+    /// Whether [`Cells::is_same`] can compare these cells.
     pub(super) fn is_comparable(&self) -> bool {
         match &self.values {
             Values::Null | Values::Dictionary(_) => true,
@@ -89,7 +89,7 @@ impl Cells {
         values.get(one) == values.get(other)
     }
 
-    /// Values of which none is null.
+    /// The values, if none of them is null.
     fn integers(&self) -> Option<&[i64]> {
         match &self.values {
             Values::Integer(values) if self.nulls.is_none() => Some(values.values()),
@@ -102,7 +102,7 @@ fn range(offsets: &[i64], row: usize) -> Range<usize> {
     offsets[row] as usize..offsets[row + 1] as usize
 }
 
-/// Lists of the same length that each hold what the one before holds.
+/// Whether all lists have the same length and the same items.
 fn is_uniform_list(offsets: &[i64], items: &Cells) -> bool {
     let (Some(values), [first, second, ..]) = (items.integers(), offsets) else {
         return false;

@@ -1,4 +1,4 @@
-//! An annotation as an entry of the catalogue of data types.
+//! Presents an annotation as an entry of the type catalogue.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::variants::{AnnotationRoot, ScaleAnnotation};
 use crate::model::registry::{AnnotationTraits, DataType, Registry, Scale};
 
 impl AnnotationRow {
-    /// The data type that clients find it as. `None` where the registry lacks its base.
+    /// The data type under which clients find it. `None` if the registry lacks its base.
     #[must_use]
     pub fn data_type(&self, registry: &Registry) -> Option<DataType> {
         let base = registry.get(self.root.annotation_type().base())?;
@@ -17,7 +17,7 @@ impl AnnotationRow {
 }
 
 impl AnnotationRoot {
-    /// The steps that its records may have, where it is a scale that says so.
+    /// The scale that restricts its records' values, if it has one.
     #[must_use]
     pub fn scale(&self) -> Option<Scale> {
         match self {

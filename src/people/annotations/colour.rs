@@ -1,4 +1,4 @@
-//! Colours, in the spellings of style sheets, kept as `#rrggbb`.
+//! Parses colours in the spellings of style sheets and stores them as `#rrggbb`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +34,7 @@ const NAMED: [(&str, u32); 17] = [
 #[serde(try_from = "String", into = "String")]
 pub struct Colour(u32);
 
-/// A text that is no colour.
+/// A text that is not a colour.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a colour; use #rrggbb, #rgb, rgb(255, 0, 0) or one of aqua, black, blue, fuchsia, gray, \
@@ -43,7 +43,7 @@ pub struct Colour(u32);
 pub struct UnknownColour(String);
 
 impl Colour {
-    /// The colour that `text` spells, in any case.
+    /// The colour that `text` spells; case does not matter.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(digits) = text.strip_prefix('#') {
@@ -64,7 +64,7 @@ fn hexadecimal(digits: &str) -> Option<u32> {
     let number = u32::from_str_radix(digits, 16).ok()?;
     match digits.len() {
         6 => Some(number),
-        // Each digit stands for two.
+        // Each digit represents two.
         3 => Some([8, 4, 0].into_iter().fold(0, |colour, shift| {
             (colour << 8) | (((number >> shift) & 0xf) * 0x11)
         })),
@@ -127,7 +127,7 @@ impl ToSchema for Colour {
     }
 }
 
-/// What [`Colour::parse`] takes, as a regular expression that knows no modes.
+/// A regular expression for what [`Colour::parse`] accepts, for engines without case-insensitive mode.
 fn pattern() -> String {
     let any_case = |name: &str| -> String {
         let letter = |letter: char| format!("[{letter}{}]", letter.to_ascii_uppercase());

@@ -14,14 +14,14 @@ use crate::model::strict_json::{object, optional_object};
 /// Texts of the steps of a scale.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TextMapping {
-    /// By step.
+    /// The text of each step.
     pub mapping: BTreeMap<Name, Line>,
 }
 
 /// Colours of the steps of a scale.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ColourMapping {
-    /// By step. Kept as `#rrggbb`.
+    /// The colour of each step, stored as `#rrggbb`.
     pub mapping: BTreeMap<Name, Colour>,
 }
 
@@ -80,7 +80,7 @@ pub struct AnnotationSpec {
     /// The note that a new record begins with.
     #[serde(default)]
     pub default_note: Option<Prose>,
-    /// Only a scale has this.
+    /// Only a scale has this member.
     #[serde(default)]
     pub scale: Nothing,
 }

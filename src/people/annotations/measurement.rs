@@ -1,7 +1,7 @@
 //! What an annotation measures: one configuration for each kind of quantity, with its unit and the value that
 //! a new record begins with.
 //!
-//! The same types are read, stored, answered and published as schema.
+//! The same types are read, stored, returned and published as schema.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use super::super::text::Name;
 use crate::model::registry::MetricKind;
 use crate::model::strict_json::object;
 
-/// Steps of a scale beyond this are no steps that anybody counts.
+/// The farthest step of a scale; nobody counts further.
 const FARTHEST_STEP: i64 = 1_000_000;
 
-/// What is not there: null, or left out.
+/// A member that is null or left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nothing;
 
@@ -164,21 +164,21 @@ macro_rules! quantities {
 }
 
 quantities! {
-    /// How many.
+    /// A count.
     CountMeasurement { count, Nothing }
-    /// A number in whatever unit the person names.
+    /// A number in a unit that the person names.
     CustomMeasurement { custom, Option<Name> }
-    /// How far.
+    /// A distance.
     DistanceMeasurement { distance, Option<DistanceUnit> }
-    /// How heavy.
+    /// A mass.
     MassMeasurement { mass, Option<MassUnit> }
-    /// How much of a whole: 100 is all of it.
+    /// A percentage: 100 is the whole.
     PercentMeasurement { percent, Nothing }
-    /// How long something lasts, as a number.
+    /// The length of a period, as a number.
     PeriodMeasurement { period, Option<PeriodUnit> }
-    /// How warm.
+    /// A temperature.
     TemperatureMeasurement { temperature, Option<TemperatureUnit> }
-    /// How much room something takes.
+    /// A volume.
     VolumeMeasurement { volume, Option<VolumeUnit> }
 }
 
@@ -254,7 +254,7 @@ pub enum QuantityMeasurement {
     Volume(VolumeMeasurement),
 }
 
-/// What an annotation measures, whatever it is.
+/// What an annotation measures, whatever its type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum MeasurementConfiguration {
@@ -302,7 +302,7 @@ impl QuantityMeasurement {
         .into()
     }
 
-    /// The unit that its values are in, where it has one.
+    /// The unit of its values, if it has one.
     #[must_use]
     pub fn unit(&self) -> Option<String> {
         match self {

@@ -1,7 +1,7 @@
-//! From the JSON of a body to an annotation, with the place of whatever cannot be one.
+//! Reads an annotation from the JSON of a body, and reports the place of whatever is wrong.
 //!
-//! Where a member chooses among variants, places inside the variant are lost to a reader of the whole; so
-//! each such part is read by itself first, the innermost ones before those around them.
+//! Where a member chooses among variants, a reader of the whole loses the places inside the variant; so each
+//! such part is read separately first, the innermost ones before those around them.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,13 +18,13 @@ use super::variants::{
 };
 use crate::model::faults::{Fault, LocPart};
 
-/// More text than this is no definition. Rows carry it, so its length is what a row may cost.
+/// The most bytes of a definition. Rows carry it, so its length adds to the cost of a row.
 const MOST_BYTES: usize = 16 * 1024;
 
-/// Something read, or the first thing that is wrong with it.
+/// A result, or the first fault.
 type Read<T> = Result<T, Box<Fault>>;
 
-/// A part of a body and the way to it.
+/// A part of a body and its place.
 struct Part<'a> {
     value: &'a Value,
     loc: Vec<LocPart>,
@@ -33,7 +33,7 @@ struct Part<'a> {
 type Check = fn(&Part<'_>) -> Read<()>;
 
 impl AnnotationRoot {
-    /// The annotation that `body` describes.
+    /// Reads the annotation that `body` describes.
     pub fn read(body: &Value) -> Result<Self, Vec<Fault>> {
         let body = Part {
             value: body,
@@ -42,7 +42,7 @@ impl AnnotationRoot {
         read(&body).map_err(|fault| vec![*fault])
     }
 
-    /// What `body` describes in the place of this one, whose type need not be said again.
+    /// Reads a replacement for this annotation from `body`, which may omit the type.
     pub fn read_over(&self, body: &Value) -> Result<Self, Vec<Fault>> {
         match body {
             Value::Object(members) if !members.contains_key("annotation_type") => {
@@ -126,7 +126,7 @@ fn steps_in_order(root: &AnnotationRoot, body: &Part<'_>) -> Read<()> {
 }
 
 impl<'a> Part<'a> {
-    /// A member that is there and not null.
+    /// A member that is present and not null.
     fn member(&self, name: &str) -> Option<Part<'a>> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         let mut loc = self.loc.clone();
@@ -146,7 +146,7 @@ impl<'a> Part<'a> {
 
     fn measurement(&self, kind: AnnotationType) -> Read<()> {
         let variants: &[(&str, Check)] = match kind {
-            // They measure nothing, which the whole says.
+            // These measure nothing; reading the whole reports a measurement.
             AnnotationType::Moment | AnnotationType::People => return Ok(()),
             AnnotationType::Boolean => &[("boolean", is::<YesNoMeasurement>)],
             AnnotationType::Duration => &[("duration", is::<TimeSpanMeasurement>)],
@@ -173,7 +173,7 @@ impl<'a> Part<'a> {
         check.map_or(Ok(()), |(_, check)| check(self))
     }
 
-    /// What the member `by` chooses among `names`.
+    /// The name that the member `by` chooses among `names`.
     fn choice(&self, by: &str, names: &[&str]) -> Read<&'a str> {
         if !self.value.is_object() {
             return Err(self.fault("object_type", "expected an object"));

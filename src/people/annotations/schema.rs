@@ -1,4 +1,4 @@
-//! The JSON Schemas of annotations and measurements, from the types by which they are read.
+//! The JSON Schemas of annotations and measurements, generated from the types that read them.
 
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -8,7 +8,7 @@ const COMPONENTS: &str = "#/components/schemas/";
 const DEFINITIONS: &str = "#/$defs/";
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The schema of `T`, whole: whatever it refers to is in it.
+/// The complete schema of `T`: whatever it refers to is included.
 pub fn of<T: ToSchema>() -> Result<Value, serde_json::Error> {
     let mut named: Vec<(String, RefOr<Schema>)> = Vec::new();
     T::schemas(&mut named);
@@ -25,7 +25,7 @@ pub fn of<T: ToSchema>() -> Result<Value, serde_json::Error> {
     Ok(whole)
 }
 
-/// Turns references into a document of the interface into references into this schema.
+/// Turns references into the OpenAPI document into references within this schema.
 fn point_inside(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -34,7 +34,7 @@ fn point_inside(schema: &mut Value) {
             {
                 *reference = format!("{DEFINITIONS}{name}");
             }
-            // A hint for readers of the interface's document; its addresses lead there.
+            // A hint for readers of the OpenAPI document; its addresses point there.
             members.shift_remove("discriminator");
             members.values_mut().for_each(point_inside);
         }

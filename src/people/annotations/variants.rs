@@ -1,7 +1,6 @@
-//! The six things that a person can keep note of. One variant each: what is common to all, and what only it
-//! can be asked for.
+//! The six types of annotation, one variant each: the members common to all, and those specific to one.
 //!
-//! The same types are read, stored, answered and published as schema.
+//! The same types are read, stored, returned and published as schema.
 
 use std::str::FromStr;
 
@@ -18,7 +17,7 @@ use crate::model::strict_json::optional_object;
 /// More default tags than this help nobody.
 const MOST_TAGS: usize = 100;
 
-/// Which of the six.
+/// The type of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnnotationType {
@@ -52,7 +51,7 @@ impl AnnotationType {
         }
     }
 
-    /// The data type that its records are of.
+    /// The data type of its records.
     #[must_use]
     pub const fn base(self) -> &'static str {
         match self {
@@ -66,7 +65,7 @@ impl AnnotationType {
     }
 }
 
-/// A name that is none of the six.
+/// A name that is not one of the six types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown annotation type {0:?}; use one of duration, moment, numeric, people, scale, boolean")]
 pub struct UnknownAnnotationType(String);
@@ -97,7 +96,7 @@ macro_rules! variants {
             pub struct $name {
                 pub name: Name,
                 pub description: Prose,
-                /// Tags that a new record begins with.
+                /// The tags that a new record begins with.
                 #[serde(deserialize_with = "few_tags")]
                 #[schema(max_items = 100)]
                 pub tags: Vec<Line>,
@@ -162,7 +161,7 @@ impl AnnotationRoot {
         }
     }
 
-    /// Names no tags any more.
+    /// Removes all tags.
     pub fn untag(&mut self) {
         let tags = match self {
             Self::Boolean(annotation) => &mut annotation.tags,

@@ -1,4 +1,4 @@
-//! Files that come back from an archive: their bytes, and each of their versions as it was.
+//! Brings files back from an archive: their bytes, and each of their versions as it was.
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
@@ -12,7 +12,7 @@ use crate::people::documents::{BroughtBack, brought_back};
 use crate::store::StoreError;
 use crate::store::contents::{Content, PART_BYTES, PartWriter};
 
-/// Why bytes were not brought back. `E`: why they could not be read.
+/// Why bytes were not brought back. `E` is the error of reading them.
 #[derive(Debug, thiserror::Error)]
 pub enum BringBackError<E> {
     #[error("they cannot be read: {0}")]
@@ -30,13 +30,13 @@ impl<E> From<StoreError> for BringBackError<E> {
 }
 
 impl Files {
-    /// Whether the bytes of a content are here.
+    /// Whether the bytes of a content are stored here.
     pub async fn has_bytes(&self, content: Uuid) -> Result<bool, FilesError> {
         let found = self.contents.get(content).await?;
         Ok(found.is_some_and(|content| content.is_whole()))
     }
 
-    /// Takes the bytes of a content that once was whole. They are durable, and nothing names them yet.
+    /// Stores the bytes of a content that once was whole. They are durable, but nothing names them yet.
     pub async fn take_in<S, E>(
         &self,
         person: PersonId,
@@ -65,7 +65,7 @@ impl Files {
         Err(failed)
     }
 
-    /// Brings back a version as it was, together with the bytes that it needs and that were taken in.
+    /// Brings back a version as it was, together with the bytes that it needs, if they were taken in.
     pub async fn bring_back(
         &self,
         document: Document,
@@ -73,7 +73,7 @@ impl Files {
     ) -> Result<BroughtBack, FilesError> {
         let to_scan = self.to_be_scanned(&document)?;
         for _ in 0..TRIES {
-            // Whoever else brings back the same archive may have been faster.
+            // Another import of the same archive may have been faster.
             if let Some(content) = &taken
                 && self.has_bytes(content.id).await?
             {
@@ -83,7 +83,7 @@ impl Files {
             let here = self.catalog.document(DocumentKind::File, document.id).await?;
             let links = File::of(&document)?.links();
             let (mut outcome, mut change) = brought_back(document.clone(), here.as_ref(), links);
-            // What is here as the archive has it was here before, and has its verdict.
+            // A version that is stored here in the archive's state was here before, and has its verdict.
             if let (Some(_), Some(to_scan)) = (&change, &to_scan) {
                 let links = File::of(to_scan)?.links();
                 (outcome, change) = brought_back(to_scan.clone(), here.as_ref(), links);
@@ -106,8 +106,8 @@ impl Files {
         Err(FilesError::Overtaken)
     }
 
-    /// The version as it comes back where files are looked through: an archive is no scanner, so only what it
-    /// says is harmful is believed. `None` where nobody looks, or there are no bytes to look through.
+    /// The version to store where files are scanned: an archive is not a scanner, so of its verdicts only a
+    /// harmful one is believed. `None` if files are not scanned, or there are no bytes to scan.
     fn to_be_scanned(&self, document: &Document) -> Result<Option<Document>, FilesError> {
         let mut file = File::of(document)?;
         if !self.settings.scanned || file.sha256.is_none() || file.scan_state == ScanState::Infected {
@@ -122,7 +122,7 @@ impl Files {
     }
 }
 
-/// Bytes on their way in.
+/// Bytes being taken in.
 struct Taken<'f> {
     files: &'f Files,
     content: Content,

@@ -1,8 +1,8 @@
-//! Files whose bytes their senders put into the object store, past the service. Nobody says when they are
-//! there: every node looks for what came, and whoever looks at a file that waits finds out at once.
+//! Takes in files whose senders put the bytes directly into the object store. Nobody reports their arrival:
+//! every node looks for them, and a request for a waiting file checks at once.
 //!
-//! What came is read once, and kept like everything that comes through the service. So a sender who puts
-//! other bytes there later changes nothing, and every byte that is handed out has its checksum.
+//! The bytes are read once and then stored like everything that comes through the service. So a sender who
+//! later puts other bytes there changes nothing, and all bytes that are handed out have their checksum.
 
 use std::time::Duration;
 
@@ -18,28 +18,28 @@ use crate::store::contents::{Content, IncomingName};
 use crate::store::objects::ObjectVersion;
 use crate::upkeep::lease::Leases;
 
-/// The pause between two looks for what came.
+/// The pause between two looks for new arrivals.
 const PAUSE: Duration = Duration::from_secs(5);
-/// So many files are taken in by one node at once.
+/// How many files one node takes in at once.
 const AT_ONCE: usize = 4;
-/// How long whoever looks at a file waits until its bytes are taken in.
+/// How long a request for a file waits for its bytes to be taken in.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The pause between two looks at a file that somebody else is taking in.
+/// The pause between two looks at a file that another task is taking in.
 const ANOTHER_LOOK: Duration = Duration::from_millis(50);
 
-/// What became of bytes that were looked for.
+/// The outcome of looking for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrival {
-    /// Their file has them.
+    /// The file has its bytes.
     There,
-    /// They did not come, or nobody wants them.
+    /// They did not come, or no file waits for them.
     Nothing,
-    /// They came, and somebody else takes them in.
+    /// They came, and another task is taking them in.
     Busy,
 }
 
-/// The work of taking in what came, as one node does it.
+/// The background work of taking in arrivals on one node.
 pub struct Arrivals(Files);
 
 impl Arrivals {
@@ -48,7 +48,7 @@ impl Arrivals {
         Self(files)
     }
 
-    /// Takes in what comes, until `stop`.
+    /// Takes in arrivals until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -80,14 +80,14 @@ impl Arrivals {
 }
 
 impl Files {
-    /// The same where senders put bytes into the object store themselves, if it can be reached.
+    /// The same, but senders put bytes directly into the object store, if it can be reached.
     #[must_use]
     pub fn directly(mut self, meters: UpkeepMeters) -> Self {
         self.direct = Some(meters);
         self
     }
 
-    /// Where the bytes of an announced file go, if not to this service.
+    /// The address for the bytes of an announced file, if they do not go to this service.
     pub(super) async fn put_url(&self, file: &File) -> Result<Option<String>, FilesError> {
         if self.direct.is_none() {
             return Ok(None);
@@ -97,15 +97,15 @@ impl Files {
         Ok(self.contents.put_url(&name, file.size, lifetime).await?)
     }
 
-    /// Takes in the bytes of a file that waits for them, if they came; whether it may be another file now. A
-    /// large one may take longer than anybody waits: then it is taken in all the same.
+    /// Takes in the bytes of a waiting file, if they came; returns whether the file may have changed. A large
+    /// file may take longer than the caller waits; it is taken in all the same.
     pub(super) async fn notice(&self, file: &File) -> bool {
         if self.direct.is_none() || file.state != FileState::Created {
             return false;
         }
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // A task of its own: what was begun is ended, though nobody waits for it.
+            // A separate task, so that the work is finished even if nobody waits for it.
             let work = tokio::spawn(self.clone().arrived(incoming(file)));
             match timeout(PATIENCE, work).await {
                 Ok(Ok(Arrival::Busy)) if Instant::now() < deadline => tokio::time::sleep(ANOTHER_LOOK).await,
@@ -114,7 +114,7 @@ impl Files {
         }
     }
 
-    /// The same for those of several files of one person that lie in the store now.
+    /// The same for those of several files of one person whose bytes are in the store now.
     pub(super) async fn notice_some(&self, files: &[File]) -> bool {
         let waiting = |file: &&File| file.state == FileState::Created;
         let Some(first) = files.iter().find(waiting) else {
@@ -148,21 +148,21 @@ impl Files {
         })
     }
 
-    /// Takes in what lies under `name`.
+    /// Takes in the bytes stored under `name`.
     async fn arrive(&self, name: IncomingName) -> Result<Arrival, StoreError> {
         let (Some(meters), Some(content)) = (&self.direct, self.contents.get(name.content).await?) else {
-            // What nobody waits for is collected.
+            // Bytes that no file waits for are collected.
             return Ok(Arrival::Nothing);
         };
         if content.is_whole() {
-            // Somebody sent it again.
+            // The bytes were sent again.
             self.contents.remove_incoming(&name).await;
             return Ok(Arrival::There);
         }
         let Some(came) = self.contents.came(&name, &content).await? else {
             return Ok(Arrival::Nothing);
         };
-        // One at a time, on whichever node: a second one would begin anew.
+        // Only one node takes in a file at a time: a second one would start over.
         let holder = self.ids.next().to_string();
         let leases = Leases::new(self.catalog.clone(), holder, meters.clone());
         let never = CancellationToken::new();

@@ -1,9 +1,9 @@
-//! One version of a file, and what can become of it.
+//! One version of a file, and its states.
 //!
-//! A version is `created` when it is announced, `uploaded` when its bytes are there, `archived` when a newer
-//! one took its place, `deleted` when its owner says so. Bytes never change; another upload is another
-//! version. Of all versions at one path and name at most one is uploaded: its document has that name, which
-//! the catalogue gives out only once.
+//! A version is `created` when it is announced, `uploaded` when its bytes have arrived, `archived` when a
+//! newer one has replaced it, `deleted` when its owner deletes it. Bytes never change; another upload is
+//! another version. Of all versions at one path and name at most one is uploaded: its document has that name,
+//! which the catalogue allows only once.
 
 use std::str::FromStr;
 
@@ -20,11 +20,11 @@ use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::sharing::terms::FileAge;
 
-/// Leads to all files that wait to be scanned.
+/// Links to all files that wait to be scanned.
 pub(super) const SCAN_LINK: &str = "file_to_scan";
 pub(super) const TO_SCAN: Uuid = Uuid::nil();
 
-/// Where a version stands.
+/// The state of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileState {
@@ -34,16 +34,16 @@ pub enum FileState {
     Deleted,
 }
 
-/// What is known about harm in a file.
+/// What a scan found in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScanState {
-    /// No scanner was there when the file came.
+    /// No scanner was configured when the file arrived.
     NotScanned,
     Pending,
     Clean,
     Infected,
-    /// The scanner could not tell.
+    /// The scanner could not decide.
     Failed,
 }
 
@@ -66,19 +66,19 @@ pub struct File {
     pub restored_from: Option<Uuid>,
     pub source_id: Option<String>,
     pub source_name: Option<String>,
-    /// The types of the records that say they were read from it, in the order of their names.
+    /// The types of the records that name this file as their origin, in the order of their names.
     pub data_types: Vec<TypeId>,
-    /// Where its bytes are. Versions that were restored share them.
+    /// The content with its bytes. Restored versions share it.
     pub content: Uuid,
-    /// Of all its bytes, once they are there.
+    /// The digest of all its bytes, once they have arrived.
     pub sha256: Option<String>,
-    /// Whether it may only come where there is nothing.
+    /// Whether it is accepted only if no file exists at its path and name.
     pub must_be_first: bool,
     pub version: i64,
     changed_at: Instant,
 }
 
-/// What a document says of a file beside its own columns.
+/// What a document stores of a file besides its own columns.
 #[derive(Debug, Serialize, Deserialize)]
 struct Body {
     path: String,
@@ -101,7 +101,7 @@ struct Body {
     data_types: Vec<String>,
 }
 
-/// A file as somebody announces it, its names checked.
+/// A file as it is announced, with validated names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announced {
     pub path: String,
@@ -110,7 +110,7 @@ pub struct Announced {
     pub size: u64,
     pub source_id: Option<String>,
     pub source_name: Option<String>,
-    /// Whether it may only come where there is no file.
+    /// Whether it is accepted only if no file exists at its path and name.
     pub must_be_first: bool,
 }
 
@@ -145,7 +145,7 @@ impl FromStr for FileState {
 }
 
 impl File {
-    /// A version of which nothing but the announcement is there.
+    /// A version that has only been announced.
     #[must_use]
     pub fn created(id: Uuid, person: PersonId, content: Uuid, announced: Announced, now: Instant) -> Self {
         Self {
@@ -179,8 +179,8 @@ impl File {
         full_name(&self.path, &self.name)
     }
 
-    /// What a share goes by: which version it is, and since when its bytes are there. `None` while they are
-    /// not, and once it is deleted: such a version is its owner's alone.
+    /// What shares apply to: which version it is, and since when its bytes exist. `None` before they arrive
+    /// and after deletion: such a version is visible only to its owner.
     #[must_use]
     pub fn shareable(&self) -> Option<(FileAge, Instant)> {
         let age = match self.state {
@@ -191,7 +191,7 @@ impl File {
         self.uploaded_at.map(|moment| (age, moment))
     }
 
-    /// The version now that its bytes are there.
+    /// The version after its bytes have arrived.
     #[must_use]
     pub fn uploaded(mut self, sha256: String, scan_state: ScanState, now: Instant) -> Self {
         self.state = FileState::Uploaded;
@@ -201,7 +201,7 @@ impl File {
         self.changed(now)
     }
 
-    /// The version now that a newer one has its place.
+    /// The version after a newer one has replaced it.
     #[must_use]
     pub fn archived(mut self, now: Instant) -> Self {
         self.state = FileState::Archived;
@@ -223,7 +223,7 @@ impl File {
         self.changed(now)
     }
 
-    /// The version with records of `data_type` read from it. `None` where that is known already.
+    /// The version after records of `data_type` were read from it. `None` if it lists the type already.
     #[must_use]
     pub fn read_into(mut self, data_type: &TypeId, now: Instant) -> Option<Self> {
         let place = self.data_types.binary_search(data_type).err()?;
@@ -249,20 +249,20 @@ impl File {
         }
     }
 
-    /// The same after the change that it was made for.
+    /// The version after its change was stored.
     #[must_use]
     pub(super) const fn stored(mut self) -> Self {
         self.version += 1;
         self
     }
 
-    /// The last time that anything happened to it.
+    /// When it last changed.
     #[must_use]
     pub const fn changed_at(&self) -> Instant {
         self.changed_at
     }
 
-    /// Whether anything happened to it in `range`.
+    /// Whether it changed in `range`.
     #[must_use]
     pub fn changed_in(&self, range: TimeRange) -> bool {
         let moments = [
@@ -293,7 +293,7 @@ impl File {
         waits.then_some(link).into_iter().collect()
     }
 
-    /// The document that says this of the file, one version further.
+    /// The document for this file, with the next version number.
     pub(super) fn document(&self) -> Result<Document, FilesError> {
         let micros = |moment: Option<Instant>| moment.map(Instant::micros);
         let body = Body {

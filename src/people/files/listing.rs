@@ -1,4 +1,4 @@
-//! Which files there are: in a folder, by name, by state, and what happened to them lately.
+//! Lists files: by folder, by name, by state, and by their latest changes.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 
-/// Which files somebody asks for.
+/// Which files to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListingFilter {
-    /// The folder; all folders where none is named.
+    /// The folder; `None` means all folders.
     pub path: Option<String>,
     pub name: Option<String>,
-    /// None: those that are neither archived nor deleted.
+    /// The states; empty means all but archived and deleted files.
     pub states: Vec<FileState>,
     pub include_archived: bool,
     pub include_deleted: bool,
-    /// When they were announced.
+    /// The range in which they were announced.
     pub created_in: TimeRange,
 }
 
-/// The files of a folder and the names of the folders in it.
+/// The files of a folder and the names of its subfolders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     pub files: Vec<File>,
@@ -42,7 +42,7 @@ impl ListingFilter {
             && file.created_at < self.created_in.end()
     }
 
-    /// The name of the folder below the one asked for in which `file` is, however deep.
+    /// The name of the subfolder of the requested folder that contains `file`, however deep.
     fn folder_of<'f>(&self, file: &'f File) -> Option<&'f str> {
         let asked = self.path.as_deref().unwrap_or("/");
         let below = match asked {
@@ -54,8 +54,8 @@ impl ListingFilter {
 }
 
 impl Files {
-    /// Those of a person's files that `filter` wants and `may_be_seen` lets through, in the order of path,
-    /// name and age. Folders are those that hold one of them.
+    /// A person's files that match `filter` and that `may_be_seen` admits, in the order of path, name and
+    /// age. Folders are those that contain one of them.
     pub async fn list(
         &self,
         person: PersonId,
@@ -78,7 +78,7 @@ impl Files {
         let mut files = Vec::new();
         let mut folders = BTreeSet::new();
         let mut damaged = None;
-        // Of many versions few are wanted, so no more of them than a page is in memory at once.
+        // Of many versions few match, so at most one page of them is in memory.
         let look = |document: Document| match File::of(&document) {
             Err(error) => {
                 damaged.get_or_insert(error);
@@ -99,7 +99,7 @@ impl Files {
         if let Some(error) = damaged {
             return Err(error);
         }
-        // Equal names stay in the order in which they were announced.
+        // The sort is stable: equal names stay in the order of announcement.
         files.sort_by(|one, other| (&one.path, &one.name).cmp(&(&other.path, &other.name)));
         Ok(Listing {
             files,
@@ -107,7 +107,7 @@ impl Files {
         })
     }
 
-    /// The files to which something happened in `range`, in the order of their last changes.
+    /// The files that changed in `range`, in the order of their latest changes.
     pub async fn changes(
         &self,
         person: PersonId,

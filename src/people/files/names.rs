@@ -1,21 +1,21 @@
-//! What files and folders may be called.
+//! Checks the names of files and folders.
 //!
-//! Names are Unicode in its composed form, so that a name is the same from whichever machine it comes, and
-//! nothing in them means anything to a file system.
+//! Names are in Unicode's composed form, so that a name is the same whichever machine it comes from, and
+//! contain nothing that is special to a file system.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Bytes of the name of a file or folder.
+/// The most bytes of the name of a file or folder.
 const LONGEST_NAME: usize = 255;
-/// Bytes of a path, from its first slash.
+/// The most bytes of a path, from its first slash.
 const LONGEST_PATH: usize = 1024;
-/// Bytes of a media type.
+/// The most bytes of a media type.
 const LONGEST_TYPE: usize = 255;
 
-/// The folder called `text`, as it is stored: `/` or `/one/two`. A slash at the end adds nothing to it.
+/// The folder `text` as it is stored: `/` or `/one/two`. A trailing slash is dropped.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If it is not a valid path, with the reason.
 pub fn folder(text: &str) -> Result<String, String> {
     let path: String = text.nfc().collect();
     let Some(inside) = path.strip_prefix('/') else {
@@ -34,10 +34,10 @@ pub fn folder(text: &str) -> Result<String, String> {
     Ok(format!("/{inside}"))
 }
 
-/// The file called `text`, as it is stored.
+/// The file name `text` as it is stored.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If it is not a valid name, with the reason.
 pub fn name(text: &str) -> Result<String, String> {
     let name: String = text.nfc().collect();
     if name.contains('/') {
@@ -47,10 +47,10 @@ pub fn name(text: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// The media type or other short text that somebody sent, if it can be stored.
+/// A media type or other short text as sent, if it can be stored.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If it cannot be stored, with the reason.
 pub fn label(text: &str) -> Result<String, String> {
     if text.len() > LONGEST_TYPE {
         return Err(format!("expected at most {LONGEST_TYPE} bytes"));
@@ -61,7 +61,7 @@ pub fn label(text: &str) -> Result<String, String> {
     Ok(text.nfc().collect())
 }
 
-/// Path and name as one.
+/// Path and name joined.
 #[must_use]
 pub fn full_name(path: &str, name: &str) -> String {
     if path == "/" {

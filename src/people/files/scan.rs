@@ -1,8 +1,8 @@
-//! Looking through new files for harm, by an antivirus daemon beside the service.
+//! Scans new files for malware with an antivirus daemon beside the service.
 //!
-//! A file that came while a scanner was configured is `pending` until the scanner has spoken; the catalogue
-//! remembers that, so nothing is forgotten by a restart, and one node at a time does the work. As long as the
-//! scanner does not answer, files stay pending.
+//! A file that arrives while a scanner is configured is `pending` until the scanner has decided; the
+//! catalogue stores that state, so a restart forgets nothing, and one node at a time does the work. As long
+//! as the scanner does not answer, files stay pending.
 
 mod clamd;
 
@@ -17,10 +17,10 @@ use super::{File, Files, FilesError, ScanState, TRIES};
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 
-/// The pause between two looks for files that wait.
+/// The pause between two looks for waiting files.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The work of scanning, as one node does it.
+/// The background work of scanning on one node.
 pub struct Scanning {
     files: Files,
     scanner: ClamdAddress,
@@ -37,7 +37,7 @@ impl Scanning {
         }
     }
 
-    /// Scans what waits, until `stop`.
+    /// Scans waiting files until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         loop {
             if let Err(error) = Box::pin(self.leases.alone("scan", &stop, self.round())).await {
@@ -55,7 +55,7 @@ impl Scanning {
         for file in self.files.to_scan().await? {
             let verdict = match self.verdict(&file).await {
                 Ok(verdict) => verdict,
-                // Damage is no harm, and does not go away.
+                // Damage is not malware, and does not go away.
                 Err(Failed::Store(StoreError::Corrupt { what })) => Verdict::Unknown(what),
                 Err(Failed::Store(error)) => return Err(error),
                 Err(Failed::Silent(silent)) => {
@@ -101,7 +101,7 @@ enum Failed {
 }
 
 impl Files {
-    /// The files that wait to be scanned, of everybody.
+    /// The files of all people that wait to be scanned.
     async fn to_scan(&self) -> Result<Vec<File>, StoreError> {
         let found = self.catalog.documents_linked(SCAN_LINK, &[TO_SCAN]).await?;
         found
@@ -110,7 +110,7 @@ impl Files {
             .collect()
     }
 
-    /// Takes note of what the scanner said of a file that waited for it.
+    /// Records the scanner's verdict on a waiting file.
     async fn note_scan(&self, file: &File, outcome: ScanState) -> Result<(), StoreError> {
         for _ in 0..TRIES {
             let Some(current) = self.find(file.id).await.map_err(in_store)? else {

@@ -1,8 +1,8 @@
-//! Bytes on their way in: cut into parts, each durable and registered before the next begins.
+//! Receives the bytes of files: cut into parts, each durable and registered before the next begins.
 //!
-//! Whatever becomes of the connection, the process or the machine, the registered parts are there, and the
-//! upload goes on behind them on any node. Two that upload the same file at the same time do not mix: the
-//! registration of one fails and it is told so.
+//! Whatever happens to the connection, the process or the machine, the registered parts remain, and the
+//! upload can continue after them on any node. Two simultaneous uploads of the same file do not mix: one
+//! fails to register its part and reports that.
 
 use std::time::Duration;
 
@@ -15,37 +15,37 @@ use super::{File, FileState, Files, FilesError, ScanState, TRIES};
 use crate::store::StoreError;
 use crate::store::contents::{Content, MOST_PARTS, PART_BYTES, Part, PartWriter};
 
-/// However slowly bytes come, those older than this are registered with the next that come.
+/// Slowly arriving bytes that are older than this are registered when the next ones arrive.
 const PART_AGE: Duration = Duration::from_mins(1);
 
-/// What somebody says that they send.
+/// Which bytes a sender says it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Everything, from the first byte on.
+    /// All bytes, from the first on.
     All,
-    /// The bytes from `from` up to but not including `until`, of `total`, if that was said.
+    /// The bytes from `from` up to but not including `until`, of `total`, if that was given.
     Range {
         from: u64,
         until: u64,
         total: Option<u64>,
     },
-    /// Nothing: they ask what is there.
+    /// No bytes: the sender asks how many have been received.
     Question { total: Option<u64> },
 }
 
-/// What is there now.
+/// What has been received.
 #[derive(Clone, Debug)]
 pub enum Received {
     /// Everything. The file is uploaded.
     Whole(Box<File>),
-    /// So many bytes from the first on.
+    /// This many bytes from the first on.
     Partly(u64),
 }
 
-/// Why bytes were not taken. `E`: why they did not come.
+/// Why bytes were not accepted. `E` is the error of the body.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError<E> {
-    /// The file waits for no bytes: it has them, was deleted, or its time is over.
+    /// The file accepts no bytes: it has them, was deleted, or its time is over.
     #[error("this upload is closed: the file is complete, deleted or expired")]
     Closed,
     #[error("the file was announced with {announced} bytes, but {came} arrived")]
@@ -73,13 +73,13 @@ impl<E> From<StoreError> for UploadError<E> {
 }
 
 impl Files {
-    /// What was announced of a file that waits for bytes.
+    /// The announced length of a file that waits for bytes.
     pub async fn announced_bytes<E>(&self, id: Uuid) -> Result<u64, UploadError<E>> {
         self.open(id).await.map(|content| content.length)
     }
 
-    /// The file `id`, whose bytes have all come: for whoever asks whether they have. `total`: how many they
-    /// think there are.
+    /// The file `id`, all of whose bytes have arrived, for a sender that asks whether they have. `total` is
+    /// the length that the sender assumes.
     pub async fn finished<E>(&self, id: Uuid, total: Option<u64>) -> Result<File, UploadError<E>> {
         let file = self.find(id).await?.ok_or(UploadError::Closed)?;
         if file.state != FileState::Uploaded {
@@ -94,7 +94,8 @@ impl Files {
         }
     }
 
-    /// Takes bytes of the announced file `id`. When this returns `Ok`, what it says is durable on every node.
+    /// Receives bytes of the announced file `id`. When this returns `Ok`, what it reports is durable on every
+    /// node.
     pub async fn receive<S, E>(&self, id: Uuid, sent: Sent, mut body: S) -> Result<Received, UploadError<E>>
     where
         S: Stream<Item = Result<Bytes, E>> + Unpin,
@@ -114,7 +115,7 @@ impl Files {
         }
         let content = match sent {
             Sent::Question { .. } => return Ok(Received::Partly(content.received())),
-            // A gap cannot be kept. Whoever leaves one is told where to go on.
+            // A gap cannot be stored. A sender that leaves one learns where to continue.
             Sent::Range { .. } if from > content.received() => {
                 return Ok(Received::Partly(content.received()));
             }
@@ -130,7 +131,7 @@ impl Files {
             part: None,
         };
         match (intake.run(&mut body, until - from).await, sent) {
-            // Whoever sends ranges goes on from where it is now.
+            // A sender of ranges continues from the current position.
             (Err(UploadError::Overtaken), Sent::Range { .. }) => {
                 Ok(Received::Partly(self.open(id).await?.received()))
             }
@@ -138,7 +139,8 @@ impl Files {
         }
     }
 
-    /// Takes all bytes of the file `id` from where they lie already. `content`: what is known of them so far.
+    /// Reads all bytes of the file `id` from where they are stored already. `content` is what is known of
+    /// them so far.
     pub(super) async fn receive_all<S, E>(
         &self,
         id: Uuid,
@@ -172,7 +174,7 @@ impl Files {
         content.filter(is_open).ok_or(UploadError::Closed)
     }
 
-    /// The content with nothing of it there. An earlier upload that is still running fails from now on.
+    /// The content with all parts removed. An earlier upload that is still running fails from now on.
     async fn emptied<E>(&self, content: Content) -> Result<Content, UploadError<E>> {
         let id = content.id;
         let mut content = content;
@@ -190,8 +192,8 @@ impl Files {
         Err(UploadError::Overtaken)
     }
 
-    /// Begins a version that has all of its bytes, and ends the one before, in one transaction. `last`: the
-    /// part that the content is known to have from now on.
+    /// Makes a version that has all its bytes the current one, and archives the previous one, in one
+    /// transaction. `last` is the part to add to the content.
     async fn put_in_place<E>(
         &self,
         id: Uuid,
@@ -205,7 +207,7 @@ impl Files {
             if announced.state != FileState::Created {
                 return Err(UploadError::Closed);
             }
-            // Looked at once: whoever takes the name after this look makes the attempt fail.
+            // Read once: if another version takes the name afterwards, the attempt fails.
             let live = self.live(&announced).await?.filter(|live| live.id != id);
             if announced.must_be_first && live.is_some() {
                 return Err(FilesError::Exists(announced.full_name()).into());
@@ -235,15 +237,15 @@ impl Files {
     }
 }
 
-/// One upload while it runs.
+/// A running upload.
 struct Intake<'a> {
     files: &'a Files,
     file: Uuid,
-    /// What is registered.
+    /// The registered content.
     content: Content,
-    /// Over all bytes, those of the unfinished part too.
+    /// Over all bytes, including those of the unfinished part.
     digest: Sha256,
-    /// Bytes to come that are there already.
+    /// How many of the bytes to come are stored already.
     known: u64,
     part: Option<PartWriter>,
 }
@@ -269,7 +271,7 @@ impl Intake<'_> {
             };
             left = rest;
             self.take(bytes).await?;
-            // The last part waits for the end of the body, which may turn out to be too long.
+            // The last part is registered only after the end of the body, which may turn out to be too long.
             if left > 0 && self.is_due() {
                 self.register().await?;
             }
@@ -312,7 +314,7 @@ impl Intake<'_> {
             .is_some_and(|part| part.bytes() >= PART_BYTES || part.began() < old)
     }
 
-    /// Makes the bytes that came durable and known.
+    /// Makes the received bytes durable and registers them.
     async fn register<E>(&mut self) -> Result<(), UploadError<E>> {
         let Some(part) = self.finish_part().await? else {
             return Ok(());
@@ -343,7 +345,7 @@ impl Intake<'_> {
         }
     }
 
-    /// The last bytes, the end of the older version and the beginning of this one, in one transaction.
+    /// Registers the last bytes, archives the older version and makes this one current, in one transaction.
     async fn complete<E>(mut self) -> Result<File, UploadError<E>> {
         let last = self.finish_part().await?;
         let mut content = self.content.clone();
@@ -354,7 +356,7 @@ impl Intake<'_> {
         let outcome = self.files.put_in_place(self.file, &content, last.as_ref()).await;
         if let Some(part) = last {
             match &outcome {
-                // It may have happened all the same; what is garbage is found later.
+                // The change may have happened all the same; if not, the part is collected later.
                 Ok(_) | Err(UploadError::Files(FilesError::Store(_))) => {}
                 Err(_) => self.files.contents.remove_parts(&content, &[part]).await,
             }

@@ -1,4 +1,4 @@
-//! One frame, as its document keeps it, and why something cannot be done with one.
+//! One frame as its document stores it, and the errors about frames.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -12,11 +12,11 @@ use crate::people::limits::LimitReached;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Part};
 
-/// Leads to all frames.
+/// Links to all frames.
 pub(super) const KEPT_LINK: &str = "kept_frame";
 pub(super) const EVERY: Uuid = Uuid::nil();
 
-/// Why something cannot be done with a frame.
+/// Why an operation on a frame failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     #[error("{0} is not one of your frames")]
@@ -40,42 +40,42 @@ impl From<CatalogError> for FrameError {
     }
 }
 
-/// What is said of a frame beside its bytes.
+/// The description of a frame besides its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// What it is the answer to.
+    /// The question that it answers.
     pub question: String,
     /// The name of its output method.
     pub format: String,
-    /// On what grounds it may be read.
+    /// The grounds on which it may be read.
     pub grounds: String,
-    /// Until when it may be read at most. The operator's lifetime may end earlier.
+    /// The latest time at which it may be read. The operator's lifetime may end earlier.
     pub until: Instant,
 }
 
-/// An answer that is kept.
+/// A stored answer.
 #[derive(Clone, Debug)]
 pub struct Frame {
     pub id: Uuid,
-    /// Who asked.
+    /// The person who asked.
     pub person: PersonId,
-    /// What it is the answer to.
+    /// The question that it answers.
     pub question: String,
     /// The name of its output method.
     pub format: String,
-    /// On what grounds it may be read.
+    /// The grounds on which it may be read.
     pub grounds: String,
-    /// Of all of its bytes, in hexadecimal digits.
+    /// The digest of all its bytes, in hexadecimal digits.
     pub sha256: String,
     pub created_at: Instant,
-    /// From when on it is not there any more.
+    /// When it ceases to exist.
     pub expires_at: Instant,
-    /// In the order of their bytes.
+    /// The parts in the order of their bytes.
     parts: Vec<Part>,
     version: i64,
 }
 
-/// What its document says of it beside the document's own columns.
+/// What its document stores of it besides the document's own columns.
 #[derive(Debug, Serialize, Deserialize)]
 struct Body {
     question: String,
@@ -115,7 +115,7 @@ impl Frame {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
-    /// Its bytes.
+    /// The content with its bytes.
     #[must_use]
     pub fn content(&self) -> Content {
         let sha256 = Some(self.sha256.clone());
@@ -128,7 +128,7 @@ impl Frame {
         self.expires_at <= now
     }
 
-    /// The change that makes a new frame known.
+    /// The change that inserts a new frame.
     pub(super) fn insertion(&self, limit: u64) -> Result<Change, FrameError> {
         let body = Body {
             question: self.question.clone(),
@@ -160,7 +160,7 @@ impl Frame {
         })
     }
 
-    /// The change after which nothing is known of it.
+    /// The change that removes the frame.
     pub(super) const fn removal(&self) -> Change {
         Change::Remove {
             kind: DocumentKind::Frame,

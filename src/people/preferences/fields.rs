@@ -1,4 +1,4 @@
-//! The form of each preference: a table of names, and what a value of each kind must look like.
+//! Defines the form of each preference: a table of names, and what a value of each kind must look like.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -7,7 +7,7 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 
-/// What a preference holds.
+/// The kind of a preference's value.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Texts,
@@ -15,7 +15,7 @@ enum Kind {
     Units,
     Periods,
     Targets,
-    /// An object whose values are of one form.
+    /// An object whose values all have one form.
     Each(Form),
 }
 
@@ -23,7 +23,7 @@ enum Kind {
 enum Form {
     Texts,
     Integer,
-    /// Ids, none of them twice.
+    /// Ids without duplicates.
     Ids,
 }
 
@@ -42,12 +42,12 @@ const FIELDS: [(&str, Kind); 12] = [
     (super::UNITS, Kind::Units),
 ];
 
-/// What can be aimed at, and the most that anybody could.
+/// The possible targets, each with the largest sensible value.
 const TARGETS: [(&str, f64); 2] = [("sleep_hours", 24.0), ("daily_steps", 1_000_000.0)];
 
 const PERIODS: [&str; 4] = ["morning", "afternoon", "evening", "end_of_day"];
 
-/// Everything that is wrong with the form of some preferences.
+/// All faults in the form of some preferences.
 pub(super) fn faults_of(members: &Map<String, Value>) -> Vec<Fault> {
     let mut check = Check { faults: Vec::new() };
     for (name, value) in members {
@@ -58,7 +58,7 @@ pub(super) fn faults_of(members: &Map<String, Value>) -> Vec<Fault> {
                 let message = format!("there is no such preference; there are {}", known.join(", "));
                 check.fault(&place, "extra_forbidden", message);
             }
-            // Null clears whatever it is.
+            // Null clears any preference.
             Some(_) if value.is_null() => {}
             Some((_, kind)) => check.kind(&place, *kind, value),
         }
@@ -219,7 +219,7 @@ impl Check {
     }
 }
 
-/// `HH:MM:SS`, from midnight to the last second before the next.
+/// `HH:MM:SS`, from `00:00:00` to `23:59:59`.
 fn is_time_of_day(text: &str) -> bool {
     let parts: Vec<Option<u8>> = text
         .split(':')

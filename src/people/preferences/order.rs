@@ -1,7 +1,7 @@
-//! Which source of a metric is to be believed: the person's own order first, then whatever came later.
+//! Ranks the sources of a metric: by the person's own order first, then by how recently each was added.
 //!
-//! The class of a source lies between the two and is stored with each row, so it is not known here. Made once
-//! for a question.
+//! The class of a source ranks between the two and is stored with each row, so it is not known here. Made
+//! once for a question.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use crate::model::registry::TypeId;
 
 use super::{Preferences, PreferencesError};
 
-/// Where the sources of a metric stand, by the key that their rows carry. Equal orders give equal answers on
+/// The ranks of a metric's sources, by the key that their rows carry. Equal orders give equal answers on
 /// equal data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SourceOrder(BTreeMap<String, SourcePlace>);
 
-/// Where one source stands. Less is better, in both.
+/// The rank of one source. In both fields, less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourcePlace {
-    /// The place in the person's own order; behind all of it where they did not name the source.
+    /// The position in the person's own order; the last if they did not name the source.
     pub chosen: u32,
-    /// Among equals, the source that was added later comes first; those added at the same time stand in the
+    /// The position by recency: a source added later comes first; those added at the same time are in the
     /// order of their ids.
     pub recency: u32,
 }
@@ -37,7 +37,7 @@ impl SourcePlace {
 }
 
 impl SourceOrder {
-    /// How `person` wants the sources of `metric` to be ranked.
+    /// The ranking of the sources of `metric` for `person`.
     pub async fn of(catalog: &Catalog, person: PersonId, metric: &TypeId) -> Result<Self, PreferencesError> {
         let preferences = Preferences::of(catalog, person).await?;
         Ok(Self::new(
@@ -46,7 +46,7 @@ impl SourceOrder {
         ))
     }
 
-    /// The places of `sources`, when `chosen` is the person's own order of them, best first.
+    /// The ranks of `sources`, where `chosen` is the person's own order of them, best first.
     #[must_use]
     pub fn new(mut sources: Vec<KnownSource>, chosen: &[Uuid]) -> Self {
         sources.sort_by(|one, other| (other.added_at, one.id).cmp(&(one.added_at, other.id)));
@@ -71,7 +71,7 @@ impl SourceOrder {
         self.0.keys().map(entry).sum()
     }
 
-    /// The place of the source that rows call `key`; the last place if nobody knows it.
+    /// The rank of the source with the key `key`; the last one if it is unknown.
     #[must_use]
     pub fn place(&self, key: &str) -> SourcePlace {
         self.0.get(key).copied().unwrap_or(SourcePlace::LAST)

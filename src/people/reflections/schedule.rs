@@ -1,4 +1,4 @@
-//! When something is due: a cron pattern in a zone, between a start and an end.
+//! When a reflection is due: a cron pattern in a zone, between a start and an end.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::model::time::{Instant, parse_instant};
 use crate::model::zone::{UnknownZone, Zone};
 
-/// A longer pattern says nothing that a shorter one could not.
+/// The most characters of a pattern; a longer one could express nothing more.
 const LONGEST_PATTERN: usize = 256;
 
 /// When something is due.
@@ -22,14 +22,14 @@ const LONGEST_PATTERN: usize = 256;
 pub struct Schedule {
     /// Minute, hour, day of the month, month, day of the week; or `@daily` and the like.
     pub cron: CronPattern,
-    /// No earlier than this.
+    /// The earliest time at which it is due.
     pub start_at: Option<Moment>,
-    /// Earlier than this.
+    /// It is due only before this time.
     pub end_at: Option<Moment>,
-    /// Whether it rests.
+    /// Whether it is paused.
     #[schema(required = false)]
     pub paused: bool,
-    /// The IANA zone in which the pattern is meant.
+    /// The IANA zone that the pattern refers to.
     pub time_zone: ZoneName,
 }
 
@@ -45,7 +45,7 @@ struct ScheduleAsSent {
     time_zone: ZoneName,
 }
 
-/// Why something is never due.
+/// Why a schedule is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     #[error("the pattern cannot be used: {0}")]
@@ -79,7 +79,7 @@ impl TryFrom<ScheduleAsSent> for Schedule {
     }
 }
 
-/// A cron pattern that can be run.
+/// A cron pattern that is due at some time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CronPattern(String);
@@ -97,7 +97,7 @@ impl TryFrom<String> for CronPattern {
         }
         let parser = CronParser::builder().seconds(Seconds::Optional).build();
         let pattern = parser.parse(&text).map_err(|error| unusable(&error))?;
-        // The 30th of February can be written down, and never comes.
+        // The 30th of February can be written down, but never comes.
         pattern
             .find_next_occurrence(&DateTime::UNIX_EPOCH, true)
             .map_err(|_| unusable(&"it is never due"))?;
@@ -111,7 +111,7 @@ impl From<CronPattern> for String {
     }
 }
 
-/// A zone that there is.
+/// The name of an existing zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ZoneName(String);
@@ -131,7 +131,7 @@ impl From<ZoneName> for String {
     }
 }
 
-/// A point in time, in any of the forms that are read; kept and shown in one.
+/// A point in time, accepted in several forms; stored and shown in one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Moment(Instant);

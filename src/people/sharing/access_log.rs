@@ -1,6 +1,6 @@
-//! The access log: who read what of a person, through which grant, and what became of the person's shares.
+//! The access log: who read what of a person, through which grant, and what happened to the person's shares.
 //!
-//! An entry is begun, which is durable when it returns, and ended later in the background with what was only
+//! An entry is begun, and is durable when that returns; it is ended later in the background with what is only
 //! known then. Entries that come at the same time are written by one transaction. Knows the catalogue; knows
 //! nothing of HTTP.
 
@@ -16,15 +16,16 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
 
-/// Entries that one transaction writes at most.
+/// The most entries that one transaction writes.
 const GROUP: usize = 512;
-/// Entries that wait. Whoever comes then waits for room.
+/// How many entries may wait. Further callers wait for room.
 const WAITING: usize = 4_096;
 
-/// What an entry says until it is ended. If it stays so, the service stopped before the answer did.
+/// The outcome of an entry until it is ended. If it stays, the service stopped before the answer was
+/// finished.
 pub const BEGUN: &str = "begun";
 
-/// Writes entries. Cheap to clone; the task behind it ends when all clones are gone.
+/// Writes entries. Cheap to clone; its task ends when all clones are gone.
 #[derive(Clone)]
 pub struct AccessLog {
     orders: mpsc::Sender<Order>,
@@ -39,13 +40,13 @@ pub enum ShareEvent {
     Created,
     Changed,
     Removed,
-    /// One of its receivers lost it.
+    /// One of its receivers no longer has it.
     Left,
 }
 
 struct Order {
     entry: LogEntry,
-    /// Whoever waits for it to be durable.
+    /// The caller that waits for the entry to be durable.
     waiting: Option<oneshot::Sender<Result<(), String>>>,
 }
 
@@ -76,7 +77,7 @@ impl AccessLog {
         (log, writing)
     }
 
-    /// Adds an entry about `person`, to be ended. When this returns `Ok`, the entry survives a crash.
+    /// Adds an entry about `person`, to be ended later. When this returns `Ok`, the entry survives a crash.
     pub async fn begin(
         &self,
         person: PersonId,
@@ -108,7 +109,7 @@ impl AccessLog {
         }
     }
 
-    /// Says how it went. Not waited for: the entry itself is there already.
+    /// Records the outcome. Does not wait, since the entry itself is durable already.
     pub fn end(&self, entry: LogEntry, rows: Option<u64>, outcome: &str) {
         let entry = LogEntry {
             rows: rows.map(|rows| i64::try_from(rows).unwrap_or(i64::MAX)),
@@ -149,7 +150,7 @@ async fn write(catalog: Catalog, mut orders: mpsc::Receiver<Order>) {
             tracing::error!(%reason, "the access log could not be written");
         }
         for sender in waiting.into_iter().flatten() {
-            // Whoever went away does not want to know.
+            // A caller that has gone away does not need the result.
             let _gone = sender.send(written.clone());
         }
     }

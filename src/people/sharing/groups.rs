@@ -1,8 +1,7 @@
-//! Groups: whom somebody shares with without naming them, and whose owner may read what its members agreed
-//! to.
+//! Groups: people can share with a group without naming its members, and the group's owner may read what its
+//! members agreed to.
 //!
-//! A member is known to the group by a name that says nothing about them, which is drawn anew each time they
-//! join.
+//! The group knows a member by an id that reveals nothing about them and is drawn anew each time they join.
 
 use std::collections::BTreeSet;
 
@@ -21,22 +20,22 @@ use crate::model::time::{Instant, TimeRange};
 use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
 use super::{ATTEMPTS, Sharing, SharingError, body_of};
 
-/// Types that one group names at most.
+/// The most types that one group may name.
 const MOST_TYPES: usize = 1_000;
-/// People whom one group invites at most.
+/// The most people that one group may invite.
 const MOST_INVITED: usize = 10_000;
-/// Memberships that are removed by one transaction when their group is.
+/// How many memberships one transaction removes when their group is removed.
 const MEMBERS_AT_ONCE: usize = 256;
 
-/// The body of a group. `None` is what was not said.
+/// The body of a group. `None` means that the field was not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     pub title: String,
     pub responsible_entity: Option<String>,
     pub description: Option<String>,
-    /// What the owner may read of each member; nothing when empty.
+    /// The types that the owner may read of each member; none if empty.
     pub data_types: Vec<String>,
-    /// Microseconds; `None` is open.
+    /// Microseconds; `None` means unbounded.
     pub time_start: Option<i64>,
     pub time_end: Option<i64>,
     pub is_public: bool,
@@ -48,7 +47,7 @@ pub struct Group {
     pub preview_image_url: Option<String>,
     pub friendly_id: Option<String>,
     pub view_description: Option<String>,
-    /// Who may join a private group.
+    /// The people who may join a private group.
     pub invited: Vec<Uuid>,
 }
 
@@ -57,7 +56,7 @@ pub struct Group {
 pub struct Membership {
     pub group: Uuid,
     pub participant: Uuid,
-    /// What the group's owner noted: an object of JSON.
+    /// The notes of the group's owner: a JSON object.
     pub metadata: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -66,7 +65,7 @@ impl Group {
         read(group, "group")
     }
 
-    /// The time whose records its owner may read.
+    /// The window of the records that its owner may read.
     #[must_use]
     pub fn window(&self) -> TimeRange {
         let start = self.time_start.map_or(Instant::MIN, Instant::from_micros);
@@ -97,8 +96,8 @@ pub struct StoredGroup {
     version: i64,
 }
 
-/// What may be changed of a group although people joined it; `None` leaves it as it is, `Some(None)` clears
-/// it.
+/// The fields of a group that may still change after people joined it; `None` leaves one as it is,
+/// `Some(None)` clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupChange {
     pub description: Option<Option<String>>,
@@ -147,7 +146,7 @@ impl StoredGroup {
 }
 
 impl Sharing {
-    /// A new group of `owner`.
+    /// Creates a group of `owner`.
     pub async fn create_group(
         &self,
         registry: &Registry,
@@ -204,8 +203,8 @@ impl Sharing {
         }
     }
 
-    /// The groups that `person` owns, is a member of, or is invited to, and unless `subscribed` those that
-    /// are public; oldest first. With `subscribed`, those that `person` is a member of.
+    /// With `subscribed`, the groups that `person` is a member of; otherwise also those that they own, that
+    /// they are invited to, or that are public. Oldest first.
     pub async fn groups_for(
         &self,
         person: PersonId,
@@ -236,7 +235,8 @@ impl Sharing {
         found.ok_or(SharingError::Unknown("group"))
     }
 
-    /// A group that `person` owns. One that is only seen is told apart from one that is not.
+    /// A group that `person` owns. A visible group of somebody else and an invisible one yield different
+    /// errors.
     pub async fn own_group(&self, person: PersonId, id: Uuid) -> Result<StoredGroup, SharingError> {
         let found = self.group(person, id).await?;
         if found.owner == person {
@@ -246,7 +246,7 @@ impl Sharing {
         }
     }
 
-    /// Changes what members did not agree to.
+    /// Changes the fields of a group that its members did not agree to.
     pub async fn change_group(
         &self,
         owner: PersonId,
@@ -314,8 +314,8 @@ impl Sharing {
         }
     }
 
-    /// Ends a group, and with it all that was shared with it. Its memberships go after it: without the group
-    /// they mean nothing.
+    /// Removes a group, and with it everything shared with it. Its memberships are removed afterwards:
+    /// without the group they have no effect.
     pub async fn remove_group(&self, owner: PersonId, id: Uuid) -> Result<(), SharingError> {
         let group = self.own_group(owner, id).await?;
         let remove = Change::Remove {
@@ -335,13 +335,14 @@ impl Sharing {
                 person: member.person,
                 expected: member.version,
             });
-            // One that changes meanwhile stays, as it does when the service stops here: it leads nowhere.
+            // A membership that changes meanwhile remains, as it does when the service stops here: it leads
+            // nowhere.
             let _outcome = self.catalog.change_documents(removals.collect()).await?;
         }
         Ok(())
     }
 
-    /// The group, if `person` may see it: as its owner, a member, somebody invited, or because it is public.
+    /// The group, if `person` may see it: as its owner, a member, an invited person, or because it is public.
     pub(super) async fn visible_group(
         &self,
         person: PersonId,
@@ -360,7 +361,7 @@ impl Sharing {
     }
 }
 
-/// The ids of the types named, which every member has.
+/// The ids of the listed types, which must be built in, so that every member has them.
 fn built_in(registry: &Registry, listed: &[String], faults: &mut Vec<Fault>) -> Vec<String> {
     if listed.len() > MOST_TYPES {
         let message = format!("a group names {MOST_TYPES} types at most");

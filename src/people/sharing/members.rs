@@ -1,4 +1,4 @@
-//! Memberships: who joined which group, and under which name the group knows them.
+//! Memberships: who joined which group, and the id under which the group knows them.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::model::time::Instant;
 use super::groups::Membership;
 use super::{ATTEMPTS, Sharing, SharingError, body_of};
 
-/// Bytes of what a group's owner notes about one participant.
+/// The most bytes of the owner's notes about one participant.
 const LARGEST_METADATA: usize = 64 << 10;
 
 /// A member as the group knows them.
@@ -23,7 +23,7 @@ pub struct Participant {
     pub joined_at: Instant,
 }
 
-/// How the owner's notes change.
+/// A change of the owner's notes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetadataChange {
     Replace(Map<String, Value>),
@@ -40,7 +40,7 @@ impl Sharing {
                 return participant(&member);
             }
             let now = self.clock.now();
-            // Nothing of the person goes into it, and nothing of the moment can be read from it.
+            // The id reveals neither the person nor the time of joining.
             let known_as = Uuid::new_v5(&self.ids.next(), b"participant");
             let body = Membership {
                 group,
@@ -87,7 +87,7 @@ impl Sharing {
         Err(SharingError::Overtaken)
     }
 
-    /// Ends `person`'s membership. Whoever joins again is somebody new to the group.
+    /// Ends `person`'s membership. A person who joins again is a new participant.
     pub async fn quit(&self, person: PersonId, group: Uuid) -> Result<Participant, SharingError> {
         for _ in 0..ATTEMPTS {
             let member = self.membership_document(person, group).await?;
@@ -105,7 +105,7 @@ impl Sharing {
         Err(SharingError::Overtaken)
     }
 
-    /// The participants of a group, in the order of their ids, which says nothing.
+    /// The participants of a group, in the order of their ids, which reveals nothing.
     pub async fn participants(&self, owner: PersonId, group: Uuid) -> Result<Vec<Participant>, SharingError> {
         let mut found = Vec::new();
         for (_, known) in self.members_of(owner, group).await? {
@@ -115,7 +115,7 @@ impl Sharing {
         Ok(found)
     }
 
-    /// The same with who they are: for questions over all of them, whose answers name nobody.
+    /// The same with the people behind them: for questions over all of them, whose answers name nobody.
     pub async fn members_of(
         &self,
         owner: PersonId,
@@ -129,7 +129,7 @@ impl Sharing {
             .collect()
     }
 
-    /// What the group's owner noted about a participant.
+    /// The notes of the group's owner about a participant.
     pub async fn metadata(
         &self,
         owner: PersonId,

@@ -1,4 +1,4 @@
-//! Shares as those see them who may use them.
+//! Shares from the receiver's point of view.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use crate::model::time::TimeRange;
 use super::terms::Terms;
 use super::{Grantee, Sharing, SharingError, grant_id};
 
-/// A share that somebody may use.
+/// A share that a person received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     pub grant: Uuid,
     pub share: Uuid,
     pub sharer: PersonId,
-    /// The group through which it came.
+    /// The group through which it was received, if any.
     pub group: Option<Uuid>,
     pub terms: Terms,
 }
 
-/// What of somebody's data may be read through the whole of a range.
+/// The part of a sharer's data that may be read through the whole of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub all_data_types: bool,
-    /// Those that are named in shares.
+    /// The types that shares name.
     pub data_types: Vec<TypeId>,
 }
 
@@ -64,7 +64,7 @@ impl Sharing {
         Ok(openings)
     }
 
-    /// Gives up what `grant` gives to `reader`, or takes it back from a group if the share is `reader`'s own.
+    /// Gives up `grant` for `reader`, or takes it back from a group if the share is `reader`'s own.
     pub async fn leave(&self, reader: PersonId, grant: Uuid) -> Result<(), SharingError> {
         let received = self.received(reader).await?;
         let direct = received
@@ -88,7 +88,7 @@ impl Sharing {
         }
     }
 
-    /// What of `sharer`'s data `reader` may read through the whole of `range`.
+    /// The part of `sharer`'s data that `reader` may read through the whole of `range`.
     pub async fn access(
         &self,
         reader: PersonId,

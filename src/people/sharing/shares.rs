@@ -1,4 +1,4 @@
-//! Shares: made, looked at, changed and taken back by who owns the data.
+//! Shares: created, read, changed and revoked by the owner of the data.
 
 use std::collections::BTreeSet;
 
@@ -19,9 +19,9 @@ use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
 use super::text::{LONGEST_LINE, check_name, fault_of};
 use super::{ATTEMPTS, Grantee, Sharing, SharingError, body_of, grant_id};
 
-/// Types and files that one share names at most.
+/// The most types and files that one share may name.
 const MOST_NAMED: usize = 1_000;
-/// People and groups that one share is given to at most.
+/// The most people and groups that one share may be given to.
 const MOST_GRANTEES: usize = 10_000;
 
 /// A share as its owner sees it.
@@ -38,14 +38,14 @@ pub struct Share {
     version: i64,
 }
 
-/// What is to be said of a share; `None` leaves it as it is.
+/// New values for a share; `None` leaves one as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShareChange {
     pub name: Option<String>,
     pub user_name: Option<String>,
     pub data_types: Option<Vec<String>>,
     pub share_all_data: Option<bool>,
-    /// `Some(None)` opens the end.
+    /// `Some(None)` removes the bound.
     pub time_start: Option<Option<Instant>>,
     pub time_end: Option<Option<Instant>>,
     pub people: Option<Vec<PersonId>>,
@@ -53,7 +53,7 @@ pub struct ShareChange {
 }
 
 impl Share {
-    /// The ids by which its receivers know it.
+    /// The id by which the receiver knows it.
     #[must_use]
     pub fn grant(&self, grantee: Grantee) -> Uuid {
         grant_id(self.id, grantee)
@@ -96,7 +96,7 @@ impl Share {
 }
 
 impl Sharing {
-    /// A new share of `owner`, whose token calls them `called`.
+    /// Creates a share of `owner`, whose token calls them `called`.
     pub async fn create_share(
         &self,
         types: &Types,
@@ -148,7 +148,7 @@ impl Sharing {
         self.with_grantees(documents).await
     }
 
-    /// One of them.
+    /// One share of `owner`.
     pub async fn share(&self, owner: PersonId, id: Uuid) -> Result<Share, SharingError> {
         let found = self.catalog.document(DocumentKind::Share, id).await?;
         let found = found.filter(|share| share.person == owner);
@@ -156,7 +156,7 @@ impl Sharing {
         found.pop().ok_or(SharingError::Unknown("data share"))
     }
 
-    /// Changes what is said of a share, and nothing when any of it is wrong.
+    /// Changes a share, or nothing if any part of the change is wrong.
     pub async fn change_share(
         &self,
         types: &Types,
@@ -178,7 +178,7 @@ impl Sharing {
         Err(SharingError::Overtaken)
     }
 
-    /// Takes a share back from everybody.
+    /// Revokes a share for everybody.
     pub async fn remove_share(&self, owner: PersonId, id: Uuid) -> Result<(), SharingError> {
         for _ in 0..ATTEMPTS {
             let share = self.share(owner, id).await?;
@@ -196,7 +196,7 @@ impl Sharing {
         Err(SharingError::Overtaken)
     }
 
-    /// Takes a share back from one receiver, as `actor` wants it: the receiver, or the owner.
+    /// Revokes a share for one receiver on behalf of `actor`: the receiver, or the owner.
     pub(super) async fn end_grant(
         &self,
         owner: PersonId,
@@ -233,7 +233,7 @@ impl Sharing {
         self.logged(after, actor, event, update).await
     }
 
-    /// Makes a change that the log knew of before, and tells the log how it went.
+    /// Makes a change that is logged beforehand, and then logs the outcome.
     async fn logged(
         &self,
         share: &Share,
@@ -248,7 +248,7 @@ impl Sharing {
             "allowed_svc_userids": share.people,
             "allowed_group_ids": share.groups,
         });
-        // Who shares before anything else of theirs is stored is new here.
+        // A person who shares before anything else of theirs is stored is not known yet.
         self.catalog.ensure_person(share.owner, None).await?;
         let entry = self.log.begin(share.owner, actor, about.to_string()).await?;
         let outcome = self.catalog.change_documents(vec![change]).await;
@@ -271,7 +271,7 @@ impl Sharing {
         }
     }
 
-    /// The share as `change` would have it.
+    /// The share with `change` applied.
     async fn amended(
         &self,
         types: &Types,
@@ -328,7 +328,7 @@ impl Sharing {
         Ok(share)
     }
 
-    /// Whether an annotation that a type names is one of the owner's.
+    /// Whether the annotation that a type names, if any, is one of the owner's.
     async fn names_what_is_there(&self, owner: PersonId, named: &Named) -> Result<bool, CatalogError> {
         let Some(id) = named.annotation else {
             return Ok(true);
@@ -363,7 +363,7 @@ impl Sharing {
     }
 }
 
-/// What a share names, as the registry spells it.
+/// The types and files that a share names, in the registry's spelling.
 async fn spelt(
     sharing: &Sharing,
     types: &Types,
@@ -390,7 +390,7 @@ async fn spelt(
                     Fault::new(loc, "value_error", "path must start with a slash").with_value(text.as_str()),
                 );
             }
-            // Names of files are kept in this form.
+            // Names of files are stored in this form.
             spelt.push(text.nfc().collect());
             continue;
         }

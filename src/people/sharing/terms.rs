@@ -1,4 +1,4 @@
-//! What a share says: which types and files, and from when to when.
+//! The terms of a share: which types and files, and for which window of time.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,23 +9,22 @@ use crate::model::registry::TypeId;
 use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
 
-/// Before the path of files of which the live version is shared.
+/// The prefix for the path of files whose live version is shared.
 pub const LIVE_FILES: &str = "file:";
-/// Before the path of files of which every version is shared.
+/// The prefix for the path of files whose every version is shared.
 pub const EVERY_VERSION: &str = "filehistory:";
 
 /// The body of a share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     pub name: String,
-    /// What the sharer wants to be called.
+    /// The name that the sharer wants to be called by.
     pub user_name: Option<String>,
-    /// Ids of types as the registry spells them, and paths of files behind [`LIVE_FILES`] or
-    /// [`EVERY_VERSION`].
+    /// Ids of types in the registry's spelling, and paths of files after [`LIVE_FILES`] or [`EVERY_VERSION`].
     pub data_types: Vec<String>,
-    /// Every data type, but no file.
+    /// Every data type, but no files.
     pub share_all_data: bool,
-    /// Microseconds; `None` is open.
+    /// Microseconds; `None` means unbounded.
     pub time_start: Option<i64>,
     pub time_end: Option<i64>,
 }
@@ -33,7 +32,7 @@ pub struct Terms {
 /// Which version of a file is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAge {
-    /// The one that is there now.
+    /// The current one.
     Live,
     /// One that another has replaced.
     Old,
@@ -47,7 +46,7 @@ impl Terms {
         })
     }
 
-    /// The time whose records may be read.
+    /// The window of the records that may be read.
     #[must_use]
     pub fn window(&self) -> TimeRange {
         let start = self.time_start.map_or(Instant::MIN, Instant::from_micros);
@@ -55,7 +54,7 @@ impl Terms {
         TimeRange::between(start, end.max(start))
     }
 
-    /// Whether records of a type are shared. A base stands for all that is defined upon it.
+    /// Whether records of a type are shared. A base covers all types defined on it.
     #[must_use]
     pub fn covers(&self, data_type: &TypeId) -> bool {
         self.share_all_data
@@ -80,7 +79,7 @@ impl Terms {
             .any(|(shared, _)| is_at_or_below(shared, folder) || is_at_or_below(folder, shared))
     }
 
-    /// The types that are named, files left out.
+    /// The types that are named, without files.
     pub fn named_types(&self) -> impl Iterator<Item = TypeId> {
         let is_type = |listed: &&String| !listed.contains(':');
         self.data_types
@@ -89,7 +88,7 @@ impl Terms {
             .map(|listed| TypeId::new(listed))
     }
 
-    /// What a listing may show by this share, as far as `range` goes.
+    /// What a listing may show under this share, limited to `range`.
     #[must_use]
     pub fn opening(&self, range: TimeRange) -> Opening {
         Opening {
@@ -98,7 +97,7 @@ impl Terms {
         }
     }
 
-    /// Paths of shared files and folders, and whether old versions go with them.
+    /// Paths of shared files and folders, and whether old versions are included.
     fn files(&self) -> impl Iterator<Item = (&str, bool)> {
         self.data_types.iter().filter_map(|listed| {
             let live = listed.strip_prefix(LIVE_FILES).map(|path| (path, false));

@@ -1,13 +1,13 @@
-//! Texts of shares and groups, held to what can be kept of them.
+//! Checks whether the texts of shares and groups can be stored.
 
 use crate::model::faults::{Fault, LocPart};
 
-/// Characters of a name or an address.
+/// The most characters of a name or an address.
 pub(super) const LONGEST_LINE: usize = 2_048;
-/// Characters of a description.
+/// The most characters of a description.
 pub(super) const LONGEST_PROSE: usize = 65_536;
 
-/// Why a text cannot be kept, if it cannot.
+/// The reason that a text cannot be stored, if there is one.
 pub(super) fn fault_of(loc: &[LocPart], text: &str, most: usize) -> Option<Fault> {
     let fault = |kind, message: String| Some(Fault::new(loc.to_vec(), kind, message));
     if text.contains('\0') {
@@ -19,7 +19,7 @@ pub(super) fn fault_of(loc: &[LocPart], text: &str, most: usize) -> Option<Fault
     None
 }
 
-/// Notes what is wrong with a member of the body that must say something.
+/// Adds a fault if a required text of the body is empty or invalid.
 pub(super) fn check_name(faults: &mut Vec<Fault>, member: &str, text: &str) {
     let loc = ["body".into(), member.into()];
     if text.trim().is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn check_name(faults: &mut Vec<Fault>, member: &str, text: &str) {
     }
 }
 
-/// Notes what is wrong with a member of the body that may be anything.
+/// Adds a fault if an optional text of the body is invalid.
 pub(super) fn check_prose(faults: &mut Vec<Fault>, member: &str, text: Option<&str>) {
     let loc = ["body".into(), member.into()];
     faults.extend(text.and_then(|text| fault_of(&loc, text, LONGEST_PROSE)));

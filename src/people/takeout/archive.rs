@@ -1,9 +1,9 @@
-//! An archive on this machine, opened to be read back.
+//! Opens an archive on this machine to read it back.
 //!
-//! Nothing is believed before all of it was held against the digest at its end: an archive in which a bit
-//! differs, or of which the end is missing, is refused as a whole. Members are then read where they lie.
-//! Blocks; runs where blocking is allowed. Knows the form of an archive; knows nothing of what becomes of
-//! what is in it.
+//! Nothing is trusted before the whole archive has been verified against the digest at its end: an archive in
+//! which a bit differs, or whose end is missing, is refused as a whole. Members are then read in place.
+//! Blocks, so it runs where blocking is allowed. Knows the form of an archive; knows nothing of what becomes
+//! of its content.
 
 mod region;
 
@@ -26,14 +26,14 @@ use crate::model::hexadecimal::hexadecimal;
 
 pub(super) use region::Region;
 
-/// Bytes that are read and digested at once.
+/// How many bytes are read and digested at once.
 const STEP: usize = 1 << 20;
-/// No directory is longer.
+/// The longest directory accepted.
 const MOST_DIRECTORY: u64 = 1 << 30;
-/// No element of a list, and no object, is longer.
+/// The longest element of a list, and the longest object, accepted.
 const MOST_TEXT: u64 = 256 << 20;
 
-/// Why an archive is not read.
+/// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     #[error("{path} cannot be read: {error}")]
@@ -45,13 +45,13 @@ pub enum ArchiveError {
     Foreign(String),
 }
 
-/// An archive that is whole.
+/// A verified archive.
 pub struct Archive {
     members: Members,
     pub(super) manifest: Manifest,
 }
 
-/// What is in an archive, by name.
+/// The content of an archive, by name.
 struct Members {
     whole: Region,
     members: BTreeMap<String, Member>,
@@ -67,7 +67,7 @@ struct Member {
 }
 
 impl Archive {
-    /// Opens the archive at `path` and reads all of it once.
+    /// Opens the archive at `path` and verifies all of it.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let unreadable = |error: io::Error| ArchiveError::Unreadable {
             path: path.display().to_string(),
@@ -85,12 +85,12 @@ impl Archive {
         Ok(archive)
     }
 
-    /// An element that is a member by itself.
+    /// A member that is a single element.
     pub(super) fn object<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArchiveError> {
         self.members.object(name)
     }
 
-    /// The elements of a list, one after the other.
+    /// The elements of a list, one by one.
     pub(super) fn list<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -112,8 +112,8 @@ impl Archive {
                 let element = line.trim_end();
                 let element = element.strip_suffix(',').unwrap_or(element);
                 match element {
-                    // A list begins and ends once; any other line holds an element. So a list costs no more
-                    // than its elements, however long it is.
+                    // A list begins and ends once; any other line contains an element. So a list costs no
+                    // more than its elements, however long it is.
                     "[" if number == 1 => {}
                     "]" => return ends(&mut lines).map_or_else(|error| Some(Err(wrong(&error))), |()| None),
                     "" | "[" => return Some(Err(wrong(&format!("line {number} holds no element")))),
@@ -132,7 +132,7 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// The bytes of a member that is stored as it is; `None` if there is no such member.
+    /// The bytes of a member that is stored uncompressed; `None` if there is no such member.
     pub(super) fn region(&self, name: &str) -> Result<Option<Region>, ArchiveError> {
         let Some(member) = self.members.members.get(name) else {
             return Ok(None);
@@ -145,7 +145,7 @@ impl Archive {
         Ok(Some(self.members.packed(member)))
     }
 
-    /// Whether the manifest speaks of this archive, and in words that are understood.
+    /// Whether the manifest describes this archive, in a version that is understood.
     fn judge(&self) -> Result<(), ArchiveError> {
         let manifest = &self.manifest;
         if manifest.format != FORMAT {
@@ -205,7 +205,7 @@ impl Members {
     }
 }
 
-/// Whether nothing follows.
+/// Fails if anything follows.
 fn ends(rest: &mut impl Read) -> io::Result<()> {
     match rest.read(&mut [0])? {
         0 => Ok(()),
@@ -213,7 +213,7 @@ fn ends(rest: &mut impl Read) -> io::Result<()> {
     }
 }
 
-/// Where the directory's end lies, if all of `whole` is what was written.
+/// The position of the directory's end, if `whole` matches its digest.
 fn verified(whole: &Region) -> io::Result<Result<u64, ArchiveError>> {
     let Some(covered) = whole.len().checked_sub(COMMENT_BYTES as u64) else {
         return Ok(Err(damaged("it is too short")));
@@ -240,7 +240,7 @@ fn verified(whole: &Region) -> io::Result<Result<u64, ArchiveError>> {
     Ok(Ok(end))
 }
 
-/// The members by name. `None`: it is not what this product writes.
+/// The members by name, or `None` if this is not an archive that Almanac wrote.
 fn directory(whole: &Region, end: u64) -> Option<BTreeMap<String, Member>> {
     let mut fields = Fields::at(whole, end, END_BYTES)?;
     fields.expect(END)?;
@@ -316,7 +316,7 @@ fn entry(whole: &Region, entries: &mut Fields) -> Option<(String, Member)> {
     Some((name, member))
 }
 
-/// Numbers one after the other, the least part of each first.
+/// Consecutive little-endian numbers.
 struct Fields(Bytes);
 
 impl Fields {

@@ -1,7 +1,7 @@
-//! The work of making archives, as one node does it: one after the other, each by one node at a time.
+//! Makes archives in the background on one node: one after the other, each by one node at a time.
 //!
-//! What a crash interrupted stays open, and whoever looks next begins it anew. What fails is tried again
-//! after a while, and given up when it keeps failing or when trying again cannot help.
+//! Interrupted work stays open, and the next node that looks begins it anew. A failed export is retried after
+//! a while, and given up when it keeps failing or when retrying cannot help.
 
 use std::time::{Duration, Instant as Moment};
 
@@ -14,21 +14,22 @@ use super::{ExportError, Exports};
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 
-/// The pause between two looks for exports that others were asked for, or that are to be tried again.
+/// The pause between two looks for exports that other nodes accepted, or that are to be retried.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Between two looks for what has expired.
+/// The pause between two looks for expired exports.
 const EXPIRING: Duration = Duration::from_mins(1);
-/// What was begun so often is given up.
+/// An export that was begun this often is given up.
 const MOST_ATTEMPTS: u32 = 10;
-/// An object that was compacted away while it was read looks like a lost one; a second time it is one.
+/// An object that was compacted away while it was read looks like a lost one; the second time it counts as
+/// lost.
 const SURE: u32 = 2;
-/// How long an export rests after a failed attempt, for each attempt that there was.
+/// How long an export rests after a failed attempt, multiplied by the number of attempts.
 const REST: Duration = Duration::from_secs(10);
 
 const DAMAGED: &str = "something of what is stored is damaged; the operator was told";
 const TIRED: &str = "the archive could not be made however often it was tried; the operator was told";
 
-/// Makes what was asked for, until it is told to stop.
+/// Makes requested archives until it is stopped.
 pub struct Building {
     exports: Exports,
     leases: Leases,
@@ -40,7 +41,7 @@ impl Building {
         Self { exports, leases }
     }
 
-    /// Makes archives and removes those whose time is over, until `stop`.
+    /// Makes archives and removes expired ones, until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let mut looked: Option<Moment> = None;
         while !stop.is_cancelled() {
@@ -61,7 +62,7 @@ impl Building {
         }
     }
 
-    /// Makes what is to be made now.
+    /// Makes the archives that are due now.
     pub(super) async fn round(&self, stop: &CancellationToken) -> Result<(), ExportError> {
         for export in self.exports.open().await? {
             if stop.is_cancelled() {
@@ -76,14 +77,14 @@ impl Building {
         Ok(())
     }
 
-    /// What failed rests; what is running elsewhere changes all the time.
+    /// A failed export rests; one that runs elsewhere changes all the time.
     fn is_due(&self, export: &Export) -> bool {
         let rest = REST * export.attempts;
         export.updated_at <= self.exports.stores.clock.now().before(rest)
     }
 
     async fn build(&self, export: Export) -> Result<(), StoreError> {
-        // Somebody may have been faster while the lease was waited for.
+        // Another node may have been faster while this one waited for the lease.
         let current = self.exports.find(export.id).await.map_err(in_store)?;
         let Some(export) = current.filter(Export::is_open) else {
             return Ok(());

@@ -1,8 +1,8 @@
-//! What goes into an archive, and in which order: files first, then records, then everything that records
-//! refer to, so that whatever a record names is there, also if it came while the archive was made. The
-//! manifest comes last.
+//! Writes the content of an archive in order: files first, then records, then everything that records refer
+//! to, so that whatever a record names is included, even if it came while the archive was made. The manifest
+//! comes last.
 //!
-//! Reads page by page and holds a page, a row group, and a line of the manifest for each member.
+//! Reads page by page; holds a page, a row group, and one manifest entry for each member.
 
 use std::collections::HashMap;
 
@@ -27,13 +27,13 @@ use crate::people::files::{File, FilesError, ScanState};
 use crate::store::StoreError;
 use crate::store::contents::Content;
 
-/// Documents, or entries of the access log, that are read at once.
+/// How many documents, or entries of the access log, are read at once.
 const PAGE: usize = 256;
-/// Text that is packed together.
+/// How many bytes of text are compressed together.
 const TEXT_BYTES: usize = 256 << 10;
-/// No member of text comes near this.
+/// The announced bound of a text member; none comes near it.
 const MOST_TEXT: u64 = 1 << 31;
-/// Members that every archive has.
+/// How many members every archive has.
 const ALWAYS: u64 = 6 + NOTES.len() as u64 + AGREEMENTS.len() as u64 + 1;
 
 impl From<TooLong> for ExportError {
@@ -88,17 +88,17 @@ pub(super) struct Archive<'a, 'e> {
     members: Vec<MemberEntry>,
     pub counts: Counts,
     left_out: Vec<String>,
-    /// Members that there will be, as far as is known.
+    /// The expected number of members, as far as it is known.
     total: u64,
 }
 
-/// Bytes of files to write: which, and of which version.
+/// Bytes to write: the content, and one version of a file that has it.
 struct Wanted {
     content: Uuid,
     file: Uuid,
 }
 
-/// A list on its way into a member.
+/// A list being written into a member.
 struct List {
     text: Vec<u8>,
     count: u64,
@@ -123,7 +123,7 @@ impl Archive<'_, '_> {
         self.outlet.write(packed).await
     }
 
-    /// Ends the member, which holds so many records or elements of a type.
+    /// Ends the member, with its data type and its number of records or elements.
     pub(super) async fn end_member(
         &mut self,
         data_type: Option<&str>,
@@ -180,7 +180,7 @@ impl Archive<'_, '_> {
         Ok(list.count)
     }
 
-    /// What is known of files; which bytes go with it, each once.
+    /// Writes the list of files; returns the contents to write, each once.
     async fn files(&mut self) -> Result<Vec<Wanted>, ExportError> {
         let kind = DocumentKind::File;
         let mut list = self.begin_list(FILES).await?;
@@ -194,7 +194,7 @@ impl Archive<'_, '_> {
             after = Some(next);
             for document in page {
                 let file = File::of(&document).map_err(of_files)?;
-                // Of what never came there is nothing to keep but its end.
+                // A version whose bytes never arrived is kept only if it was deleted.
                 if file.sha256.is_none() && file.deleted_at.is_none() {
                     continue;
                 }
@@ -246,7 +246,7 @@ impl Archive<'_, '_> {
         Ok(())
     }
 
-    /// What was agreed with others, and what others read.
+    /// Writes the agreements with others, and the access log.
     async fn agreements(&mut self) -> Result<(), ExportError> {
         for (kind, name) in AGREEMENTS {
             self.documents(kind, name).await?;
@@ -332,7 +332,7 @@ impl Archive<'_, '_> {
         self.text(PREFERENCES, preferences.as_bytes()).await
     }
 
-    /// The manifest, the directory, and the digest of it all.
+    /// Writes the manifest, the directory, and the digest of everything.
     async fn end(mut self, created_at: String) -> Result<(), ExportError> {
         let manifest = Manifest {
             format: FORMAT.to_owned(),
@@ -360,7 +360,7 @@ impl Archive<'_, '_> {
     }
 }
 
-/// The next documents of a person.
+/// The next page of a person's documents.
 async fn page(
     exports: &Exports,
     person: PersonId,

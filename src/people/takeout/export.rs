@@ -1,9 +1,9 @@
-//! One export: an archive that waits to be made, is being made, or can be had until it expires.
+//! One export: an archive that is waiting, being made, or available until it expires.
 //!
-//! It is a document of its person. While it is not done its document has one of a few names, of which a
-//! person has each once: so no more of them are made at the same time than there are names, whoever races.
-//! The parts of the archive that are there stand in the document too, named in the transaction that told of
-//! them.
+//! It is a document of its person. While it is not done its document has one of a few names, each of which a
+//! person can have only once: so no more exports are made at the same time than there are names, even when
+//! requests race. The document also lists the stored parts of the archive; the transaction that adds a part
+//! names its object too.
 
 use std::path::PathBuf;
 
@@ -19,13 +19,13 @@ use crate::people::limits::LimitReached;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Part};
 
-/// Leads to all exports that are not done.
+/// Links to all exports that are not done.
 pub(super) const OPEN_LINK: &str = "open_export";
-/// Leads to all exports.
+/// Links to all exports.
 pub(super) const KEPT_LINK: &str = "kept_export";
 pub(super) const EVERY: Uuid = Uuid::nil();
 
-/// Why something cannot be done with an export.
+/// Why an operation on an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("{0} is not one of your exports")]
@@ -54,48 +54,48 @@ impl From<CatalogError> for ExportError {
     }
 }
 
-/// Where an export stands.
+/// The state of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportState {
-    /// Nothing was done yet.
+    /// Nothing has been done yet.
     Waiting,
     Running,
-    /// The archive is there.
+    /// The archive is complete.
     Ready,
     /// It could not be made.
     Failed,
 }
 
-/// An export as it was when it was read.
+/// An export in the state in which it was read.
 #[derive(Clone, Debug)]
 pub struct Export {
     pub id: Uuid,
     pub person: PersonId,
     pub state: ExportState,
-    /// Members of the archive that are written, of how many.
+    /// How many members of the archive are written, and of how many.
     pub done: u64,
     pub total: u64,
-    /// Of the whole archive in hexadecimal digits, once it is there.
+    /// The digest of the whole archive in hexadecimal digits, once it is complete.
     pub sha256: Option<String>,
     pub created_at: Instant,
     pub updated_at: Instant,
-    /// When it was done, well or not.
+    /// When it ended, successfully or not.
     pub finished_at: Option<Instant>,
-    /// When it is removed; known once it is done.
+    /// When it is removed; known once it has ended.
     pub expires_at: Option<Instant>,
-    /// Why it failed, in words for its owner.
+    /// Why it failed, worded for its owner.
     pub reason: Option<String>,
     /// How often it was begun.
     pub(super) attempts: u32,
-    /// In the order of their bytes.
+    /// The parts in the order of their bytes.
     pub(super) parts: Vec<Part>,
-    /// The place that it takes until it is done.
+    /// The name that it holds until it is done.
     slot: Option<String>,
     version: i64,
 }
 
-/// What its document says of it beside the document's own columns.
+/// What its document stores of it besides the document's own columns.
 #[derive(Debug, Serialize, Deserialize)]
 struct Body {
     state: ExportState,
@@ -114,7 +114,7 @@ struct Body {
 }
 
 impl Export {
-    /// An export that somebody asked for, in the `place`th of their places.
+    /// A requested export in the slot number `place` of its person.
     pub(super) fn asked(id: Uuid, person: PersonId, place: usize, now: Instant) -> Self {
         Self {
             id,
@@ -135,13 +135,13 @@ impl Export {
         }
     }
 
-    /// Bytes of the archive that are there.
+    /// How many bytes of the archive are stored.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
-    /// The bytes of the archive.
+    /// The content with the bytes of the archive.
     #[must_use]
     pub fn content(&self) -> Content {
         Content::of_export(self.id, self.person, self.parts.clone(), self.sha256.clone())
@@ -159,7 +159,7 @@ impl Export {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// The same, begun anew.
+    /// The export, begun anew.
     pub(super) fn begun(mut self) -> Self {
         self.state = ExportState::Running;
         self.attempts += 1;
@@ -168,7 +168,7 @@ impl Export {
         self
     }
 
-    /// The same with the whole archive there.
+    /// The export with its archive complete.
     pub(super) fn ready(mut self, sha256: String, now: Instant, expires_at: Instant) -> Self {
         self.state = ExportState::Ready;
         self.sha256 = Some(sha256);
@@ -176,7 +176,7 @@ impl Export {
         self.ended(now, expires_at)
     }
 
-    /// The same with nothing of it there, and no hope.
+    /// The export, failed for good and without its parts.
     pub(super) fn failed(mut self, reason: &str, now: Instant, expires_at: Instant) -> Self {
         self.state = ExportState::Failed;
         self.parts.clear();
@@ -191,7 +191,7 @@ impl Export {
         self
     }
 
-    /// The change that makes a new export known.
+    /// The change that inserts a new export.
     pub(super) fn insertion(&self, limit: u64) -> Result<Change, ExportError> {
         Ok(Change::Insert {
             document: self.document(self.created_at)?,
@@ -200,7 +200,7 @@ impl Export {
         })
     }
 
-    /// The change that puts this state in the place of the one that was read.
+    /// The change that replaces the state that was read with this one.
     pub(super) fn update(&self, now: Instant) -> Result<Change, ExportError> {
         Ok(Change::Update {
             document: self.document(now)?,
@@ -209,7 +209,7 @@ impl Export {
         })
     }
 
-    /// The change after which nothing is known of it.
+    /// The change that removes the export.
     pub(super) const fn removal(&self) -> Change {
         Change::Remove {
             kind: DocumentKind::Export,
@@ -219,7 +219,7 @@ impl Export {
         }
     }
 
-    /// The same after the change that it was made for, which happened at `now`.
+    /// The export after its change was stored at `now`.
     pub(super) fn stored(mut self, now: Instant) -> Self {
         self.version += 1;
         self.updated_at = now.max(self.updated_at);

@@ -1,7 +1,7 @@
-//! What is in an archive and what it is called: shared by whoever writes one and whoever reads it.
+//! The format of archives: what they contain and how it is named, shared by writer and reader.
 //!
 //! Lists are JSON arrays with one element a line, so that they can be read without holding all of them. Texts
-//! that the catalogue keeps as JSON stand in them as they are.
+//! that the catalogue stores as JSON are copied into them unchanged.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -13,9 +13,9 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeError, parse_instant};
 
-/// What an archive says it is.
+/// The format name that an archive states.
 pub(super) const FORMAT: &str = "almanac-export";
-/// Changes with everything that an older reader would not understand.
+/// Incremented with every change that an older reader would not understand.
 pub(super) const FORMAT_VERSION: u32 = 1;
 
 pub(super) const README: &str = "README.txt";
@@ -36,7 +36,7 @@ pub(super) const NOTES: [(DocumentKind, &str); 3] = [
     (DocumentKind::Tag, "tags.json"),
     (DocumentKind::Reflection, "reflections.json"),
 ];
-/// What a person agreed with others. It is told, and not brought back.
+/// What a person agreed with others. It is included for reading, but not brought back.
 pub(super) const AGREEMENTS: [(DocumentKind, &str); 3] = [
     (DocumentKind::Share, SHARES),
     (DocumentKind::Group, GROUPS),
@@ -58,19 +58,19 @@ pub(super) fn content_member(content: Uuid) -> String {
     format!("files/{content}")
 }
 
-/// What the whole archive is, and what is in it.
+/// A description of the whole archive and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub format: String,
     pub format_version: u32,
     pub person: PersonId,
     pub created_at: String,
-    /// What sources of annotations begin with in the installation that it came from.
+    /// The prefix of the sources of annotations in the installation that it came from.
     pub source_prefix: String,
     pub counts: Counts,
-    /// What is not in it, in words.
+    /// What is not included, in words.
     pub left_out: Vec<String>,
-    /// All others than the manifest, in the order in which they stand in the archive.
+    /// All members except the manifest, in the order in which they are in the archive.
     pub members: Vec<MemberEntry>,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// How many documents of a kind there are, if they are counted.
+    /// The counter of a kind of document, if that kind is counted.
     pub(super) fn of(&mut self, kind: DocumentKind) -> Option<&mut u64> {
         match kind {
             DocumentKind::Annotation => Some(&mut self.annotations),
@@ -112,15 +112,15 @@ impl Counts {
     }
 }
 
-/// What the manifest says of a member.
+/// The manifest's entry for a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MemberEntry {
     pub name: String,
-    /// When it is unpacked.
+    /// The unpacked length.
     pub bytes: u64,
-    /// The same, in hexadecimal digits.
+    /// The digest of the unpacked bytes, in hexadecimal digits.
     pub sha256: String,
-    /// Of which type its records are.
+    /// The type of its records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_type: Option<String>,
     /// How many records or elements it has.
@@ -136,7 +136,7 @@ pub(super) struct KeptPerson {
     pub created_at: String,
 }
 
-/// Where records came from.
+/// A source of records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeptSource {
     pub id: Uuid,
@@ -145,7 +145,7 @@ pub(super) struct KeptSource {
     pub added_at: String,
 }
 
-/// A type of the person's own.
+/// An own type of the person.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KeptDefinition {
     pub id: Uuid,
@@ -157,7 +157,7 @@ pub(super) struct KeptDefinition {
     pub definition: Box<RawValue>,
 }
 
-/// Something that the person wrote.
+/// A document of the person.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KeptDocument {
     pub id: Uuid,
@@ -166,7 +166,7 @@ pub(super) struct KeptDocument {
     pub created_at: String,
     pub updated_at: String,
     pub deleted_at: Option<String>,
-    /// To whom or what it leads, for those who read the archive.
+    /// The people or things that it links to, for readers of the archive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<KeptLink>,
     pub body: Box<RawValue>,
@@ -178,7 +178,7 @@ pub(super) struct KeptLink {
     pub target: Uuid,
 }
 
-/// Somebody who read something.
+/// An entry of the access log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAccess {
     pub id: Uuid,
@@ -232,7 +232,7 @@ impl KeptDefinition {
         })
     }
 
-    /// What is stored of it where `person` has it.
+    /// The definition to store for `person`.
     pub(super) fn stored(self, person: PersonId) -> Result<StoredDefinition, ElementError> {
         Ok(StoredDefinition {
             id: self.id,
@@ -261,7 +261,7 @@ impl KeptDocument {
         })
     }
 
-    /// What is stored of it where `person` has it.
+    /// The document to store for `person`.
     pub(super) fn stored(self, kind: DocumentKind, person: PersonId) -> Result<Document, ElementError> {
         Ok(Document {
             kind,
@@ -277,5 +277,5 @@ impl KeptDocument {
     }
 }
 
-/// The text that tells a person what they have before them.
+/// The text that explains the archive to its person.
 pub(super) const README_TEXT: &str = include_str!("README.txt");

@@ -1,9 +1,9 @@
-//! An archive on its way back: read whole, understood, held against what is here, and only then brought in.
+//! Imports an archive: it is read whole, understood, compared with what is here, and only then brought in.
 //!
-//! Everything is put under the id that it had, so that reading an archive twice changes nothing the second
-//! time. Records replace what has their ids, as everything that is written does; of things that change, the
-//! later state counts. Every step is durable by itself and an interrupted import is finished by another one.
-//! Holds a chunk of records, a part of a file and a line of a list, and the ids of what the person wrote.
+//! Everything is stored under the id that it had, so reading an archive twice changes nothing the second
+//! time. Records replace those with their ids, as all writes do; of mutable things the later state counts.
+//! Every step is durable by itself, and another import finishes an interrupted one. Holds a chunk of records,
+//! a part of a file and a line of a list, and the ids of what the person wrote.
 
 mod examine;
 mod importer;
@@ -32,26 +32,26 @@ use examine::Plan;
 
 pub use importer::{ImportError, Importer};
 
-/// Bytes of a file that are read at once.
+/// How many bytes of a file are read at once.
 const STEP: usize = 1 << 20;
-/// How often preferences are tried again that somebody else changed meanwhile.
+/// How often a change of preferences is retried after another one overtook it.
 const TRIES: usize = 16;
 
-/// What an import is told with.
+/// A progress report of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportProgress {
-    /// So many members are to be read.
+    /// This many members are to be read.
     Members(u64),
     Member,
 }
 
-/// What became of the things of one kind.
+/// What became of the things of one kind, as counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub new: u64,
     pub replaced: u64,
     pub same: u64,
-    /// Those of which a later state is here.
+    /// Those with a later state here.
     pub outdated: u64,
 }
 
@@ -65,21 +65,21 @@ impl Tally {
         }
     }
 
-    /// All of them.
+    /// The sum of all counts.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.new + self.replaced + self.same + self.outdated
     }
 }
 
-/// What an import came to.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     pub person: PersonId,
     /// Records in the archive.
     pub records: u64,
     pub types: u64,
-    /// How many records the person has more than before.
+    /// How many more records the person has than before.
     pub new_records: i64,
     pub sources: u64,
     pub new_sources: u64,
@@ -92,12 +92,12 @@ pub struct Imported {
     pub new_bytes: u64,
     /// Preferences that were not here.
     pub new_preferences: u64,
-    /// What whoever runs the service should know.
+    /// What the operator should know.
     pub notes: Vec<String>,
 }
 
 impl Importer {
-    /// Brings an archive in, as `user` if somebody is named, else as the person whose archive it is.
+    /// Brings an archive in, as `user` if one is given, otherwise as the person whose archive it is.
     pub async fn import(
         &self,
         archive: Archive,
@@ -166,7 +166,7 @@ impl Importer {
         }
     }
 
-    /// Who the person is, where their records come from, and their own types: what records refer to.
+    /// Brings in what records refer to: the person, their sources, and their own types.
     async fn bring_person(
         &self,
         archive: &Archive,
@@ -214,7 +214,8 @@ impl Importer {
         Ok(())
     }
 
-    /// Brings back files. Returns the members with bytes that it told of, also of those that it left alone.
+    /// Brings back files. Returns the members with bytes that it reported, including those that it left
+    /// alone.
     async fn bring_files(
         &self,
         archive: &Archive,
@@ -276,7 +277,7 @@ impl Importer {
         Ok(taken.await?)
     }
 
-    /// Preferences that the person does not have here; those that they have stay.
+    /// Adds preferences that the person does not have here; existing ones stay.
     async fn bring_preferences(&self, plan: &Plan) -> Result<u64, ImportError> {
         let person = plan.known.id;
         for _ in 0..TRIES {
@@ -317,7 +318,7 @@ impl Importer {
         Ok(partitions.iter().map(|partition| partition.records).sum())
     }
 
-    /// A document that somebody else has here under the same id.
+    /// Whether somebody else has a document here under the same id.
     async fn is_taken(&self, document: &Document) -> Result<bool, ImportError> {
         let found = self.catalog.document(document.kind, document.id).await?;
         Ok(found.is_some_and(|found| found.person != document.person))

@@ -1,5 +1,5 @@
-//! Where an archive goes while it is written: into the object store, for its owner to fetch, or into a file
-//! on this machine, for whoever runs the service.
+//! The destination of an archive that is being written: the object store, for its owner to fetch, or a file
+//! on this machine, for the operator.
 
 mod local;
 mod stored;
@@ -11,7 +11,7 @@ use super::ExportError;
 pub(super) use local::LocalOutlet;
 pub(super) use stored::StoredOutlet;
 
-/// Takes the bytes of one archive.
+/// Receives the bytes of one archive.
 pub(super) enum Outlet<'o, 'e> {
     Stored(&'o mut StoredOutlet<'e>),
     Local(&'o mut LocalOutlet<'e>),
@@ -37,7 +37,7 @@ impl Outlet<'_, '_> {
         }
     }
 
-    /// Takes note that `done` of `total` members are written.
+    /// Records that `done` of `total` members are written.
     pub(super) async fn tell(&mut self, done: u64, total: u64) -> Result<(), ExportError> {
         match self {
             Self::Stored(outlet) => outlet.tell(done, total).await,

@@ -1,7 +1,7 @@
-//! Records of one type as Parquet that anybody can read: the rows as they are stored, in their order, with
-//! ids as text.
+//! Writes records of one type as Parquet that any reader understands: the rows as they are stored, in their
+//! order, with ids as text.
 //!
-//! A member ends before it becomes so large that readers would have trouble with it; the next one goes on.
+//! A member ends before it becomes so large that readers would have trouble with it; the next one continues.
 //! Knows stored rows; knows nothing of how an archive is put together.
 
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::model::registry::TypeId;
 use crate::store::StoreError;
 use crate::upkeep::merge::Merge;
 
-/// The column that is text here and bytes where it is stored.
+/// The column that is text here and bytes in storage.
 pub(super) const ID: &str = "id";
-/// Bytes after which a type goes on in another member.
+/// After this many bytes, a type continues in another member.
 const MEMBER_BYTES: u64 = 1 << 30;
-/// And what a member stays below for certain: one row group more.
+/// A member stays below this: it exceeds `MEMBER_BYTES` by one row group at most.
 const MOST_BYTES: u64 = 3 << 30;
-/// Rows of a row group, and their bytes in memory.
+/// The most rows of a row group, and its bytes in memory.
 const GROUP_ROWS: usize = 131_072;
 const GROUP_BYTES: usize = 32 << 20;
 
 impl Archive<'_, '_> {
-    /// The records of a type, as they are at one moment.
+    /// Writes the records of a type, as they are at one moment.
     pub(super) async fn records(&mut self, data_type: &TypeId) -> Result<(), ExportError> {
         let stores = &self.exports.stores;
         let mut snapshots = stores
@@ -92,7 +92,7 @@ struct Table {
     writer: ArrowWriter<Vec<u8>>,
     schema: SchemaRef,
     rows: u64,
-    /// Bytes that were handed out.
+    /// How many bytes were handed out.
     bytes: u64,
 }
 
@@ -114,7 +114,8 @@ impl Table {
         })
     }
 
-    /// Takes rows; returns what became ready, on a thread that answers nobody meanwhile.
+    /// Writes rows and returns the bytes that are ready; runs on a blocking thread, so that requests do not
+    /// wait.
     async fn write(mut self, batch: RecordBatch) -> Result<(Self, Bytes), StoreError> {
         aside(move || {
             let batch = with_text_ids(&batch, &self.schema)?;
@@ -140,7 +141,7 @@ impl Table {
     }
 }
 
-/// The columns of stored rows as an archive has them.
+/// The columns of stored rows in the form of an archive.
 fn shown(stored: &SchemaRef) -> SchemaRef {
     let fields = stored.fields().iter().map(|field| {
         if field.name() == ID {
@@ -185,7 +186,7 @@ fn text_ids(column: &ArrayRef) -> Result<ArrayRef, StoreError> {
     Ok(Arc::new(texts))
 }
 
-/// The ids of an archive as they are stored.
+/// The ids of an archive in their stored form.
 pub(super) fn stored_ids(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let no_id = |what: &str| ArrowError::ParseError(format!("{what:?} is not the id of a record"));
     let texts = arrow::compute::cast(column, &DataType::Utf8)?;

@@ -1,8 +1,7 @@
-//! Ids that are taken where an archive is brought to, because somebody else has them there: the same things
-//! under other ids.
+//! Renames ids that somebody else already has where an archive is imported.
 //!
-//! The other id follows from the first one and the person, so that the same archive gives the same ids
-//! however often it is read. Ids are unique by themselves, so what looks like one of them in a text is one.
+//! The new id is derived from the old one and the person, so the same archive yields the same ids however
+//! often it is read. Ids are globally unique, so whatever looks like one of them in a text is one.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,17 +16,17 @@ use uuid::Uuid;
 
 use crate::model::ids::PersonId;
 
-/// Characters of an id.
+/// The number of characters of an id.
 const LENGTH: usize = 36;
-/// Where its dashes stand.
+/// The positions of its dashes.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
-/// Which ids become which.
+/// Maps old ids to new ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renaming(HashMap<Uuid, Uuid>);
 
 impl Renaming {
-    /// The id that something gets as `person`'s where its own is taken.
+    /// The id that `person`'s document gets if its own is taken.
     #[must_use]
     pub(super) fn other(person: PersonId, id: Uuid) -> Uuid {
         Uuid::new_v5(&person.0, id.as_bytes())

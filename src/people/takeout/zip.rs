@@ -1,10 +1,10 @@
-//! The outside of an archive: ZIP, written from front to back without ever looking back.
+//! Writes archives as ZIP, from front to back without seeking.
 //!
-//! A member begins before anybody knows how long it becomes, so its length and checksum stand behind it. What
-//! is compressed already is stored as it is, so that a reader finds it in the archive at one place; text is
-//! deflated. Members of four gigabytes and more, and archives that long, are written in the form that has
-//! room for them (ZIP64). The archive's comment is a digest of everything before it. Pure: bytes in, bytes
-//! out; knows nothing of what members mean.
+//! A member begins before its length is known, so its length and checksum follow it. Compressed content is
+//! stored as it is, so that a reader finds it contiguously in the archive; text is deflated. Members of four
+//! gigabytes and more, and archives that long, are written in the form that has room for them (ZIP64). The
+//! archive's comment is a digest of everything before it. Pure: bytes in, bytes out; knows nothing of what
+//! members mean.
 
 use std::io::Write as _;
 
@@ -23,19 +23,19 @@ pub(super) const END_64: u32 = 0x0606_4b50;
 pub(super) const LOCATOR_64: u32 = 0x0706_4b50;
 const DESCRIPTOR: u32 = 0x0807_4b50;
 
-/// The length of the fixed part of what an archive ends with.
+/// The length of the fixed part of the end record.
 pub(super) const END_BYTES: usize = 22;
-/// What the comment says, followed by the SHA-256 of all bytes before the comment in hexadecimal digits.
+/// The prefix of the comment, followed by the SHA-256 of all bytes before the comment in hexadecimal digits.
 pub(super) const COMMENT: &str = "sha256:";
-/// Bytes of the comment.
+/// The length of the comment.
 pub(super) const COMMENT_BYTES: usize = COMMENT.len() + 64;
 
-/// What stands in a field that is too narrow for what it should say; the extra field of this number says it.
+/// The value of a field that is too narrow for its number; the extra field `WIDE_EXTRA` contains the number.
 pub(super) const WIDE: u32 = u32::MAX;
 pub(super) const WIDE_EXTRA: u16 = 1;
 const WIDE_COUNT: usize = 0xffff;
 
-/// Lengths come behind the bytes; names are UTF-8.
+/// Lengths follow the bytes; names are UTF-8.
 const FLAGS: u16 = 1 << 3 | 1 << 11;
 const VERSION: u16 = 20;
 const VERSION_64: u16 = 45;
@@ -44,7 +44,7 @@ const MADE_ON: u16 = 3 << 8;
 /// A plain file that its owner may read and write.
 const MODE: u32 = 0o100_600 << 16;
 
-/// A member is longer than its beginning said that it could become.
+/// A member is longer than was announced when it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a member of an archive grew beyond what was announced")]
 pub(super) struct TooLong;
@@ -72,9 +72,9 @@ pub(super) struct Member {
     pub sha256: [u8; 32],
 }
 
-/// Writes an archive. What its functions return has to follow what they returned before.
+/// Writes an archive. The bytes that its functions return must be written in the order of the calls.
 pub(super) struct ZipWriter {
-    /// Bytes so far.
+    /// The number of bytes so far.
     at: u64,
     date: u16,
     time: u16,
@@ -82,7 +82,7 @@ pub(super) struct ZipWriter {
     open: Option<Open>,
 }
 
-/// What the directory at the end says of a member.
+/// The directory's entry for a member.
 struct Entry {
     name: String,
     packing: Packing,
@@ -95,7 +95,7 @@ struct Entry {
 struct Open {
     name: String,
     packing: Packing,
-    /// Whether its lengths have wide fields.
+    /// Whether its lengths use 64-bit fields.
     wide: bool,
     offset: u64,
     deflate: Option<DeflateEncoder<Vec<u8>>>,
@@ -106,7 +106,7 @@ struct Open {
 }
 
 impl ZipWriter {
-    /// `moment`: when the members were made, as they say.
+    /// `moment` is the modification time of all members.
     pub(super) fn new(moment: Instant) -> Self {
         let moment = DateTime::from_timestamp_micros(moment.micros()).unwrap_or_default();
         let year = (moment.year() - 1980).clamp(0, 127) as u16;
@@ -119,7 +119,7 @@ impl ZipWriter {
         }
     }
 
-    /// Begins a member of at most `most` bytes, packed or not.
+    /// Begins a member of at most `most` bytes, with the given packing.
     pub(super) fn begin(&mut self, name: &str, packing: Packing, most: u64) -> Bytes {
         let wide = most >= u64::from(WIDE);
         let mut head = Vec::with_capacity(64 + name.len());
@@ -154,7 +154,7 @@ impl ZipWriter {
         self.emit(head)
     }
 
-    /// Takes the next bytes of the member that was begun last.
+    /// Adds the next bytes of the open member.
     pub(super) fn add(&mut self, bytes: Bytes) -> Result<Bytes, TooLong> {
         let Some(open) = &mut self.open else {
             return Err(TooLong);
@@ -178,7 +178,7 @@ impl ZipWriter {
         Ok(packed)
     }
 
-    /// Ends the member that was begun last.
+    /// Ends the open member.
     pub(super) fn end(&mut self) -> Result<(Bytes, Member), TooLong> {
         let Some(mut open) = self.open.take() else {
             return Err(TooLong);
@@ -213,7 +213,7 @@ impl ZipWriter {
         Ok((self.emit(tail), member))
     }
 
-    /// Everything after the last member but the comment, of which the length is known and nothing else.
+    /// Everything after the last member except the comment, whose length alone is known.
     pub(super) fn finish(mut self) -> Bytes {
         let begins = self.at;
         let mut directory = Vec::new();
@@ -273,7 +273,7 @@ impl ZipWriter {
                 4 + 8 * wide.len() as u16
             },
         );
-        // No comment, on the first disk, nothing known of its inside.
+        // No comment, first disk, no internal attributes.
         for _ in 0..3 {
             put_16(directory, 0);
         }
@@ -289,7 +289,7 @@ impl ZipWriter {
         }
     }
 
-    /// What both headers of a member say: flags, packing and time.
+    /// Writes what both headers of a member have in common: flags, packing and time.
     fn put_common(&self, head: &mut Vec<u8>, packing: Packing) {
         put_16(head, FLAGS);
         put_16(head, packing.method());

@@ -1,4 +1,4 @@
-//! The protocol of clamd, as far as it is needed: a stream of bytes goes in, a word comes out.
+//! Speaks the part of clamd's protocol that is needed: a stream of bytes goes in, a verdict comes out.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,11 +15,11 @@ use crate::store::StoreError;
 
 /// How long the scanner may take to accept a connection or a piece.
 const ATTENTION: Duration = Duration::from_secs(30);
-/// How long it may think about a file.
+/// How long it may take to decide on a file.
 const THOUGHT: Duration = Duration::from_mins(15);
 /// Bytes of one piece.
 const PIECE: usize = 256 << 10;
-/// Bytes of the longest answer.
+/// The most bytes of an answer.
 const LONGEST_ANSWER: u64 = 4096;
 
 /// Where clamd listens: `host:port`, or `unix:/path`.
@@ -29,13 +29,13 @@ pub enum ClamdAddress {
     Unix(PathBuf),
 }
 
-/// What the scanner says of a file.
+/// The scanner's verdict on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Clean,
-    /// With the name of the harm.
+    /// Harmful, with the name of the malware.
     Infected(String),
-    /// It could not tell.
+    /// The scanner could not decide.
     Unknown(String),
 }
 
@@ -65,7 +65,7 @@ impl FromStr for ClamdAddress {
     }
 }
 
-/// Has `bytes` looked through.
+/// Has `bytes` scanned.
 pub(super) async fn scan(
     address: &ClamdAddress,
     bytes: impl Stream<Item = Result<Bytes, StoreError>> + Unpin,
@@ -87,7 +87,7 @@ async fn converse(
         let some = some.map_err(Failed::Store)?;
         for piece in some.chunks(PIECE) {
             if let Err(Failed::Silent(silent)) = in_time(send(&mut questions, piece)).await {
-                // It has heard enough, and says why.
+                // The scanner ended the stream early; its answer says why.
                 refused = Some(silent);
                 break 'sending;
             }
@@ -112,7 +112,7 @@ async fn converse(
     }
 }
 
-/// A piece behind its length. An empty one is the end.
+/// Sends a piece after its length. An empty piece ends the stream.
 async fn send(questions: &mut (impl AsyncWrite + Unpin), piece: &[u8]) -> io::Result<()> {
     questions.write_all(&(piece.len() as u32).to_be_bytes()).await?;
     questions.write_all(piece).await?;

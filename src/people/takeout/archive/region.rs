@@ -1,4 +1,4 @@
-//! Bytes of a file from one place to another: where a member of an archive lies, read without the rest of it.
+//! A range of bytes of a file: lets a member of an archive be read without the rest.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Bytes of a file from one place to another.
+/// A range of bytes of a file.
 #[derive(Clone)]
 pub(in crate::people::takeout) struct Region {
     file: Arc<File>,
@@ -40,7 +40,7 @@ impl Region {
         self.until - self.from
     }
 
-    /// Up to `count` of its bytes from `at` on, as many as there are.
+    /// Up to `count` of its bytes from `at` on, as many as exist.
     pub(in crate::people::takeout) fn bytes(&self, at: u64, count: usize) -> io::Result<Bytes> {
         let from = self.from.saturating_add(at).min(self.until);
         let count = (self.until - from).min(count as u64) as usize;

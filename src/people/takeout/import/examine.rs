@@ -1,4 +1,4 @@
-//! Before anything is changed: is everything in the archive understood, and does it fit to what is here?
+//! Checks, before anything is changed, that everything in the archive is understood and fits what is here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,18 +29,18 @@ pub(super) struct Plan {
     /// The person as whom it is brought in.
     pub known: KnownPerson,
     pub preferences: Map<String, Value>,
-    /// Ids that are taken here.
+    /// New ids for those that are taken here.
     pub renaming: Renaming,
 }
 
 impl Plan {
-    /// Something of the archive under the ids that it has there.
+    /// A document of the archive under the id that it has there.
     pub(super) fn as_written(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
         kept.stored(kind, self.known.id)
             .map_err(|error| damaged(kind.as_str(), &error))
     }
 
-    /// The same under the ids that it gets here.
+    /// The same under the id that it gets here.
     pub(super) fn document(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
         let mut document = self.as_written(kind, kept)?;
         document.id = self.renaming.of(document.id);
@@ -48,7 +48,7 @@ impl Plan {
         Ok(document)
     }
 
-    /// A definition under the ids that it gets here.
+    /// A definition under the id that it gets here.
     pub(super) fn definition(&self, kept: KeptDefinition) -> Result<StoredDefinition, ImportError> {
         let mut stored = kept
             .stored(self.known.id)
@@ -58,7 +58,7 @@ impl Plan {
         Ok(stored)
     }
 
-    /// What a type of the archive is called here.
+    /// The name here of a type of the archive.
     pub(super) fn data_type(&self, name: &str) -> String {
         self.renaming.text(name).into_owned()
     }
@@ -102,7 +102,7 @@ impl Importer {
         let text = Value::Object(preferences).to_string();
         plan.preferences = serde_json::from_str(&plan.renaming.text(&text))
             .map_err(|error| ArchiveError::Damaged(format!("{PREFERENCES}: {error}")))?;
-        // What is cleared is not kept.
+        // A cleared preference is not stored.
         plan.preferences.retain(|_, value| !value.is_null());
         Preferences::judge(&plan.preferences)
             .map_err(|faults| unfit(PREFERENCES, "its object", told(faults)))?;
@@ -148,7 +148,7 @@ impl Importer {
                 continue;
             };
             let now = self.catalog.document(kind, document.id).await?;
-            // What stays as it is here takes no name.
+            // A document that stays as it is here takes no name.
             let (_, Some(_)) = brought_back(document, now.as_ref(), Vec::new()) else {
                 continue;
             };
@@ -189,7 +189,7 @@ impl Importer {
         Ok(())
     }
 
-    /// Gives a document another id if somebody else has one of this id here.
+    /// Gives a document another id if somebody else has one with this id here.
     async fn make_way(&self, plan: &mut Plan, document: &Document) -> Result<(), ImportError> {
         if self.is_taken(document).await? {
             let other = Renaming::other(document.person, document.id);
@@ -205,7 +205,7 @@ impl Importer {
         Ok(())
     }
 
-    /// The types that the archive defines, by the names they have there.
+    /// The types that the archive defines, by their names there.
     async fn examine_definitions(
         &self,
         archive: &Archive,
@@ -217,7 +217,7 @@ impl Importer {
                 .stored(plan.known.id)
                 .map_err(|error| damaged(DATA_TYPES, &error))?;
             let place = format!("{} ({})", element(number), stored.id);
-            // Layouts count versions in this width.
+            // Layouts count versions in 32 bits.
             if u32::try_from(stored.version).map_or(true, |version| version == 0) {
                 let reason = format!("there is no version {}", stored.version);
                 return Err(unfit(DATA_TYPES, &place, reason));
@@ -241,7 +241,7 @@ impl Importer {
         Ok(own)
     }
 
-    /// Whether there is a place for all records, and whether they may be there.
+    /// Checks that all records have a type here, and may be stored under it.
     async fn examine_types(
         &self,
         archive: &Archive,
@@ -274,7 +274,7 @@ impl Importer {
     }
 }
 
-/// What is said of U+0000.
+/// The message about U+0000.
 const NUL: &str = "U+0000 cannot be stored";
 
 fn has_nul(text: &str) -> bool {

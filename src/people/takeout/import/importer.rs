@@ -1,4 +1,4 @@
-//! What archives are brought into, and why one is not.
+//! What an import needs, and why one is refused.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::people::files::{BringBackError, Files, FilesError};
 use crate::people::takeout::archive::ArchiveError;
 use crate::people::types::{Types, TypesError};
 
-/// Why an archive was not brought in, or not to its end.
+/// Why an archive was not brought in, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// It does not fit to what is here. Nothing was changed.
+    /// It does not fit what is here. Nothing was changed.
     #[error("nothing was changed: {0}")]
     Refused(String),
-    /// Something in it is not as anybody could have sent it. Nothing was changed.
+    /// Something in it could not have been sent. Nothing was changed.
     #[error(
         "nothing was changed: {member} of the archive holds something that cannot be stored: {place}: \
              {reason}"
@@ -47,7 +47,7 @@ pub enum ImportError {
     Catalog(#[from] CatalogError),
 }
 
-/// What archives are brought into.
+/// The dependencies of an import.
 pub struct Importer {
     pub catalog: Catalog,
     pub documents: Documents,
@@ -55,6 +55,6 @@ pub struct Importer {
     pub files: Files,
     pub intake: IntakeStores,
     pub commits: CommitQueue,
-    /// What sources of annotations begin with here.
+    /// The prefix of the sources of annotations here.
     pub source_prefix: Arc<str>,
 }

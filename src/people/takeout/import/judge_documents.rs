@@ -1,7 +1,7 @@
-//! Whether what a person wrote could have come through the interface: lists are made of it whole, so that one
-//! body of another form would take all the others with it.
+//! Checks whether a person's documents could have come through the interface: documents are listed together,
+//! so one malformed body would make all the others unreadable.
 //!
-//! Knows documents and what each kind takes; knows nothing of what is here already.
+//! Knows documents and what each kind accepts; knows nothing of what is here already.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::people::files::{File, names};
 use crate::people::reflections::ReflectionContent;
 use crate::people::text::Name;
 
-/// No document was changed more often; each change adds one, so that there must be room for more.
+/// The highest version accepted; each change adds one, so there must be room for more.
 const MOST_VERSIONS: i64 = 1 << 31;
 
 /// Refuses a document that could not have come through the interface.
@@ -41,7 +41,7 @@ pub(super) fn judge(document: &Document) -> Result<(), String> {
     }
 }
 
-/// What is wrong, with the way to it.
+/// The first fault with its place.
 pub(super) fn told(faults: Vec<Fault>) -> String {
     let Some(fault) = faults.into_iter().next() else {
         return "it has another form".to_owned();
@@ -57,7 +57,7 @@ pub(super) fn told(faults: Vec<Fault>) -> String {
     format!("{}: {}", way.join("."), fault.message)
 }
 
-/// Their names are said in their bodies; another would take a place that nothing gives back.
+/// These kinds have their names in their bodies; an outer name would take a place that nothing gives back.
 fn is_nameless(document: &Document) -> Result<(), String> {
     match document.name {
         None => Ok(()),

@@ -1,8 +1,8 @@
-//! Whether rows of an archive could have been sent: what ingestion refuses, nobody who reads rows is prepared
-//! for.
+//! Checks whether rows of an archive could have been sent: no reader of rows is prepared for what ingestion
+//! refuses.
 //!
-//! Knows stored rows; knows nothing of where they lie in an archive, and holds nobody to limits that an
-//! operator sets.
+//! Knows stored rows; knows nothing of their place in an archive, and applies no limits that an operator
+//! sets.
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
@@ -13,15 +13,15 @@ use crate::model::registry::is_json_text;
 use crate::model::time::Instant;
 use crate::store::arrange::{END, KeyColumns};
 
-/// The column with what came along beside the declared members: always an object.
+/// The column for undeclared members: always an object.
 const EXTRAS: &str = "extras";
 
-/// What of some rows cannot be kept.
+/// The place and reason of a value that cannot be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnfitRow {
     /// Its number among the rows.
     pub row: usize,
-    /// The column, dots leading into objects.
+    /// The column, with dots leading into objects.
     pub column: String,
     pub reason: String,
 }
@@ -111,7 +111,7 @@ fn unfit_value(field: &Field, column: &ArrayRef) -> Option<UnfitRow> {
 }
 
 fn text_with_nul(texts: &StringArray) -> Option<(usize, String)> {
-    // Looked for in all of them at once, since next to no text has it.
+    // All texts are searched at once, since almost none contains it.
     if !texts.value_data().contains(&0) {
         return None;
     }
@@ -124,7 +124,7 @@ fn unfit_json(texts: &StringArray, must_be_object: bool) -> Option<(usize, Strin
     let mut before = None;
     for (row, text) in texts.iter().enumerate() {
         let Some(text) = text else { continue };
-        // What repeats from row to row was looked at.
+        // A text that repeats the previous row's was checked already.
         if before == Some(text) {
             continue;
         }
@@ -186,7 +186,7 @@ mod tests {
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
     }
 
-    /// The row and the column of what is unfit in a column beside sound times.
+    /// The row and the column found unfit in a column beside sound times.
     fn unfit(field: Field, column: ArrayRef) -> Option<(usize, String)> {
         let found = judge(&rows(TIMES, Some((field, column)))).err();
         found.map(|found| (found.row, found.column))

@@ -1,8 +1,8 @@
-//! The rows of a member, batch by batch, so many at once as memory has room for.
+//! Reads the rows of a member in batches as large as memory allows.
 //!
-//! A row group is packed, and its texts may stand in it once for many rows, so what it takes on disk says
-//! little of what it takes when it is read. What its metadata say of its texts does. Knows Parquet; knows
-//! nothing of what rows mean.
+//! A row group is compressed, and one text in it may stand for many rows, so its size on disk says little
+//! about its size when read. The metadata about its texts does. Knows Parquet; knows nothing of what rows
+//! mean.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -16,15 +16,15 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::people::takeout::archive::Region;
 
-/// Rows that are decoded at once.
+/// How many rows are decoded at once.
 pub(super) const BATCH_ROWS: usize = 8_192;
-/// Bytes of a row group up to which any number of its rows may be decoded at once.
+/// A row group of at most this many bytes is decoded in full batches.
 const LIGHT_BYTES: u64 = 64 << 20;
-/// Rows of a heavier one that are: a text is hardly longer than a mebibyte, and all rows but these may be
-/// short, so what a row takes on the average bounds nothing.
+/// How many rows of a larger group are decoded at once. A text is hardly longer than a mebibyte, but all
+/// other rows may be short, so the average size of a row bounds nothing.
 const FEW_ROWS: usize = 64;
 
-/// The rows of a member from the first to the last.
+/// All rows of a member, in order.
 pub(super) struct MemberRows {
     region: Region,
     metadata: ArrowReaderMetadata,
@@ -47,7 +47,7 @@ impl MemberRows {
         self.metadata.schema()
     }
 
-    /// The next row group, by itself: a batch across several would weigh as much as all of them.
+    /// Opens the next row group alone: a batch across several could be as large as all of them.
     fn open_next(&mut self) -> Result<Option<ParquetRecordBatchReader>, ParquetError> {
         let Some(group) = self.metadata.metadata().row_groups().get(self.next) else {
             return Ok(None);
@@ -102,7 +102,7 @@ fn read_bytes(column: &ColumnChunkMetaData, schema: &Schema) -> u64 {
     }
     match column.unencoded_byte_array_data_bytes() {
         Some(bytes) => packed.max(u64::try_from(bytes).unwrap_or(u64::MAX)),
-        // Nobody says for how many rows each text stands.
+        // The metadata do not say how many rows each text stands for.
         None if column.dictionary_page_offset().is_some() => u64::MAX,
         None => packed,
     }
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// The batches of a member with these notes, so many in each row group.
+    /// The batches of a member with these notes, with `of_group` rows in each row group.
     fn batches(notes: &[&str], of_group: usize) -> Vec<RecordBatch> {
         let schema = Arc::new(Schema::new(vec![
             Field::new("number", DataType::Int64, false),

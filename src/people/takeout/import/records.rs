@@ -1,5 +1,5 @@
-//! Records of an archive: looked at before anything is written, and then on their way to the queue that
-//! commits everything, chunk by chunk.
+//! Brings in the records of an archive: checks them before anything is written, and then passes them chunk by
+//! chunk to the queue that commits all writes.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::model::registry::DataType;
 use crate::people::takeout::archive::Region;
 use crate::people::takeout::records::{ID, stored_ids};
 
-/// Bytes of rows that are written together, where these are not many rows yet.
+/// How many bytes of rows are written together, if they reach this before `CHUNK_ROWS`.
 const CHUNK_BYTES: usize = 32 << 20;
 
 impl Importer {
-    /// Whether the columns of a member are those of a type here.
+    /// Checks that the columns of a member are those of a type here.
     pub(super) fn examine_columns(
         data_type: &DataType,
         name: &str,
@@ -46,7 +46,7 @@ impl Importer {
         })
     }
 
-    /// Whether all records of a member are such as could have been sent.
+    /// Checks that all records of a member could have been sent.
     pub(super) async fn examine_rows(
         data_type: &Arc<DataType>,
         member: &str,
@@ -102,7 +102,7 @@ impl Importer {
                 upload: UploadId(self.intake.ids.next()),
                 key: None,
                 work: intake.finish().await?,
-                // They are known already, with the moments at which they were added.
+                // The sources are known already, with the times at which they were added.
                 sources: Vec::new(),
                 memory: None,
             };
@@ -113,8 +113,8 @@ impl Importer {
     }
 }
 
-/// The first record of a member that could not have been sent, and how many come before those among which it
-/// is counted.
+/// The first record of a member that could not have been sent: its place in its batch, and the number of
+/// records before that batch.
 fn unfit(data_type: &DataType, region: Region) -> Result<Option<(usize, UnfitRow)>, String> {
     let mut before = 0;
     for batch in MemberRows::open(region).map_err(|error| error.to_string())? {
@@ -128,7 +128,7 @@ fn unfit(data_type: &DataType, region: Region) -> Result<Option<(usize, UnfitRow
     Ok(None)
 }
 
-/// The next rows, as many as are written together.
+/// The next rows that are written together.
 fn chunk(mut reader: MemberRows) -> Result<(MemberRows, Vec<RecordBatch>), ArrowError> {
     let mut batches = Vec::new();
     let (mut rows, mut bytes) = (0, 0);
@@ -142,7 +142,7 @@ fn chunk(mut reader: MemberRows) -> Result<(MemberRows, Vec<RecordBatch>), Arrow
     Ok((reader, batches))
 }
 
-/// Rows of an archive as a type stores them.
+/// Rows of an archive in the form in which a type stores them.
 fn stored(batch: &RecordBatch, data_type: &DataType) -> Result<RecordBatch, ArrowError> {
     let mut fields = Vec::with_capacity(batch.num_columns());
     let mut columns = Vec::with_capacity(batch.num_columns());

@@ -1,5 +1,5 @@
-//! An archive on its way into a file on this machine. It has its name when it is whole and on disk, and not
-//! before; what a crash leaves has another name, which the next attempt takes over.
+//! Writes an archive into a file on this machine. The file gets its name only when it is whole and on disk;
+//! what a crash leaves has another name, and the next attempt reuses it.
 
 use std::ffi::OsString;
 use std::fs::TryLockError;
@@ -16,10 +16,10 @@ use crate::model::hexadecimal::hexadecimal;
 use crate::people::takeout::ExportError;
 use crate::store::local::{Disk as _, SystemDisk};
 
-/// What the name of a file that is not whole ends with.
+/// The suffix of the name of an unfinished file.
 const UNFINISHED: &str = ".unfinished";
 
-/// Takes the bytes of one archive.
+/// Receives the bytes of one archive.
 pub(in crate::people::takeout) struct LocalOutlet<'e> {
     path: PathBuf,
     unfinished: PathBuf,
@@ -30,7 +30,7 @@ pub(in crate::people::takeout) struct LocalOutlet<'e> {
 }
 
 impl<'e> LocalOutlet<'e> {
-    /// Begins the file at `path`, where there must be none. Only its owner may read it.
+    /// Begins the file at `path`, which must not exist yet. Only its owner may read it.
     pub(in crate::people::takeout) async fn begin(
         path: &Path,
         tell: &'e (dyn Fn(u64, u64) + Sync),
@@ -79,7 +79,7 @@ impl<'e> LocalOutlet<'e> {
         (self.tell)(done, total);
     }
 
-    /// Everything was written: the file gets its name once it will survive.
+    /// Finishes the archive: the file gets its name once it will survive a crash.
     pub(in crate::people::takeout) async fn finish(mut self) -> Result<(), ExportError> {
         let fails = |error| failed(&self.path, &error);
         self.file.flush().await.map_err(fails)?;
@@ -92,7 +92,7 @@ impl<'e> LocalOutlet<'e> {
             .map_err(fails)
     }
 
-    /// Removes what there is of it.
+    /// Removes the unfinished file.
     pub(in crate::people::takeout) async fn abandon(self) {
         if let Err(error) = tokio::fs::remove_file(&self.unfinished).await {
             tracing::warn!(path = %self.unfinished.display(), %error, "an archive that is not whole stays");
@@ -100,7 +100,7 @@ impl<'e> LocalOutlet<'e> {
     }
 }
 
-/// The file at `path`, empty, and nobody else's as long as it is open.
+/// The emptied file at `path`, locked while it is open.
 fn alone(path: &Path) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
@@ -116,7 +116,7 @@ fn alone(path: &Path) -> io::Result<std::fs::File> {
         Err(TryLockError::WouldBlock) => return Err(taken()),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Whoever had it may have finished, and given its name away, before the lock was free.
+    // Before the lock was free, its holder may have finished and renamed the file.
     let (opened, named) = (file.metadata()?, std::fs::metadata(path));
     if !named.is_ok_and(|named| (named.dev(), named.ino()) == (opened.dev(), opened.ino())) {
         return Err(taken());
@@ -125,7 +125,7 @@ fn alone(path: &Path) -> io::Result<std::fs::File> {
     Ok(file)
 }
 
-/// Gives a file its name, unless another one came to it meanwhile.
+/// Renames a file, unless its new name was taken meanwhile.
 fn named(from: &Path, to: &Path) -> io::Result<()> {
     if to.try_exists()? {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists));

@@ -1,8 +1,8 @@
-//! An archive on its way into the object store: cut into parts, each durable and named before the next
+//! Writes an archive into the object store: cut into parts, each durable and registered before the next
 //! begins.
 //!
-//! Whoever writes here holds one part at most. When the export is changed by somebody else, deleted or begun
-//! by another node, the next part is refused and taken back.
+//! Holds at most one part in memory. If the export is meanwhile changed by somebody else, deleted or begun by
+//! another node, the next part is refused and removed.
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
@@ -13,21 +13,21 @@ use crate::people::takeout::export::Export;
 use crate::people::takeout::{ExportError, Exports};
 use crate::store::contents::{PART_BYTES, PartWriter};
 
-/// Between two times that an owner is told how far it is, in microseconds.
+/// The shortest time between two progress reports to the owner, in microseconds.
 const TELLING: i64 = 1_000_000;
 
-/// Takes the bytes of one archive.
+/// Receives the bytes of one archive.
 pub(in crate::people::takeout) struct StoredOutlet<'e> {
     exports: &'e Exports,
-    /// As it is stored.
+    /// The export as it is stored.
     export: Export,
     part: Option<PartWriter>,
     digest: Sha256,
 }
 
 impl<'e> StoredOutlet<'e> {
-    /// Begins an export anew: what an earlier attempt left is removed first. `None`: it is done, or gone, or
-    /// somebody else has it.
+    /// Begins an export anew, after removing what an earlier attempt left. `None` if it is done, gone, or
+    /// taken by another node.
     pub(in crate::people::takeout) async fn begin(
         exports: &'e Exports,
         export: Export,
@@ -72,7 +72,7 @@ impl<'e> StoredOutlet<'e> {
         hexadecimal(&self.digest.clone().finalize())
     }
 
-    /// Takes note of how far it is, and says so now and then.
+    /// Records the progress, and stores it now and then.
     pub(super) async fn tell(&mut self, done: u64, total: u64) -> Result<(), ExportError> {
         (self.export.done, self.export.total) = (done, total);
         if self.now().micros() - self.export.updated_at.micros() < TELLING {
@@ -81,7 +81,7 @@ impl<'e> StoredOutlet<'e> {
         self.put(self.export.clone(), &[]).await
     }
 
-    /// Everything was written: the archive can be had.
+    /// Finishes the archive and makes it available.
     pub(in crate::people::takeout) async fn finish(mut self) -> Result<(), ExportError> {
         self.register().await?;
         let now = self.now();
@@ -90,7 +90,7 @@ impl<'e> StoredOutlet<'e> {
         self.put(ready, &[]).await
     }
 
-    /// It cannot be made, and will not be tried again.
+    /// Marks the export as failed; it will not be retried.
     pub(in crate::people::takeout) async fn fail(mut self, reason: &str) -> Result<(), ExportError> {
         self.abandon().await;
         let now = self.now();
@@ -99,7 +99,7 @@ impl<'e> StoredOutlet<'e> {
         Ok(self.exports.clear(&self.export).await?)
     }
 
-    /// Gives up the part that was not named yet.
+    /// Gives up the part that is not registered yet.
     pub(in crate::people::takeout) async fn abandon(&mut self) {
         if let Some(part) = self.part.take()
             && let Err(error) = part.abandon().await
@@ -123,7 +123,7 @@ impl<'e> StoredOutlet<'e> {
         put
     }
 
-    /// Stores another state of the export, which names `objects` for the first time.
+    /// Stores a new state of the export, which names `objects` for the first time.
     async fn put(&mut self, export: Export, objects: &[String]) -> Result<(), ExportError> {
         let now = self.now();
         if !self.exports.attempt(export.update(now)?, objects).await? {
