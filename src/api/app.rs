@@ -77,7 +77,7 @@ pub struct App {
     pub tickets: Tickets,
     /// Limits how many files are uploaded at the same time.
     pub uploads: Arc<Semaphore>,
-    /// Where received records and bodies are written.
+    /// The stores that records are written to.
     pub intake: IntakeStores,
     /// The memory for bodies that are being received or committed.
     pub bodies: BodyMemory,

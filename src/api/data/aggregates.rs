@@ -206,7 +206,7 @@ pub async fn metric_aggregate(
     aggregate(&app, &asked, query, measured).await
 }
 
-/// What is asked beside the query.
+/// The request, and the parts of its path.
 struct Asked<'a> {
     request: &'a ReadRequest,
     data_type: &'a str,

@@ -76,8 +76,8 @@ const COUNTED: [ListedColumn; 2] = [
 ];
 const UPDATED: [ListedColumn; 11] = joined(&COUNTED, &CHANGED);
 
-/// What was changed in the range of processing time, counted by type. In a table a row has a `data_type` and
-/// its `count`, or describes a changed file.
+/// What was changed during the range, whatever time the changed records are of, counted by type. In a table a
+/// row has a `data_type` and its `count`, or describes a changed file.
 #[utoipa::path(get, path = "/data/v1/updates", tag = "listings",
     params(Checked<AvailableQuery>),
     responses((status = 200, description = "Counts by data type, and changed files", body = Updates),

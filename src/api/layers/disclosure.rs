@@ -65,7 +65,7 @@ impl Reading {
         let route = self.route.as_ref().map(MatchedPath::as_str);
         let endpoint = route.map_or_else(String::new, |route| format!("{} {route}", self.method));
         let has_body = self.method != Method::HEAD;
-        // Boxed: few answers are logged, and every request would carry the future's size.
+        // Boxed: few answers are logged, and every request's future would be that much larger.
         let logged = logged(
             Arc::clone(app),
             self.reader,

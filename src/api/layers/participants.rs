@@ -31,7 +31,7 @@ pub async fn resolve_participant(app: &App, request: Request) -> Result<Request,
     if let (Some((group, participant)), Some(reader)) = (named, parts.extensions.get::<Reader>()) {
         let stated = stated(parts.uri.query().unwrap_or_default());
         let found = app.grants.participant(reader, group, participant, stated);
-        // Boxed: few requests name a participant, and every request would carry the future's size.
+        // Boxed: few requests name a participant, and every request's future would be that much larger.
         Box::pin(found).await?;
     }
     Ok(Request::from_parts(parts, body))

@@ -64,7 +64,7 @@ async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
         Remembered::Unknown(repeatable) => repeatable,
     };
     if let Some(look) = precondition::look(&request) {
-        // Boxed: few requests have conditions, and every request would carry the future's size.
+        // Boxed: few requests have conditions, and every request's future would be that much larger.
         if let Err(refusal) = Box::pin(passage.looks.hold(look)).await {
             return refusal.into_response();
         }

@@ -8,7 +8,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{DataType, Registry, TypeId};
 use crate::people::types::TypesError;
 
-/// `HeartRate` as `heart_rate`; any other separators become one underscore.
+/// `HeartRate` as `heart_rate`; separators in a name become one underscore.
 pub(super) fn snake(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     let letters: Vec<char> = name.chars().collect();
