@@ -2,7 +2,7 @@
 //!
 //! A ticket carries the id of what it opens, the second in which it ends, and a signature over both with a
 //! secret from the catalogue: the first node that needs the secret makes it, all nodes share it, and it
-//! exists whoever issues the tokens. A ticket needs no token. Knows nothing of what is opened.
+//! exists whoever issues the tokens. Its holder needs no token. Knows nothing of what is opened.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;

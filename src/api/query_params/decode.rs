@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The decoded text; `None` if it is not UTF-8. A `%` that two hexadecimal digits do not follow stands for
+/// The decoded text; `None` if it is not UTF-8. A `%` without two hexadecimal digits after it stands for
 /// itself, as in browsers.
 pub(super) fn decoded(encoded: &str) -> Option<Cow<'_, str>> {
     if !encoded.bytes().any(|byte| byte == b'%' || byte == b'+') {
