@@ -1,7 +1,7 @@
 //! The interface: routes, what requests must look like, what answers look like.
 //!
-//! Handlers are thin: they turn strings into words of the domain, ask for a permit, call a module below,
-//! and choose a form for the answer. No other module knows status codes. Knows no Parquet and no SQL.
+//! Handlers are thin: they turn strings into domain types, ask for a permit, call a module below, and choose
+//! the form of the answer. No other module knows status codes. Knows no Parquet and no SQL.
 
 pub mod accepted;
 pub mod admission;

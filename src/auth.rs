@@ -1,7 +1,7 @@
 //! Who is asking, and what they may read.
 //!
-//! Tokens come in and become a [`tokens::Reader`], or are refused; readers come in and become permits, or are
-//! refused. Both decisions are taken here and nowhere else. Knows nothing of routes, rows or plans.
+//! Tokens become a [`tokens::Reader`] or are refused; readers get permits or are refused. Both decisions are
+//! made here and nowhere else. Knows nothing of routes, rows or plans.
 
 pub mod disclosures;
 pub mod grants;

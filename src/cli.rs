@@ -53,9 +53,9 @@ const FILE_VARIABLE: &str = "ALMANAC_CONFIG";
 /// Commands that do not open the catalogue.
 const WITHOUT_CATALOGUE: [&str; 2] = ["config", "key"];
 
-/// What the variables of all settings begin with.
+/// The prefix of the variables of all settings.
 const PREFIX: &str = "ALMANAC_";
-/// Variables of those who test the service.
+/// The prefix of variables for tests of the service.
 const TEST_PREFIX: &str = "ALMANAC_TEST_";
 
 /// Why a command failed, for the person who gave it.
@@ -68,7 +68,7 @@ impl Failed {
         Self(reason.into())
     }
 
-    /// `error` as the reason.
+    /// A failure with the reason `error`.
     pub fn from_error(error: impl std::error::Error) -> Self {
         Self(error.to_string())
     }
@@ -80,7 +80,7 @@ enum Problem {
     Failed(Failed),
 }
 
-/// Does what `arguments` ask for.
+/// Runs the command in `arguments`.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     huge_pages::decline();
     let matches = match arguments::command().try_get_matches_from(arguments) {
@@ -97,7 +97,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Help goes to standard output with status 0, complaints to standard error with status 2.
 fn explain(error: &clap::Error) -> ExitCode {
-    // There is nobody to tell if that fails.
+    // If printing fails, there is nobody to tell.
     let _printed = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
@@ -133,7 +133,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     done.map_err(Problem::Failed)
 }
 
-/// All settings, as they were given.
+/// All settings, as the user gave them.
 fn gathered(given: &ArgMatches) -> Result<GivenSettings, SettingsError> {
     let flag = |name: &str| given.try_get_one::<String>(name).ok().flatten().cloned();
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
@@ -165,7 +165,7 @@ fn gathered(given: &ArgMatches) -> Result<GivenSettings, SettingsError> {
     })
 }
 
-/// A variable that nobody reads is a setting that somebody believes in.
+/// Reports variables that no setting has: somebody believes that they take effect.
 fn tell_of_misspelt_variables() {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX)) {
@@ -179,7 +179,7 @@ fn tell_of_misspelt_variables() {
             continue;
         }
         let hint = hint(nearest(&name, known()));
-        // Nobody is left to hear about a standard error that is closed.
+        // If standard error is closed, nobody can be told.
         let _written = writeln!(
             std::io::stderr().lock(),
             "almanac: there is no setting {name}{hint}"
@@ -187,7 +187,7 @@ fn tell_of_misspelt_variables() {
     }
 }
 
-/// The settings file: the named one, which must exist, or the usual one, which need not.
+/// The settings file: the named one, which must exist, or the default one, which need not.
 fn file(named: Option<PathBuf>) -> Result<Option<(PathBuf, String)>, SettingsError> {
     let optional = named.is_none();
     let path = named.unwrap_or_else(|| Path::new(USUAL_FILE).to_owned());
@@ -214,7 +214,7 @@ fn print_bytes(bytes: &[u8]) -> Result<(), Failed> {
 }
 
 fn complain(error: &dyn std::error::Error, status: ExitCode) -> ExitCode {
-    // Nobody is left to hear about a standard error that is closed.
+    // If standard error is closed, nobody can be told.
     let _written = writeln!(std::io::stderr().lock(), "almanac: {error}");
     status
 }

@@ -1,6 +1,6 @@
 //! Almanac: one store per person for everything they measure.
 //!
-//! The modules below depend on each other downwards only, in this order: `cli`, `api`, `auth`, `output`,
+//! The modules below depend on each other only downwards, in this order: `cli`, `api`, `auth`, `output`,
 //! `query`, `people`, `ingest`, `upkeep`, `store`, `catalog`, `model`. `api` knows no Parquet, `query` knows
 //! no HTTP, `model` does no I/O.
 

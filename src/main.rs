@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Many short-lived buffers of many sizes are made and dropped on many threads; the system's allocator takes
-/// a fifth more work for that, or holds on to far more memory.
+/// Many short-lived buffers of many sizes are made and dropped on many threads; with the system's allocator
+/// that takes a fifth more work, or far more memory stays in use.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -12,26 +12,26 @@ fn main() -> ExitCode {
     almanac::cli::run(std::env::args_os())
 }
 
-/// The options of the allocator that are ours to choose. Its crate has no words for them.
+/// The options of the allocator that we set. Its crate has no names for them.
 #[expect(unsafe_code, reason = "the allocator takes its options through a C interface")]
 mod allocator {
     use std::ffi::{c_int, c_long};
 
-    /// An option, by the allocator's number for it.
+    /// An option, by its number in the allocator.
     struct Choice {
         option: c_int,
         value: c_long,
-        /// With which an operator may say otherwise.
+        /// The environment variable by which an operator can set it instead.
         variable: &'static str,
-        /// What the allocator does by itself.
+        /// The allocator's own default.
         #[cfg(test)]
         usual: c_long,
     }
 
-    /// Thirty threads that take turns each hold on to what they last freed: by itself the allocator kept
-    /// three times of what was in use while records came in. Measured in docs/decisions/0058.
+    /// Thirty threads that take turns each hold on to what they last freed: by default the allocator kept
+    /// three times the memory in use while records came in. Measured in docs/decisions/0058.
     const CHOICES: [Choice; 2] = [
-        // What it calls `mi_option_purge_delay`: after so many milliseconds memory goes back to the system.
+        // Called `mi_option_purge_delay`: after this many milliseconds memory goes back to the system.
         Choice {
             option: 15,
             value: 10,
@@ -39,8 +39,8 @@ mod allocator {
             #[cfg(test)]
             usual: 1_000,
         },
-        // `mi_option_generic_collect`: each so many times that a thread needs another page, it looks for
-        // those that others have emptied meanwhile.
+        // Called `mi_option_generic_collect`: each time that a thread has needed this many more pages, it
+        // looks for those that others have emptied meanwhile.
         Choice {
             option: 34,
             value: 200,
@@ -50,8 +50,8 @@ mod allocator {
         },
     ];
 
-    /// SQLite and zstd allocate from the C library, which by itself makes eight arenas for each processor and
-    /// leaves in each what was needed once. They allocate little, and seldom at the same time.
+    /// SQLite and zstd allocate from the C library, which by default makes eight arenas for each processor
+    /// and keeps in each what was once needed. They allocate little, and seldom at the same time.
     #[cfg(target_env = "gnu")]
     const ARENAS: c_int = 2;
     /// What the C library calls `M_ARENA_MAX`.

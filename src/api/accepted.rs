@@ -1,8 +1,8 @@
 //! Remembers which tokens were accepted, and in which state of their person. As long as that state lasts,
-//! neither the session nor a possible erasure has to be looked at again, so one look at the catalogue answers
-//! both whether they may enter and whether anything of theirs has changed.
+//! neither the session nor a possible erasure has to be checked again, so one catalogue read answers both
+//! whether the reader may enter and whether anything of theirs has changed.
 //!
-//! Knows nothing of tokens but what names them.
+//! Knows nothing of tokens except what identifies them.
 
 use uuid::Uuid;
 
@@ -12,13 +12,13 @@ use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
-/// How many are remembered; each takes some hundred bytes.
+/// How many tokens are remembered; each takes a few hundred bytes.
 const REMEMBERED: u64 = 20_000;
 
-/// What of a token it depends on whether it is let in.
+/// The parts of a token that decide whether it is accepted.
 type Token = (PersonId, Option<Uuid>, Option<Instant>);
 
-/// Those who were let in lately.
+/// Tokens that were accepted recently.
 #[derive(Clone, Debug)]
 pub struct Accepted {
     seen: Cache<Token, PersonState>,
@@ -33,18 +33,18 @@ impl Default for Accepted {
 }
 
 impl Accepted {
-    /// Whether the reader was let in while their person was in this state.
+    /// Whether the reader was accepted while their person was in this state.
     #[must_use]
     pub fn in_state(&self, reader: &Reader, state: PersonState) -> bool {
         self.seen.get(&token(reader)) == Some(state)
     }
 
-    /// The reader was let in; `state`: from before that was decided.
+    /// Remembers that the reader was accepted; `state` was read before that was decided.
     pub fn note(&self, reader: &Reader, state: PersonState) {
         self.seen.insert(token(reader), state);
     }
 
-    /// Holds nothing of anybody's any more.
+    /// Drops everything that is remembered, for everybody.
     pub fn forget_all(&self) {
         self.seen.clear();
     }

@@ -1,9 +1,9 @@
-//! A limited number of places, with a short queue in front, and of both a share for each person.
+//! A limited number of places with a short queue in front, and for each person a share of both.
 //!
-//! Refusing early keeps the service answering: a request gets a place, waits a bounded time among a bounded
-//! number of others, or is told to come back. Nobody has more places than their share, and who waits for one
-//! of their own keeps nobody else from one. A place is held for as long as its [`Ticket`] lives, so a
-//! streamed answer keeps it until its last byte.
+//! Refusing early keeps the service responsive: a request gets a place, waits a bounded time among a bounded
+//! number of others, or is asked to come back. Nobody has more places than their share, and somebody who
+//! waits for a place of their own share keeps nobody else from one. A place is held for as long as its
+//! [`Ticket`] lives, so a streamed answer keeps it until its last byte.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::model::ids::PersonId;
 use crate::model::meters::QueueMeters;
 
-/// What a refused request is told to wait.
+/// How long a refused request should wait before it is sent again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,14 +40,14 @@ impl Busy {
 pub struct Admission {
     places: Arc<Semaphore>,
     seats: Arc<Semaphore>,
-    /// How much of both one person may have.
+    /// How many places and seats in the queue one person may have.
     each: Room,
     people: Arc<Mutex<HashMap<PersonId, Weak<Own>>>>,
     patience: Duration,
     meters: QueueMeters,
 }
 
-/// How many are at work, and how many wait.
+/// How many requests may run at once, and how many may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     pub places: usize,
@@ -66,7 +66,7 @@ struct Own {
 pub struct Ticket {
     _place: OwnedSemaphorePermit,
     _own_place: OwnedSemaphorePermit,
-    /// Keeps the share that the place is of.
+    /// Keeps alive the share that the place belongs to.
     _own: Arc<Own>,
     meters: QueueMeters,
 }
@@ -77,7 +77,7 @@ impl Drop for Ticket {
     }
 }
 
-/// Counts somebody as waiting for as long as it lives, also when the wait is abandoned.
+/// Counts a request as waiting for as long as this lives, even if the wait is abandoned.
 struct Waiting<'a>(&'a QueueMeters);
 
 impl<'a> Waiting<'a> {
@@ -94,7 +94,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Admission {
-    /// `all`: at work at once, and waiting for at most `patience`. Of these one person has `each` at most.
+    /// `all`: how many run at once, and how many wait at most `patience`. `each`: one person's share.
     #[must_use]
     pub fn new(all: Room, each: Room, patience: Duration, meters: QueueMeters) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl Admission {
             Err(TryAcquireError::NoPermits) => Ok(None),
             Err(TryAcquireError::Closed) => Err(Busy::Stopping),
         };
-        // Their own first: whoever waits for it holds none of those that others wait for.
+        // The person's own place comes first: waiting for it must not hold a place that others wait for.
         let own_place = at_once(&own.places)?;
         if let Some(own_place) = own_place {
             return match at_once(&self.places)? {
@@ -176,7 +176,8 @@ impl Admission {
         if let Some(own) = people.get(&person).and_then(Weak::upgrade) {
             return own;
         }
-        // Whoever is new makes room: as many are remembered as have asked since somebody left, at most.
+        // A new person triggers the clean-up, so the map holds at most those who have asked since the last
+        // one came.
         people.retain(|_, own| own.strong_count() > 0);
         let own = Arc::new(Own {
             places: Arc::new(Semaphore::new(self.each.places.clamp(1, Semaphore::MAX_PERMITS))),
@@ -226,7 +227,7 @@ mod tests {
         let (mut entered, mut left) = (0, 0);
         for waiting in waiting {
             if entered == 0 {
-                // The first in the line goes first.
+                // First come, first served.
                 waiting.await.unwrap().unwrap();
                 entered += 1;
             } else {

@@ -1,8 +1,8 @@
-//! From a prepared question to a response: runs it, encodes it, and streams it while somebody reads.
+//! From a prepared question to a response: runs it, encodes it, and streams it while the client reads.
 //!
-//! The head is known once there is a plan, and nothing more happens for who asks with HEAD. The first chunk
-//! is waited for before the status line, so an early failure still gets a status. Later failures break the
-//! connection, which no reader takes for the end of the answer.
+//! The head is known once there is a plan, and a HEAD request runs nothing more. The first chunk is awaited
+//! before the status line is sent, so an early failure still gets a status. Later failures break the
+//! connection, which no client mistakes for the end of the answer.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::AssertUnwindSafe;
@@ -42,15 +42,15 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
-/// Whether and how a question is answered anew.
+/// A request for the answer to a question.
 pub struct Request<'a> {
     pub app: &'a App,
     pub headers: &'a HeaderMap,
-    /// What was asked, where, and of whom, as far as it shapes the answer.
+    /// What was asked, where, and about whom, as far as it shapes the answer.
     pub question: &'a str,
     pub begun: Moment,
     pub ticket: Ticket,
-    /// Whether nothing else than what was asked and what is read shapes the answer.
+    /// Whether the answer depends on nothing but what was asked and what is read.
     pub follows: bool,
 }
 
@@ -104,7 +104,7 @@ pub async fn answer(
     Ok(deferred(head, run.body(prepared, packing)))
 }
 
-/// What every answer of rows says of itself.
+/// The headers of every answer of rows.
 fn head(form: &AnswerForm) -> Result<[(HeaderName, HeaderValue); 2], ApiError> {
     let name = format!("inline; filename=\"answer.{}\"", form.method.file_extension());
     Ok([
@@ -113,7 +113,7 @@ fn head(form: &AnswerForm) -> Result<[(HeaderName, HeaderValue); 2], ApiError> {
     ])
 }
 
-/// What is sent to whom, and since when they wait.
+/// What an answer needs to be sent, and since when the client waits.
 pub struct Sending<'a> {
     pub app: &'a App,
     pub begun: Moment,
@@ -121,8 +121,8 @@ pub struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// The answer to a query whose author decided what is computed: what cannot be is theirs to change. It
-    /// has no tag, since it may depend on the moment.
+    /// The answer to a query whose author decides what is computed, so what cannot be computed is theirs to
+    /// correct. It has no tag, since it may depend on the current time.
     pub async fn answer_query(
         self,
         prepared: Prepared,
@@ -134,12 +134,12 @@ impl Sending<'_> {
         Ok((head, body).into_response())
     }
 
-    /// How the rows would be found, or were, a line for each step.
+    /// How the rows would be found, or were found, one line for each step.
     fn explained(self, prepared: Prepared, explain: Explain) -> Response {
         let run = self.run(failed, None);
         deferred([(CONTENT_TYPE, PLAIN)], async move {
             let lines = prepared.explained(&run.engine, explain).await;
-            // Held until here: what is explained by being run takes a place like any other.
+            // Held until here: an `explain` that runs the question takes a place like any other.
             drop(run.ticket);
             let lines = lines.map_err(|error| (run.failed)(&run.meters, Broken::Plan(error)))?;
             Ok(lines
@@ -149,7 +149,7 @@ impl Sending<'_> {
         })
     }
 
-    /// `question`: what to keep the answer for.
+    /// `question`: what the answer is kept under; `None` if it is not kept.
     fn run(self, failed: fn(&Meters, Broken) -> ApiError, question: Option<Arc<Question>>) -> Run {
         Run {
             engine: Arc::clone(&self.app.engine),
@@ -169,19 +169,19 @@ struct Run {
     engine: Arc<Engine>,
     meters: Meters,
     begun: Moment,
-    /// How long it took to know the head.
+    /// How long planning took, until the head was known.
     planned: Duration,
     ticket: Ticket,
-    /// What the caller hears when there is no first row.
+    /// Makes the error that the caller gets when there is no first row.
     failed: fn(&Meters, Broken) -> ApiError,
-    /// Where the answer is kept, and for which question.
+    /// Where the answer is kept, and under which question.
     keep: Option<(RecentAnswers, Arc<Question>)>,
-    /// Whether anybody is told how long it took.
+    /// Whether traces are sent, so that the timing is needed.
     is_traced: bool,
 }
 
 impl Run {
-    /// The rows on their way, once there is a first part of them.
+    /// The streamed rows, once the first part of them is there.
     async fn body(self, prepared: Prepared, packing: Packing) -> Result<Response, ApiError> {
         let rows = self
             .engine
@@ -189,7 +189,7 @@ impl Run {
             .map_err(|error| (self.failed)(&self.meters, Broken::Plan(error)))?;
         let count = RowCount::default();
         let counting = count.clone();
-        // An operator that fails altogether must not look like the end of the rows.
+        // An operator that panics must not look like the end of the rows.
         let counted = AssertUnwindSafe(rows).catch_unwind().map(move |batch| {
             let batch = batch.unwrap_or_else(|_| internal_err!("an operator failed"));
             counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
@@ -231,7 +231,7 @@ impl Run {
     }
 }
 
-/// What was answered to the same a moment ago.
+/// The answer to the same question, kept from a moment ago.
 pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {
     let timing = format!("plan;dur={:.3}, again", begun.elapsed().as_secs_f64() * 1e3);
     let timing = [(SERVER_TIMING, header_value(&timing)?)];
@@ -239,7 +239,7 @@ pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {
     Ok((Extension(RowCount::of(found.rows)), timing, body).into_response())
 }
 
-/// What has to be computed before any of it can be said: only for who wants more than its head.
+/// An answer that must be computed before any of it can be sent: computed only if the body is wanted.
 pub fn computed<F>(content_type: HeaderValue, making: F) -> Response
 where
     F: Future<Output = Result<Response, ApiError>> + Send + 'static,
@@ -263,8 +263,8 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
 
 /// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was
 /// read has changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in
-/// the last digit of a sum. For others than the owner it is sealed, so that no state can be told from it by
-/// trying.
+/// the last digit of a sum. For readers other than the owner it is sealed, so that they cannot find out a
+/// state by trying.
 #[must_use]
 pub fn entity_tag(
     states: &[ReadState],
@@ -280,7 +280,7 @@ pub fn entity_tag(
     format!("W/\"{tag:016x}\"")
 }
 
-/// Whether the caller has what `tag` stands for already.
+/// Whether the caller already has what `tag` stands for.
 #[must_use]
 pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();

@@ -1,6 +1,6 @@
-//! What a caller says about the form of an answer of rows: method, columns, how many, compression.
+//! What a caller says about the form of an answer of rows: method, columns, number of rows, compression.
 //!
-//! Every route that answers rows reads its parameters here, so that they mean the same everywhere.
+//! Every route that answers with rows reads its parameters here, so that they mean the same everywhere.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
@@ -14,53 +14,53 @@ use crate::query::shape::IdForm;
 #[cfg(test)]
 mod tests;
 
-/// How an answer of rows is to look.
+/// The form of an answer of rows.
 #[derive(Clone, Debug)]
 pub struct AnswerForm {
     pub method: OutputMethod,
-    /// Those that are wanted; all of them if none are named.
+    /// The columns that are wanted; all if none are named.
     pub columns: Option<Columns>,
-    /// At most so many rows.
+    /// The most rows that are wanted.
     pub limit: Option<usize>,
-    /// Where a page of them begins, where answers come in pages.
+    /// Where the page begins, if answers come in pages.
     pub cursor: Option<String>,
     compression: Option<FrameCompression>,
-    /// How the rows are found, in their place.
+    /// Whether to answer with how the rows are found instead of with the rows.
     pub explain: Explain,
 }
 
 impl AnswerForm {
-    /// `output`, or an array of rows where the caller names none.
+    /// Reads `output`; without it, an array of rows.
     pub fn read(params: &mut Params<'_>) -> Option<Self> {
         let method = params.choice_or("output", OutputMethod::Jstable);
         Self::besides(params, method)
     }
 
-    /// `output`, which has to be named.
+    /// Reads `output`, which is required.
     pub fn required(params: &mut Params<'_>) -> Option<Self> {
         let method = params.required_choice("output");
         Self::besides(params, method)
     }
 
-    /// The same as [`Self::read`], of an answer that comes in pages.
+    /// The same as [`Self::read`], for an answer that comes in pages.
     pub fn of_pages(params: &mut Params<'_>) -> Option<Self> {
         let cursor = params.text("cursor");
         Self::read(params).map(|form| Self { cursor, ..form })
     }
 
-    /// The same as [`Self::required`], of an answer that comes in pages.
+    /// The same as [`Self::required`], for an answer that comes in pages.
     pub fn required_of_pages(params: &mut Params<'_>) -> Option<Self> {
         let cursor = params.text("cursor");
         Self::required(params).map(|form| Self { cursor, ..form })
     }
 
-    /// `format`, or `output` in its place.
+    /// Reads `format`, or `output` in its place.
     pub fn of_records(params: &mut Params<'_>) -> Option<Self> {
         let format = params.choice::<RowFormat>("format").map(RowFormat::method);
         Self::in_place_of(params, format, RowFormat::Json.method())
     }
 
-    /// `output` in the place of another parameter that named a method.
+    /// Reads `output`, which replaces another parameter that named a method.
     pub fn in_place_of(
         params: &mut Params<'_>,
         named: Option<OutputMethod>,
@@ -79,7 +79,7 @@ impl AnswerForm {
         Self::besides(params, Some(output.or(named).unwrap_or(otherwise)))
     }
 
-    /// The same, of an answer that comes in pages.
+    /// The same for an answer that comes in pages.
     pub fn in_place_of_pages(
         params: &mut Params<'_>,
         named: Option<OutputMethod>,
@@ -126,7 +126,7 @@ impl AnswerForm {
         }
     }
 
-    /// Frames carry ids as text; encoders of text print the bytes themselves.
+    /// Arrow frames carry ids as text; encoders of text print the bytes themselves.
     #[must_use]
     pub const fn ids(&self) -> IdForm {
         if self.method.is_text() {
@@ -136,9 +136,9 @@ impl AnswerForm {
         }
     }
 
-    /// How the answer is packed for whoever sent `headers`. Only frames of Arrow are compressed inside, for
-    /// those who ask for it, or who say in `Accept` that what reads their frames can undo it. That what
-    /// carries them can undo a coding of its own says nothing about that.
+    /// How the answer is packed for the client that sent `headers`. Only Arrow streams are compressed
+    /// internally, if the client asks for it or names a compression that its Arrow reader can undo in
+    /// `Accept`. A content coding that its HTTP client can undo says nothing about that.
     #[must_use]
     pub fn packing(&self, headers: &HeaderMap) -> Packing {
         let frame = if self.method.is_arrow() {
@@ -153,7 +153,7 @@ impl AnswerForm {
         }
     }
 
-    /// Whether another `Accept` can have the answer packed otherwise.
+    /// Whether the packing of the answer depends on `Accept`.
     #[must_use]
     pub const fn varies(&self) -> bool {
         self.method.is_arrow() && self.compression.is_none()
@@ -183,7 +183,7 @@ fn undone(media_type: &str, headers: &HeaderMap) -> Option<FrameCompression> {
     None
 }
 
-/// What stands between separators that are not quoted.
+/// The parts between separators that are not quoted.
 fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     text.split(move |letter| {
@@ -193,7 +193,7 @@ fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
     .map(str::trim)
 }
 
-/// `limit`: at most so many rows.
+/// `limit`: the most rows that are wanted.
 fn row_limit(params: &mut Params<'_>) -> Option<usize> {
     let limit = params.integer("limit")?;
     let rows = usize::try_from(limit).ok().filter(|rows| *rows > 0);

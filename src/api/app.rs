@@ -46,16 +46,16 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn IdSource>,
     pub verifier: Verifier,
-    /// Who was let in, and when nothing of theirs had changed.
+    /// The tokens that were accepted, and in which state of their person.
     pub accepted: Accepted,
-    /// Makes tokens, where they are made here.
+    /// Makes tokens, if this service issues its own.
     pub minter: Option<Minter>,
-    /// How much of each thing one person may have.
+    /// How much one person may have of each thing.
     pub limits: PersonLimits,
-    /// What stands behind tokens that were made here.
+    /// The sessions of tokens that were made here.
     pub sessions: Sessions,
     pub grants: Grants,
-    /// Shares and groups, and the log of what was read.
+    /// Shares and groups, and the log of what others read.
     pub sharing: Sharing,
     pub metrics: Metrics,
     pub readiness: Box<dyn Readiness>,
@@ -64,7 +64,7 @@ pub struct App {
     pub annotations: Annotations,
     pub tags: Tags,
     pub reflections: Reflections,
-    /// Types ready to decode their records.
+    /// Types with their decoders compiled.
     pub compiled: CompiledTypes,
     pub catalog: Catalog,
     /// What people keep beside their records.
@@ -73,32 +73,32 @@ pub struct App {
     pub exports: Exports,
     /// Answers that are kept for a while.
     pub frames: Frames,
-    /// Addresses to which the bytes of files are sent.
+    /// Signed addresses to which the bytes of files are sent.
     pub tickets: Tickets,
-    /// Places for files that are being sent.
+    /// Limits how many files are uploaded at the same time.
     pub uploads: Arc<Semaphore>,
-    /// Where bodies go.
+    /// The stores that records are written to.
     pub intake: IntakeStores,
-    /// The memory of bodies that are on their way.
+    /// The memory for bodies that are being received or committed.
     pub bodies: BodyMemory,
     pub commits: CommitQueue,
     pub engine: Arc<Engine>,
-    /// Everything stored, for those with a permit.
+    /// Answers questions about everything stored, given a permit.
     pub questions: Questions<GrantAuthority>,
-    /// Answers that were given a moment ago.
+    /// Recent answers, for the same question asked again.
     pub recent: RecentAnswers,
-    /// What was sent lately word for word, and how it was answered.
+    /// Recent requests, word for word, and how they were answered.
     pub repeats: Repeats,
     /// Names for positions.
     pub geocoder: Arc<dyn Geocoder>,
-    /// How much may be asked for.
+    /// How many requests and bytes are allowed in a minute.
     pub rates: Rates,
-    /// How many sources records may name.
+    /// How many sources the records of one person may name.
     pub source_quota: SourceQuota,
     pub key_quota: KeyQuota,
-    /// Places for questions.
+    /// Admits questions to a limited number of places.
     pub queries: Admission,
-    /// Who is told what became of requests, if anybody is.
+    /// Sends traces of requests, if an operator collects them.
     pub traces: Option<Traces>,
 }
 

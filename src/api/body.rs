@@ -1,4 +1,4 @@
-//! What the headers of bodies say, and why a body does not come whole.
+//! What the headers of bodies say, and why a body could not be received whole.
 
 use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderMap, HeaderName};
@@ -19,7 +19,7 @@ pub fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, ApiError
     })
 }
 
-/// A header as text; one that is no text is nothing that anybody knows.
+/// A header as text; `None` if it is not text, which no known value is.
 #[must_use]
 pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers
@@ -27,7 +27,7 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
         .map(|value| value.to_str().unwrap_or("\u{fffd}"))
 }
 
-/// Why a body did not come whole.
+/// The error for a body that did not arrive whole.
 #[must_use]
 pub fn broke_off(error: &axum::Error) -> ApiError {
     if is_stalled(error) {

@@ -1,7 +1,7 @@
-//! Cursors: places in an answer as text that clients hand back to go on from there.
+//! Cursors: places in an answer as text, which clients send back to continue from there.
 //!
-//! A cursor is nobody's business inside: it carries a place, and a seal over that and the question, so that
-//! one that was changed, or is of another question, is refused instead of answered with the wrong rows.
+//! A cursor is opaque to clients: it carries a place, and a seal over the place and the question, so that one
+//! that was changed or belongs to another question is refused instead of answered with the wrong rows.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,10 +15,10 @@ use crate::model::ids::PersonId;
 use crate::query::page::NextPage;
 use crate::query::paging::RowPlace;
 
-/// Where the next page begins. Without it there is none.
+/// The cursor of the next page. Without this header there is no next page.
 pub const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor");
 
-/// Digits of a time, a partition, or a seal, and of an id.
+/// Hexadecimal digits of a time, a partition, or a seal; below, those of an id.
 const NUMBER: usize = 16;
 const ID: usize = 32;
 
@@ -43,7 +43,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Of the answer to `question`: all of it but which part, which columns and which form.
+    /// Pages of the answer to `question`, which says everything except page, columns and form.
     pub fn of(tickets: &'a Tickets, question: &impl Hash) -> Self {
         let mut hasher = DefaultHasher::new();
         question.hash(&mut hasher);
@@ -53,7 +53,8 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Of the answer to a question as its address says it: `query` without what shapes a page alone.
+    /// Pages of the answer to the question in an address: `query` without the parameters that only shape a
+    /// page.
     #[must_use]
     pub fn of_address(tickets: &'a Tickets, owner: PersonId, route: &str, query: &str) -> Self {
         let shapes_pages = |parameter: &&str| {
@@ -65,9 +66,9 @@ impl<'a> Pages<'a> {
         Self::of(tickets, &(owner, route, asked))
     }
 
-    /// The place for which a cursor stands.
+    /// The place that a cursor stands for.
     pub fn place(&self, cursor: Option<&str>) -> Result<Option<RowPlace>, ApiError> {
-        // An empty one too is that of the first page, so that a loop can begin with it.
+        // An empty cursor also means the first page, so that a loop can begin with it.
         let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else {
             return Ok(None);
         };
@@ -79,8 +80,8 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// `response` with the cursor of what comes after it, if anything does. Who has the page already has its
-    /// cursor too.
+    /// `response` with the cursor of the next page, if there is one. A caller that has the page already has
+    /// its cursor too.
     pub async fn lead_on(
         &self,
         app: &App,

@@ -41,7 +41,7 @@ pub fn frame_routes() -> Routes {
         .with(endpoint!(frames::one, frames::remove))
 }
 
-/// What there is. Answered at once.
+/// Listings of what there is. Answered at once.
 fn catalogues() -> Routes {
     Routes::new()
         .with(endpoint!(metrics_catalog::metrics_catalog))
@@ -55,7 +55,7 @@ fn catalogues() -> Routes {
         .with(endpoint!(listings::data_sources))
 }
 
-/// What it is. Each waits for its turn, and has a deadline.
+/// Questions about the data itself. Each waits for its turn, and has a deadline.
 #[expect(deprecated, reason = "the interface keeps its older routes")]
 fn questions() -> Routes {
     Routes::new()

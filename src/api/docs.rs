@@ -1,4 +1,4 @@
-//! The interface described: as a document, and as pages to browse. Both come from the list of routes.
+//! Describes the interface, as a document and as pages to browse. Both are made from the list of routes.
 
 use std::sync::{Arc, LazyLock};
 
@@ -26,7 +26,7 @@ pub const PAGES_PATH: &str = "/docs";
 
 const SCHEME: &str = "bearer";
 
-/// What the document says beside its routes.
+/// The parts of the document besides the routes.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Almanac", description = "One store per person for everything they measure."),
@@ -55,8 +55,8 @@ impl Modify for BearerTokens {
     }
 }
 
-/// The routes that show `document`, which is made when it is first asked for: most processes never are, and
-/// making it would be about a sixth of what starting costs.
+/// The routes that serve `document`, which is made when it is first requested: most processes never need it,
+/// and making it would be about a sixth of the cost of starting.
 pub fn routes<S: Clone + Send + Sync + 'static>(
     document: impl FnOnce() -> Document + Send + 'static,
 ) -> Router<S> {
@@ -64,7 +64,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(
     let answer = move |_query: Checked<NoParams>| {
         let text = Arc::clone(&text);
         async move {
-            // Making it takes long enough to hold up those who wait for the same thread.
+            // Making it takes long enough to hold up other requests on the same thread.
             let made = move || (**text).as_ref().map(Bytes::clone).map_err(ApiError::internal);
             let text = tokio::task::spawn_blocking(made).await;
             let text = text.map_err(ApiError::internal)??;

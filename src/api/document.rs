@@ -16,10 +16,10 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::nul::{may_hold_nul, path_to_nul};
 use crate::model::strict_json::Object;
 
-/// Bytes of a document that is no batch of records, decompressed: a thousand times what anybody writes.
+/// Bytes of a document that is not a batch of records, decompressed: a thousand times what anybody writes.
 const DOCUMENT_LIMIT: usize = 1 << 20;
 
-/// A document takes so many times its size once each of its values is one of its own.
+/// A parsed document, with an object for each value, takes this many times its size in memory.
 const FACTOR: usize = 16;
 
 /// The JSON document in a request's body.
@@ -36,7 +36,7 @@ impl FromRequest<Shared> for Document {
     }
 }
 
-/// What the JSON document in a request's body says, in words of the domain.
+/// The JSON document in a request's body, as a domain type.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<T>(pub T);
 
@@ -53,7 +53,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
             factor: FACTOR,
         };
         let reader = Reader::from_request_parts(&mut parts, app).await?;
-        // Held until it is read into what it says.
+        // Held until the document is parsed.
         let mut memory = app.bodies.allowance(reader.person());
         let spill = app.engine.spill_files();
         let bytes = whole(bounds, &parts.headers, body, spill, &mut memory).await?;
@@ -67,7 +67,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
     }
 }
 
-/// A document with U+0000 in one of its texts is not taken.
+/// Refuses a document with U+0000 in one of its texts.
 fn refuse_nul(json: &[u8]) -> Result<(), ApiError> {
     if !std::str::from_utf8(json).is_ok_and(may_hold_nul) {
         return Ok(());
@@ -80,7 +80,7 @@ fn refuse_nul(json: &[u8]) -> Result<(), ApiError> {
     Err(Fault::new(loc, "value_error", "U+0000 cannot be stored; leave it out").into())
 }
 
-/// What could not be read, and where it stands.
+/// The part that could not be read, and its place in the document.
 fn misread(path: &Path, error: &serde_json::Error) -> Fault {
     let loc = vec![LocPart::from("body")];
     if error.is_data() {

@@ -1,4 +1,4 @@
-//! Bytes on their way out, all or a range of them, to be kept and not shown: those of files and of exports.
+//! Sends bytes, all or a range of them, to be saved and not displayed: those of files and of exports.
 
 use std::ops::Range;
 
@@ -23,14 +23,14 @@ use crate::store::contents::{Content, Contents};
 pub mod media_type;
 pub mod ranges;
 
-/// What is said of bytes beside themselves.
+/// The name and the media type of some bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Called<'a> {
     pub name: &'a str,
     pub media_type: &'a str,
 }
 
-/// The bytes of a content that is whole, as far as `headers` want them.
+/// A complete content, or the range of it that `headers` ask for.
 pub fn download(
     app: &App,
     headers: &HeaderMap,
@@ -72,7 +72,7 @@ pub fn download(
     Ok(response)
 }
 
-/// The first bytes are there before the head is sent, so what fails early is an honest error.
+/// Waits for the first bytes before the head is sent, so an early failure still gets an error status.
 async fn body(
     corrupt: Counter,
     contents: Contents,

@@ -1,7 +1,7 @@
-//! Routes, each listed once together with what is said of it.
+//! Routes, each listed once together with its documentation.
 //!
-//! Every start needs the routes. What is said of them few processes are ever asked for, and it takes many
-//! times as long to make: so it is made when somebody asks. Knows no route.
+//! Every start needs the routes. Few processes are ever asked for their documentation, and it takes many
+//! times as long to make, so it is made on demand. Knows no route.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use crate::api::app::Shared;
 
-/// The endpoint of one or more handlers, which are described beside them and serve at one address, each under
-/// methods of its own.
+/// The endpoint of one or more handlers, whose documentation stands beside them and which serve at one
+/// address, each under methods of its own.
 macro_rules! endpoint {
     ($($($part:ident)::+),+ $(,)?) => {{
         use utoipa_axum::PathItemExt as _;
@@ -36,19 +36,19 @@ macro_rules! endpoint {
 }
 pub(crate) use endpoint;
 
-/// Handlers, and how to say what is said of them.
+/// Handlers, and how to make their documentation.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// What the handlers say of their address: one and the same.
+    /// The address in the documentation of each handler; all must have the same one.
     pub addresses: BTreeSet<String>,
     pub methods: MethodRouter<Shared>,
     pub described: Arc<dyn Fn() -> UtoipaMethodRouter<Shared> + Send + Sync>,
 }
 
-/// Adds to what is said of routes, or changes it.
+/// Adds to the documentation of routes, or changes it.
 type Saying = Box<dyn FnOnce(OpenApiRouter<Shared>) -> OpenApiRouter<Shared> + Send>;
 
-/// Routes, and how to say what is said of them.
+/// Routes, and how to make their documentation.
 #[derive(Default)]
 #[must_use]
 pub struct Routes {
@@ -75,14 +75,14 @@ impl Routes {
         self.saying(move |said| said.merge(all_of(sayings)))
     }
 
-    /// With `others`, whose addresses go on from `prefix`.
+    /// Adds `others` with `prefix` in front of their addresses.
     pub fn nest(mut self, prefix: &'static str, others: Self) -> Self {
         let Self { router, sayings } = others;
         self.router = self.router.nest(prefix, router);
         self.saying(move |said| said.nest(prefix, all_of(sayings)))
     }
 
-    /// The same routes, of which more is said, or something else.
+    /// The same routes, with `change` applied to their documentation.
     pub fn saying(
         mut self,
         change: impl FnOnce(OpenApiRouter<Shared>) -> OpenApiRouter<Shared> + Send + 'static,
@@ -91,12 +91,12 @@ impl Routes {
         self
     }
 
-    /// The routes alone.
+    /// The routes without their documentation.
     pub fn into_router(self) -> Router<Shared> {
         self.router
     }
 
-    /// What is said of them.
+    /// The documentation of the routes.
     #[must_use]
     pub fn into_document(self) -> Document {
         all_of(self.sayings).into_openapi()
@@ -105,7 +105,7 @@ impl Routes {
 
 #[cfg(test)]
 impl From<Router<Shared>> for Routes {
-    /// Routes of which nothing is said.
+    /// Routes without documentation.
     fn from(router: Router<Shared>) -> Self {
         Self {
             router,

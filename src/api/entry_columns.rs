@@ -1,4 +1,4 @@
-//! What is told of a data type in a table: in the catalogue of all, and in the list of somebody's own.
+//! The columns of a data type in a table: in the catalogue of all types, and in the list of a person's own.
 
 use crate::output::{Holds, ListedColumn};
 

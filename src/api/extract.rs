@@ -1,4 +1,4 @@
-//! What a handler can ask for in its signature. Whatever is wrong with it has been answered before the
+//! What a handler can ask for in its signature. If any of it is wrong, the request is answered before the
 //! handler runs.
 
 use std::sync::{Arc, OnceLock};
@@ -52,7 +52,7 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
 }
 
 impl<Q: FromParams> IntoParams for Checked<Q> {
-    /// What `Q` reads. Nothing else says which parameters a route takes.
+    /// The parameters that `Q` reads. Nothing else says which parameters a route takes.
     fn into_params(_place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         described::<Q>().iter().map(Asked::parameter).collect()
     }
@@ -99,7 +99,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// Only what a client wrote is its fault: which parts there are is decided by the route.
+/// Only invalid text in the path is the client's fault: the route decides which parts there are.
 fn unreadable(rejection: &PathRejection) -> ApiError {
     if let PathRejection::FailedToDeserializePathParams(failed) = rejection
         && let ErrorKind::InvalidUtf8InPathParam { key } = failed.kind()
@@ -152,11 +152,11 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
     }
 }
 
-/// What is learnt while a request is read and belongs on its answer, whatever that will be.
+/// Facts found while a request is read that belong on its answer, whatever that will be.
 #[derive(Clone, Debug, Default)]
 pub struct Notes(Arc<Noted>);
 
-// A request has one query; a second extractor would note the same.
+// A request has one query; a second extractor would note the same values.
 #[derive(Debug, Default)]
 struct Noted {
     ignored: OnceLock<String>,
@@ -187,12 +187,12 @@ impl Notes {
         self.0.ignored.get().map(String::as_str)
     }
 
-    /// Who asks, once that is known.
+    /// Notes who asks, once that is known.
     pub fn is_asked_by(&self, reader: &Reader) {
         let _already_noted = self.0.asked_by.set((reader.person(), reader.token().cloned()));
     }
 
-    /// Who asks, and what their token calls itself.
+    /// Who asks, and the id of their token.
     #[must_use]
     pub fn asked_by(&self) -> Option<&(PersonId, Option<Arc<str>>)> {
         self.0.asked_by.get()

@@ -1,6 +1,6 @@
-//! What failures of the rooms below mean to whoever asked: whose fault it is, and whether to come again.
+//! Maps failures of the rooms below to answers: whose fault it is, and whether to try again.
 //!
-//! Errors are read to the bottom of what they come from, since what matters may lie deep in a plan.
+//! Errors are searched through all of their sources, since what matters may lie deep in a plan.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -23,9 +23,9 @@ use crate::query::sql;
 use crate::store::StoreError;
 
 const RETRY_AFTER: Duration = Duration::from_secs(2);
-/// What a write is told to wait when too much waits already.
+/// How long a write should wait when too many rows wait already.
 const FLUSHED_BY_THEN: Duration = Duration::from_secs(10);
-/// What the author of a query is told who asks for more than all questions may hold together.
+/// For the author of a query that needs more memory than all questions may use together.
 const TOO_MUCH_MEMORY: &str = "the query needs more memory than questions have here (ALMANAC_MEMORY_LIMIT); \
                                ask for fewer rows, columns or groups, or for a shorter time";
 
@@ -40,7 +40,7 @@ pub enum Broken {
     Late,
 }
 
-/// What the caller hears when there is no first row.
+/// The error that the caller gets when there is no first row.
 pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
         return ApiError::damaged(what);
@@ -61,7 +61,7 @@ pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
     }
 }
 
-/// Why a query has no answer that could be planned. What it computes was its author's idea.
+/// The error for a planned SQL query that fails. Its author decided what it computes.
 pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
     if corrupt_part(&error).is_some() {
         return failed(meters, error);
@@ -87,12 +87,12 @@ pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
     invalid(["body", "query"], message)
 }
 
-/// What turned out to be too much, if that is what an error comes from.
+/// The limit that was exceeded, if an error comes from that.
 fn excess(error: &Broken) -> Option<Excess> {
     chain(error).find_map(|error| error.downcast_ref().copied())
 }
 
-/// Why there is no plan: some of it is worked out from stored rows.
+/// Why there is no plan: planning can depend on stored rows.
 pub fn planning_error(error: &DataFusionError) -> ApiError {
     if let Some(what) = corrupt_part(error) {
         ApiError::damaged(what)
@@ -105,7 +105,7 @@ pub fn planning_error(error: &DataFusionError) -> ApiError {
     }
 }
 
-/// An error and all that it comes from.
+/// An error and all of its sources.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     let mut next = Some(error);
     std::iter::from_fn(move || {
@@ -115,7 +115,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     })
 }
 
-/// The damage behind an error, if that is what it comes from, however deep.
+/// The damage behind an error, if that is its cause, however deep.
 pub(super) fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
     let is_damage = |error: &&(dyn Error + 'static)| {
         matches!(error.downcast_ref(), Some(StoreError::Corrupt { .. }))
@@ -124,7 +124,7 @@ pub(super) fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
     chain(error).find(is_damage).map(ToString::to_string)
 }
 
-/// Why something could not be kept in a file for a moment.
+/// Why something could not be spilled to a file.
 #[must_use]
 pub fn spill_error(error: &std::io::Error) -> ApiError {
     if error.kind() == ErrorKind::StorageFull {

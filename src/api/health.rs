@@ -1,4 +1,4 @@
-//! What whoever runs the service asks it: whether it lives, whether it can do its work, and its numbers.
+//! Health checks and metrics for operators: whether the service lives, whether it is ready, and its numbers.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::api::problem::{ApiError, Problem};
 use crate::api::query_params::NoParams;
 use crate::api::readiness::NotReady;
 
-/// What a part that is not ready is told to wait before the next look.
+/// How long to wait before asking again for a part that is not ready.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -28,14 +28,14 @@ pub struct Health {
 
 const FINE: Health = Health { status: "ok" };
 
-/// The process answers.
+/// The process is alive.
 #[utoipa::path(get, path = "/health/live", tag = "operation", security(()), params(Checked<NoParams>),
     responses((status = 200, body = Health), (status = 422)))]
 pub async fn live(_query: Checked<NoParams>) -> Json<Health> {
     Json(FINE)
 }
 
-/// The catalogue and the store answer.
+/// The catalogue and the object store are reachable.
 #[utoipa::path(get, path = "/health/ready", tag = "operation", security(()), params(Checked<NoParams>),
     responses((status = 200, body = Health), (status = 422),
         (status = 503, body = Problem, content_type = "application/problem+json")))]
@@ -58,7 +58,7 @@ pub async fn ready(State(app): State<Shared>, _query: Checked<NoParams>) -> Resp
     responses((status = 200, description = "Numbers", body = String,
         content_type = "application/openmetrics-text"), (status = 422)))]
 pub async fn metrics(State(app): State<Shared>, _query: Checked<NoParams>) -> Response {
-    // These two are known to those who do the work; everything else was counted as it happened.
+    // These two are read from their queues now; everything else was counted as it happened.
     app.metrics.meters.commits.waiting.set(app.commits.depth() as i64);
     app.metrics
         .meters

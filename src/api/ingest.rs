@@ -1,7 +1,7 @@
 //! Recording: `/ingest/v1`.
 //!
-//! A body is read as it arrives and answered after the commit that holds it. All of a body is stored, or
-//! nothing.
+//! A body is read as it arrives, and answered after the commit that contains it. Either the whole body is
+//! stored, or nothing.
 
 pub mod legacy;
 pub mod record;
@@ -39,12 +39,12 @@ use crate::people::quota::{Limited, QuotaError};
 use crate::people::types::OwnType;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The type whose definitions say which values their records may have.
+/// The type whose definitions restrict the values of their records.
 const SCALES: &str = "ScaleAnnotation";
-/// A longer key is refused.
+/// The longest idempotency key.
 const LONGEST_KEY: usize = 255;
 
-/// What a body is told to wait for which there is no memory.
+/// How long to wait before sending a body again for which there was no memory.
 const ROOM_LATER: Duration = Duration::from_secs(5);
 
 /// Every route that records.
@@ -57,8 +57,8 @@ pub fn routes() -> Routes {
     also_answering(recording, &[StatusCode::TOO_MANY_REQUESTS])
 }
 
-/// How long the body is, as the header says it. The header is required: a client that does not know has not
-/// finished writing.
+/// The length of the body according to its header. The header is required: a client that does not know the
+/// length has not finished writing.
 fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
     let length = headers
         .get(CONTENT_LENGTH)
@@ -97,8 +97,8 @@ struct Recordable {
     context: DecodeContext,
 }
 
-/// The type that records named `name` are of, if `person` can record them. `MomentAnnotation/<uuid>` is the
-/// base, and all records belong to that annotation.
+/// The type of records named `name`, if `person` can record them. `MomentAnnotation/<uuid>` means the base,
+/// with all records belonging to that annotation.
 async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordable, ApiError> {
     let name = app.types.meant(person, name).await?;
     let named = app.types.find(person, &name).await?;
@@ -142,7 +142,7 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
     Ok(Recordable { compiled, context })
 }
 
-/// Where the records are that tombstones name.
+/// Finds the records that tombstones name.
 struct Deleter {
     registry: Arc<Registry>,
     own: Vec<OwnType>,
@@ -156,7 +156,7 @@ impl Deleter {
         })
     }
 
-    /// The partitions from which a tombstone deletes that names `name`.
+    /// The partitions from which a tombstone for `name` deletes.
     fn partitions_of(&self, name: &str) -> Vec<(TypeId, Arc<Layout>)> {
         let canonical = self
             .registry
@@ -191,13 +191,13 @@ struct Submission {
     key: Option<IdempotencyKey>,
     work: Work,
     sources: Vec<SeenSource>,
-    /// The files that records were read from.
+    /// The files that the records were read from.
     files: FilesRead,
     memory: Allowance,
 }
 
-/// What happened, once it is durable. A record counts once, however often the body names it. The counts are
-/// absent only where a request is repeated that was accepted by a version that did not count.
+/// What was done, once it is durable. A record counts once, however often the body names it. The counts are
+/// absent only in the answer to a repeated request that was first accepted by a version that did not count.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Uploaded {
     upload_id: Uuid,
@@ -207,10 +207,10 @@ pub struct Uploaded {
     /// Records that took the place of a stored version.
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced: Option<u64>,
-    /// Records that were stored already just so.
+    /// Records that were already stored with the same content.
     #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<u64>,
-    /// Records that were there and are not any more.
+    /// Records that were stored and no longer are.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<u64>,
 }
@@ -228,7 +228,7 @@ impl From<Receipt> for Uploaded {
     }
 }
 
-/// Whether the person may have as many sources and keys as they would have then.
+/// Checks that the person stays within the limits of sources and idempotency keys.
 async fn admit(
     app: &App,
     person: PersonId,
@@ -242,7 +242,7 @@ async fn admit(
     Ok(())
 }
 
-/// Commits, and answers once it is durable.
+/// Commits, and answers once the commit is durable.
 async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError> {
     let Submission {
         person,
@@ -268,7 +268,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
     };
     let receipt = submit(&app.commits, &app.catalog, &app.intake.objects, upload).await?;
     if let Err(error) = app.files.note_types(person, files).await {
-        // The records are there; whoever sends them again has it noted.
+        // The records are stored; sending them again also notes the file.
         tracing::warn!(%error, "it is not noted of a file that records were read from it");
     }
     Ok((StatusCode::CREATED, Json(Uploaded::from(receipt))).into_response())

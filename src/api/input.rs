@@ -1,4 +1,4 @@
-//! What people bring in beside records: their own data types, `/input/v1/data_type`, and files.
+//! What people add besides records: their own data types, `/input/v1/data_type`, and files.
 
 pub mod files;
 
@@ -25,7 +25,7 @@ use crate::model::registry::{Base, CatalogEntry};
 use crate::output::{Holds, ListedColumn, joined};
 use crate::people::types::OwnType;
 
-/// Every route that defines.
+/// The routes of own types and of files.
 pub fn routes() -> Routes {
     Routes::new()
         .with(endpoint!(list))
@@ -34,7 +34,7 @@ pub fn routes() -> Routes {
         .merge(files::routes())
 }
 
-/// Whether archived types are wanted too.
+/// Whether archived types are wanted as well.
 #[derive(Debug)]
 pub struct ListQuery {
     archived: bool,
@@ -54,7 +54,7 @@ impl FromParams for ListQuery {
     }
 }
 
-/// What is told of an own type beside its entry.
+/// Columns of one's own type beyond those of every catalogue entry.
 const OWN: [ListedColumn; 7] = [
     ListedColumn::new("created_at", Holds::Time),
     ListedColumn::new("updated_at", Holds::Time),
@@ -85,7 +85,7 @@ pub async fn list(
     listed_as(&app, &headers, query.form, &COLUMNS, &entries).await
 }
 
-/// Defines a type upon `Event` or `Metric`.
+/// Defines a type based on `Event` or `Metric`.
 #[utoipa::path(post, path = "/input/v1/data_type/{base}", operation_id = "create_own_type",
     tag = "own types",
     params(("base" = inline(Base), Path), Checked<NoParams>), request_body = NewDataType,
@@ -124,7 +124,7 @@ pub async fn one(
     one_as(&app, &headers, query.form, &COLUMNS, &entry(&app, &own)?).await
 }
 
-/// Changes what is sent: names, a schema that grows, or `deprecated` to archive and restore.
+/// Changes the members that are sent: names, a schema that grows, or `deprecated` to archive and restore.
 #[utoipa::path(put, path = "/input/v1/data_type/{base}/{id}", operation_id = "change_own_type",
     tag = "own types",
     params(("base" = inline(Base), Path), ("id" = Uuid, Path), Checked<NoParams>),
@@ -154,13 +154,13 @@ fn base_named(name: &str) -> Result<Base, ApiError> {
     })
 }
 
-/// The definition's id, alone or behind its base.
+/// The definition's id, with or without its base in front.
 fn definition_id(text: &str) -> Result<Uuid, ApiError> {
     let last = text.rsplit('/').next().unwrap_or(text);
     Uuid::parse_str(last).map_err(|_| ApiError::not_found(format!("there is no data type {text:?}")))
 }
 
-/// A type of one's own: the catalogue's entry, with what only the owner is told.
+/// A type of one's own: the catalogue's entry, with what only the owner sees.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OwnEntry {
     #[serde(flatten)]
@@ -174,12 +174,12 @@ pub struct OwnEntry {
     deleted: bool,
     default_event_tags: Option<Vec<String>>,
     svc_source: Option<Vec<String>>,
-    /// By which records of it are written and read.
+    /// The name under which its records are written and read.
     svc_data_type: String,
     url: String,
 }
 
-/// The catalogue's entry, with what only the owner is told.
+/// The catalogue's entry, with what only the owner sees.
 fn entry(app: &App, own: &OwnType) -> Result<OwnEntry, ApiError> {
     let definition = &own.definition;
     let mut entry = own.data_type.catalog_entry(definition.person);

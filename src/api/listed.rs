@@ -1,5 +1,5 @@
-//! Listings, and answers about one thing, in every form: JSON as the interface has it, where the caller names
-//! no other, and rows of declared columns in all others.
+//! Listings, and answers about one thing, in every form: the interface's own JSON by default, and rows of
+//! declared columns in any form that the caller names.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -23,16 +23,16 @@ use crate::query::columns::{ColumnError, Columns};
 /// The form of a listing.
 #[derive(Clone, Debug, Default)]
 pub struct ListingForm {
-    /// `None`: as the interface has it.
+    /// `None`: the interface's own JSON.
     method: Option<OutputMethod>,
-    /// Those that are wanted, in this order; all of them if none are named.
+    /// The columns that are wanted, in this order; all if none are named.
     columns: Vec<String>,
     frame: FrameCompression,
 }
 
 impl ListingForm {
     pub fn read(params: &mut Params<'_>) -> Option<Self> {
-        // What is wrong with one of them was noted, and no answer is made of the rest.
+        // Faults were noted, and then no answer is made from the rest.
         let method: Option<OutputMethod> = params.choice("output");
         let frame = params.choice("compression");
         let columns = params.list("columns");
@@ -41,7 +41,7 @@ impl ListingForm {
         {
             params.fault("columns", "value_error", error.to_string());
         }
-        // Columns are of rows, whose form they have where none is named.
+        // Columns belong to rows, so they imply the default form of rows.
         let method = method.or((!columns.is_empty()).then_some(OutputMethod::Jstable));
         let defuse = params.flag_or("defuse_formulas", false)?;
         Some(Self {
@@ -51,13 +51,13 @@ impl ListingForm {
         })
     }
 
-    /// Whether the caller asked for rows, of whatever form.
+    /// Whether the caller asked for rows, in whatever form.
     #[must_use]
     pub const fn is_of_rows(&self) -> bool {
         self.method.is_some()
     }
 
-    /// What the answer is, as its head says it.
+    /// The media type of the answer.
     #[must_use]
     pub fn content_type(&self) -> HeaderValue {
         let json = HeaderValue::from_static("application/json");
@@ -66,7 +66,7 @@ impl ListingForm {
     }
 }
 
-/// The query of a listing that takes nothing but its form.
+/// The query of a listing that takes no parameter but its form.
 #[derive(Clone, Debug)]
 pub struct ListingQuery {
     pub form: ListingForm,
@@ -91,7 +91,7 @@ pub async fn listed_as<T: Serialize>(
     document_as(app, headers, form, columns, (&entries, entries)).await
 }
 
-/// One thing in the form that was asked for: with `output` it is the one row of a table.
+/// One thing in the form that was asked for: with `output` it is a table with one row.
 pub async fn one_as<T: Serialize>(
     app: &App,
     headers: &HeaderMap,
@@ -102,7 +102,7 @@ pub async fn one_as<T: Serialize>(
     document_as(app, headers, form, columns, (entry, std::slice::from_ref(entry))).await
 }
 
-/// A document, or where rows were asked for, those that say the same.
+/// A document or, if rows were asked for, the rows with the same content.
 pub async fn document_as<T: Serialize, Row: Serialize>(
     app: &App,
     headers: &HeaderMap,
@@ -144,7 +144,7 @@ pub async fn document_as<T: Serialize, Row: Serialize>(
     Ok((head, body).into_response())
 }
 
-/// The columns of these names, in their order; all where none are named.
+/// The columns of these names, in their order; all if none are named.
 fn chosen(columns: &[ListedColumn], names: &[String]) -> Result<Vec<ListedColumn>, ApiError> {
     if names.is_empty() {
         return Ok(columns.to_vec());

@@ -1,7 +1,7 @@
-//! The service in numbers, for whoever runs it.
+//! The service's metrics, for operators.
 //!
-//! One registry per service, made at start. Requests are counted here; what happens below is counted by the
-//! rooms themselves. Labels hold routes as they are declared, never what somebody filled in.
+//! One registry per service, made at start. Requests are counted here; the rooms below count their own
+//! events. Labels hold declared routes, never the values of their parameters.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ struct RouteLabels {
     route: String,
 }
 
-/// All of the service's numbers.
+/// All metrics of the service.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -37,7 +37,7 @@ pub struct Metrics {
     seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
     panics: Counter,
-    /// Requests for which there was no room.
+    /// Requests that were refused for lack of room.
     pub overload: Overload,
     pub traces: TraceMeters,
     /// Handles for the rooms below.
@@ -82,7 +82,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request as being answered for as long as the result lives.
+    /// Counts a request as in flight for as long as the result lives.
     #[must_use]
     pub fn request_begins(&self) -> InFlight {
         self.in_flight.inc();
@@ -105,7 +105,7 @@ impl Metrics {
         self.panics.inc();
     }
 
-    /// All of them as text, for whoever gathers them.
+    /// All metrics as OpenMetrics text.
     pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
@@ -123,7 +123,7 @@ impl Drop for InFlight {
     }
 }
 
-/// Method names come from the client: only those that exist become labels.
+/// Method names come from the client: only standard ones become labels.
 fn known_method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,12 +1,12 @@
-//! Ids of data types hold a slash, `Event/<uuid>`, and arrive with it raw or as `%2F`. Routes know the second
-//! form only; this makes the first one of it.
+//! Rewrites paths with ids of data types: these hold a slash, `Event/<uuid>`, and arrive with it raw or as
+//! `%2F`. Routes know only the second form, so the first is converted to it.
 
 use axum::extract::Request;
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
 use uuid::Uuid;
 
-/// Where an id of a data type follows.
+/// The prefixes after which an id of a data type follows.
 const PREFIXES: [&str; 5] = [
     "/data/v1/catalog/",
     "/data/v1alpha1/event/",
@@ -15,7 +15,8 @@ const PREFIXES: [&str; 5] = [
     "/input/v1/data_type/",
 ];
 
-/// A uuid without its hyphens. Most addresses are shorter from there on, and need no further look.
+/// The length of a UUID without its hyphens. Most paths are shorter after the prefix and need no further
+/// check.
 const SHORTEST_ID: usize = 32;
 
 /// The request with the id of its data type as one segment of the path.
@@ -40,7 +41,7 @@ fn rewritten(uri: &Uri) -> Option<Uri> {
         .iter()
         .position(|segment| Uuid::parse_str(segment).is_ok())?;
     let base = segments.get(id.checked_sub(1)?)?;
-    // Some clients put the base before an id that has it already.
+    // Some clients put the base before an id that already has it.
     if id > 1 && segments.iter().take(id).any(|segment| segment != base) {
         return None;
     }

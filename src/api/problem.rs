@@ -1,9 +1,9 @@
-//! Refusals and failures, and the one place where they get a form.
+//! Refusals and failures, and the one place that turns them into answers.
 //!
-//! Handlers say what happened with a constructor; status, headers and body follow from it here. What fails
-//! validation is answered with 422 and the list of its faults, everything else as a problem document. A
-//! failure of ours is told apart from a refusal: its reason goes to the log under the request's id, and the
-//! answer carries that id and nothing else.
+//! Handlers say what happened with a constructor; status, headers and body are derived from it here. What
+//! fails validation is answered with 422 and the list of its faults, everything else with a problem document.
+//! A failure of the service is kept apart from a refusal: its reason is logged under the request's id, and
+//! the answer carries only that id.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -24,10 +24,10 @@ use crate::store::StoreError;
 
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// What a client is told to wait when something below does not answer or has no room.
+/// How long a client should wait when a room below does not answer or has no room.
 const TRY_LATER: Duration = Duration::from_secs(2);
 
-/// How a request ends that is not answered.
+/// Why a request fails.
 #[derive(Debug)]
 pub struct ApiError(Box<Inner>);
 
@@ -46,17 +46,17 @@ struct Refusal {
     headers: HeaderMap,
 }
 
-/// A fault of ours. Travels beside the response as far as the log.
+/// A failure of the service. Travels beside the response as far as the log.
 #[derive(Clone, Debug)]
 pub struct Failure {
     status: StatusCode,
     /// For the log only.
     pub reason: String,
-    /// What is stored is not what was written.
+    /// Stored data is damaged.
     pub damage: bool,
     /// Nothing failed: there was no room.
     pub overload: bool,
-    /// It may have happened all the same.
+    /// The change may have happened all the same.
     unknown: bool,
     retry_after: Option<Duration>,
 }
@@ -64,14 +64,14 @@ pub struct Failure {
 /// The problem document.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Problem {
-    /// What kind of problem this is.
+    /// The kind of the problem.
     #[serde(rename = "type")]
     pub kind: String,
     pub title: String,
     pub status: u16,
-    /// What happened this time.
+    /// What happened in this case.
     pub detail: String,
-    /// This very occurrence, to look up in the log.
+    /// Identifies this occurrence in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,7 +96,7 @@ pub struct ValidationProblem {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ValidationFault {
-    /// The way to the fault: `query` or `body`, then names and positions.
+    /// The path to the fault: `query` or `body`, then names and positions.
     pub loc: Vec<String>,
     pub msg: String,
     #[serde(rename = "type")]
@@ -146,7 +146,7 @@ impl ApiError {
         Self::refusal(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// The same for every reason.
+    /// 401, with the same text for every reason.
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::refusal(StatusCode::UNAUTHORIZED, "a valid access token is needed")
@@ -170,7 +170,7 @@ impl ApiError {
         )
     }
 
-    /// 405 where the route itself decides which methods there are.
+    /// 405 for a route that decides itself which methods it has.
     #[must_use]
     pub fn only_allows(methods: &'static str) -> Self {
         Self::method_not_allowed().with_header(ALLOW, HeaderValue::from_static(methods))
@@ -208,7 +208,7 @@ impl ApiError {
         Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
-    /// 413, for what is not a matter of the body limit.
+    /// 413, for reasons other than the body limit.
     pub fn content_too_large(detail: impl Into<String>) -> Self {
         Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
@@ -240,8 +240,8 @@ impl ApiError {
         Self::failure(StatusCode::SERVICE_UNAVAILABLE, &reason, Some(retry_after))
     }
 
-    /// 503 because there is no room now, though nothing is wrong. `reason` is for the log, which has one line
-    /// for many.
+    /// 503 because there is no room now, although nothing is wrong. `reason` is for the log, which puts many
+    /// into one line.
     pub fn overloaded(reason: impl Display, retry_after: Duration) -> Self {
         let mut error = Self::unavailable(reason, retry_after);
         if let Inner::Failure(failure) = &mut *error.0 {
@@ -250,7 +250,7 @@ impl ApiError {
         error
     }
 
-    /// 503 of its own type: whether it happened could not be found out. `reason` is for the log.
+    /// 503 of its own type: it is unknown whether the change happened. `reason` is for the log.
     pub fn outcome_unknown(reason: impl Display) -> Self {
         let mut error = Self::unavailable(reason, TRY_LATER);
         if let Inner::Failure(failure) = &mut *error.0 {
@@ -278,7 +278,7 @@ impl ApiError {
         error
     }
 
-    /// 501, for what the interface names and this service cannot do.
+    /// 501, for parts of the interface that this service does not support.
     pub fn not_available(detail: impl Into<String>) -> Self {
         Self::refusal(StatusCode::NOT_IMPLEMENTED, detail)
     }
@@ -351,7 +351,7 @@ impl From<CatalogError> for ApiError {
             }
             CatalogError::Unknown { .. } => Self::outcome_unknown(error),
             CatalogError::Corrupt { .. } | CatalogError::NoDatabase { .. } => Self::damaged(error),
-            // Their token is not accepted any more either.
+            // Their token is no longer accepted either.
             CatalogError::Erased { .. } => Self::unauthorized(),
             other => Self::internal(other),
         }
@@ -430,7 +430,7 @@ fn document(
     document_of(None, status, detail, instance, errors)
 }
 
-/// `kind`: where the status does not say all.
+/// `kind`: for cases that the status does not distinguish.
 fn document_of(
     kind: Option<&str>,
     status: StatusCode,
@@ -454,7 +454,7 @@ fn document_of(
     (status, [(CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
 }
 
-/// Whole seconds, at least one: zero would invite at once.
+/// Whole seconds, at least one: zero would invite a client to return at once.
 fn seconds(duration: Duration) -> HeaderValue {
     HeaderValue::from(duration.as_secs().max(1))
 }

@@ -1,9 +1,9 @@
-//! The query of a request: text in, words of the domain out, every fault found at once.
+//! The query of a request: turns text into domain types, and finds all faults at once.
 //!
 //! A route says in [`FromParams`] what it takes. It reads all of its parameters before it looks at any, so
-//! that one answer names everything that is wrong; what it never asked for is reported as ignored. What was
-//! asked for is kept with its form and default: [`described`] asks with an empty query and has the list that
-//! the documentation shows. What a name means stands in the [`glossary`].
+//! that one answer names everything that is wrong; parameters that it never asks for are reported as ignored.
+//! The parameters are recorded with their forms and defaults: [`described`] reads an empty query to get the
+//! list that the documentation shows. The [`glossary`] says what a name means.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,10 +23,10 @@ mod tests;
 pub use asked::{Asked, Form, Literal, Need};
 pub use choices::{Choice, Dedupe, OpenEnds};
 
-/// Whether what the route does not know is refused instead of passed over.
+/// Whether parameters that the route does not know are refused instead of ignored.
 pub const STRICT: &str = "strict";
 
-/// A query that a route understands.
+/// The query of a route, read from text.
 pub trait FromParams: Sized {
     /// The query, or `None` after a fault was noted. Read every parameter first, then combine them with `?`.
     fn from_params(params: &mut Params<'_>) -> Option<Self>;
@@ -68,17 +68,17 @@ struct Pair<'a> {
     known: bool,
 }
 
-/// A parameter that was sent and that nobody asked for.
+/// A parameter that was sent but that the route does not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// As it can stand in a header.
+    /// Its name, made safe for a header.
     pub name: String,
-    /// The parameter of this route that is called nearly so.
+    /// The parameter of this route with the most similar name.
     pub nearest: Option<&'static str>,
 }
 
 impl fmt::Display for Ignored {
-    /// As an item of a list of RFC 8941: the name, and with `nearest` what may be meant.
+    /// As an item of an RFC 8941 list: the name, with the parameter that may be meant as `nearest`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.name)?;
         match self.nearest {
@@ -113,14 +113,14 @@ impl<'a> Params<'a> {
         params
     }
 
-    /// Notes that the parameter `name` is wrong. The fault shows it by the name by which it was sent.
+    /// Notes that the parameter `name` is wrong. The fault names it as it was sent.
     pub fn fault(&mut self, name: &str, kind: &'static str, message: impl Into<String>) {
         let sent = self.sent_as(name).unwrap_or(name).to_owned();
         self.faults.push(Fault::new(["query", &sent], kind, message));
     }
 
-    /// All values of the parameter, as they were sent, by whichever of its names. It becomes known, as one
-    /// of the route.
+    /// All values of the parameter, as they were sent, under any of its names. Marks the parameter as one
+    /// that the route knows.
     fn ask(&mut self, asked: Asked) -> Vec<String> {
         let name = asked.name;
         if !self.asked.iter().any(|known| known.name == name) {
@@ -152,7 +152,7 @@ impl<'a> Params<'a> {
         values
     }
 
-    /// The first of the names of a parameter by which it was sent, if it was, be it without a value.
+    /// The first of a parameter's names under which it was sent, even without a value.
     fn sent_as(&self, name: &str) -> Option<&str> {
         let sent = |name: &str| self.pairs.iter().find(|pair| pair.name == name);
         let mut aliases = glossary::aliases(name).iter();
@@ -160,7 +160,7 @@ impl<'a> Params<'a> {
         Some(&pair.name)
     }
 
-    /// `strict`. Read last: only then is it known what the route does not know.
+    /// Reads `strict`. Must be read last: only then is it known what the route does not know.
     pub fn strict(&mut self) -> bool {
         self.flag_or(STRICT, false).unwrap_or_default()
     }
@@ -171,7 +171,7 @@ impl<'a> Params<'a> {
         self.understood
     }
 
-    /// What was sent and never asked for, each once.
+    /// The parameters that were sent but never read, each once.
     #[must_use]
     pub fn ignored(&self) -> Vec<Ignored> {
         let mut names: Vec<&str> = self
@@ -210,7 +210,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// A name as it can stand in a header: whatever is not plain text is percent-encoded again.
+/// A name made safe for a header: everything that is not plain text is percent-encoded again.
 fn shown(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes().take(64) {

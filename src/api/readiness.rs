@@ -1,25 +1,25 @@
-//! Whether the service can do its work now: a look at what requests depend on, and how often it is taken.
+//! Whether the service can do its work now: checks what requests depend on, and limits how often.
 //!
-//! Knows nothing of who asks, or in which words they are told.
+//! Knows nothing of who asks, or of how the result is worded.
 
 use std::pin::Pin;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// A look at everything that requests depend on.
+/// A check of everything that requests depend on.
 pub trait Readiness: Send + Sync {
-    /// Says nothing when the service can do its work, and otherwise what is missing.
+    /// `Ok` if the service can do its work; otherwise the part that is not ready.
     fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>>;
 }
 
-/// The same look, however many ask for it: once a second at most.
+/// The same check, at most once a second, however many ask for it.
 pub struct Seldom {
     look: Box<dyn Readiness>,
     last: Mutex<Option<(Instant, Result<(), NotReady>)>>,
 }
 
-/// How long what was seen is good for.
+/// How long a result is reused.
 const FRESH: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Seldom {
@@ -31,9 +31,9 @@ impl Seldom {
         }
     }
 
-    /// What there is to see `now`.
+    /// The result of the check at `now`.
     async fn seen(&self, now: Instant) -> Result<(), NotReady> {
-        // Held while looking: who asks meanwhile gets the same answer.
+        // Held during the check: everybody who asks meanwhile gets the same result.
         let mut last = self.last.lock().await;
         if let Some((at, seen)) = &*last
             && now.saturating_duration_since(*at) < FRESH

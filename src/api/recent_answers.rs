@@ -1,9 +1,9 @@
-//! Small answers that were given a moment ago, for who asks the same of the same state.
+//! Keeps small answers from a moment ago, for the same question about the same state.
 //!
-//! An answer is found by all that it follows from: what was asked, the state of everything that was read for
-//! it, and the form. What changed has another state, so nothing here can be out of date; it is only
-//! forgotten, the least asked for first. Only what owners read of their own is kept. Knows bytes; knows
-//! nothing of rows or of HTTP.
+//! An answer is found by everything that it follows from: the question, the state of everything that was read
+//! for it, and the form. Changed data has another state, so nothing here can be out of date; answers are only
+//! evicted, the least requested first. Only answers to owners about their own data are kept. Knows bytes;
+//! knows nothing of rows or of HTTP.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::model::meters::CacheMeters;
 use crate::output::Packing;
 use crate::query::ReadState;
 
-/// Bytes of one. Of a longer answer the greater part of the work is to send it.
+/// The most bytes of one answer. For a longer one, most of the work is to send it.
 const ONE: usize = 256 << 10;
-/// Bytes that an answer takes beside its own.
+/// Bytes that an answer takes besides its own.
 const AROUND: usize = 256;
 
-/// All that an answer follows from.
+/// Everything that an answer follows from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
     pub words: String,
@@ -44,7 +44,7 @@ pub struct RecentAnswer {
     pub rows: u64,
 }
 
-/// The answers that there is room for.
+/// The answers, within a limit of memory.
 #[derive(Clone, Debug)]
 pub struct RecentAnswers {
     given: Cache<Arc<Question>, RecentAnswer>,
@@ -65,18 +65,17 @@ impl RecentAnswers {
         self.given.get(question)
     }
 
-    /// Has `meters` tell how much is held.
+    /// Makes `meters` show how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("answers", &self.given);
     }
 
-    /// Holds nothing of anybody's any more.
+    /// Drops all answers, of everybody.
     pub fn forget_all(&self) {
         self.given.clear();
     }
 
-    /// `chunks` as they are; when all have come and they are few, they are kept as the answer to the
-    /// question.
+    /// `chunks` unchanged; if the stream ends and was small, they are kept as the answer to the question.
     pub fn keeping<S>(&self, question: Arc<Question>, count: RowCount, chunks: S) -> Keeping<S> {
         Keeping {
             chunks,
@@ -91,13 +90,13 @@ impl RecentAnswers {
     }
 }
 
-/// What has come of an answer so far.
+/// The part of an answer that was sent so far.
 #[derive(Debug)]
 struct Copy {
     answers: RecentAnswers,
     question: Arc<Question>,
     count: RowCount,
-    /// As they were sent: nothing of an answer is copied that turns out to be too large.
+    /// Shared with the sender: an answer that turns out to be too large is never copied.
     chunks: Vec<Bytes>,
     bytes: usize,
 }
@@ -105,14 +104,15 @@ struct Copy {
 impl Copy {
     fn answer(&self) -> RecentAnswer {
         RecentAnswer {
-            // A chunk may be a part of something much larger, which is not to stay in memory for it.
+            // Copied, since a chunk may be part of a much larger buffer, which must not stay in memory for
+            // it.
             body: self.chunks.concat().into(),
             rows: self.count.get(),
         }
     }
 }
 
-/// An answer on its way, which is kept if it turns out to be small.
+/// An answer being sent, which is kept if it turns out to be small.
 #[derive(Debug)]
 pub struct Keeping<S> {
     chunks: S,

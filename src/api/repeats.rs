@@ -1,9 +1,9 @@
-//! Requests that were sent before, word for word, by the same person, of whose own nothing has changed since.
+//! Repeated requests: word for word the same, from the same person, whose data has not changed since.
 //!
-//! Such a request has the answer that it had, so nothing about it has to be read, decided or planned again.
-//! What is kept is how its answer began and which of the [`RecentAnswers`] it is; a reader who has the answer
-//! already needs no more than that. Only answers that follow from the request and from what is the person's
-//! own are noted here: whoever makes an answer says so by leaving [`Followed`] on it. Knows no rows.
+//! Such a request gets its previous answer, so nothing about it has to be read, decided or planned again.
+//! What is kept is how its answer began and which of the [`RecentAnswers`] it is; a client that has the
+//! answer already needs no more than that. Only answers that follow from the request and the person's own
+//! data are noted here: the code that makes such an answer marks it with [`Followed`]. Knows no rows.
 
 use std::sync::Arc;
 use std::time::Instant as Moment;
@@ -24,19 +24,19 @@ use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
 use crate::model::time::TimeRange;
 
-/// Bytes that one takes beside its texts.
+/// Bytes that an entry takes besides its texts.
 const AROUND: usize = 512;
-/// Bytes of one whose address is long.
+/// Bytes of an entry with a long address.
 const LARGE: u64 = 4096;
-/// The headers of a request that shape its answer. What packs or checks the finished answer stands outside.
+/// The headers of a request that shape its answer, except those that pack or check the finished answer.
 const SHAPING: [HeaderName; 2] = [ACCEPT, PREFER];
 
-/// Left on an answer that follows from its request and from what is its reader's own, and from nothing else:
-/// the question under which it is kept.
+/// Marks an answer that follows from its request and its reader's own data, and from nothing else: the
+/// question under which it is kept.
 #[derive(Clone, Debug)]
 pub struct Followed(pub Arc<Question>);
 
-/// A request word for word, and who sends it.
+/// A request, word for word, and its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wording {
     person: PersonId,
@@ -46,7 +46,7 @@ pub struct Wording {
 }
 
 impl Wording {
-    /// Of a request that asks for an answer; it has been found out who sends it.
+    /// Of a GET request whose reader is known.
     #[must_use]
     pub fn of(request: &Request) -> Option<Self> {
         if request.method() != Method::GET {
@@ -64,7 +64,7 @@ impl Wording {
     }
 }
 
-/// How an answer began, and of which state it is.
+/// The beginning of an answer, and the state that it belongs to.
 #[derive(Debug)]
 struct Beginning {
     state: PersonState,
@@ -74,7 +74,7 @@ struct Beginning {
     question: Arc<Question>,
 }
 
-/// The requests that there is room for.
+/// The repeatable requests, within a limit of memory.
 #[derive(Clone, Debug)]
 pub struct Repeats {
     known: Cache<Wording, Arc<Beginning>>,
@@ -94,12 +94,12 @@ impl Repeats {
         }
     }
 
-    /// Has `meters` tell how much is held.
+    /// Makes `meters` show how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("repeats", &self.known);
     }
 
-    /// The answer to a request that was answered in this state of its person, if it is there still.
+    /// The answer to a request that was answered in this state of its person, if it is still kept.
     #[must_use]
     pub fn answer(
         &self,
@@ -135,7 +135,7 @@ impl Repeats {
         Some(response)
     }
 
-    /// Takes note of an answer that was given; `state`: of the person, from before anything was read for it.
+    /// Notes an answer that was given; `state` is the person's, read before anything was read for the answer.
     pub fn note(&self, wording: Wording, state: PersonState, response: &Response, notes: Option<&Notes>) {
         let Some(Followed(question)) = response.extensions().get::<Followed>() else {
             return;
@@ -156,7 +156,7 @@ impl Repeats {
         self.known.insert(wording, Arc::new(beginning));
     }
 
-    /// Holds nothing of anybody's any more.
+    /// Drops all entries, of everybody.
     pub fn forget_all(&self) {
         self.known.clear();
     }

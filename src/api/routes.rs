@@ -18,7 +18,7 @@ use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
 use crate::api::{data, docs, health, ingest, input, user};
 
-/// The routes that need no token: for the machines that run the service, and for those whose address is one.
+/// The routes that need no token: for operators, and for addresses that are signed themselves.
 pub(crate) fn open_routes() -> Routes {
     Routes::new()
         .with(endpoint!(health::live))
@@ -37,12 +37,12 @@ pub(crate) fn interface_routes() -> Routes {
         .merge(user::routes())
 }
 
-/// What only the machines that run the service ask for.
+/// What only operators ask for.
 fn operations_routes() -> Routes {
     Routes::new().with(endpoint!(health::metrics))
 }
 
-/// Health and metrics alone, for an address of their own.
+/// Health and metrics alone, for a separate address.
 pub fn operations(app: Shared) -> Router {
     Routes::new()
         .with(endpoint!(health::live))
@@ -55,8 +55,8 @@ pub fn operations(app: Shared) -> Router {
         .with_state(app)
 }
 
-/// Routes for those inside who ask in somebody's name: who asks is known, and what is told to others is for
-/// them to say.
+/// Routes for calls from inside the service in somebody's name: the reader is known, and the outer request
+/// does the disclosing.
 fn inside(routes: Routes, app: Shared) -> Router {
     let routes = routes
         .into_router()
@@ -89,7 +89,7 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         },
     };
     let reads = Reads::new(inside(data::routes(), app.clone()));
-    // Unknown addresses stand behind the wall as well: without a token, nobody learns what exists.
+    // Unknown addresses are behind the wall as well: without a token, nobody learns which ones exist.
     let interface = interface()
         .into_router()
         .fallback(nothing_here)
@@ -113,11 +113,11 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .layer(compression::layer())
         .layer(SharedLayer);
     let routes = interface.merge(open).layer(around).with_state(app);
-    // A layer of the router would come after the choice of the route.
+    // A layer of the router would run after the route was chosen.
     Router::new().fallback_service(MapRequest::new(routes, with_whole_type_ids))
 }
 
-/// What is said of the routes.
+/// The documentation of the routes.
 fn document(interface: Routes, open: Routes, public_url: &str) -> Document {
     let mut interface = interface.into_document();
     docs::common::complete(&mut interface);

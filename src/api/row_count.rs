@@ -1,9 +1,10 @@
-//! How many rows of an answer went out; travels beside the response, to whoever keeps or logs it.
+//! The number of rows of an answer that were sent; travels beside the response, for the code that keeps or
+//! logs it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counted as they go. All clones are the same count.
+/// Counts rows as they are sent. All clones share one count.
 #[derive(Clone, Debug, Default)]
 pub struct RowCount(Arc<AtomicU64>);
 

@@ -36,28 +36,28 @@ use stream::{Impatient, Transport};
 use tls::Certificate;
 use usage::{State, Usage};
 
-/// How long a connection of many streams is quiet before it is asked whether it still stands.
+/// How long an HTTP/2 connection may be quiet before a ping checks that it still works.
 const QUIET: Duration = Duration::from_mins(1);
 
 /// Enough for a token, a long query and what proxies add. Parts of bodies are read and written through the
 /// same buffer.
 const LARGEST_HEAD: usize = 256 * 1024;
 
-/// Requests at work on one connection, where the protocol allows several.
+/// Concurrent requests on one connection, where the protocol allows several.
 const STREAMS_PER_CONNECTION: u32 = 64;
 
-/// Bytes of answers that one stream gathers before they go out, where the protocol has streams.
+/// Bytes of answers that one stream buffers before they are sent, where the protocol has streams.
 const SEND_BUFFER: usize = 128 * 1024;
 
-/// Streams that their client took back before they were looked at; more end the connection.
+/// The most streams that a client may reset before they are handled; more end the connection.
 const TAKEN_BACK: usize = 32;
 
-/// How many times a connection is looked at in the time that a client is given.
+/// How many times a connection is checked within the time that its client is allowed.
 const LOOKS: u32 = 4;
-/// And how often at most.
+/// The shortest time between two such checks.
 const BRIEFEST_LOOK: Duration = Duration::from_millis(10);
 
-/// A pause after the system refused a connection, for lack of descriptors mostly.
+/// A pause after the system refused a connection, mostly for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +78,7 @@ pub enum Ended {
     Interrupted,
 }
 
-/// Who is at the other end of a request's connection.
+/// The address at the other end of a request's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
@@ -89,7 +89,7 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
         .map_err(|source| ServeError::Listen { address, source })
 }
 
-/// What connections may cost, of one listener.
+/// The limits for the connections of one listener.
 #[derive(Clone)]
 struct Terms {
     connections: Arc<Semaphore>,
@@ -101,8 +101,8 @@ struct Terms {
     stopping: CancellationToken,
 }
 
-/// Answers requests until `stop` is done, and then those that were accepted. With a certificate, TLS is
-/// spoken.
+/// Answers requests until `stop` is done, then finishes those that were accepted. Uses TLS if there is a
+/// certificate.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -139,7 +139,7 @@ pub async fn serve(
                 }
             },
         };
-        // Behind a proxy of ours are many.
+        // Many clients share the address of a trusted proxy.
         let share = if terms.proxies.include(peer) {
             None
         } else {
@@ -162,19 +162,19 @@ pub async fn serve(
         () = all_ended => Ended::InGoodOrder,
         () = sleep(settings.shutdown_limit) => Ended::Interrupted,
     };
-    // Whoever closes the rooms below next must not have to wait for a request that will never end.
+    // The rooms below are closed next, which must not wait for a request that never ends.
     open.shutdown().await;
     ended
 }
 
-/// What a connection holds for as long as it lives.
+/// What a connection holds while it is open.
 struct Place {
     _permit: Option<OwnedSemaphorePermit>,
     _share: Option<Share>,
 }
 
 async fn connected(stream: TcpStream, peer: IpAddr, router: Router, terms: Terms, _place: Place) {
-    // Small answers are whole answers: waiting for more to send would only delay them.
+    // Small answers are complete: waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delays");
     }
@@ -188,8 +188,8 @@ async fn connected(stream: TcpStream, peer: IpAddr, router: Router, terms: Terms
     }
 }
 
-/// Drives a connection to its end, which comes too when nothing is asked on it, or what was asked for is not
-/// taken.
+/// Drives a connection to its end. It also ends when it is idle for too long, or when the client does not
+/// take its answers.
 async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Terms) {
     let limit = terms.slow_client_limit;
     let usage = Usage::begin();
@@ -201,8 +201,8 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
             request.extensions_mut().insert(Peer(peer));
             let version = request.version();
             let mut response = leftover::answer(router, request, limit).await;
-            // An old client that is told that the connection goes on takes an answer without a length for
-            // empty.
+            // An HTTP/1.0 client takes an answer without a length for empty if it reads that the connection
+            // goes on.
             let ends =
                 response.body().size_hint().exact().is_none() || response.headers().contains_key(CONNECTION);
             let ends = version == Version::HTTP_10 && ends;
@@ -246,8 +246,8 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
     }
 }
 
-/// A client owes a whole head from the moment its connection is open or its last request was answered: idle
-/// connections are kept no longer.
+/// A client must send a whole head within this time after its connection opened or its last request was
+/// answered: idle connections are kept no longer.
 fn builder(slow_client_limit: Duration) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder

@@ -1,4 +1,4 @@
-//! What an operator can say about the interface. Plain data, resolved once at start.
+//! What an operator can configure about the interface. Plain data, resolved once at start.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::api::serve::tls::CertificateFiles;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceSettings {
     pub listen: SocketAddr,
-    /// Without a slash at the end. Addresses handed out are built on it.
+    /// Without a slash at the end. Addresses in answers begin with it.
     pub public_url: String,
     /// Origins whose pages may call the interface; `*` for all.
     pub cors_origins: Vec<String>,
@@ -23,19 +23,19 @@ pub struct InterfaceSettings {
     pub waiting_queries: usize,
     /// How long a question waits for its turn.
     pub queue_patience: Duration,
-    /// Rows times columns of one computed answer.
+    /// The most rows times columns of one computed answer.
     pub cell_limit: u64,
-    /// How long a client may neither send what it owes nor take what it asked for.
+    /// How long a client may fail to send what it owes or to take what it asked for.
     pub slow_client_limit: Duration,
     pub connection_limit: usize,
-    /// Connections that one address may have, unless it is a proxy of ours.
+    /// Connections that one address may have, unless it is a trusted proxy.
     pub address_connections: usize,
     pub trusted_proxies: TrustedProxies,
-    /// Where metrics are shown instead, and health besides.
+    /// A separate address for metrics, which are then served only there, and for health checks.
     pub operations_address: Option<SocketAddr>,
-    /// TLS is spoken with it.
+    /// The certificate for TLS, if the service itself uses TLS.
     pub certificate: Option<CertificateFiles>,
-    /// Questions of one person that are answered at once.
+    /// Questions of one person that may run at once.
     pub person_queries: usize,
     pub rates: RateSettings,
     /// Whether the log says who asked.
@@ -47,7 +47,7 @@ pub struct InterfaceSettings {
 }
 
 impl InterfaceSettings {
-    /// The path that stands before those of the routes in addresses handed out, where a proxy takes one off.
+    /// The path in front of the routes in the addresses of answers, if a proxy removes one.
     #[must_use]
     pub fn path_before(&self) -> &str {
         let (_, rest) = self.public_url.split_once("://").unwrap_or_default();
@@ -57,7 +57,7 @@ impl InterfaceSettings {
     }
 }
 
-/// How much may be asked for in a minute. 0: as much as one likes.
+/// How much may be asked for in a minute. 0: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSettings {
     /// Requests of one person that read.
@@ -66,6 +66,6 @@ pub struct RateSettings {
     pub writes: u64,
     /// Bytes of one person, of bodies and answers together.
     pub bytes: u64,
-    /// Requests from one address, whoever they are from.
+    /// Requests from one address, whoever sends them.
     pub address: u64,
 }

@@ -1,5 +1,4 @@
-//! Routes that serve at more than one address: older spellings, and participants of groups in the place of
-//! people.
+//! Routes that serve at more than one address: older spellings, and participants of groups instead of people.
 //!
 //! Handlers and documentation are those of the first address; nothing is written twice.
 
@@ -12,13 +11,13 @@ use utoipa::openapi::{Deprecated, RefOr, Required, Response};
 
 use crate::api::endpoints::{Endpoint, Routes};
 
-/// Where the data of people is read: of those in the path, and of those in the query.
+/// The addresses of people's data: with the person in the path, and with the person in the query.
 const OF_PERSON: &str = "/data/v0/{svc_userid}/";
 const BY_QUERY: &str = "/data/v0/";
-/// Where the same data of a group's participant is.
+/// The address of the same data of a group's participant.
 const OF_PARTICIPANT: &str = "/data/v0/pool/{group_id}/participant/{participant_id}/";
 
-/// `endpoint` at its own address, and at each of `others`: beginnings of addresses that mean the same as
+/// `endpoint` at its own address, and at each of `others`: prefixes of addresses that mean the same as
 /// `prefix`.
 pub(super) fn also_at(endpoint: Endpoint, prefix: &'static str, others: &'static [&'static str]) -> Routes {
     let others = others.iter().enumerate().map(|(number, other)| {
@@ -42,7 +41,7 @@ pub(super) fn also_of_participants(endpoint: Endpoint) -> Routes {
         .with(endpoint)
 }
 
-/// Says of an operation about a person that it is about a group's participant.
+/// Changes the documentation of an operation about a person to be about a group's participant.
 fn of_participant(operation: &mut Operation) {
     name_apart(operation, "of_participant");
     let parameters = operation.parameters.get_or_insert_default();
@@ -66,7 +65,7 @@ fn of_participant(operation: &mut Operation) {
         .or_insert(refused);
 }
 
-/// `endpoint` where `to` stands for `from`, with another word on its operations.
+/// `endpoint` with `to` in place of `from` in its address, and its operations changed by `change`.
 fn elsewhere(
     endpoint: &Endpoint,
     from: &'static str,
@@ -106,7 +105,7 @@ fn renamed(mut paths: Paths, from: &str, to: &str, change: impl Fn(&mut Operatio
     paths
 }
 
-/// An address where `to` stands for its beginning, `from`.
+/// An address with its prefix `from` replaced by `to`.
 fn moved(address: &str, from: &str, to: &str) -> String {
     address
         .strip_prefix(from)

@@ -1,11 +1,10 @@
-//! Traces: what became of each request, told to whoever gathers such things from all of an operator's
-//! services. One span for a request, from its head to the last byte of its answer, and one each for planning
-//! and running the question in it.
+//! Traces: what became of each request, sent to the collector of an operator's services. One span for a
+//! request, from its head to the last byte of its answer, and one each for planning and running its question.
 //!
-//! A trace that somebody began goes on here (W3C Trace Context), unless they said not to keep it. Telling
-//! never holds up a request: where nobody takes what is told, it is dropped and counted. Routes are named as
-//! they are declared; never a query, a body, or a person. Knows requests from outside; knows nothing of what
-//! they ask.
+//! A trace that the client began is continued (W3C Trace Context), unless it is marked as not sampled.
+//! Tracing never holds up a request: if the collector does not keep up, traces are dropped and counted.
+//! Routes appear as they are declared; never a query, a body, or a person. Knows requests from outside; knows
+//! nothing of what they ask.
 
 mod body;
 mod context;
@@ -29,21 +28,21 @@ use crate::model::ids::IdSource;
 use body::Told;
 pub use context::Context;
 
-/// Traces that may wait to be sent.
+/// The most traces that may wait to be sent.
 const WAITING: usize = 4096;
 
-/// When an answer was planned and begun; travels beside it.
+/// When an answer was planned and begun; travels beside the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// When the question was taken up.
+    /// When work on the question began.
     pub begun: Moment,
     pub planned: Duration,
-    /// From then until the first rows were there.
+    /// From the end of planning until the first rows were there.
     pub ran: Duration,
 }
 
 impl fmt::Display for Timing {
-    /// As `Server-Timing` has it.
+    /// As the value of the header `Server-Timing`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let milliseconds = |duration: Duration| duration.as_secs_f64() * 1e3;
         let (planned, ran) = (milliseconds(self.planned), milliseconds(self.ran));
@@ -51,7 +50,7 @@ impl fmt::Display for Timing {
     }
 }
 
-/// What is counted of traces.
+/// Counters of traces.
 #[derive(Clone, Debug, Default)]
 pub struct TraceMeters {
     pub sent: Counter,
@@ -69,7 +68,7 @@ impl TraceMeters {
     }
 }
 
-/// Takes what there is to tell. Cheap to clone.
+/// Collects traces for sending. Cheap to clone.
 #[derive(Clone)]
 pub struct Traces {
     waiting: mpsc::Sender<Trace>,
@@ -78,7 +77,7 @@ pub struct Traces {
     meters: TraceMeters,
 }
 
-/// What is told of one request.
+/// The trace of one request.
 #[derive(Clone, Debug)]
 struct Trace {
     context: Context,
@@ -102,7 +101,7 @@ struct Trace {
 struct Phase {
     name: &'static str,
     span: u64,
-    /// From the request's head.
+    /// Since the request's head.
     after: Duration,
     took: Duration,
 }
@@ -123,7 +122,7 @@ pub struct Head<'a> {
 }
 
 impl Traces {
-    /// A place to tell of requests, and what is told there.
+    /// Creates the collecting side and the sending side.
     #[must_use]
     pub fn new(
         clock: Arc<dyn Clock>,
@@ -141,7 +140,7 @@ impl Traces {
         (traces, to_send)
     }
 
-    /// Follows a request whose sender named `context`, if they did. `None`: they do not want it.
+    /// Follows a request whose client sent `context`, if it did. `None`: the client does not want it traced.
     #[must_use]
     pub fn follow(&self, context: Option<Context>, stopwatch: Moment) -> Option<Following> {
         let context = context.unwrap_or_else(|| Context::begun(self.ids.next()));
@@ -165,7 +164,7 @@ impl Traces {
 }
 
 impl Following {
-    /// The same answer, of which is told when its last byte is gone.
+    /// The same answer; its trace is collected when the last byte is sent.
     #[must_use]
     pub fn until_the_end(self, head: Head<'_>, response: Response) -> Response {
         let timing = response.extensions().get::<Timing>().copied();

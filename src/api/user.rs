@@ -1,4 +1,4 @@
-//! People about themselves: `/user/v1alpha1`, and what they share: `/user/v1`.
+//! People's own affairs: `/user/v1alpha1`, and what they share: `/user/v1`.
 
 pub mod access_log;
 pub mod account;
@@ -93,7 +93,7 @@ fn group_routes() -> Routes {
     })
 }
 
-/// The id that a path names, of a thing of this kind.
+/// The id in a path of a thing of this kind.
 fn id_in_path(kind: &str, text: &str) -> Result<Uuid, ApiError> {
     Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("there is no {kind} {text:?}")))
 }

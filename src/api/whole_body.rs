@@ -1,8 +1,9 @@
 //! Bodies that are read whole before they are looked at: documents, and the older forms of recording.
 //!
-//! One limit holds for every body, before and after decompression. While a body arrives, its client says how
-//! long that takes, so little of it waits in memory and the rest in a file; memory for all of it is taken
-//! when all of it is there, and then held only for as long as we take. Knows nothing of what bodies say.
+//! One limit holds for every body, before and after decompression. The client decides how long a body takes
+//! to arrive, so meanwhile little of it waits in memory and the rest in a file; memory for all of it is taken
+//! when all of it is there, and then held only while the service works on it. Knows nothing of what bodies
+//! say.
 
 use std::io::Error;
 
@@ -19,19 +20,19 @@ use crate::query::spill_files::{SpillFiles, Spilled};
 
 /// Bytes that are read back from a file at once.
 const PIECE: usize = 256 << 10;
-/// Memory is asked for in steps of so many bytes.
+/// The step in which memory is requested.
 const LEAST_MEMORY: usize = 64 << 10;
 
-/// What a body may come to.
+/// The limits of a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Bytes before and after decompression.
+    /// The most bytes before and after decompression.
     pub limit: usize,
-    /// What it is read into takes so many times its size.
+    /// What it is parsed into takes this many times its size.
     pub factor: usize,
 }
 
-/// The whole body, decompressed. `memory` holds what it is read into, as far as that is known beforehand.
+/// The whole body, decompressed. `memory` covers what it is parsed into, as far as that is known beforehand.
 pub async fn whole(
     bounds: Bounds,
     headers: &HeaderMap,
@@ -81,10 +82,10 @@ pub async fn whole(
     Ok(plain.into())
 }
 
-/// A body as it came.
+/// A body as received.
 struct Arrived {
     begin: Vec<u8>,
-    /// What has no room in `begin`.
+    /// The part that does not fit into `begin`.
     rest: Option<Spilled>,
     length: usize,
 }
@@ -96,7 +97,7 @@ impl Arrived {
         spill: &SpillFiles,
         memory: &mut Allowance,
     ) -> Result<Self, ApiError> {
-        // What is announced as too large is refused unread.
+        // A body that is announced as too large is refused unread.
         if body.size_hint().lower() > limit as u64 {
             return Err(ApiError::too_large(limit));
         }
@@ -119,7 +120,7 @@ impl Arrived {
         Ok(Self { begin, rest, length })
     }
 
-    /// What stands at `place`, until all was given.
+    /// The piece at `place`; `None` at the end.
     async fn piece(&mut self, place: usize) -> Result<Option<Bytes>, ApiError> {
         if let Some(begin) = self.begin.get(place..).filter(|begin| !begin.is_empty()) {
             return Ok(Some(Bytes::copy_from_slice(begin)));
@@ -149,7 +150,7 @@ fn appended(file: Option<Spilled>, spill: &SpillFiles, chunk: &[u8]) -> Result<S
     Ok(file)
 }
 
-/// Work on a file, on a thread that answers nobody meanwhile.
+/// Works on a file, on a thread that serves no requests.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -1,7 +1,7 @@
 //! What one request was permitted to read of others.
 //!
-//! The decision notes here what it gave; the answer takes from here what it says about itself, what the log
-//! keeps, and what is asked again while a long answer is on its way. Lives as long as the request.
+//! The decision notes here what it gave; it is used for what the answer says about itself, for the log, and
+//! to check again while a long answer is being sent. Lives as long as the request.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -13,17 +13,17 @@ use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::people::sharing::terms::FileAge;
 
-/// What was asked for and given.
+/// What was asked for, and what was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disclosure {
     pub owner: PersonId,
     pub subject: Subject,
     pub requested: TimeRange,
-    /// What of it may be read.
+    /// The windows that may be read.
     pub windows: Windows,
     /// The ids of the grants behind it. Empty for a reader who owns the group.
     pub grants: Vec<Uuid>,
-    /// The group whose owner asked, as such.
+    /// The group whose owner asked in that role.
     pub group: Option<Uuid>,
 }
 
@@ -31,14 +31,14 @@ pub struct Disclosure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Type(TypeId),
-    /// What there is, not what it holds.
+    /// A listing of what there is, without its contents.
     Listing(Vec<Opening>),
     File(String, FileAge),
-    /// Files by their paths, in a listing.
+    /// A listing of files, by path.
     Folder(String),
 }
 
-/// A person whom the reader knows by a group only.
+/// A person whom the reader knows only by a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Participation {
     pub group: Uuid,
@@ -75,7 +75,7 @@ impl Disclosures {
         self.participation.get()
     }
 
-    /// The person that the request is about, where it names `owner` or nobody.
+    /// The person that the request is about, if it names `owner` or nobody.
     #[must_use]
     pub fn subject_of(&self, owner: Option<PersonId>) -> Option<PersonId> {
         self.participation()
@@ -83,7 +83,7 @@ impl Disclosures {
             .or(owner)
     }
 
-    /// A request is about one participant.
+    /// Sets the participant; a request is about one participant only.
     pub(super) fn participate(&self, participation: Participation) -> &Participation {
         self.participation.get_or_init(|| participation)
     }

@@ -1,11 +1,11 @@
 //! The one decision about reading: (reader, owner, type or file, range) is refused, or becomes the windows
 //! that may be read.
 //!
-//! Every read takes its permit from [`Grants`], because nothing that reads rows accepts anything else and
-//! nobody else can make one: a permit is bound to [`GrantAuthority`], and the only authority is locked up in
-//! here. People read everything of their own, and of others what is shared with them or with a group of
-//! theirs. Nothing is remembered beyond a request, and one statement finds all there is to know about reader
-//! and owner: it costs the same whether the owner shares nothing or does not exist.
+//! Every read takes its permit from [`Grants`], because code that reads rows accepts nothing else and no
+//! other module can make one: a permit is bound to [`GrantAuthority`], and the only authority is private to
+//! this module. People may read all of their own data, and of others' what is shared with them or with one of
+//! their groups. Nothing is remembered beyond a request, and one statement finds all there is to know about
+//! reader and owner: it costs the same whether the owner shares nothing or does not exist.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub enum Denied {
     Catalog(#[from] CatalogError),
 }
 
-/// The moments that a request names, which a group's owner is held to.
+/// The moments that a request names, which must lie inside the group's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stated {
     pub start: Option<Instant>,
@@ -80,18 +80,18 @@ impl Stated {
 #[derive(Debug)]
 pub struct ReadableFiles {
     owner: PersonId,
-    /// `None`: the owner asks.
+    /// `None`: the owner asks, who may read all.
     shared: Option<Vec<Terms>>,
 }
 
-/// Who may read what.
+/// Decides who may read what.
 pub struct Grants {
     authority: GrantAuthority,
     catalog: Catalog,
     registry: Arc<Registry>,
 }
 
-/// What one grant gives, and its id.
+/// One grant: its terms and its id.
 struct Given {
     id: Uuid,
     terms: Terms,
@@ -107,8 +107,8 @@ impl Grants {
         }
     }
 
-    /// The windows of `range` in which `reader` may read `owner`'s rows of `data_type`. There may be none of
-    /// them: the type is shared, but not for that time.
+    /// The windows of `range` in which `reader` may read `owner`'s rows of `data_type`. They may be empty:
+    /// then the type is shared, but not for that time.
     pub async fn windows(
         &self,
         reader: &Reader,
@@ -145,7 +145,7 @@ impl Grants {
         Ok(ReadPermit::shared(&self.authority, sharing, named, windows))
     }
 
-    /// What of `owner` a listing over `range` may show to `reader`.
+    /// Which of `owner`'s types a listing over `range` may show to `reader`.
     pub async fn readable_types(
         &self,
         reader: &Reader,
@@ -187,8 +187,8 @@ impl Grants {
         ))
     }
 
-    /// Whether `reader` may read a version of `owner`'s file at a path that was uploaded at a moment: where
-    /// the share has a window of time, a version belongs to it by that moment. `None` is a version that
+    /// Whether `reader` may read a version of `owner`'s file with this path and moment of upload: if the
+    /// share has a window of time, it includes the versions uploaded in that window. `None` is a version that
     /// nobody else may read, or that does not exist: refusing it takes as long as refusing any other.
     pub async fn file(
         &self,
@@ -256,8 +256,8 @@ impl Grants {
         })
     }
 
-    /// The person whom `reader`'s group knows as `participant`. What is asked of them from now on in this
-    /// request is asked as the owner of the group. What the request states must lie inside the group's time.
+    /// The person whom `reader`'s group knows as `participant`. From now on, this request asks about them as
+    /// the owner of the group. The moments that the request names must lie inside the group's time.
     pub async fn participant(
         &self,
         reader: &Reader,
@@ -331,7 +331,7 @@ impl Grants {
         Ok(permits)
     }
 
-    /// Whether all that a request was given of others may still be read.
+    /// Whether everything that was given for a request may still be read.
     pub async fn still_given(&self, reader: &Reader) -> Result<bool, CatalogError> {
         let participant = reader.disclosures().participation().map(|before| KnownAs {
             group: before.group,
@@ -342,7 +342,7 @@ impl Grants {
         self.hold(reader.person(), participant, given).await
     }
 
-    /// The same of an answer that is kept: whether what was given for it is given still.
+    /// The same for an answer that is kept: whether everything that was given for it is still given.
     pub async fn still_hold(&self, grounds: &Grounds) -> Result<bool, CatalogError> {
         let given = grounds.given().collect();
         self.hold(grounds.person(), grounds.participant(), given).await
@@ -434,7 +434,7 @@ impl ReadableFiles {
         self.owner
     }
 
-    /// Whether all of them may, because they are the reader's own.
+    /// Whether all files may be read, because they are the reader's own.
     #[must_use]
     pub const fn are_own(&self) -> bool {
         self.shared.is_none()
@@ -473,7 +473,7 @@ impl Participation {
     }
 }
 
-/// What the reader knows the owner by, where that is not the owner's id.
+/// The participation by which the reader knows the owner, if the reader does not know the owner's id.
 fn participation(reader: &Reader, owner: PersonId) -> Option<&Participation> {
     let participation = reader.disclosures().participation();
     participation.filter(|participation| participation.person == owner)
@@ -483,7 +483,7 @@ fn group_of(reader: &Reader, owner: PersonId) -> Option<Uuid> {
     participation(reader, owner).map(|participation| participation.group)
 }
 
-/// The union of the grants' windows inside `range`, and the grants that have a part in it; `None` when none
+/// The union of the grants' windows inside `range`, and the grants that contribute to it; `None` if no grant
 /// is for the type.
 fn windows_of(given: &[Given], data_type: &TypeId, range: TimeRange) -> (Option<Windows>, Vec<Uuid>) {
     let mut covering = given

@@ -1,10 +1,9 @@
-//! On what grounds an answer was given, so that it can be decided again, without the request, whether it may
-//! still be read.
+//! The grounds on which an answer was given, so that it can be decided later, without the request, whether it
+//! may still be read.
 //!
-//! An answer that is kept is read later by an address that anybody may hold. It is to be read no longer than
-//! the person who asked could ask: their session is open, they were not erased, and what was given of others
-//! is given still. Stored beside the answer as
-//! text; contains nothing of the answer itself.
+//! An answer that is kept is read later at an address that anybody may have. It must be readable no longer
+//! than the person who asked could ask: their session is open, they were not erased, and what was given of
+//! others is still given. Stored beside the answer as text; contains nothing of the answer itself.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -40,18 +39,19 @@ pub(super) struct KnownAs {
     pub person: PersonId,
 }
 
-/// What was given of somebody else. Ranges are microseconds since 1970.
+/// What was given of another person. Ranges are microseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct GivenOnce {
     owner: PersonId,
-    /// `None`: what there is, not what it holds.
+    /// `None`: a listing of what there is, without its contents.
     data_type: Option<String>,
     requested: (i64, i64),
     windows: Vec<(i64, i64)>,
 }
 
 impl Grounds {
-    /// The grounds on which a request of `reader` is answered. `None`: some of it is not kept, such as files.
+    /// The grounds on which a request of `reader` is answered. `None`: grounds for some of it cannot be kept,
+    /// as for files.
     #[must_use]
     pub fn of(reader: &Reader) -> Option<Self> {
         let disclosures = reader.disclosures();
@@ -87,7 +87,7 @@ impl Grounds {
         self.given.iter().map(GivenOnce::disclosure)
     }
 
-    /// Whether a token made then would be refused because its person was erased since.
+    /// Whether the token would now be refused because its person was erased since.
     pub async fn were_erased(&self, catalog: &Catalog) -> Result<bool, CatalogError> {
         let issued = self.issued.map(Instant::from_micros);
         let erasure = catalog.erasure_of(self.person).await?;

@@ -28,15 +28,15 @@ mod tests;
 
 const FETCH_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long the request that finds the keys too old waits for newer ones. A provider in good health answers
-/// within it, so that a withdrawn key is believed no longer than its lifetime; beyond it, a good token is
-/// worth more.
+/// How long the request that finds the keys expired waits for newer ones. A healthy provider answers within
+/// it, so a withdrawn key is trusted no longer than its lifetime; beyond it, accepting a good token matters
+/// more.
 const RENEWAL_PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long a token waits whose key is not known. It may be new.
+/// How long a token with an unknown key waits: the key may be new.
 const NEW_KEY_PATIENCE: Duration = Duration::from_secs(2);
 
-/// No provider's key set is near this large.
+/// Larger than any provider's key set.
 const LARGEST_DOCUMENT: usize = 1024 * 1024;
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ pub struct Jwks {
     attempts: Arc<Mutex<Attempts>>,
 }
 
-/// What is known of a provider, and how to know more.
+/// A provider, and the keys that it has published.
 struct Published {
     provider: OutsideProvider,
     client: reqwest::Client,
@@ -97,8 +97,8 @@ impl Jwks {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(address("expected http:// or https://".to_owned()));
         }
-        // A redirect could lead from the address that the operator vouches for to one that nobody does.
-        // Proxies are no setting of ours.
+        // A redirect could lead from the address that the operator trusts to one that nobody does. No setting
+        // names a proxy.
         let client = reqwest::Client::builder()
             .timeout(FETCH_LIMIT)
             .redirect(reqwest::redirect::Policy::none())
@@ -129,7 +129,7 @@ impl Jwks {
         if self.published.age(held.fetched_at) < self.published.provider.lifetime {
             return Ok(held.keys);
         }
-        // One caller renews; the others go on with what there is instead of waiting for the provider.
+        // One request renews; the others use the held keys instead of waiting for the provider.
         let Ok(attempts) = Arc::clone(&self.attempts).try_lock_owned() else {
             return self.published.usable(held);
         };
@@ -143,7 +143,7 @@ impl Jwks {
         }
     }
 
-    /// The keys after a look at the provider, because `seen` did not have the one that a token names.
+    /// The keys after asking the provider again, because `seen` lacked the one that a token names.
     pub(super) async fn refreshed(&self, seen: Arc<KeySet>) -> Result<Arc<KeySet>, JwksError> {
         let looked = async {
             let attempts = Arc::clone(&self.attempts).lock_owned().await;
@@ -208,7 +208,7 @@ impl Published {
     async fn renew(&self, attempts: &mut Attempts) -> Result<Arc<KeySet>, JwksError> {
         let document = self.fetch().await?;
         let keys = document::verifying_keys(&document, &self.provider.algorithms)?;
-        // Equal documents still get a new generation: the only price is that remembered tokens are verified
+        // Equal documents still get a new generation: the only cost is that remembered tokens are verified
         // once more.
         attempts.generation += 1;
         let keys = Arc::new(KeySet {

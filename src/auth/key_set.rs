@@ -1,4 +1,4 @@
-//! Keys that tokens are checked with. Knows nothing of where they come from, nor of what tokens say.
+//! Keys for checking tokens. Knows nothing of where they come from, nor of what tokens say.
 
 use jsonwebtoken::{Algorithm, DecodingKey, Header};
 
@@ -21,8 +21,8 @@ impl KeySet {
         let wanted = header.kid.as_deref();
         let algorithm = header.alg;
         self.keys.iter().filter(move |key| {
-            // A provider with named keys names them in its tokens too; a token without a name may fit any key
-            // of its algorithm.
+            // A provider that names its keys names them in its tokens too; a token without a name may fit any
+            // key of its algorithm.
             key.algorithm == algorithm
                 && (wanted.is_none() || key.id.is_none() || key.id.as_deref() == wanted)
         })

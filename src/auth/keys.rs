@@ -1,7 +1,7 @@
 //! The signing key of an installation that issues its own tokens.
 //!
-//! A file in the data directory, made at first use and kept until another takes its place. Several processes
-//! may want it first: one of them wins and all use the same. Nothing here ever prints it.
+//! A file in the data directory, made at first use and kept until another replaces it. If several processes
+//! make one at the same time, one of them wins and all use the same. The key is never printed.
 
 pub mod ring;
 
@@ -15,7 +15,7 @@ use jsonwebtoken::{DecodingKey, EncodingKey};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-/// What the key is called in its directory.
+/// The file name of the key.
 pub const FILE_NAME: &str = "signing.key";
 
 /// HMAC-SHA-256 takes a key of any length; less than 256 bits of randomness would be the weakest link.
@@ -69,7 +69,7 @@ impl SigningKey {
         }
     }
 
-    /// What tokens call it: it says nothing of the key.
+    /// The key's name in tokens, which reveals nothing about the key.
     #[must_use]
     pub fn id(&self) -> String {
         let digest = Sha256::new_with_prefix(b"almanac signing key")
@@ -134,13 +134,13 @@ fn read(path: &Path) -> Result<SigningKey, KeyError> {
     Ok(SigningKey(secret))
 }
 
-/// The user that this process runs as, where the system tells it.
+/// The user that this process runs as, if the system tells.
 fn own_user() -> Option<u32> {
     std::fs::metadata("/proc/self").ok().map(|process| process.uid())
 }
 
-/// Writes a complete key beside the final name and links it there: a reader finds no key or a whole one, and
-/// of two makers one wins.
+/// Writes a complete key under a temporary name and links it to the final one: a reader finds no key or a
+/// whole one, and of two makers one wins.
 fn create(directory: &Path, path: &Path) -> io::Result<()> {
     let draft = directory.join(format!("{FILE_NAME}.{}", Uuid::new_v4()));
     let written = write_private(&draft, &new_secret());
@@ -160,7 +160,7 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    // The process's umask can only take permissions away; setting them again also covers file systems that
+    // The process's umask can only remove permissions; setting them again also covers file systems that
     // ignore the mode of `open`.
     file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! Making tokens for people of an installation that is its own identity provider.
+//! Makes tokens for people of an installation that is its own identity provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Minter {
     settings: IdentitySettings,
 }
 
-/// What is signed with.
+/// The key that signs.
 #[derive(Clone, Debug)]
 enum Signing {
     Always(SigningKey),
@@ -50,7 +50,7 @@ impl Minter {
         }
     }
 
-    /// The longest that a token may be good for.
+    /// The longest lifetime of a token.
     #[must_use]
     pub const fn longest(&self) -> Duration {
         self.settings.longest
@@ -66,7 +66,7 @@ impl Minter {
     }
 }
 
-/// What a token is to say.
+/// The contents of a token to make.
 #[derive(Clone, Debug)]
 pub struct TokenOrder {
     pub person: PersonId,
@@ -81,8 +81,8 @@ pub enum MintError {
     Signing(#[from] jsonwebtoken::errors::Error),
 }
 
-/// A token that a verifier with the same key and settings accepts from `now` on. Without a session, it is
-/// accepted until it expires, whatever happens.
+/// A token that a verifier with the same key and settings accepts from `now` on. Without a session it cannot
+/// be revoked: it is accepted until it expires.
 pub(crate) fn mint(
     key: &SigningKey,
     settings: &IdentitySettings,

@@ -1,8 +1,8 @@
-//! How far a token reaches, where it does not reach as far as its person: whether it only reads or only
-//! records, and which types. A token can only be narrower than its person, and what it cannot do is refused
-//! before anything is looked at, or where a permit would be given.
+//! What a token may do, if that is less than its person may: only read or only record, and only some types. A
+//! token can only be narrower than its person. What it may not do is refused before anything is looked at, or
+//! where a permit would be given.
 //!
-//! Knows tokens and types; paths and methods are the interface's, of which it knows the prefixes.
+//! Knows tokens and types; paths and methods belong to the interface, of which it knows only the prefixes.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::model::registry::TypeId;
 const SCOPE: &str = "svc_scope";
 const TYPES: &str = "svc_types";
 
-/// Where everything is read and nothing is changed, whatever the method.
+/// The prefix where everything is a read, whatever the method.
 const READING: &str = "/data/";
-/// Where records are sent, by their type.
+/// The prefix for sending records of one type.
 const RECORDING: &str = "/ingest/v1/record/";
-/// Where records of any types come in one body, each wrapped.
+/// The path for wrapped records of any types in one body.
 const WRAPPED: &str = "/ingest/v1/record/batch";
-/// Where records and files are sent, and types are defined.
+/// The prefixes for sending records and files, and for defining types.
 const SENDING: [&str; 2] = ["/ingest/", "/input/"];
-/// What is read below `/data/` and belongs to no type.
+/// The path below `/data/` that belongs to no type.
 const OF_NO_TYPE: &str = "/data/v1alpha1/data_sources";
 
-/// What a token is for.
+/// What a token may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     Read,
@@ -59,7 +59,7 @@ impl FromStr for Scope {
     }
 }
 
-/// How far a token reaches. Nothing said: as far as its person.
+/// What a token may do. By default, everything that its person may.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reach {
     pub scope: Option<Scope>,
@@ -67,7 +67,7 @@ pub struct Reach {
     pub types: Option<Arc<[TypeId]>>,
 }
 
-/// Why a request is beyond a token.
+/// Why a request exceeds a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Beyond {
     #[error("this token can only read")]
@@ -83,7 +83,7 @@ pub enum Beyond {
 pub(super) struct NotUnderstood;
 
 impl Reach {
-    /// Whether a request may go on whose type is looked at later.
+    /// Whether a request is allowed, apart from its type, which is checked later.
     pub fn admits(&self, is_safe: bool, path: &str) -> Result<(), Beyond> {
         match self.scope {
             Some(Scope::Read) if !is_safe && !path.starts_with(READING) => return Err(Beyond::Reads),
@@ -100,7 +100,7 @@ impl Reach {
         Ok(())
     }
 
-    /// Whether it is about everything that its person may see.
+    /// Whether it is for all types that its person may see.
     #[must_use]
     pub const fn has_all_types(&self) -> bool {
         self.types.is_none()
@@ -125,7 +125,7 @@ impl Reach {
         }
     }
 
-    /// What cannot be understood narrows a token to nothing.
+    /// A claim that is not understood invalidates the token.
     pub(super) fn of(claims: &Map<String, Value>) -> Result<Self, NotUnderstood> {
         let scope = match claims.get(SCOPE) {
             None => None,

@@ -1,4 +1,4 @@
-//! What an operator can say about identity. Plain data, resolved once at start.
+//! What an operator can configure about identity. Plain data, resolved once at start.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl PublicAlgorithm {
     }
 }
 
-/// Whose tokens are believed.
+/// Whose tokens are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// Tokens signed with the key in the data directory.
@@ -42,8 +42,8 @@ pub struct OutsideProvider {
     pub lifetime: Duration,
     /// The least time between two requests for the key set, whatever tokens arrive.
     pub minimum_interval: Duration,
-    /// How long fetched keys are believed while the provider does not answer. A key that was withdrawn
-    /// meanwhile is believed as long.
+    /// How long fetched keys are trusted while the provider does not answer. A key that was withdrawn
+    /// meanwhile is trusted as long.
     pub stale: Duration,
 }
 
@@ -56,15 +56,15 @@ pub struct IdentitySettings {
     pub audience: Option<String>,
     /// The claim that holds the person's id.
     pub user_claim: String,
-    /// Whether `sub` of an outside provider's tokens stands in where the claim is missing.
+    /// Whether `sub` of an outside provider's tokens is used if the claim is missing.
     pub subject_as_person: bool,
-    /// The longest that a token may be good for.
+    /// The longest lifetime of a token.
     pub longest: Duration,
     /// How far the provider's clock and ours may differ.
     pub leeway: Duration,
 }
 
 impl IdentitySettings {
-    /// What the embedded key's tokens carry unless the operator says otherwise.
+    /// The `iss` and `aud` of the embedded key's tokens, unless the operator says otherwise.
     pub const EMBEDDED_NAME: &'static str = "almanac";
 }

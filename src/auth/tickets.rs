@@ -1,8 +1,8 @@
-//! Tickets: addresses that speak for themselves, until a moment, for one thing.
+//! Tickets: signed addresses that open one thing until a moment.
 //!
 //! A ticket carries the id of what it opens, the second in which it ends, and a signature over both with a
-//! secret that is kept in the catalogue: made once by whichever node needs it first, the same on all of them,
-//! and there whoever issues the tokens. Who holds a ticket needs no token. Knows nothing of what is opened.
+//! secret from the catalogue: the first node that needs the secret makes it, all nodes share it, and it
+//! exists whoever issues the tokens. Its holder needs no token. Knows nothing of what is opened.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -11,19 +11,19 @@ use uuid::Uuid;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::time::Instant;
 
-/// What the secret is called in the catalogue.
+/// The name of the secret in the catalogue.
 const SECRET: &str = "ticket_secret";
-/// Signed before everything else, so that a signature made for another purpose is none here.
+/// Signed before everything else, so that a signature made for another purpose is not valid here.
 const UPLOADS: &[u8] = b"almanac upload ticket 1";
-/// The same, for confirmations that somebody is to be erased.
+/// The same for confirmations of an erasure.
 const ERASURES: &[u8] = b"almanac erasure confirmation 1";
-/// The same, for answers that are kept.
+/// The same for frames.
 const FRAMES: &[u8] = b"almanac frame ticket 1";
-/// The same, for tags of answers.
+/// The same for tags of answers.
 const TAGS: &[u8] = b"almanac tag of an answer 1";
 const SECOND: i64 = 1_000_000;
 
-/// The ticket is not one of ours, or its time is over. Which of them is nobody's business.
+/// The ticket is not one of ours, or it has expired. The caller does not learn which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this address is not valid, or no longer")]
 pub struct Refused;
@@ -42,9 +42,9 @@ impl std::fmt::Debug for Tickets {
 }
 
 impl Tickets {
-    /// With the secret of `catalog`, made if there is none.
+    /// Tickets with the secret in `catalog`, which is made if there is none.
     pub async fn open(catalog: &Catalog) -> Result<Self, CatalogError> {
-        // Of 122 random bits each: more than the 256 bits that the signature can use.
+        // Each has 122 random bits: together more than the 256 bits that the signature can use.
         let ids = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()];
         let proposal: String = ids.iter().map(|id| id.simple().to_string()).collect();
         let secret = catalog.settled_meta(SECRET, &proposal).await?;
@@ -62,7 +62,7 @@ impl Tickets {
         })
     }
 
-    /// Tickets of the same secret that confirm that somebody is to be erased, and open nothing else.
+    /// Tickets with the same secret that confirm an erasure, and open nothing else.
     #[must_use]
     pub fn of_erasures(&self) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Tickets {
         }
     }
 
-    /// Tickets of the same secret for answers that are kept.
+    /// Tickets with the same secret that open frames.
     #[must_use]
     pub fn of_frames(&self) -> Self {
         Self {
@@ -80,8 +80,8 @@ impl Tickets {
         }
     }
 
-    /// A number in the place of `number` that nobody can work out who does not have the secret: for tags of
-    /// answers to readers who are not to learn what the answer was made from.
+    /// Replaces `number` by one that cannot be computed without the secret: for tags of answers to readers
+    /// who must not learn what the answer was made from.
     #[must_use]
     pub fn sealed(&self, number: u64) -> u64 {
         let mut mac = self.keyed.clone();
@@ -107,7 +107,7 @@ impl Tickets {
         ticket
     }
 
-    /// What `ticket` opens at `now`.
+    /// The id of what `ticket` opens at `now`.
     pub fn opened_by(&self, ticket: &str, now: Instant) -> Result<Uuid, Refused> {
         let mut parts = ticket.split('.');
         let (Some(id), Some(second), Some(signature), None) =
@@ -121,7 +121,7 @@ impl Tickets {
         self.mac(named, ends)
             .verify_slice(&signature)
             .map_err(|_| Refused)?;
-        // One spelling only: whoever changed anything changed the ticket.
+        // Only one spelling is accepted: any change makes another ticket.
         let spelt = named.simple().to_string() == id && ends.to_string() == second;
         if spelt && now.micros() < ends.saturating_mul(SECOND) {
             Ok(named)
@@ -139,7 +139,7 @@ impl Tickets {
     }
 }
 
-/// Lower case only.
+/// Reads lower-case hexadecimal digits.
 fn bytes_of(text: &str) -> Option<Vec<u8>> {
     let digit = |symbol: u8| match symbol {
         b'0'..=b'9' => Some(symbol - b'0'),

@@ -1,6 +1,6 @@
-//! Tokens in, readers out.
+//! Turns tokens into readers.
 //!
-//! A [`Verifier`] lives as long as the service. It believes either the key in the data directory or the keys
+//! A [`Verifier`] lives as long as the service. It trusts either the key in the data directory or the keys
 //! that an outside provider publishes, never both, and each key only with the one algorithm it was made for,
 //! so that no header of a token can choose how the token is checked. Verified tokens are remembered until
 //! they expire or the keys change, because a signature costs more than most answers. No token is ever logged.
@@ -30,22 +30,22 @@ mod claims;
 #[cfg(test)]
 mod tests;
 
-/// Longer than any token of a provider we know, short enough that nobody can fill memory with them.
+/// Longer than any token of a provider we know, and short enough that nobody can fill memory with tokens.
 const LONGEST_TOKEN: usize = 8 * 1024;
 
-/// Bytes of tokens remembered: a few thousand.
+/// Bytes for remembered tokens: a few thousand of them.
 const REMEMBERED_BYTES: u64 = 4 * 1024 * 1024;
-/// Bytes of a token that says much.
+/// The size of a large token in bytes.
 const LARGE_TOKEN: u64 = 2048;
 
-/// Somebody whose token was verified, and who asks something. Made only here; clones belong to one request.
+/// The person behind a verified token, in one request. Made only here; clones belong to the same request.
 #[derive(Clone, Debug)]
 pub struct Reader {
     identity: Identity,
     disclosures: Arc<Disclosures>,
 }
 
-/// Whom a token names.
+/// What a token says about its person and itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     person: PersonId,
@@ -53,7 +53,7 @@ struct Identity {
     expires: Instant,
     issued: Option<Instant>,
     session: Option<Uuid>,
-    /// What the token calls itself, to find it in logs.
+    /// The token's own id, to find it in logs.
     token: Option<Arc<str>>,
     reach: Reach,
 }
@@ -71,14 +71,14 @@ impl Reader {
         self.identity.person
     }
 
-    /// Whom a request is about that names `owner`, or nobody: then a participant of a group whom the reader
-    /// knows by that alone, or the reader.
+    /// The person that a request is about, if it names `owner` or nobody: a participant whom the reader knows
+    /// only by a group, else `owner`, else the reader.
     #[must_use]
     pub fn asks_about(&self, owner: Option<PersonId>) -> PersonId {
         self.disclosures.subject_of(owner).unwrap_or(self.person())
     }
 
-    /// Whether what is read of `owner` in this request is the reader's own.
+    /// Whether `owner` is the reader, asking in this request about their own data.
     #[must_use]
     pub fn owns(&self, owner: PersonId) -> bool {
         self.person() == owner && self.disclosures.participation().is_none()
@@ -90,13 +90,13 @@ impl Reader {
         &self.disclosures
     }
 
-    /// What the token calls the person.
+    /// The person's name in the token.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.identity.name.as_deref()
     }
 
-    /// When the token stops being accepted.
+    /// When the token expires.
     #[must_use]
     pub const fn expires(&self) -> Instant {
         self.identity.expires
@@ -114,13 +114,13 @@ impl Reader {
         self.identity.session
     }
 
-    /// What the token calls itself.
+    /// The token's own id.
     #[must_use]
     pub const fn token(&self) -> Option<&Arc<str>> {
         self.identity.token.as_ref()
     }
 
-    /// How far the token reaches, if not as far as its person.
+    /// What the token may do, if less than its person may.
     #[must_use]
     pub const fn reach(&self) -> &Reach {
         &self.identity.reach
@@ -140,7 +140,7 @@ impl Reader {
     }
 }
 
-/// Why a token was refused. For the log: the answer is the same for all of them.
+/// Why a token was refused. For the log: the answer is the same for every reason.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("the request carries no bearer token")]
@@ -171,14 +171,14 @@ pub enum Refusal {
     Audience,
     #[error("the token does not name a person by UUID")]
     NoPerson,
-    /// Not the token's fault: it cannot be judged at the moment.
+    /// Not the token's fault: it cannot be checked at the moment.
     #[error("the provider's keys are unavailable: {0}")]
     Unavailable(#[from] JwksError),
 }
 
 enum Keys {
     Own(Arc<KeySet>),
-    /// Our own, as their files change.
+    /// This installation's own keys, following their files.
     Ring(Arc<KeyRing>),
     Published(Jwks),
 }
@@ -191,7 +191,7 @@ struct Remembered {
     generation: u64,
 }
 
-/// Decides whose request it is.
+/// Decides who sends a request.
 pub struct Verifier {
     keys: Keys,
     settings: IdentitySettings,
@@ -200,7 +200,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Believes tokens that were signed with `key`.
+    /// Accepts tokens that were signed with `key`.
     #[must_use]
     pub fn embedded(key: &SigningKey, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
         let own = VerifyingKey {
@@ -218,13 +218,13 @@ impl Verifier {
         )
     }
 
-    /// Believes tokens that were signed with a key of `ring`.
+    /// Accepts tokens that were signed with a key of `ring`.
     #[must_use]
     pub fn following(ring: Arc<KeyRing>, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
         Self::new(Keys::Ring(ring), settings, clock)
     }
 
-    /// Believes tokens that were signed with a key published at `jwks`.
+    /// Accepts tokens that were signed with a key published at `jwks`.
     #[must_use]
     pub fn outside(jwks: Jwks, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
         Self::new(Keys::Published(jwks), settings, clock)
@@ -240,21 +240,21 @@ impl Verifier {
         }
     }
 
-    /// Remembers no token any more, whosever it was.
+    /// Drops all remembered tokens, of everybody.
     pub fn forget_all(&self) {
         self.remembered.clear();
     }
 
-    /// The reader whose token the `authorization` header carries.
+    /// The reader of the token in the `authorization` header.
     pub async fn verify(&self, authorization: Option<&[u8]>) -> Result<Reader, Refusal> {
         let token = bearer(authorization.ok_or(Refusal::Missing)?)?;
         let keys = match self.current_keys().await {
             Ok(keys) => keys,
-            // What no key could make good is refused even while there are none.
+            // A token that no key could make valid is refused as such even while there are no keys.
             Err(unavailable) => return Err(self.header(token).err().unwrap_or(unavailable)),
         };
         let now = self.clock.now();
-        // The whole token is the key of the memory: a digest could only make two tokens equal.
+        // The whole token is the cache key: two tokens could have the same digest.
         if let Some(known) = self.remembered.get(token)
             && known.generation == keys.generation
             && now < known.identity.expires
@@ -295,7 +295,7 @@ impl Verifier {
         Ok((identity, keys.generation))
     }
 
-    /// The header of a token that may be looked at further.
+    /// The header of a token, if its algorithm is allowed and it has no critical extension.
     fn header(&self, token: &str) -> Result<Header, Refusal> {
         let header = jsonwebtoken::decode_header(token).map_err(|error| header_refusal(&error))?;
         if header.crit.is_some() {
@@ -324,7 +324,7 @@ impl Verifier {
     }
 }
 
-/// The token behind the scheme, whose name may be in any case.
+/// The token after the scheme, which may be in any case.
 fn bearer(authorization: &[u8]) -> Result<&str, Refusal> {
     if authorization.len() > LONGEST_TOKEN {
         return Err(Refusal::TooLong);
@@ -345,8 +345,8 @@ fn bearer(authorization: &[u8]) -> Result<&str, Refusal> {
 fn header_refusal(error: &jsonwebtoken::errors::Error) -> Refusal {
     use jsonwebtoken::errors::ErrorKind;
     match error.kind() {
-        // An algorithm that the library does not know, `none` among them, is a value that its list of names
-        // does not have.
+        // The library's list of algorithms lacks those that it does not know, among them `none`, so they are
+        // data errors.
         ErrorKind::Json(inner) if inner.is_data() => Refusal::Algorithm,
         _ => Refusal::Malformed,
     }
@@ -354,8 +354,8 @@ fn header_refusal(error: &jsonwebtoken::errors::Error) -> Refusal {
 
 fn signed_claims(token: &str, key: &VerifyingKey) -> Result<Map<String, Value>, Refusal> {
     use jsonwebtoken::errors::ErrorKind;
-    // Only the signature is left to the library. Claims are judged against our own clock, and the same way
-    // whoever signed them.
+    // The library checks only the signature. Claims are judged against our own clock, and in the same way for
+    // every signer.
     let mut validation = Validation::new(key.algorithm);
     validation.required_spec_claims.clear();
     validation.validate_exp = false;

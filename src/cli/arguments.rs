@@ -1,4 +1,4 @@
-//! The shape of the command line. Flags for settings come from the list of settings.
+//! The structure of the command line. Flags for settings come from the table of settings.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -219,7 +219,7 @@ fn query_command() -> Command {
         )
 }
 
-/// A list or an object.
+/// JSON text with an array or an object.
 fn json(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(value @ (Value::Array(_) | Value::Object(_))) => Ok(value),
@@ -256,7 +256,7 @@ fn configured(name: &'static str, about: &'static str) -> Command {
         } else {
             format!(" [{}]", entry.default)
         };
-        // The help of a command is about the command; `serve` is about its settings.
+        // The help of a command does not list the settings; that of `serve` does.
         Arg::new(entry.name)
             .hide(name != SERVE)
             .long(entry.flag)
@@ -273,7 +273,7 @@ fn configured(name: &'static str, about: &'static str) -> Command {
     }
 }
 
-/// What `token` was asked for.
+/// The order for `token`.
 pub(super) fn token(given: &ArgMatches) -> TokenOrder {
     let days = given.get_one::<u64>(DAYS).copied().unwrap_or(365);
     TokenOrder {
@@ -289,7 +289,7 @@ pub(super) fn token(given: &ArgMatches) -> TokenOrder {
     }
 }
 
-/// What `query` was asked for.
+/// The order for `query`.
 pub(super) fn query(given: &ArgMatches) -> QueryOrder {
     let text = |name: &str| given.get_one::<String>(name).cloned();
     QueryOrder {
@@ -300,8 +300,8 @@ pub(super) fn query(given: &ArgMatches) -> QueryOrder {
     }
 }
 
-/// What `key` was asked for. An id that the order does not take is refused: whoever gives one believes that
-/// it does.
+/// The order for `key`. An id with an action that takes none is refused: whoever gives one believes that it
+/// has an effect.
 pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
     let key = given.get_one::<String>(KEY);
     let order = match given.get_one::<String>(DONE).map(String::as_str) {
@@ -320,12 +320,12 @@ pub(super) fn key(given: &ArgMatches) -> Result<KeyOrder, clap::Error> {
     }
 }
 
-/// Of whom `check` is to find nothing.
+/// The person of whom `check` must find nothing.
 pub(super) fn erased(given: &ArgMatches) -> Option<PersonId> {
     given.get_one::<Uuid>(ERASED).copied().map(PersonId)
 }
 
-/// Where `backup` is to go, and how many are to be there afterwards.
+/// Where `backup` writes, and how many backups are kept.
 pub(super) fn backup(given: &ArgMatches) -> BackupOrder {
     let directory = given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default();
     match given.get_one::<u64>(KEEP) {
@@ -337,7 +337,7 @@ pub(super) fn backup(given: &ArgMatches) -> BackupOrder {
     }
 }
 
-/// Whose archive `export` is to write, and where.
+/// Whose archive `export` writes, and where.
 pub(super) fn export(given: &ArgMatches) -> ExportOrder {
     ExportOrder {
         archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
@@ -345,14 +345,14 @@ pub(super) fn export(given: &ArgMatches) -> ExportOrder {
     }
 }
 
-/// What `import` was asked for.
+/// The order for `import`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportOrder {
     pub archive: PathBuf,
     pub user: Option<PersonId>,
 }
 
-/// Which archive `import` is to read, and for whom.
+/// Which archive `import` reads, and for whom.
 pub(super) fn archive(given: &ArgMatches) -> ImportOrder {
     ImportOrder {
         archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Puts the rooms together: everything that lives as long as the service, made once, in one place.
+//! Puts the rooms together: makes everything that lives as long as the service, once, in one place.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,9 +67,9 @@ use super::{Failed, runtimes};
 #[cfg(test)]
 mod tests;
 
-/// Requests that one transaction takes.
+/// The most requests in one transaction.
 const GROUP_REQUESTS: usize = 1024;
-/// People whose requests are put together at the same time.
+/// How many people's requests are gathered at the same time.
 const PEOPLE_AT_ONCE: usize = 4;
 /// How long a body waits for memory.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
@@ -83,20 +83,20 @@ pub(super) struct Assembly {
     pub committing: JoinHandle<()>,
     /// Writes the access log.
     pub logging: JoinHandle<()>,
-    /// Sends what is told of requests, if somebody gathers that.
+    /// Sends traces, if an operator collects them.
     pub sending: Option<JoinHandle<()>>,
-    /// Where plans run; to be shut down last.
+    /// Runs plans; shut down last.
     pub computing: Runtime,
-    /// Where plans spill to; to be removed when none runs any more.
+    /// Where plans spill to; removed when no plan runs any more.
     pub spill: SpillDirectory,
 }
 
-/// What the rooms are made from.
+/// The parts that the rooms are made from.
 pub(super) struct Foundations {
     pub clock: Arc<dyn Clock>,
     pub catalog: Catalog,
     pub objects: ObjectStorage,
-    /// With which what is stored is encrypted, if it is.
+    /// The keys that encrypt stored data, if it is encrypted.
     pub keys: Option<Arc<PersonKeys>>,
     pub registry: Registry,
     pub verifier: Verifier,
@@ -226,7 +226,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
     })
 }
 
-/// Has the numbers of the service tell what its caches hold.
+/// Makes the service's metrics show what its caches hold.
 fn watch_caches(app: &App, files: &PieceFiles) {
     let meters = &app.metrics.meters.caches;
     app.intake.stores.snapshots.watched_by(meters);
@@ -237,7 +237,7 @@ fn watch_caches(app: &App, files: &PieceFiles) {
     app.repeats.watched_by(meters);
 }
 
-/// Where questions wait for a place.
+/// Limits the questions that run and wait.
 fn admission(interface: &InterfaceSettings, metrics: &Metrics) -> Admission {
     let all = Room {
         places: interface.concurrent_queries,
@@ -255,7 +255,7 @@ fn admission(interface: &InterfaceSettings, metrics: &Metrics) -> Admission {
     )
 }
 
-/// Where writes wait, and the task that commits them.
+/// The queue of writes, and the task that commits them.
 pub(super) fn commit_queue(
     settings: &Settings,
     catalog: &Catalog,
@@ -311,7 +311,7 @@ pub(super) fn kept_files(
     )
 }
 
-/// The same, where their senders may put them into the object store themselves.
+/// The same, with direct uploads to the object store if the settings allow them.
 fn sent_directly(files: Files, settings: &Settings, metrics: &Metrics) -> Files {
     if settings.sends_directly() {
         files.directly(metrics.meters.upkeep.clone())
@@ -320,7 +320,7 @@ fn sent_directly(files: Files, settings: &Settings, metrics: &Metrics) -> Files 
     }
 }
 
-/// What is shared, and what writes down who read it.
+/// Shares and groups, and the task that writes the access log.
 fn sharing(
     settings: &Settings,
     catalog: &Catalog,
@@ -338,7 +338,7 @@ fn sharing(
     (sharing, logging)
 }
 
-/// Who is told what became of requests, and what sends it.
+/// The collector of traces, and the task that sends them.
 fn traces(
     settings: &Settings,
     clock: &Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! `almanac backup`: a copy from which the service can be started again, made while it runs.
+//! `almanac backup`: a copy from which the service can be restored, made while the service runs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -24,7 +24,7 @@ use super::{Failed, data_directory, installation, print, runtimes};
 pub enum BackupOrder {
     /// Into a directory that is new or empty.
     Into(PathBuf),
-    /// Into one of its own below `directory`, of which the newest are kept.
+    /// Into a new directory below `directory`, where only the newest backups are kept.
     Among { directory: PathBuf, kept: usize },
 }
 
@@ -64,7 +64,7 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<Copied, Failed
         .map_err(Failed::from_error)?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
     match identity::compare(&catalog, &objects).await {
-        // What the catalogue says of its store is a row like others: the copy tells of it.
+        // The identity of the store is a row of the catalogue like others: the backup reports damage in it.
         Ok(()) | Err(ApartError::Catalog(CatalogError::Corrupt { .. })) => {}
         Err(error) => return Err(Failed::from_error(error)),
     }
@@ -77,14 +77,14 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<Copied, Failed
     progress.finish();
     catalog.close().await;
     let copied = copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;
-    // Last, so that nothing that broke off holds them.
+    // Last, so that no incomplete backup contains the keys.
     if settings.identity.provider == Provider::Embedded {
         copy_keys(&settings.data_dir, directory)?;
     }
     Ok(copied)
 }
 
-/// Says what was copied, and fails where something in it is wrong.
+/// Reports what was copied, and fails if any of it is damaged.
 fn conclude(copied: &Copied, directory: &Path) -> Result<(), Failed> {
     for what in &copied.wrong {
         print(&format!("wrong: {what}\n"))?;
@@ -104,7 +104,7 @@ fn conclude(copied: &Copied, directory: &Path) -> Result<(), Failed> {
     }
 }
 
-/// Removes what a backup that failed has made, so that nobody takes it for one.
+/// Removes the files of a failed backup, so that nobody takes them for one.
 fn undone(directory: &Path, is_new: bool, reason: &Failed) -> Failed {
     match emptied(directory, is_new) {
         Ok(()) => Failed::because(reason.to_string()),
@@ -115,7 +115,7 @@ fn undone(directory: &Path, is_new: bool, reason: &Failed) -> Failed {
     }
 }
 
-/// The directory held nothing before.
+/// Empties the directory, which held nothing before.
 fn emptied(directory: &Path, is_new: bool) -> io::Result<()> {
     if is_new {
         return std::fs::remove_dir_all(directory);
@@ -152,7 +152,7 @@ fn refuse_full(directory: &Path) -> Result<(), Failed> {
     }
 }
 
-/// The keys, for their owner only. A service that never made a token has none.
+/// Copies the keys, readable by their owner only. A service that never made a token has none.
 fn copy_keys(from: &Path, to: &Path) -> Result<(), Failed> {
     let failed = |error: io::Error| Failed::because(format!("the signing key cannot be copied: {error}"));
     for (path, _) in ring::files_in(from).map_err(failed)? {

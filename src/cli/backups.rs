@@ -1,7 +1,8 @@
-//! A directory of backups: each in one of its own, named for when it was made, and of those the newest are
-//! kept. What is not finished has another name, so that whatever bears the name of a backup is one.
+//! A directory of backups: each in a directory of its own, named after the time when it was made, of which
+//! only the newest are kept. An unfinished backup has another name, so that whatever has the name of a backup
+//! is one.
 //!
-//! Removes nothing but directories whose names it gave. Knows names and times; knows nothing of what is
+//! Removes nothing but directories with names that it gave. Knows names and times; knows nothing of what is
 //! copied.
 
 use std::fs::{File, TryLockError};
@@ -13,29 +14,28 @@ use crate::store::local::{SystemDisk, make_lasting};
 
 use super::Failed;
 
-/// What the name of a backup looks like: digits of the time in UTC where there are zeros.
+/// The form of a backup's name: zeros stand for the digits of the time in UTC.
 const FORM: &str = "almanac-0000-00-00T000000Z";
-/// What follows the time where another one was begun in the same second: it counts from two.
+/// Follows the time if an earlier backup was begun in the same second: a number from two.
 const AGAIN: &str = "-00";
-/// What follows the name of one that is not finished, or is not what was written once.
+/// Follows the name of a backup that is unfinished, or holds damaged data.
 const UNFINISHED: &str = ".unfinished";
 const LOCK: &str = ".almanac-backups";
 
 pub(super) struct Backups {
     directory: PathBuf,
-    /// Held as long as this lives.
+    /// Locked as long as this lives.
     _lock: File,
 }
 
-/// One that is being made.
+/// A backup that is being made.
 pub(super) struct Begun {
     pub unfinished: PathBuf,
     finished: PathBuf,
 }
 
 impl Backups {
-    /// The backups in `directory`, which is made if it is not there. What an earlier run left unfinished is
-    /// removed.
+    /// The backups in `directory`, which is created if needed. Removes what earlier runs left unfinished.
     pub(super) fn open(directory: &Path) -> Result<Self, Failed> {
         let failed = |error: io::Error| of(directory, &error);
         make_lasting(directory, &SystemDisk).map_err(failed)?;
@@ -59,7 +59,7 @@ impl Backups {
         Ok(backups)
     }
 
-    /// The place of a backup that is begun at `now`.
+    /// The directory for a backup that begins at `now`.
     pub(super) fn begin(&self, now: Instant) -> Result<Begun, Failed> {
         let time: String = now
             .to_rfc3339()
@@ -81,8 +81,8 @@ impl Backups {
         })
     }
 
-    /// A name that is behind all others of the same second, also where earlier ones were removed meanwhile:
-    /// in the order of their names the newest is the last.
+    /// A name that sorts after all others of the same second, even if earlier ones were removed meanwhile: by
+    /// name, the newest comes last.
     fn unused(&self, of_second: &str) -> Result<String, Failed> {
         let names = self.names()?;
         let same = names.iter().filter(|name| is_backup(name));
@@ -96,7 +96,7 @@ impl Backups {
         })
     }
 
-    /// It is whole, and named so from now on.
+    /// Gives a complete backup its final name.
     pub(super) fn finish(&self, begun: &Begun) -> Result<PathBuf, Failed> {
         std::fs::rename(&begun.unfinished, &begun.finished)
             .and_then(|()| File::open(&self.directory)?.sync_all())
@@ -104,7 +104,7 @@ impl Backups {
         Ok(begun.finished.clone())
     }
 
-    /// Removes all but the newest `kept`; how many those were.
+    /// Removes all but the newest `kept`; returns how many were removed.
     pub(super) fn keep(&self, kept: usize) -> Result<usize, Failed> {
         let mut names = self.names()?;
         names.retain(|name| is_backup(name));
@@ -134,8 +134,8 @@ impl Backups {
 }
 
 impl Begun {
-    /// It failed, or is not what was written once: what there is of it stays until the next run, for whoever
-    /// looks at why.
+    /// Reports a backup that failed or holds damaged data: what there is of it stays until the next run, so
+    /// that the cause can be found.
     pub(super) fn given_up(&self, reason: &Failed) -> Failed {
         let what = if self.unfinished.exists() {
             format!("what there is of it is in {}, and ", self.unfinished.display())

@@ -1,15 +1,15 @@
-//! One budget for all that is kept in memory so that it need not be read or worked out again, and what each
-//! kind gets of it.
+//! One memory budget for everything that is kept so that it need not be read or computed again, and the share
+//! of each kind.
 //!
 //! The shares are those with which the jobs in docs/PERFORMANCE.md were measured; nobody should have to
-//! choose seven sizes. Knows sizes; what is kept is the business of those who keep it.
+//! choose seven sizes. Knows sizes; what is kept is the business of each cache.
 
 use crate::query::Kept;
 
 /// Bytes for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Caches {
-    /// What partitions hold, with the rows that are in no object yet.
+    /// Snapshots of partitions, with the rows that are not in an object yet.
     pub snapshots: u64,
     pub footers: u64,
     /// Bloom filters of ids.
@@ -19,15 +19,15 @@ pub(super) struct Caches {
     pub decoded: u64,
     /// Small answers.
     pub answers: u64,
-    /// Requests that small answers are found by.
+    /// Requests by which small answers are found.
     pub repeats: u64,
 }
 
-/// Shares are so many of these.
+/// The shares are in hundredths of the budget.
 const WHOLE: u64 = 100;
 
 impl Caches {
-    /// The parts of `all` bytes.
+    /// Divides `all` bytes.
     pub(super) const fn of(all: u64) -> Self {
         let one = all / WHOLE;
         Self {
@@ -41,7 +41,7 @@ impl Caches {
         }
     }
 
-    /// What questions keep.
+    /// The caches of questions.
     pub(super) const fn of_questions(&self) -> Kept {
         Kept {
             rollups: self.rollups,

@@ -1,5 +1,5 @@
-//! `almanac check`: is everything that is stored what was stored? Works beside a running service with the
-//! same settings.
+//! `almanac check`: verifies that everything stored is what was written. Works beside a running service with
+//! the same settings.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
     runtime.block_on(check_all(settings, repair))
 }
 
-/// Gives up what stands behind damage in the log of the catalogue, where a running service does not need it.
+/// Cuts off what follows damage in the catalogue's log, if no running service needs it.
 fn cut_damaged_log(settings: &Settings) -> Result<(), Failed> {
     if data_directory::served(&settings.data_dir).by_another {
         return Ok(());
@@ -74,7 +74,7 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     conclude(checked.map_err(cannot_go_on)?)
 }
 
-/// Whoever checks already is not sent to check.
+/// Does not advise `almanac check`, which is already running.
 fn cannot_go_on(error: StoreError) -> Failed {
     match error {
         StoreError::Catalog(CatalogError::Corrupt { what }) => Failed::because(format!(

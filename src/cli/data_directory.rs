@@ -1,4 +1,4 @@
-//! The directory with everything an embedded installation owns. Nobody but its owner may look inside.
+//! The directory with everything that an embedded installation owns. Nobody but its owner may look inside.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io;
@@ -13,8 +13,8 @@ const PRIVATE: u32 = 0o700;
 
 /// Makes sure that `path` is a private directory.
 ///
-/// One that others can enter is made private while it is empty: it was made for us just now. One that holds
-/// something already is left as it is and refused, because somebody may rely on what others can do there.
+/// One that others can enter is made private if it is empty: it was just made for us. One that already holds
+/// something is left as it is and refused, because somebody may rely on others' access to it.
 pub(super) fn open(path: &Path) -> Result<(), Failed> {
     let failed = |error: io::Error| {
         Failed::because(format!(
@@ -37,20 +37,20 @@ pub(super) fn open(path: &Path) -> Result<(), Failed> {
     std::fs::set_permissions(path, Permissions::from_mode(PRIVATE)).map_err(failed)
 }
 
-/// That a process serves a directory, as long as this is there.
+/// Marks a directory as served by this process, for as long as this lives.
 pub(super) struct Served {
-    /// Whether some other process did already. Where the system cannot tell, none did.
+    /// Whether another process already serves it. `false` where the system cannot tell.
     pub by_another: bool,
     _held: Option<File>,
 }
 
-/// Tells whoever comes later that this process serves the directory, as far as the system can tell.
+/// Shows later processes that this one serves the directory, as far as the system supports that.
 pub(super) fn served(path: &Path) -> Served {
     let directory = File::open(path).ok();
     let is_locked = |directory: &File| matches!(directory.try_lock(), Err(TryLockError::WouldBlock));
     let by_another = directory.as_ref().is_some_and(is_locked);
-    // All who serve it share a lock, so that whoever is left still tells. It is nothing to wait for: nobody
-    // keeps the other kind.
+    // All processes that serve it share a lock, so each one that is left still shows it. There is nothing to
+    // wait for: nobody keeps an exclusive lock.
     let is_told = |directory: &File| directory.try_lock_shared().is_ok();
     if !directory.as_ref().is_some_and(is_told) {
         tracing::debug!("later processes are not told that this one serves the directory");
@@ -61,7 +61,7 @@ pub(super) fn served(path: &Path) -> Served {
     }
 }
 
-/// A directory as an operator can find it, wherever they stand.
+/// The path of a directory as an operator can find it, whatever their working directory.
 pub(super) fn shown(path: &Path) -> String {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     whole.display().to_string()

@@ -1,7 +1,7 @@
-//! The sample person: two weeks of one life, recorded like anybody's records, for those who want to ask
-//! something at once.
+//! The sample person: two weeks of one life, recorded like anybody's records, for people who want to ask
+//! questions at once.
 //!
-//! Loading goes the way of every request and repeats without effect, because every record carries its id.
+//! Loading takes the path of every request, and repeating it has no effect, because every record has its id.
 
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::model::ids::{PersonId, UploadId};
 
 use super::Failed;
 
-/// Sam Sample.
+/// Sam Sample's id.
 pub(super) const PERSON: PersonId = PersonId(Uuid::from_u128(0x5a3d_1e00_0000_4000_8000_0000_0000_0001));
 pub(super) const NAME: &str = "Sam Sample";
 
@@ -107,7 +107,7 @@ async fn record(
     Ok(())
 }
 
-/// What a newcomer can try.
+/// Commands that a newcomer can try.
 #[must_use]
 pub(super) fn invitation(url: &str, token: &str) -> String {
     let range = "start_time=2024-06-03T00:00:00Z&end_time=2024-06-04T00:00:00Z";

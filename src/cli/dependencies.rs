@@ -1,4 +1,4 @@
-//! Whether a process can do its work now: what it stands on answers, and nobody told it to stop.
+//! Readiness of a process: what it depends on answers, and it was not told to stop.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::catalog::Catalog;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 
-/// Asking for an object that is not there shows that the store answers, and costs it nothing.
+/// Asking for an object that does not exist shows that the store answers, at no cost.
 const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
 
 /// A load balancer asks often and does not wait long.
 const READY_LIMIT: Duration = Duration::from_secs(3);
 
-/// Ready when what it stands on answers, until the process is told to stop: what it accepted it answers, and
-/// whoever sends it more should send that to another.
+/// Ready if what the process depends on answers, and until it is told to stop: then it finishes what it
+/// accepted, and new requests should go to another process.
 pub(super) struct UntilStopping {
     stopping: CancellationToken,
     look: Seldom,
@@ -47,7 +47,7 @@ impl Readiness for UntilStopping {
     }
 }
 
-/// Of a process that answers one request, nobody asks whether it is ready.
+/// For a process that answers one request: nobody asks whether it is ready.
 pub(super) struct AlwaysReady;
 
 impl Readiness for AlwaysReady {
@@ -56,7 +56,7 @@ impl Readiness for AlwaysReady {
     }
 }
 
-/// What every request stands on.
+/// What every request depends on.
 struct Dependencies {
     catalog: Catalog,
     objects: ObjectStorage,

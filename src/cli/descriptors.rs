@@ -1,12 +1,12 @@
-//! Descriptors: how many the system lets this process have, and so how many connections.
+//! File descriptors: how many the system allows this process, and so how many connections.
 
-/// Descriptors for everything that is no connection: the catalogue, objects that are read, spilled rows.
+/// Descriptors for everything except connections: the catalogue, objects that are read, spilled rows.
 const KEPT_BACK: usize = 256;
-/// However few there are, somebody is let in.
+/// The least connections, however few descriptors there are.
 const LEAST: usize = 16;
 
-/// The connections that there are descriptors for, of those that are wanted: who runs out of descriptors can
-/// open neither the catalogue nor an object, for anybody.
+/// The wanted number of connections, limited by the descriptors that are left for them: a process that runs
+/// out of descriptors can open neither the catalogue nor an object, for anybody.
 pub(super) fn connections(wanted: usize) -> usize {
     let Some(descriptors) = limit() else { return wanted };
     let room = descriptors.saturating_sub(KEPT_BACK).max(LEAST);
@@ -21,7 +21,7 @@ pub(super) fn connections(wanted: usize) -> usize {
     wanted.min(room)
 }
 
-/// As the system tells it to every process.
+/// The soft limit that the system reports to every process.
 fn limit() -> Option<usize> {
     read(&std::fs::read_to_string("/proc/self/limits").ok()?)
 }

@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::settings::Settings;
 use super::{Failed, installation, print, runtimes, stores};
 
-/// Whose archive is to be written, and where.
+/// Whose archive to write, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExportOrder {
     pub archive: PathBuf,

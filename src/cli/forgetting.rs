@@ -1,8 +1,8 @@
 //! Forgetting: when somebody was erased, each node drops what it holds in memory.
 //!
-//! Every node asks for itself, whether or not it does background work, because nobody else can reach its
-//! memory. All of it is dropped and not only what was the person's: erasures are rare, caches fill again by
-//! themselves, and what nobody searched cannot be overlooked.
+//! Every node checks for itself, whether or not it does background work, because nobody else can reach its
+//! memory. All of it is dropped, not only the person's part: erasures are rare, caches fill again by
+//! themselves, and a search might overlook something.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::model::erasure::ErasureMark;
 use crate::model::time::Instant;
 use crate::store::files::PieceFiles;
 
-/// A pause that is shorter is taken for this long.
+/// The shortest pause; shorter ones are lengthened to this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Asks every now and then whether somebody was erased, until `stop` is called.
+/// Checks regularly whether somebody was erased, until `stop` is called.
 pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop: CancellationToken) {
     let mut forgotten = HashSet::new();
     loop {
@@ -32,8 +32,8 @@ pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop
     }
 }
 
-/// Erasures whose data is gone from the store: what is read from now on is read without it. They are under
-/// way for hours after that, so that no node can miss one.
+/// Looks for erasures whose data is gone from the store: whatever is read from now on is without it. Such
+/// erasures stay under way for hours, so that no node can miss one.
 async fn look(
     app: &App,
     files: &PieceFiles,

@@ -1,8 +1,8 @@
-//! Hosts in addresses, and which of them are this machine.
+//! Hosts in addresses, and whether they are this machine.
 
 use std::net::IpAddr;
 
-/// The host in an address; none where it names none.
+/// The host in an address, if it names one.
 pub(super) fn host_of(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -14,7 +14,7 @@ pub(super) fn host_of(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// Whether `host` is where this process runs: by its name, its address, or a socket in the file system.
+/// Whether `host` is this machine: by its name, its address, or a socket in the file system.
 pub(super) fn is_this_machine(host: &str) -> bool {
     let socket = host.starts_with('/') || host.to_ascii_lowercase().starts_with("%2f");
     let loopback = host

@@ -1,13 +1,12 @@
-//! Huge pages, which this process does without.
+//! Turns off huge pages for this process.
 //!
-//! The allocator keeps many arenas that are hardly filled, each for one size on one thread. Where the system
-//! backs them by pages of two megabytes, every first touch takes all of that, and the process several times
-//! what it holds. Measured in docs/decisions/0058.
+//! The allocator keeps many sparsely filled arenas, each for one size on one thread. If the system backs them
+//! by pages of two megabytes, every first touch takes a whole page, and the process several times the memory
+//! that it uses. Measured in docs/decisions/0058.
 
-/// Asks the system for ordinary pages from now on, if it knows of others. To be called before there are
-/// threads.
+/// Asks the system for ordinary pages from now on, if it has others. Must be called before there are threads.
 pub(super) fn decline() {
-    // Where the system cannot be asked it takes more memory, and all else is the same.
+    // If the system refuses, the process takes more memory; nothing else changes.
     #[cfg(target_os = "linux")]
     let _declined = rustix::thread::disable_transparent_huge_pages(true);
 }

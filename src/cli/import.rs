@@ -1,5 +1,5 @@
-//! `almanac import`: brings back an archive of everything that a person has. Works beside a running service
-//! with the same settings, and makes an installation where there is none.
+//! `almanac import`: restores an archive of everything that a person has. Works beside a running service with
+//! the same settings, and makes an installation if there is none.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use super::settings::Settings;
 use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, print, runtimes};
 
-/// Bytes of each cache: one person is looked at, once.
+/// Bytes of each cache: one person is read, once.
 const MEMORY: u64 = 16 << 20;
 
 pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
-    // Before anything is made: of what cannot be read, nothing would ever be in it.
+    // Before anything is made: an unreadable archive must not leave an empty installation.
     let archive = Archive::open(&order.archive).map_err(Failed::from_error)?;
     data_directory::open(&settings.data_dir)?;
     signing_key(settings)?;
@@ -84,7 +84,7 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
     };
     let imported = importer.import(archive, user, &tell).await;
     progress.finish();
-    // The committing task ends when nobody can reach its queue any more.
+    // The commit task ends when its queue has no senders left.
     drop(importer);
     let ended = committing.await;
     catalog.close().await;
@@ -92,7 +92,7 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
     imported.map_err(Failed::from_error)
 }
 
-/// What was done, in lines.
+/// The lines of the report.
 fn report(imported: &Imported) -> String {
     let mut lines = vec![format!("person {}", imported.person)];
     lines.push(format!(

@@ -1,5 +1,4 @@
-//! `almanac init`: an installation that is ready to be served, and nothing in it. Where there is one already
-//! it stays as it is.
+//! `almanac init`: makes an empty installation that is ready to be served. An existing one stays as it is.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
     print(&format!("there is an installation in {place}\n"))
 }
 
-/// The key that tokens are signed with, where they are made here.
+/// Makes the key that signs tokens, if this installation issues them.
 pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
     if settings.identity.provider == Provider::Embedded {
         SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
@@ -30,7 +29,7 @@ pub(super) fn signing_key(settings: &Settings) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Catalogue and object store, as the pair that they are.
+/// Makes the catalogue and the object store, as a pair.
 async fn made(settings: &Settings) -> Result<(), Failed> {
     let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
         .await

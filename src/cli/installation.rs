@@ -1,5 +1,5 @@
-//! Is there an installation where the settings say? Commands that need one say where they look, and make
-//! none: one that was made by mistake would be empty, and would be taken for the right one.
+//! Finds the installation that the settings name. Commands that need one say where they look, and make none:
+//! one made by mistake would be empty, and would be taken for the right one.
 
 use std::io::Write as _;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::model::ids::PersonId;
 use super::settings::Settings;
 use super::{Failed, data_directory, runtimes};
 
-/// Where the settings say that everything is.
+/// Where the installation is according to the settings.
 fn place(settings: &Settings) -> String {
     let directory = data_directory::shown(&settings.data_dir);
     format!("{directory} (catalogue {})", settings.shown_database())
@@ -25,18 +25,18 @@ fn nothing_in(settings: &Settings) -> Failed {
     ))
 }
 
-/// Says which installation a command uses, where there is one; refuses where there is none. What commands
-/// print for others to read is on standard output, this is not.
+/// Names the installation that a command uses; refuses if there is none. The name goes to standard error,
+/// since standard output is for results that others read.
 pub(super) fn needed(settings: &Settings) -> Result<(), Failed> {
     if !is_there(&settings.database_url)? {
         return Err(nothing_in(settings));
     }
-    // Whoever closed standard error does not want to know.
+    // A closed standard error means that nobody wants to know.
     let _written = writeln!(std::io::stderr().lock(), "almanac: using {}", place(settings));
     Ok(())
 }
 
-/// The same of one that makes tokens itself, with the key that signs them.
+/// The same for an installation that issues tokens, with its signing key.
 pub(super) fn signing_key(settings: &Settings) -> Result<SigningKey, Failed> {
     let key = SigningKey::open(&settings.data_dir).map_err(Failed::from_error)?;
     let key = key.ok_or_else(|| nothing_in(settings))?;
@@ -44,7 +44,7 @@ pub(super) fn signing_key(settings: &Settings) -> Result<SigningKey, Failed> {
     Ok(key)
 }
 
-/// Refuses somebody who was never heard of here.
+/// Refuses a person who does not exist here, or who is being erased.
 pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Failed> {
     let exists = catalog.person_exists(person).await.map_err(Failed::from_error)?;
     if exists
@@ -58,8 +58,8 @@ pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Fai
     Err(Failed::because(format!("there is no person {person}")))
 }
 
-/// Refuses to put together again what never was: with neither a catalogue nor the directory that it would be
-/// in, there is nothing to repair.
+/// Refuses to repair what never existed: without a catalogue and without the directory for it, there is
+/// nothing to repair.
 pub(super) fn repairable(settings: &Settings) -> Result<(), Failed> {
     if is_there(&settings.database_url)? || settings.data_dir.exists() || !settings.is_embedded() {
         return Ok(());
@@ -67,7 +67,7 @@ pub(super) fn repairable(settings: &Settings) -> Result<(), Failed> {
     Err(nothing_in(settings))
 }
 
-/// On a thread of its own: the caller may be inside a runtime already, or in none.
+/// On a separate thread: the caller may or may not be inside a runtime.
 fn is_there(database_url: &str) -> Result<bool, Failed> {
     let asked = thread::scope(|scope| {
         let asking = scope.spawn(|| {

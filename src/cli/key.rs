@@ -1,5 +1,5 @@
-//! `almanac key`: the keys that tokens are signed and checked with, and what the keys of people are wrapped
-//! by. Works beside a running service, which follows.
+//! `almanac key`: the keys that sign and check tokens, and the wrapping of people's keys. Works beside a
+//! running service, which follows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::store::StoreError;
 use super::settings::Settings;
 use super::{Failed, data_directory, installation, print, runtimes, stores};
 
-/// What is to be done with the keys.
+/// What to do with the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyOrder {
     List,
@@ -59,8 +59,8 @@ fn done(directory: &Path, order: &KeyOrder) -> Result<Option<String>, KeyError> 
     }
 }
 
-/// Wraps the keys of everybody by what wraps now, so that what wrapped them before can be destroyed. Can be
-/// interrupted anywhere, and then be asked for again.
+/// Wraps everybody's keys with the current wrapping key, so that the previous one can be destroyed. Can be
+/// interrupted at any point and run again.
 async fn rewrap(settings: &Settings) -> Result<(), Failed> {
     let Some(encryption) = &settings.encryption else {
         return Err(Failed::because(
@@ -77,15 +77,15 @@ async fn rewrap(settings: &Settings) -> Result<(), Failed> {
     for person in &people {
         match keys.wrap_anew(*person).await {
             Ok(did) => anew += usize::from(did),
-            // Destroyed since they were listed.
+            // It was destroyed after it was listed.
             Err(StoreError::Missing { .. }) => {}
             Err(error) => {
                 failed += 1;
                 print(&format!("{person}: {error}\n"))?;
             }
         }
-        // An erasure is noted before the key is destroyed: one that was destroyed while it was wrapped is
-        // found here.
+        // An erasure is noted before its key is destroyed, so this finds a key that was destroyed while it
+        // was being wrapped.
         let is_being_erased = catalog.is_being_erased(*person).await;
         if is_being_erased.map_err(Failed::from_error)? {
             keys.forget(*person).await.map_err(Failed::from_error)?;

@@ -9,10 +9,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use super::Failed;
 use super::settings::{LogFormat, LogSettings};
 
-/// Libraries that write what somebody asked into the log, once they are asked for details.
+/// Libraries that log parts of people's queries at detailed levels.
 const INDISCREET: [&str; 2] = ["sqlparser", "datafusion"];
 
-/// Whether a line is about the service and not about what people ask it, whatever the filter says.
+/// Whether a line reveals nothing that people ask, whatever the filter says.
 fn is_discreet(line: &Metadata<'_>) -> bool {
     *line.level() <= Level::INFO || !INDISCREET.iter().any(|name| line.target().starts_with(name))
 }
@@ -20,8 +20,8 @@ fn is_discreet(line: &Metadata<'_>) -> bool {
 /// Starts the log of this process.
 pub(super) fn start(settings: &LogSettings) -> Result<(), Failed> {
     let filter = EnvFilter::try_new(&settings.filter).map_err(Failed::from_error)?;
-    // A line that cannot be written is lost. To say so on standard error, where it could not be written,
-    // would end whoever wrote it.
+    // A line that cannot be written is lost. Reporting that on the same standard error would end the thread
+    // that logged it.
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -38,7 +38,7 @@ pub(super) fn start(settings: &LogSettings) -> Result<(), Failed> {
     };
     started.map_err(|error| Failed::because(format!("the log could not be started: {error}")))?;
     std::panic::set_hook(Box::new(|panic| {
-        // Where, and not what it says: that may quote what somebody sent or stored.
+        // The location only: the message may quote what somebody sent or stored.
         let location = panic.location().map(ToString::to_string);
         tracing::error!(location, "a panic");
     }));

@@ -1,14 +1,14 @@
-//! What may be spoken to without TLS: this machine, and nothing on a network.
+//! Where connections without TLS are allowed: to this machine, and to nothing on a network.
 
 use super::Failed;
 use super::hosts::{host_of, is_this_machine};
 use super::settings::Settings;
 
-/// Modes in which PostgreSQL's client does not go on without TLS.
+/// Modes in which PostgreSQL's client refuses to connect without TLS.
 const SAFE_MODES: [&str; 3] = ["require", "verify-ca", "verify-full"];
 
-/// Refuses to speak to a database whose answers others could read or change on the way. For every command
-/// that opens the catalogue: a backup says more in one go than a service does in a day.
+/// Refuses a database connection that others could read or change on the way. For every command that opens
+/// the catalogue: a backup transfers more at once than a service does in a day.
 pub(super) fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> {
     if settings.allow_plaintext || is_safe_database(&settings.database_url) {
         return Ok(());
@@ -20,7 +20,7 @@ pub(super) fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> 
     ))
 }
 
-/// Whether nobody on the way can read what is said to the database at `url`.
+/// Whether nobody on the way can read the traffic to the database at `url`.
 fn is_safe_database(url: &str) -> bool {
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return true;

@@ -1,5 +1,5 @@
-//! How far long work has come: a bar on a terminal, plain lines anywhere else. To standard error, so that
-//! output can be piped.
+//! Shows the progress of long work: a bar on a terminal, plain lines anywhere else. Writes to standard error,
+//! so that output can be piped.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Without a terminal, one line for so many parts of the whole.
+/// How many lines are written in all, if there is no terminal.
 const LINES: u64 = 10;
 
 pub(super) struct Progress {
@@ -18,7 +18,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// `what` is counted, such as `objects`.
+    /// `what` names the things that are counted, such as `objects`.
     pub(super) fn new(what: &'static str) -> Self {
         let plain = !std::io::stderr().is_terminal();
         let target = if plain {
@@ -52,7 +52,7 @@ impl Progress {
         self.say(before, before + 1, self.bar.length().unwrap_or(0));
     }
 
-    /// So many of so many are done: where the whole grows while its parts are counted.
+    /// Sets both numbers, for work whose total grows while its parts are counted.
     pub(super) fn stand_at(&self, done: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(done);
@@ -62,12 +62,12 @@ impl Progress {
 
     fn say(&self, before: u64, done: u64, total: u64) {
         if self.plain && (done * LINES / total.max(1)) != (before * LINES / total.max(1)) {
-            // Nobody is left to hear about a standard error that is closed.
+            // If standard error is closed, nobody can be told.
             let _written = writeln!(std::io::stderr().lock(), "{done} of {total} {}", self.what);
         }
     }
 
-    /// Does something that prints, without tearing the bar.
+    /// Runs something that prints, without garbling the bar.
     pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }

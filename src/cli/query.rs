@@ -1,7 +1,7 @@
-//! `almanac query`: one query in SQL about one person, on standard output. Works beside a running service
-//! with the same settings.
+//! `almanac query`: one SQL query about one person, on standard output. Works beside a running service with
+//! the same settings.
 //!
-//! It goes the way of every request, with a token of its own that ends with it, so it may read what the
+//! It takes the path of every request, with a token of its own that ends with it, so it may read what the
 //! person may and nothing else.
 
 use std::sync::Arc;
@@ -33,19 +33,19 @@ use super::settings::Settings;
 use super::stores::{self, OpenedStore};
 use super::{Failed, installation, print, print_bytes, runtimes};
 
-/// What the session is called while the query runs.
+/// The name of the session while the query runs.
 const SESSION: &str = "almanac query";
 /// Longer than any query may take.
 const LIFETIME: Duration = Duration::from_hours(1);
-/// How long the parts of the program may take to end.
+/// How long the parts of the program may take to stop.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// What was asked for.
+/// A query, and how to answer it.
 #[derive(Clone, Debug)]
 pub(super) struct QueryOrder {
     pub person: PersonId,
     pub text: String,
-    /// A list or an object.
+    /// An array or an object.
     pub parameters: Option<Value>,
     pub output: String,
 }
@@ -140,7 +140,7 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
         if refused {
             return Err(Failed::because(reason(&refusal)));
         }
-        // The other forms end their last line themselves, or have no lines.
+        // The other forms end their last line themselves, or are not lines of text.
         if is_json { print("\n") } else { Ok(()) }
     };
     let answered = sent.await;
@@ -148,7 +148,7 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
     answered.and(ended.map(drop).map_err(Failed::from_error))
 }
 
-/// What a refusal says to a person.
+/// The readable reason in a refusal.
 fn reason(body: &[u8]) -> String {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let message = document["detail"][0]["msg"]

@@ -1,4 +1,4 @@
-//! The threads that work is done on: those of a short command, of one that does much, and of questions.
+//! The threads of the program: those of a short command, those of one that does much, and those of questions.
 
 use std::time::Duration;
 
@@ -6,12 +6,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::Failed;
 
-/// Bytes that are set aside for the stack of a thread that computes, and used as far as it goes down: an
-/// expression in SQL has up to four hundred steps.
+/// Bytes reserved for the stack of a compute thread, used only as deep as needed: an SQL expression nests up
+/// to four hundred steps.
 const COMPUTE_STACK: usize = 16 << 20;
-/// How long a thread that waits for disks stays without work. They take turns, and each of them keeps memory
-/// for what it did last, so a few that come and go hold far less than many that stay. Measured in
-/// docs/decisions/0099.
+/// How long an idle thread for disk access is kept. Such threads take turns, and each keeps memory from its
+/// last work, so a few that come and go hold far less than many that stay. Measured in docs/decisions/0099.
 const KEEP_ALIVE: Duration = Duration::from_millis(20);
 
 /// For a command that does one thing.
@@ -24,10 +23,10 @@ pub(super) fn many_threads() -> Result<Runtime, Failed> {
     made(&mut Builder::new_multi_thread())
 }
 
-/// For questions and upkeep, away from the threads that answer requests. `threads`: how many; 0: as many as
-/// there are processors.
+/// For questions and upkeep, apart from the threads that answer requests. `threads`: how many; 0: one for
+/// each processor.
 pub(super) fn computing(threads: usize) -> Result<Runtime, Failed> {
-    // One question can keep a thread busy for seconds, however often it gives way; a second thread is for
+    // One question can keep a thread busy for seconds, even though it yields; a second thread serves
     // everybody else.
     let usual = || std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
     made(

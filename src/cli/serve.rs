@@ -1,4 +1,4 @@
-//! `almanac serve`: puts the rooms together, opens the door, and closes it in good order.
+//! `almanac serve`: puts the rooms together, opens the service, and closes it in good order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,16 +37,16 @@ use super::settings::{Settings, own_url};
 use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, demo, descriptors, forgetting, hosts, logging, print, runtimes};
 
-/// The signal that a process gets for a file that its limits do not allow.
+/// The signal for a write beyond the limit on file sizes (SIGXFSZ).
 const FILE_TOO_LARGE: i32 = 25;
 
-/// How long whoever gathers traces may take for the last ones.
+/// How long the collector may take for the last traces.
 const LAST_TRACES: Duration = Duration::from_secs(3);
 
-/// How long the token of the sample person serves.
+/// How long the sample person's token is valid.
 const DEMO_TOKEN: Duration = Duration::from_hours(30 * 24);
 
-/// What its session is called.
+/// The name of its session.
 const DEMO_SESSION: &str = "almanac serve --demo";
 
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
@@ -66,7 +66,7 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
 }
 
 async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Failed> {
-    // Takes about as long as opening what is stored, and does not wait for it.
+    // Takes about as long as opening the stores, and does not wait for them.
     let registry = tokio::task::spawn_blocking(Registry::builtin);
     let stop = told_to_stop()?;
     let stopping = CancellationToken::new();
@@ -77,7 +77,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     let address = listener.local_addr().map_err(Failed::from_error)?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     if settings.interface.public_url == own_url(scheme, settings.interface.listen) {
-        // The port may have been left to the system.
+        // The system may have chosen the port.
         settings.interface.public_url = own_url(scheme, address);
     }
     settings.interface.connection_limit = descriptors::connections(settings.interface.connection_limit);
@@ -160,7 +160,8 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     stop_upkeep.cancel();
     let limit = assembly.app.settings.shutdown_limit;
     if let Some((part, outcome)) = broken {
-        // A service that cannot write, or lets its tail grow, must not stay and say that it is well.
+        // A service that cannot write, or whose tail grows without bound, must not keep running and report
+        // that it is well.
         let reason = outcome
             .err()
             .map_or_else(|| "it ended".to_owned(), |error| error.to_string());
@@ -187,7 +188,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     Ok(())
 }
 
-/// The background work beside upkeep, each with what to call it.
+/// The background work besides upkeep, each task with its name.
 fn beside(
     settings: &Settings,
     assembly: &Assembly,
@@ -213,14 +214,14 @@ fn beside(
     sometimes.chain(always).collect()
 }
 
-/// What is spoken TLS with, where it is.
+/// The certificate for TLS, if TLS is used.
 fn certificate(settings: &Settings) -> Result<Option<Arc<Certificate>>, Failed> {
     let files = settings.interface.certificate.as_ref();
     let opened = files.map(Certificate::open).transpose();
     Ok(opened.map_err(Failed::from_error)?.map(Arc::new))
 }
 
-/// Shows health and metrics at an address of their own, where there is one.
+/// Serves health and metrics at a separate address, if one is set.
 async fn operations(app: &Arc<App>, stop: &CancellationToken) -> Result<Option<JoinHandle<()>>, Failed> {
     let Some(address) = app.settings.operations_address else {
         return Ok(None);
@@ -236,14 +237,14 @@ async fn operations(app: &Arc<App>, stop: &CancellationToken) -> Result<Option<J
     Ok(Some(tokio::spawn(shown)))
 }
 
-/// Has files looked through for harm, where somebody does that.
+/// Scans files for malware, if a scanner is set.
 fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
     let scanner = settings.files.clamd.clone()?;
     let work = Scanning::new(assembly.app.files.clone(), scanner, leases(assembly)).run(stop.clone());
     Some(tokio::spawn(work))
 }
 
-/// Has archives made, on a node that does background work.
+/// Makes archives, on a node that does background work.
 fn building(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
     let work = Building::new(assembly.app.exports.clone(), leases(assembly)).run(stop.clone());
     settings
@@ -252,7 +253,7 @@ fn building(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) 
         .then(|| assembly.computing.handle().spawn(work))
 }
 
-/// Leases of this node.
+/// The leases of this node.
 fn leases(assembly: &Assembly) -> Leases {
     let app = &assembly.app;
     Leases::new(
@@ -262,7 +263,7 @@ fn leases(assembly: &Assembly) -> Leases {
     )
 }
 
-/// Removes for good what people deleted long ago.
+/// Removes permanently what people deleted long ago.
 fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
     let app = &assembly.app;
     let leases = Leases::new(
@@ -285,13 +286,13 @@ fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -
     })
 }
 
-/// Takes in the files that their senders put into the object store, where they do that.
+/// Registers files that their senders put directly into the object store, if that is allowed.
 fn arriving(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
     let work = || Arrivals::new(assembly.app.files.clone()).run(stop.clone());
     settings.sends_directly().then(|| tokio::spawn(work()))
 }
 
-/// Waits for a task that was told to end, and no longer than `limit`.
+/// Waits for a task that was told to end, at most for `limit`.
 async fn finished(what: &str, mut task: JoinHandle<()>, limit: Duration) {
     match tokio::time::timeout(limit, &mut task).await {
         Ok(Ok(())) => {}
@@ -303,9 +304,9 @@ async fn finished(what: &str, mut task: JoinHandle<()>, limit: Duration) {
     }
 }
 
-/// Ends what works in the background, after the last request, and waits for none of it longer than `limit`.
+/// Stops the background work after the last request, and waits at most `limit` for each part.
 pub(super) async fn close(assembly: Assembly, limit: Duration) {
-    // The committing task ends when nobody can reach its queue any more.
+    // The commit task ends when its queue has no senders left.
     drop(assembly.app);
     finished("the committing task", assembly.committing, limit).await;
     finished("the access log", assembly.logging, limit).await;
@@ -322,7 +323,7 @@ pub(super) async fn close(assembly: Assembly, limit: Duration) {
     drop(assembly.spill);
 }
 
-/// A token of the sample person, where tokens are made here.
+/// A token of the sample person, if this installation issues tokens.
 async fn demo_token(app: &App) -> Result<String, Failed> {
     let Some(minter) = &app.minter else {
         return Err(Failed::because(
@@ -350,7 +351,7 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
         .map_err(Failed::from_error)
 }
 
-/// The keys of tokens, where they are made here.
+/// The keys of tokens, if this installation issues them.
 pub(super) fn ring(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Option<Arc<KeyRing>>, Failed> {
     match &settings.identity.provider {
         Provider::Outside(_) => Ok(None),
@@ -379,7 +380,7 @@ pub(super) fn verifier(
     }
 }
 
-/// Says what an operator would not expect of their settings.
+/// Warns of effects of the settings that an operator would not expect.
 fn warn_about(settings: &Settings) {
     if settings.files.direct && !settings.sends_directly() {
         tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory, or sealed");
@@ -389,7 +390,7 @@ fn warn_about(settings: &Settings) {
     }
 }
 
-/// What would let strangers in is no matter of a warning.
+/// Refuses settings that would let strangers in; a warning is not enough.
 fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
     if let Provider::Outside(provider) = &settings.identity.provider {
         for (name, value) in [
@@ -421,7 +422,7 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
 fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Failed::from_error)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failed::from_error)?;
-    // A limit on the size of files is then an error of whoever writes, and not the end of the process.
+    // A write beyond the limit on file sizes is then an error for the writer, and does not end the process.
     let too_large = signal(SignalKind::from_raw(FILE_TOO_LARGE));
     drop(too_large.map_err(Failed::from_error)?);
     Ok(async move {

@@ -1,7 +1,7 @@
 //! Settings: read once at start, checked as a whole, then plain values that never change.
 //!
-//! The list of what can be set is in [`table`]; which of flag, environment and file wins is decided in
-//! [`given`]; here texts become values of the rooms that use them.
+//! [`table`] lists what can be set; [`given`] decides which of flag, environment and file wins; this module
+//! turns texts into values of the rooms that use them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,41 +43,41 @@ pub struct Settings {
     pub data_dir: PathBuf,
     pub database_url: String,
     pub objects: ObjectStoreSettings,
-    /// What is stored of people is encrypted, if the operator wants it.
+    /// How stored data of people is encrypted, if it is.
     pub encryption: Option<EncryptionSettings>,
-    /// Whether catalogue and object store belong together even where they do not look so.
+    /// Whether catalogue and object store belong together even if they do not appear to.
     pub adopt_store: bool,
-    /// Whether others on the network may be spoken to so that everybody on the way can read it.
+    /// Whether unencrypted connections over a network are allowed, which everybody on the way can read.
     pub allow_plaintext: bool,
     pub queries: QuerySettings,
     pub writes: WriteSettings,
     pub upkeep: UpkeepSettings,
-    /// How much one person may keep.
+    /// How much each person may store.
     pub limits: PersonLimits,
     pub files: FileSettings,
     /// How archives of everything that a person has are made.
     pub exports: ExportSettings,
     pub frames: FrameSettings,
-    /// Who names positions, if not the places built in.
+    /// The service that names positions, if not the built-in places.
     pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
-    /// Where traces are to go, if anywhere.
+    /// Where traces are sent, if anywhere.
     pub traces: Option<TraceSettings>,
 }
 
 impl std::fmt::Debug for Settings {
-    /// Nothing of them: some are secrets.
+    /// Shows no settings: some are secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Settings").finish_non_exhaustive()
     }
 }
 
-/// What answering may cost.
+/// The limits for answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuerySettings {
     pub threads: usize,
     pub memory_limit: usize,
-    /// Bytes of all that is kept so that it need not be read or worked out again.
+    /// Bytes of everything that is kept so that it need not be read or computed again.
     pub cache_memory: u64,
     pub spill_limit: u64,
 }
@@ -94,14 +94,14 @@ pub struct WriteSettings {
     pub tail_limit: usize,
 }
 
-/// How files come in.
+/// How files are received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSettings {
     pub upload_lifetime: Duration,
     pub concurrent_uploads: usize,
-    /// Whether bytes are to go into the object store without passing the service.
+    /// Whether senders put bytes into the object store without passing the service.
     pub direct: bool,
-    /// Who looks through them for harm.
+    /// The scanner that checks files for malware.
     pub clamd: Option<ClamdAddress>,
 }
 
@@ -118,7 +118,7 @@ pub enum LogFormat {
 }
 
 impl GivenSettings {
-    /// The same, where settings that nobody mentioned show what follows for them from others.
+    /// The same, with the values of settings that nobody set and that follow from others.
     #[must_use]
     pub fn completed(mut self, settings: &Settings) -> Self {
         for setting in self.0.iter_mut().filter(|setting| setting.value().is_none()) {
@@ -206,8 +206,8 @@ impl Settings {
 }
 
 impl Settings {
-    /// Whether senders put the bytes of files into the object store themselves: nobody else reaches a
-    /// directory.
+    /// Whether senders put the bytes of files into the object store themselves: not into a directory, which
+    /// nobody else reaches, and not with encryption.
     #[must_use]
     pub const fn sends_directly(&self) -> bool {
         self.files.direct
@@ -221,13 +221,13 @@ impl Settings {
         matches!(self.objects, ObjectStoreSettings::Local(_))
     }
 
-    /// Where the catalogue is, as anybody may read it.
+    /// The address of the catalogue, without secrets.
     #[must_use]
     pub fn shown_database(&self) -> String {
         given::without_passwords(&self.database_url)
     }
 
-    /// The value of a setting that follows from another one when nobody sets it, and that other one.
+    /// The value of an unset setting that follows from another one, and the name of that one.
     fn following(&self, name: &str) -> Option<(String, &'static str)> {
         match name {
             "public_url" => Some((self.interface.public_url.clone(), "listen")),
@@ -243,7 +243,7 @@ impl Settings {
     }
 }
 
-/// Where the catalogue is: in the data directory, where nothing is said.
+/// The address of the catalogue: in the data directory by default.
 fn database_url(given: &GivenSettings, data_dir: &Path) -> Result<String, SettingsError> {
     let setting = given.setting("database_url")?;
     let Some(address) = setting.value() else {
@@ -261,7 +261,7 @@ fn wrong(given: &GivenSettings, name: &str, expected: &str) -> SettingsError {
         .map_or_else(|error| error, |setting: &GivenSetting| setting.wrong(expected))
 }
 
-/// A duration, or as long as one likes.
+/// A duration, or no limit.
 fn longest_lifetime(setting: &GivenSetting) -> Result<Duration, SettingsError> {
     setting
         .value()
@@ -281,8 +281,8 @@ fn identity(given: &GivenSettings) -> Result<IdentitySettings, SettingsError> {
             stale: parse::duration(setting("jwks_stale")?)?,
         }),
     };
-    // Tokens made here always say for whom and by whom, so that a key that ended up in two places opens only
-    // one of them.
+    // Tokens made here always name issuer and audience, so that a key that ended up in two installations
+    // opens only one of them.
     let own_name = (provider == Provider::Embedded).then(|| IdentitySettings::EMBEDDED_NAME.to_owned());
     Ok(IdentitySettings {
         provider,

@@ -1,10 +1,10 @@
-//! Where running questions put what they have no memory for: a directory of each process, inside the data
+//! Where running questions put what does not fit into memory: a directory for each process, inside the data
 //! directory.
 //!
 //! Lives as long as the service. Several processes may share a data directory, so each holds a lock on its
-//! own part for as long as it lives, and whoever starts removes the parts that nobody holds: what a dead
-//! process spilled is of no use to anybody. A lock says more than a process id, which means nothing on
-//! another machine and is given to somebody else in time.
+//! own part for as long as it lives, and a process that starts removes the parts that nobody holds: nobody
+//! can use what a dead process spilled. A lock says more than a process id, which means nothing on another
+//! machine and is reused in time.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -18,10 +18,10 @@ use super::Failed;
 /// The directory inside the data directory.
 pub(super) const SPILL: &str = "spill";
 
-/// Held while parts are made and removed, so that no part is found before its owner holds it.
+/// Locked while parts are made and removed, so that no part is found before its owner holds it.
 const DOOR: &str = "lock";
 
-/// Inside a part: held by its owner.
+/// The file inside a part that its owner locks.
 const HELD: &str = "held";
 
 /// One process's part. Removed when it is dropped.
@@ -45,8 +45,8 @@ impl SpillDirectory {
     fn make(root: &Path, name: Uuid) -> io::Result<Self> {
         private_directory(root)?;
         let door = private_file(&root.join(DOOR))?;
-        // File systems without locks are not shared by processes that know each other; there, nothing is
-        // removed.
+        // Processes on a file system without locks may share it without knowing each other; nothing is
+        // removed there.
         let locks = match door.lock() {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::Unsupported => false,
@@ -72,7 +72,7 @@ impl SpillDirectory {
 
 impl Drop for SpillDirectory {
     fn drop(&mut self) {
-        // What stays is removed at the next start.
+        // What cannot be removed now is removed at the next start.
         let _removed = std::fs::remove_dir_all(&self.path);
     }
 }
@@ -84,7 +84,7 @@ fn remove_unheld(root: &Path) -> io::Result<()> {
             continue;
         }
         match std::fs::remove_dir_all(&path) {
-            // Its owner was just removing it, too.
+            // Its owner removed it at the same time.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             removed => removed?,
         }
@@ -100,7 +100,7 @@ fn is_held(part: &Path) -> io::Result<bool> {
     }
 }
 
-/// A directory for its owner only, even where it was made for others before.
+/// A directory for its owner only, even if it was open to others before.
 fn private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))

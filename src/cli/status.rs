@@ -1,5 +1,5 @@
-//! `almanac users` and `almanac status`: who is stored here, and how the store is. Both only look, beside a
-//! running service or without one.
+//! `almanac users` and `almanac status`: who is stored here, and the state of the store. Both only read,
+//! beside a running service or without one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::model::clock::SystemClock;
 use super::settings::Settings;
 use super::{Failed, data_directory, installation, print, runtimes};
 
-/// Everybody, a line each: id, types, records, name.
+/// Prints everybody, one line each: id, types, records, name.
 pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
     print(&looked(settings, async |catalog| {
         let mut text = String::new();
@@ -34,7 +34,7 @@ pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
     })?)
 }
 
-/// What an operator looks at first.
+/// Prints what an operator looks at first.
 pub(super) fn status(settings: &Settings) -> Result<(), Failed> {
     let place = data_directory::shown(&settings.data_dir);
     print(&looked(settings, async |catalog| {

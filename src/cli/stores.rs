@@ -1,4 +1,4 @@
-//! The object store as the settings have it, with the keys of people where what is stored is encrypted.
+//! Opens the object store of the settings, with the keys of people if stored data is encrypted.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::upkeep::UpkeepStores;
 use super::Failed;
 use super::settings::{EncryptionSettings, Settings};
 
-/// What is read once is not worth keeping in memory.
+/// A small cache: what is read once is not worth keeping.
 const MEMORY: u64 = 8 << 20;
 
-/// Catalogue and store for whoever goes through what is stored, once.
+/// Catalogue and store for a command that goes through everything stored, once.
 pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
@@ -33,7 +33,7 @@ pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, F
     })
 }
 
-/// The store for whoever reads and writes what people have.
+/// The store for code that reads and writes people's data.
 pub(super) struct OpenedStore {
     pub objects: ObjectStorage,
     pub keys: Option<Arc<PersonKeys>>,
@@ -57,7 +57,7 @@ pub(super) async fn open(settings: &Settings) -> Result<OpenedStore, Failed> {
     })
 }
 
-/// The keys of people, where and wrapped as the settings have it.
+/// The keys of people, stored and wrapped as the settings say.
 pub(super) fn person_keys(encryption: &EncryptionSettings) -> Result<PersonKeys, Failed> {
     let file = encryption.master.as_deref().map(MasterKeys::read).transpose();
     let service = encryption.service.as_ref().map(KeyService::new).transpose();

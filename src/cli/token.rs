@@ -1,6 +1,6 @@
 //! `almanac token`: an access token on standard output and nothing else. Works beside a running service with
-//! the same settings, and only where there is an installation: a token of a new one, made by mistake
-//! somewhere else, would open nothing.
+//! the same settings, and only if there is an installation: a token of a new one, made by mistake somewhere
+//! else, would open nothing.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::{Failed, installation, print, runtimes};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-/// What the session of a token is called for which no name was given.
+/// The name of a token's session if none was given.
 const NAMELESS: &str = "almanac token";
 
 pub(super) fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
@@ -53,7 +53,7 @@ pub(super) fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed>
     print(&format!("{token}\n"))
 }
 
-/// The same with the names that types have. One that nobody can have would make a token that opens nothing.
+/// The same with canonical names of types. An impossible name is refused: its token would open nothing.
 fn known(reach: &Reach) -> Result<Reach, Failed> {
     let Some(types) = &reach.types else {
         return Ok(reach.clone());
@@ -75,7 +75,7 @@ fn known(reach: &Reach) -> Result<Reach, Failed> {
     })
 }
 
-/// A session of the person, who is in the catalogue afterwards.
+/// Opens a session of the person, who is added to the catalogue if needed.
 async fn opened(settings: &Settings, order: &TokenOrder, name: Name) -> Result<Session, Failed> {
     let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
         .await

@@ -34,12 +34,12 @@ use super::read_request::ReadRequest;
 use super::records::{Selection, partitions_of, readable};
 use super::units::{UNIT, VALUE, Wanted, compares_values};
 
-/// Periods that an answer over all participants of a group does not tell, because too few have records in
-/// them.
+/// How many periods an answer over all participants of a group leaves out because too few participants have
+/// records in them.
 pub const PERIODS_LEFT_OUT: HeaderName = HeaderName::from_static("x-svc-periods-left-out");
 /// The column in which periods begin.
 const TIME: &str = "time";
-/// People who must have a part in what is told of a group as a whole.
+/// How many people a value about a whole group must be based on at least.
 const LEAST_PEOPLE: u64 = 5;
 
 /// How long a period is.
@@ -53,7 +53,7 @@ enum Resolution {
     Day,
 }
 
-/// A name that is none of the resolutions.
+/// A name that is not a resolution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown resolution {0:?}; use one of 15m, 60m, day")]
 struct UnknownResolution(String);
@@ -81,7 +81,7 @@ impl Resolution {
     }
 }
 
-/// Which records, and by what they are put together.
+/// Which records, and how they are grouped.
 #[derive(Debug)]
 pub struct CountQuery {
     range: TimeRange,
@@ -110,8 +110,8 @@ impl FromParams for CountQuery {
 }
 
 impl CountQuery {
-    /// The periods of which all that is asked for may be seen, if that is to be told. Of a group, who sees
-    /// less than others is not told.
+    /// The periods that the reader may see in full, if the answer is to mark them. For a group it does not
+    /// show whose data is shared in part only.
     fn whole(&self, periods: Truncation, permits: &[Readable]) -> Option<WholeWindows> {
         if !self.partial {
             return None;
@@ -127,7 +127,7 @@ impl CountQuery {
     }
 }
 
-/// The same with what is computed from the values.
+/// The same, with what is computed from the values.
 #[derive(Debug)]
 pub struct ValuesQuery {
     query: CountQuery,
@@ -206,7 +206,7 @@ pub async fn metric_aggregate(
     aggregate(&app, &asked, query, measured).await
 }
 
-/// What is asked beside the query.
+/// The request, and the parts of its path.
 struct Asked<'a> {
     request: &'a ReadRequest,
     data_type: &'a str,
@@ -223,7 +223,7 @@ async fn aggregate(
     let all_of = query.selection.which.group;
     let mut data_type = TypeId::new(asked.data_type);
     let permits = if let Some(group) = all_of {
-        // Whoever joins or leaves changes the answer, also that of a group in which nobody is.
+        // Anybody who joins or leaves changes the answer, even that of an empty group.
         asked.request.depends_on_more();
         app.grants.members(reader, group, &data_type, query.range).await?
     } else {
@@ -324,7 +324,7 @@ const COLUMNS: [(&str, Holds); 4] = [
     (Function::Max.name(), Holds::Values),
 ];
 
-/// Why values cannot be told in other units than those in which they are kept.
+/// Why values cannot be shown in units other than the stored ones.
 fn hindrance(
     query: &CountQuery,
     measure: &AggregateMeasure,
@@ -343,7 +343,7 @@ fn hindrance(
     compares_values(&query.selection.which.conditions, "filter")
 }
 
-/// What is asked, of whomever.
+/// What is asked, whoever it is about.
 struct Question<'a> {
     app: &'a App,
     reader: &'a Reader,

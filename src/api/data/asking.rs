@@ -1,5 +1,5 @@
-//! What reads of one person's places and plans have in common: who asks whom, what for, and how the answer
-//! goes out.
+//! What reads of one person's places and calendars have in common: who asks about whom, for what, and how the
+//! answer is sent.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -39,7 +39,7 @@ impl FromRequestParts<Shared> for Asking {
 }
 
 impl Asking {
-    /// The permission to read a built-in type in `range`.
+    /// The permit to read a built-in type in `range`.
     pub async fn granted(
         &self,
         app: &Shared,
@@ -50,7 +50,7 @@ impl Asking {
         granted.ok_or_else(|| Denied::from(Refused).into())
     }
 
-    /// The same, or none where the type is not shared with the reader.
+    /// The same, or `None` where the type is not shared with the reader.
     pub async fn granted_if_shared(
         &self,
         app: &Shared,
@@ -85,7 +85,7 @@ impl Asking {
         )
     }
 
-    /// The answer. `besides`: what shapes it and does not stand in the address.
+    /// The answer. `besides`: what shapes it and is not part of the address.
     pub async fn answer(
         &self,
         app: &App,
@@ -100,7 +100,7 @@ impl Asking {
     }
 }
 
-/// What is granted, of the rows that begin where a page does or later.
+/// The granted rows, from the beginning of the page on.
 pub(super) fn beginning(
     granted: Granted<GrantAuthority>,
     page: Option<&RowPlace>,

@@ -36,7 +36,7 @@ impl FromParams for CalendarsQuery {
     }
 }
 
-/// A person's calendars, in the order in which they were uploaded first.
+/// A person's calendars, in the order in which they were first uploaded.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/calendars", tag = "calendars",
     params(("svc_userid" = Uuid, Path), Checked<CalendarsQuery>),
     responses(Rows, (status = 403), (status = 422)))]
@@ -118,7 +118,7 @@ pub async fn calendar_events(
     pages.lead_on(&app, answer, next).await
 }
 
-/// Ids are kept in the first of these. What was stored before they were may stand in another.
+/// The spellings of an id: stored ids have the first one, but older rows may have another.
 fn spellings(id: Uuid) -> [String; 4] {
     let (hyphenated, simple) = (id.to_string(), id.simple().to_string());
     let (loud, loud_simple) = (hyphenated.to_uppercase(), simple.to_uppercase());

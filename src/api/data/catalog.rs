@@ -1,4 +1,4 @@
-//! What can be recorded and read: the catalogues.
+//! The catalogues of what can be recorded and read.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ const LISTED: [ListedColumn; 4] = [
     ListedColumn::new("category", Holds::Texts),
 ];
 
-/// The last one only of an entry that is asked for alone.
+/// The last column is only in an entry that is asked for alone.
 const ENTRIES: [ListedColumn; 16] = joined(&ENTRY, &[ListedColumn::new("column_units", Holds::Json)]);
 
 /// All data types as a plain list.
@@ -63,7 +63,7 @@ pub async fn data_types(
     listed_as(&app, &headers, query.form, &LISTED, &entries).await
 }
 
-/// Which types of whom.
+/// Which types, and whose.
 #[derive(Debug)]
 pub struct CatalogQuery {
     data_type: Vec<String>,
@@ -143,7 +143,7 @@ pub async fn catalog(
     listed_as(&app, &headers, query.form, &ENTRIES, &entries).await
 }
 
-/// Whose type a path names.
+/// Whose type a path means.
 #[derive(Debug)]
 pub struct EntryQuery {
     owner: Option<PersonId>,
@@ -159,7 +159,7 @@ impl FromParams for EntryQuery {
     }
 }
 
-/// The same, of an answer that is a schema in any case.
+/// The same for an answer that is always a schema.
 #[derive(Debug)]
 pub struct SchemaQuery {
     owner: Option<PersonId>,

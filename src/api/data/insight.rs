@@ -36,11 +36,11 @@ use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS, stays};
 use crate::query::sleep::StageTable;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
-/// Days before the moment that a report looks at in any case.
+/// Days before the moment of a report that it always looks at.
 const LEAST_DAYS: i64 = 120;
-/// Nobody measured anything longer ago, whatever a record says.
+/// The longest history that a report looks at: nobody measured anything earlier, whatever a record says.
 const MOST_DAYS: i64 = 100 * 366;
-/// Moments that have enough days before them, and an end.
+/// The moments that a report can be about: with enough days before them, and an end.
 const MOMENTS: (Instant, Instant) = (
     Instant::from_micros(Instant::MIN.micros() + (MOST_DAYS + 366) * MICROS_PER_DAY),
     Instant::from_micros(Instant::MAX.micros() - 366 * MICROS_PER_DAY),
@@ -77,7 +77,7 @@ impl Choice for InsightReportVersion {
     }
 }
 
-/// Of which moment the report speaks.
+/// The moment that the report is about.
 #[derive(Debug)]
 pub struct InsightQuery {
     as_of: Option<Instant>,
@@ -102,12 +102,12 @@ impl FromParams for InsightQuery {
 pub struct InsightReport {
     /// Always `v0`.
     pub version: String,
-    /// Nothing that starts after this moment is looked at.
+    /// Records that start after this moment are not looked at.
     #[schema(format = DateTime)]
     pub as_of: String,
-    /// Whose days are meant: the zone of the preferences, else UTC.
+    /// The zone whose days are counted: the one in the preferences, else UTC.
     pub time_zone: &'static str,
-    /// The most telling first; at most five.
+    /// The most significant first; at most five.
     pub insights: Vec<InsightEntry>,
     pub skipped: Vec<SkippedEntry>,
     /// How many more insights there were.
@@ -128,13 +128,13 @@ pub struct InsightEntry {
     pub comparison: Option<ComparisonEntry>,
     pub coverage: CoverageEntry,
     pub confidence: ConfidenceEntry,
-    /// Questions whose answers have the numbers.
+    /// Questions whose answers contain the numbers.
     pub evidence: Vec<EvidenceEntry>,
     pub caveats: Vec<String>,
 }
 
 impl InsightReport {
-    /// A row for each insight and for whatever was skipped, if rows are wanted.
+    /// A row for each insight and each skipped entry, if rows are wanted.
     fn rows(&self, form: &ListingForm) -> Vec<Value> {
         if !form.is_of_rows() {
             return Vec::new();
@@ -173,25 +173,25 @@ pub struct Baseline {
 pub struct ComparisonEntry {
     pub baseline_value: f64,
     pub delta: f64,
-    /// How the numbers follow from those of the evidence.
+    /// How the numbers are computed from those of the evidence.
     pub method: &'static str,
-    /// How unusual it is; null where there is no measure of that.
+    /// How unusual it is; null where there is no measure for that.
     pub score: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slope_per_day: Option<f64>,
-    /// Of the period, and of the baseline.
+    /// Those of the period and of the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interquartile_ranges: Option<[f64; 2]>,
 }
 
-/// Days with data, of those that there could be.
+/// How many days have data, and how many could.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CoverageEntry {
     pub observed: usize,
     pub expected: usize,
 }
 
-/// From the coverage alone: `high` from 90 %, `medium` from 70 %, `low` from 50 % on.
+/// Based on the coverage alone: `high` from 90 %, `medium` from 70 %, `low` from 50 %.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfidenceEntry {
@@ -206,13 +206,13 @@ pub struct EvidenceEntry {
     pub query: BTreeMap<&'static str, String>,
 }
 
-/// What was not looked at for want of data.
+/// What was skipped because there was too little data.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SkippedEntry {
     pub kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// Of what there is not enough.
+    /// What there is too little of.
     pub reason: String,
     pub have: usize,
     pub need: usize,
@@ -243,9 +243,9 @@ const COLUMNS: [ListedColumn; 22] = [
     ListedColumn::new("need", Holds::Whole),
 ];
 
-/// What the caller's last days show beside those before. Every number can be had from the evidence; what has
-/// too little data is skipped. In a table each insight is a row with what is said of the whole report, and
-/// so is what was skipped, with a `reason`.
+/// What the caller's last days show compared with those before. Every number can be computed from the
+/// evidence; what has too little data is skipped. In a table each insight is a row that repeats the members
+/// of the report, and so is each skipped entry, with a `reason`.
 #[utoipa::path(get, path = "/data/v1alpha1/insight", tag = "data v1alpha1",
     params(Checked<InsightQuery>),
     responses((status = 200, description = "The report", body = InsightReport), (status = 422),
@@ -270,7 +270,7 @@ pub async fn insight(
     }))
 }
 
-/// What there is of the caller's to look at.
+/// Which of the caller's data there is to look at.
 async fn sources(
     app: &App,
     reader: &Reader,
@@ -336,7 +336,7 @@ async fn sources(
     })
 }
 
-/// The days of the report: all from the first record of what is looked at on.
+/// The days of the report: all days from the first record that is looked at.
 fn days(stored: &[PartitionSummary], zone: Zone, as_of: Instant) -> Option<Days> {
     let before = |days: i64| Instant::from_micros(as_of.micros() - days * MICROS_PER_DAY);
     let looked_at = |partition: &&PartitionSummary| METRICS.contains(&partition.data_type.as_str());

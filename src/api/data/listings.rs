@@ -1,4 +1,4 @@
-//! What there is: stored data, its sources, its changes.
+//! Listings of what there is: stored data, its sources, its changes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -29,7 +29,7 @@ use crate::output::{Holds, ListedColumn, joined};
 use crate::people::types::Named;
 use crate::query::Partition;
 
-/// A range of time of one person.
+/// A range of time, and whose data is meant.
 #[derive(Debug)]
 pub struct RangeQuery {
     range: TimeRange,
@@ -76,8 +76,8 @@ const COUNTED: [ListedColumn; 2] = [
 ];
 const UPDATED: [ListedColumn; 11] = joined(&COUNTED, &CHANGED);
 
-/// What was changed while the range was now, counted by type. In a table a row has a `data_type` and its
-/// `count`, or it is of a changed file.
+/// What was changed during the range, whatever time the changed records are of, counted by type. In a table a
+/// row has a `data_type` and its `count`, or describes a changed file.
 #[utoipa::path(get, path = "/data/v1/updates", tag = "listings",
     params(Checked<AvailableQuery>),
     responses((status = 200, description = "Counts by data type, and changed files", body = Updates),
@@ -89,7 +89,7 @@ pub async fn updates(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let AvailableQuery { asked: query, form } = query;
-    // The range is one of processing time. A change may have been to a record of any time.
+    // The range is one of processing time. A changed record may be of any time.
     let always = TimeRange::ALWAYS;
     let permit = app
         .grants
@@ -123,7 +123,7 @@ pub async fn updates(
     document_as(&app, &headers, form, &UPDATED, (&updates, &rows)).await
 }
 
-/// What there is of one type.
+/// What is stored of one type.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Stored {
     #[schema(format = DateTime)]
@@ -133,7 +133,7 @@ pub struct Stored {
     count: i64,
 }
 
-/// The same as a row, for those who ask for rows.
+/// The same as a row of a table.
 #[derive(Serialize)]
 struct StoredRow {
     data_type: String,
@@ -197,8 +197,8 @@ pub async fn data_available(
     listing(&headers, &keyed.collect::<Vec<_>>())
 }
 
-/// What there is of annotations that are shared one by one, and not with all of their type: their records
-/// lie among those of others.
+/// What is stored of annotations that are shared individually, without all of their type: their records lie
+/// among those of other annotations.
 async fn of_annotations(
     app: &Shared,
     reader: &Reader,
@@ -216,7 +216,7 @@ async fn of_annotations(
     }
     let _held_until_all_are_asked = app.queries.enter(reader.person()).await?;
     let mut found = Vec::new();
-    // Those of one type lie in the same partition, which knows all of its definitions.
+    // The annotations of one type share a partition, which knows all of its definitions.
     let mut known: HashMap<String, Vec<Partition>> = HashMap::new();
     for annotation in &alone {
         let id = &annotation.id;
@@ -245,13 +245,13 @@ async fn of_annotations(
     Ok(found)
 }
 
-/// What records came from.
+/// A source of records.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DataSource {
     id: Uuid,
     #[schema(required)]
     name: Option<String>,
-    /// By which the records name it.
+    /// The name that records use for it.
     vendor_id: String,
     #[schema(required)]
     parent_id: Option<Uuid>,
@@ -259,10 +259,10 @@ pub struct DataSource {
     metadata: Option<SourceMetadata>,
 }
 
-/// What is known of a source besides.
+/// What else is known of a source.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SourceMetadata {
-    /// When the first record of it came.
+    /// When its first record arrived.
     #[schema(format = DateTime)]
     added_at: String,
 }
@@ -275,7 +275,7 @@ const SOURCES: [ListedColumn; 5] = [
     ListedColumn::new("metadata", Holds::Json),
 ];
 
-/// Where the caller's records came from.
+/// The sources of the caller's records.
 #[utoipa::path(get, path = "/data/v1alpha1/data_sources", tag = "listings",
     params(Checked<ListingQuery>),
     responses((status = 200, description = "Sources", body = [DataSource])))]

@@ -1,5 +1,5 @@
 //! Locations as they were recorded: updates of the device and of a maps provider, visits, and the bounds of
-//! what there is.
+//! what is recorded.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -38,7 +38,7 @@ const VISIT_COLUMNS: &[&str] = &[
     "departure_date",
 ];
 
-/// What says where a row of them is.
+/// The columns that place a visit in the order of an answer.
 const VISITS_KEY: RowKey = RowKey {
     start: "arrival_date",
     end: Some("departure_date"),
@@ -63,7 +63,7 @@ impl FromParams for RangeQuery {
     }
 }
 
-/// Positions that a device told, as it told them.
+/// Positions that a device reported, unchanged.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_location_updates", tag = "locations",
     params(("svc_userid" = Uuid, Path), Checked<RangeQuery>),
     responses(Rows, (status = 403), (status = 422)))]
@@ -88,7 +88,7 @@ pub async fn platform_location_updates(
     pages.lead_on(&app, answer, next).await
 }
 
-/// Visits of a range, told or worked out.
+/// Visits in a range, as recorded or as computed.
 #[derive(Debug)]
 pub struct VisitsQuery {
     range: TimeRange,
@@ -165,7 +165,7 @@ pub async fn platform_location_visits(
     pages.lead_on(&app, answer, next).await
 }
 
-/// A range of time of one source.
+/// A range of time, and one source.
 #[derive(Debug)]
 pub struct MapsQuery {
     range: TimeRange,
@@ -188,7 +188,7 @@ impl FromParams for MapsQuery {
     }
 }
 
-/// Positions that a maps provider told, as it told them.
+/// Positions that a maps provider reported, unchanged.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/maps_location_updates", tag = "locations",
     params(("svc_userid" = Uuid, Path), Checked<MapsQuery>),
     responses(Rows, (status = 403), (status = 422)))]
@@ -229,7 +229,7 @@ impl FromParams for BoundsQuery {
     }
 }
 
-/// Between which moments there is something.
+/// The first and the last moment with a position.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Bounds {
     #[schema(required, format = DateTime)]
@@ -243,7 +243,7 @@ const BOUNDS: [ListedColumn; 2] = [
     ListedColumn::new("end_date", Holds::Time),
 ];
 
-/// When the first and the last position of a maps provider were, both null when there is none.
+/// When the first and the last position of a maps provider were, both null if there is none.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/maps_location_updates/bounds", tag = "locations",
     params(("svc_userid" = Uuid, Path), Checked<BoundsQuery>),
     responses((status = 200, description = "Bounds", body = Bounds), (status = 403), (status = 422)))]
@@ -268,7 +268,7 @@ pub async fn maps_location_bounds(
     }))
 }
 
-/// A range of time, and whom to believe.
+/// A range of time, and which sources to prefer.
 #[derive(Debug)]
 pub struct UpdatesQuery {
     range: TimeRange,
@@ -291,7 +291,7 @@ impl FromParams for UpdatesQuery {
     }
 }
 
-/// Positions of both kinds of sources in one shape, by time; `location_source` says what each row is.
+/// Positions from both kinds of sources in one shape, by time; `location_source` names the kind of each row.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/location_updates", tag = "locations",
     params(("svc_userid" = Uuid, Path), Checked<UpdatesQuery>),
     responses(Rows, (status = 403), (status = 422)))]
@@ -317,8 +317,7 @@ pub async fn location_updates(
     pages.lead_on(&app, answer, next).await
 }
 
-/// `location_sources`, each once; none named means that none is preferred. `Some` unless one of them is
-/// unknown.
+/// `location_sources`, each once; without any, no source is preferred. `Some` unless one of them is unknown.
 pub(super) fn location_sources(params: &mut Params<'_>) -> Option<Vec<LocationSource>> {
     let mut sources: Vec<LocationSource> = params.choices("location_sources")?;
     sources.sort_unstable();
@@ -326,8 +325,8 @@ pub(super) fn location_sources(params: &mut Params<'_>) -> Option<Vec<LocationSo
     Some(sources)
 }
 
-/// The permissions to read the updates of `sources`. Where none is named, those that the reader may see, if
-/// there are any.
+/// The permits to read the updates of `sources`. Where none is named, those of the sources that the reader
+/// may see, if there are any.
 pub(super) async fn updates_of(
     app: &Shared,
     asking: &Asking,

@@ -1,4 +1,4 @@
-//! Types by the names that people gave them: where an id is expected, the unique name of one's own type does.
+//! Types by the names that people gave them: the unique name of one's own type is accepted wherever an id is.
 
 use crate::api::app::App;
 use crate::api::problem::ApiError;
@@ -6,8 +6,8 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::people::types::TypesError;
 
-/// The id that `name` stands for in a question about `owner`. Which names others have given is theirs to
-/// know: about them only ids are understood, and any other text stays what it is.
+/// The id that `name` stands for in a question about `owner`. The names that other people gave are private:
+/// in questions about them only ids are understood, and any other text is returned unchanged.
 pub async fn meant(app: &App, reader: &Reader, owner: PersonId, name: &str) -> Result<String, ApiError> {
     if reader.owns(owner) {
         Ok(app.types.meant(owner, name).await?)
@@ -16,7 +16,8 @@ pub async fn meant(app: &App, reader: &Reader, owner: PersonId, name: &str) -> R
     }
 }
 
-/// The same of several. What means nothing stays what it is: a list says of all of its names what is wrong.
+/// The same for several names. A name without a meaning is returned unchanged: a list reports all of its
+/// wrong names at once.
 pub async fn all_meant(
     app: &App,
     reader: &Reader,

@@ -1,4 +1,4 @@
-//! A read on its way: who asks, in which words, and since when they wait; and how the answer goes out.
+//! A read in progress: who asks, in which words, and since when they wait; and how the answer is sent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as Moment;
@@ -25,7 +25,7 @@ pub struct ReadRequest {
     path: String,
     words: String,
     begun: Moment,
-    /// Whether the answer depends on more than what was asked and what is the reader's own.
+    /// Whether the answer depends on more than what was asked and the reader's own data.
     depends_on_more: AtomicBool,
 }
 
@@ -51,31 +51,31 @@ impl ReadRequest {
         &self.path
     }
 
-    /// The query of the address, as it was written.
+    /// The query of the address, unchanged.
     pub fn words(&self) -> &str {
         &self.words
     }
 
-    /// The moment, for an answer that depends on it.
+    /// The current time, for an answer that depends on it.
     pub fn now(&self, app: &App) -> Instant {
         self.depends_on_more();
         app.clock.now()
     }
 
-    /// The answer depends on more than what was asked and what is the reader's own: on the moment, on what
-    /// others do, on a service elsewhere. The same request again may have another answer though nothing of
-    /// the reader's changed.
+    /// Marks the answer as depending on more than what was asked and the reader's own data: on the time, on
+    /// what others do, on an external service. The same request may then get another answer although none of
+    /// the reader's data changed.
     pub fn depends_on_more(&self) {
         self.depends_on_more.store(true, Ordering::Relaxed);
     }
 
-    /// A place among those whose questions are computed.
+    /// A place among the questions that are being computed.
     pub async fn admitted(&self, app: &App) -> Result<Ticket, ApiError> {
         Ok(app.queries.enter(self.reader.person()).await?)
     }
 
-    /// The answer, or 304 where the caller has it already. `besides`: what shapes it and does not stand in
-    /// the address, such as whom a reader asks about who does not say so.
+    /// The answer, or 304 where the caller has it already. `besides`: what shapes it and is not part of the
+    /// address, such as the person whom a reader asks about without naming them.
     pub async fn answer(
         &self,
         app: &App,
@@ -95,7 +95,7 @@ impl ReadRequest {
         answer(request, prepared, form).await
     }
 
-    /// The same of a query whose author decided what is computed.
+    /// The same for a query whose author decides what is computed.
     pub const fn sending<'a>(&self, app: &'a App, ticket: Ticket) -> Sending<'a> {
         Sending {
             app,

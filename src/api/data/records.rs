@@ -57,7 +57,7 @@ impl FromParams for RecordsQuery {
     }
 }
 
-/// Everything but the range.
+/// Everything except the range.
 #[derive(Debug)]
 pub(super) struct Selection {
     pub(super) which: RecordSelection,
@@ -82,14 +82,14 @@ impl Selection {
 #[derive(Debug)]
 pub(super) struct RecordSelection {
     pub(super) owner: Option<PersonId>,
-    /// A group all of whose participants are asked about.
+    /// The group, for a question about all of its participants.
     pub(super) group: Option<Uuid>,
     pub(super) conditions: Vec<Condition>,
 }
 
 impl RecordSelection {
     fn read(params: &mut Params<'_>) -> Self {
-        // Which person a participant is was found out before this route was reached.
+        // A participant was resolved to a person before this route was reached.
         let (group, participant) = (params.uuid("pool_id"), params.uuid("participant_id"));
         let texts = params.repeated("filter");
         let conditions = parse_all(&texts).unwrap_or_else(|error| {
@@ -103,7 +103,7 @@ impl RecordSelection {
         }
     }
 
-    /// The person who is asked about, where it is one.
+    /// The person who is asked about, if it is one person.
     pub(super) fn person(&self, reader: &Reader) -> Result<PersonId, ApiError> {
         match self.group {
             None => Ok(reader.asks_about(self.owner)),
@@ -181,7 +181,7 @@ async fn records(
     pages.lead_on(app, answer, next).await
 }
 
-/// Records of any time, unless the caller bounds it.
+/// Records of any time, unless the caller limits it.
 #[derive(Debug)]
 pub struct AnyTimeQuery {
     range: TimeRange,
@@ -233,7 +233,7 @@ impl FromParams for LatestQuery {
     }
 }
 
-/// The record that starts last: a list of one, or of none.
+/// The record that starts last, as a list with one element; empty if there are no records.
 #[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/latest", tag = "records",
     params(("data_type" = String, Path), Checked<LatestQuery>),
     responses(Records, (status = 403), (status = 404), (status = 422)))]
@@ -275,7 +275,7 @@ pub async fn latest_event(
         .await
 }
 
-/// How many records there are, and between which moments; null where there is none.
+/// How many records there are, and between which moments; these are null if there are no records.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecordsSummary {
     data_type: String,
@@ -343,7 +343,7 @@ pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Res
     }
 }
 
-/// The partitions that hold what `named` names, with the conditions that single it out.
+/// The partitions that hold the records of `named`, with the conditions that select them.
 pub async fn partitions_of(
     app: &App,
     reader: &Reader,
@@ -368,7 +368,7 @@ pub async fn partitions_of(
     Ok((partitions, conditions))
 }
 
-/// What singles out the records of an annotation among those of its type.
+/// Selects the records of one annotation among those of its type.
 pub(super) fn belonging_to(app: &App, annotation: Uuid) -> Condition {
     Condition {
         field: "source_id".to_owned(),
@@ -377,7 +377,7 @@ pub(super) fn belonging_to(app: &App, annotation: Uuid) -> Condition {
     }
 }
 
-/// The definitions that records of the type belong to, where it is one whose records belong to some.
+/// The definitions that records of the type belong to, if the type has definitions.
 async fn definitions_of(
     app: &App,
     reader: &Reader,
@@ -391,7 +391,7 @@ async fn definitions_of(
     for annotation in app.annotations.all(owner).await?.iter() {
         let mut definition = serde_json::to_value(annotation).map_err(ApiError::internal)?;
         if let Some(members) = definition.as_object_mut().filter(|_| !reader.owns(owner)) {
-            // Whose it is may be known by another name, and tags are not shared.
+            // The reader may know the owner by another id, and tags are not shared.
             members.shift_remove("svc_userid");
             members.shift_remove("tags");
         }

@@ -27,7 +27,7 @@ use super::read_request::ReadRequest;
 use super::records::{partitions_of, readable};
 use super::units::{Wanted, told_as};
 
-/// Which records, of whom, in which form.
+/// Which records, whose, and in which form.
 #[derive(Debug)]
 pub struct SelectorQuery {
     selector: Selector,
@@ -94,7 +94,7 @@ impl FromParams for SelectorQuery {
     }
 }
 
-/// The records that a selector names: those that share time with a stretch before a moment, or the one that
+/// The records that a selector names: those that share time with a span before a moment, or the one that
 /// began last.
 ///
 /// `HeartRate[3600s] @ 1717200000`, `{__name__="Event/<uuid>", note=~"tea.*"}[1d] offset 1w`, `HeartRate`.
@@ -167,7 +167,7 @@ pub async fn selected_records(
     pages.lead_on(&app, answer, next).await
 }
 
-/// A label that cannot be compared stands in the selector, not in a filter.
+/// An error about a label that cannot be compared points at the selector, not at a filter.
 fn refused(error: QueryError) -> ApiError {
     match error {
         QueryError::Filter(error) => invalid(["query", "q"], error.to_string()),

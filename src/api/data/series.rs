@@ -37,10 +37,10 @@ use super::units::{UNIT, Wanted, held_by};
 
 /// The column in which windows begin.
 const TIME: &str = "time";
-/// How long a bin is when nothing is said: seconds.
+/// The default length of a bin, in seconds.
 const DEFAULT_RATE: &str = "60";
 
-/// One metric, and what of it.
+/// One metric, and which of its values.
 #[derive(Debug)]
 pub struct SeriesQuery {
     metric: String,
@@ -131,7 +131,7 @@ impl WindowsQuery {
         }
     }
 
-    /// The windows of which all that is asked for may be seen, if that is to be told.
+    /// The windows that the reader may see in full, if the answer is to mark them.
     fn whole(&self, grid: &Grid, seen: &Windows) -> Option<WholeWindows> {
         let end = self.range.end();
         let ends_at_edge = match &self.rate {
@@ -303,7 +303,7 @@ pub async fn time_series_grouped(
     pages.lead_on(&app, answer, next).await
 }
 
-/// Why a series cannot be told in units whose zero is another one.
+/// Why a series cannot be shown in units with a different zero.
 fn hindrance(spec: &SeriesSpec, moves_zero: bool) -> Option<(&'static str, &'static str)> {
     if !moves_zero {
         None
@@ -340,7 +340,7 @@ fn by_name(columns: &[(String, Holds)]) -> Vec<(&str, Holds)> {
         .collect()
 }
 
-/// The metrics of a request with the columns that they get: each metric once, no two columns of one name.
+/// The metrics of a request with the names of their columns: each metric once, no two columns of one name.
 pub(super) async fn named_metrics(
     app: &App,
     owner: PersonId,
@@ -388,7 +388,7 @@ fn wrong_metric(name: &str, message: String) -> Fault {
     Fault::new(["query", "metrics"], "value_error", message).with_value(name)
 }
 
-/// The traits of a type that has a series, or why it has none.
+/// The metric traits of a type, or why it has no series.
 pub(super) fn series_traits(data_type: &DataType) -> Result<&MetricTraits, String> {
     let id = &data_type.id;
     match &data_type.metric {
@@ -402,7 +402,7 @@ pub(super) fn series_traits(data_type: &DataType) -> Result<&MetricTraits, Strin
     }
 }
 
-/// What stages of sleep mean, where the metric is one of them.
+/// The meanings of the stages of sleep, if the metric is one of them.
 pub(super) fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
     let is_sleep = traits.merge == MergePolicy::SleepPriority;
     is_sleep.then(|| Arc::new(StageTable::new(app.types.registry().sleep_stages())))

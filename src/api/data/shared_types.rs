@@ -1,5 +1,5 @@
-//! Types in the catalogue that people made: what they annotate, and of other people those that are shared
-//! with the reader, and no others.
+//! Types in the catalogue that people made: a person's annotations, and of other people's types only those
+//! that are shared with the reader.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::model::registry::{DataType, TypeId};
 /// The category of what another person shares.
 pub(super) const SHARED_TYPE: &str = "shared_type";
 
-/// What others share with the person who lists their own types, with its owner; of these types only, if any
-/// is named. Nothing where the types of another person are listed.
+/// The types that others share with a person who lists their own types, each with its owner; if any are
+/// named, only those. Empty when another person's types are listed.
 pub(super) async fn shared_with(
     app: &App,
     permit: &ReadableTypes,
@@ -40,7 +40,7 @@ pub(super) fn is_among(shared: &[(PersonId, Arc<DataType>)], name: &str) -> bool
     TypeId::parse(name).is_some_and(|id| shared.iter().any(|(_, data_type)| data_type.id == id))
 }
 
-/// Refuses a type by name that the permit does not show, whether there is one of that name or not.
+/// Refuses the name of a type that the permit does not show, whether or not such a type exists.
 pub(super) fn refuse_hidden(app: &App, permit: &ReadableTypes, name: &str) -> Result<(), ApiError> {
     if permit.windows_of(&canonical(app, name)).is_some() {
         Ok(())
@@ -49,7 +49,7 @@ pub(super) fn refuse_hidden(app: &App, permit: &ReadableTypes, name: &str) -> Re
     }
 }
 
-/// The types of `sharer` that are shown by some of `openings`.
+/// The types of `sharer` that some of `openings` show.
 pub(super) async fn types_shown(
     app: &App,
     sharer: PersonId,
@@ -68,7 +68,7 @@ pub(super) async fn types_shown(
     Ok(types)
 }
 
-/// A person's annotations as data types, oldest first. Deleted ones are none.
+/// A person's annotations as data types, oldest first, without deleted ones.
 pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
     let annotations = app.annotations.all(owner).await?;
     Ok(annotations

@@ -1,4 +1,4 @@
-//! Sleep: stages without conflicts, cycles, and totals by period.
+//! Sleep: stages with conflicts resolved, cycles, and totals by period.
 
 pub mod extended;
 mod query;
@@ -31,12 +31,12 @@ use query::{AggregateQuery, CyclesQuery, StagesQuery};
 
 /// The metric whose samples are stages.
 pub(super) const SLEEP_STAGE: &str = "SleepStage";
-/// The column of a total's period.
+/// The column with the beginning of a total's period.
 const PERIOD: &str = "period_start_time";
-/// How far beyond the range a cycle is followed that is not clipped.
+/// How far beyond the range a cycle is followed if it is not clipped.
 const LOOK_AROUND: i64 = 48 * 3_600_000_000;
 
-/// Stages of sleep on which no two sources disagree, with the number of their cycle.
+/// Stages of sleep with conflicts between sources resolved, each with the number of its cycle.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_stages", tag = "sleep",
     params(("svc_userid" = Uuid, Path), Checked<StagesQuery>),
     responses(Rows, (status = 403), (status = 422)))]
@@ -129,7 +129,7 @@ pub async fn sleep_stage_metadata(
     listed_as(&app, &headers, query.form, &STAGES, stages).await
 }
 
-/// A question about somebody's sleep that may be asked.
+/// A question about somebody's sleep, with its permit.
 struct Asked<'a> {
     app: &'a App,
     asking: &'a Asking,
@@ -137,7 +137,7 @@ struct Asked<'a> {
     clip: bool,
     permit: Readable,
     stages: Arc<StageTable>,
-    /// What shapes the answer beside the address.
+    /// What shapes the answer and is not part of the address.
     besides: String,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Asked<'a> {
     async fn new(app: &'a App, asking: &'a Asking, query: &CyclesQuery) -> Result<Self, ApiError> {
         let (reader, owner) = (&asking.request.reader, asking.owner);
         let own = reader.owns(owner);
-        // Beyond what was asked for, another person's sleep is nobody's business.
+        // Another person's sleep beyond the asked range must not be shown.
         let clip = query.clip || !own || query.range.is_empty();
         let range = if clip { query.range } else { around(query.range) };
         let permit = app
@@ -191,7 +191,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Periods without sleep have no rows, but how many there may be is known beforehand.
+    /// Periods without sleep have no rows, but their largest possible number is known beforehand.
     fn refuse_too_many(&self, spec: &AggregateSpec) -> Result<(), ApiError> {
         let range = spec.cycles.range;
         let periods = spec
@@ -209,7 +209,7 @@ impl<'a> Asked<'a> {
         ))
     }
 
-    /// Where stages are stored.
+    /// The partition of the stages.
     async fn partition(&self) -> Result<Partition, ApiError> {
         let named = self.app.types.find(self.asking.owner, SLEEP_STAGE).await?;
         Ok(Partition::of(named.data_type))

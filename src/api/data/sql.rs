@@ -42,11 +42,11 @@ pub struct SqlRequest {
     /// these.
     #[schema(value_type = Option<Value>, example = json!(["2026-01-01"]))]
     pub parameters: Option<Value>,
-    /// The form of the answer; `jstable` where nothing is said.
+    /// The form of the answer; `jstable` by default.
     pub output: Option<OutputMethod>,
 }
 
-/// Rows that a query in SQL finds.
+/// Rows that an SQL query finds.
 #[utoipa::path(post, path = "/data/v1/sql", tag = "records",
     params(Checked<NoParams>),
     request_body = SqlRequest,

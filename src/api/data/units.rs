@@ -1,5 +1,5 @@
-//! In which units the values of a metric are told: as the question says, as the reader prefers, or as they
-//! are kept.
+//! The units in which the values of a metric are shown: those that the question names, those that the reader
+//! prefers, or those in which they are stored.
 
 use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
@@ -14,12 +14,12 @@ use crate::query::filter::Condition;
 use crate::query::series::Calculation;
 use crate::query::units::{DisplayUnit, Holds};
 
-/// The field in which records hold what is measured.
+/// The field of records that holds the measured value.
 pub(super) const VALUE: &str = "value";
 /// The column that names the unit of the one measure of an answer.
 pub(super) const UNIT: &str = "unit";
 
-/// `units`, where they are named.
+/// The unit system of `units`, if one is named.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted(Option<UnitSystem>);
 
@@ -31,8 +31,8 @@ impl Wanted {
         (system.is_some() || !before).then_some(Self(system))
     }
 
-    /// How the values of records are told, where all of them are in one unit. The conditions on them come
-    /// with the parameter that they stand in.
+    /// The unit in which the values of records are shown, if all of them have the same unit. The conditions
+    /// come with the parameter that they are given in.
     pub(super) async fn of_records(
         self,
         app: &App,
@@ -52,10 +52,10 @@ impl Wanted {
         .await
     }
 
-    /// How the values of a metric are told to `reader`. `hindrance`: what of the question cannot be answered
-    /// in other units than those in which values are kept; whether zero is another zero there is told to it.
-    /// Whoever names the units is refused then; whoever only prefers some gets them as they are kept. `None`:
-    /// it has no unit.
+    /// The unit in which the values of a metric are shown to `reader`. `hindrance` says which part of the
+    /// question rules out units other than the stored ones; it is passed whether the conversion moves zero. A
+    /// question that names the units is then refused; one from a reader who only prefers them gets the stored
+    /// units. `None`: the metric has no unit.
     pub(super) async fn told(
         self,
         app: &App,
@@ -68,7 +68,7 @@ impl Wanted {
         let units = app.types.registry().units();
         let shown = |system: UnitSystem| units.shown(system, &kept, data_type.id.as_str());
         let preferred = match self.0 {
-            // Nobody is asked what they prefer where it makes no difference.
+            // Preferences are only read where they make a difference.
             None if UnitSystem::ALL.into_iter().any(|system| shown(system).is_some()) => {
                 Preferences::of(&app.catalog, reader.person()).await?.units()
             }
@@ -98,7 +98,7 @@ impl Wanted {
     }
 }
 
-/// Records with the units of their columns, and with the values in the column of that name told as asked.
+/// Records with the units of their columns, and with the values of the value column converted to `told`.
 pub(super) fn told_as(
     prepared: Prepared,
     named: &Named,

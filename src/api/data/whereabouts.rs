@@ -25,9 +25,9 @@ use super::asking::Asking;
 use super::locations::{location_sources, updates_of};
 
 const MICROS: i64 = 1_000_000;
-/// Seconds for which a place stays known where the caller does not say.
+/// Seconds for which a position stays valid, by default.
 pub(super) const LOOK_BACK: i64 = 14_400;
-/// Seconds from one slot to the next where the caller does not say.
+/// Seconds from one slot to the next, by default.
 const SAMPLE_RATE: i64 = 900;
 
 /// A moment, and how far around it to look.
@@ -189,7 +189,7 @@ fn named(
     (named, edition)
 }
 
-/// The visits to fall back on: the device's, if it is asked and if they may be seen.
+/// The visits to fall back on: the device's, if it is among the sources and the reader may see them.
 async fn visits_of(
     app: &Shared,
     asking: &Asking,
@@ -205,7 +205,7 @@ async fn visits_of(
     asking.granted_if_shared(app, PLATFORM_VISITS, range).await
 }
 
-/// A number of whole seconds, as microseconds.
+/// A parameter in whole seconds, as microseconds.
 fn seconds(params: &mut Params<'_>, name: &'static str, otherwise: i64, least: i64) -> Option<i64> {
     let need = Need::Or(Literal::Whole(otherwise));
     let given = match params.one(name, Form::Whole(least), need) {

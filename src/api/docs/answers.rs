@@ -16,7 +16,7 @@ const OK: &str = "200";
 const OUTPUT: &str = "output";
 const PLAIN: &str = "text/plain";
 
-/// Rows in any of the forms that `output` names, or how they are found.
+/// Rows in any of the forms that `output` names, or a plan of how they are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows;
 
@@ -24,7 +24,7 @@ pub struct Rows;
 #[derive(Clone, Copy, Debug)]
 pub struct QueryRows;
 
-/// Rows in one of the forms that `format` names, or any that `output` does, or how they are found.
+/// Rows in one of the forms that `format` names, or any that `output` names, or a plan of how they are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Records;
 
@@ -55,7 +55,7 @@ impl IntoResponses for Records {
     }
 }
 
-/// The answer, which is a plan as text where `explain` asks for one.
+/// Adds that the answer is a plan as text if `explain` asks for one.
 fn explained(answer: ResponseBuilder) -> BTreeMap<String, RefOr<Response>> {
     let lines = ObjectBuilder::new()
         .schema_type(Type::String)
@@ -89,8 +89,8 @@ fn answer(description: &str, methods: &[OutputMethod]) -> ResponseBuilder {
     response
 }
 
-/// A listing that takes `output` is also answered with rows in each form. Without it, it is the JSON that it
-/// is described with.
+/// A listing that takes `output` is also answered with rows in each form. Without it, the answer is the JSON
+/// of the listing's own description.
 pub fn also_in_every_form(operation: &mut Operation) {
     let is_output =
         |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(known) if known.name == OUTPUT);
@@ -118,7 +118,7 @@ pub fn also_in_every_form(operation: &mut Operation) {
     }
 }
 
-/// What a body of the form looks like. The two forms of CSV look alike.
+/// The schema of a body in this form. The two forms of CSV look alike.
 fn schema(method: OutputMethod) -> Option<Schema> {
     let anything = || AdditionalProperties::FreeForm(true);
     let row = ObjectBuilder::new()

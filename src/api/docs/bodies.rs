@@ -1,5 +1,5 @@
-//! Bodies that are read member by member, so that one answer can name all of their faults, as the
-//! documentation shows them. What a body must be is decided where it is read; tests hold the two together.
+//! The documentation's view of bodies that are read member by member, so that one answer can name all of
+//! their faults. The code that reads a body decides what it must be; tests check that the two agree.
 
 #![expect(dead_code, reason = "these say how JSON looks and are never made")]
 
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::model::registry::{MetricKind, RecordClass, Scale};
 
-/// Bytes as they are.
+/// Bytes without further structure.
 #[derive(Debug)]
 pub struct RawBytes;
 
@@ -35,23 +35,23 @@ impl ToSchema for RawBytes {
     }
 }
 
-/// A type to define. What it leaves out is empty.
+/// A type to define. Members that are left out are empty.
 #[derive(Debug, ToSchema)]
 pub struct NewDataType {
     #[schema(example = "Cups of tea")]
     name: String,
     description: Option<String>,
     icon: Option<String>,
-    /// What clients put on records that name no tags. Kept for them.
+    /// Stored for clients, which put these tags on records that name none.
     default_event_tags: Option<Vec<String>>,
-    /// Where records are meant to come from. Kept for clients.
+    /// Where records are meant to come from. Stored for clients.
     svc_source: Option<Vec<String>>,
     deprecated: Option<bool>,
     #[schema(nullable = false)]
     record_spec: Option<DefinedSpec>,
 }
 
-/// What changes of a type. What is left out stays as it is.
+/// Changes to a type. What is left out stays as it is.
 #[derive(Debug, ToSchema)]
 pub struct DataTypeChange {
     #[schema(nullable = false)]
@@ -60,28 +60,28 @@ pub struct DataTypeChange {
     icon: Option<String>,
     default_event_tags: Option<Vec<String>>,
     svc_source: Option<Vec<String>>,
-    /// True archives, false restores.
+    /// True archives the type, false restores it.
     deprecated: Option<bool>,
     #[schema(nullable = false)]
     record_spec: Option<DefinedSpec>,
 }
 
-/// The records of a type of one's own. The last four are for metrics only.
+/// Describes the records of one's own type. The last four members are for metrics only.
 #[derive(Debug, ToSchema)]
 pub struct DefinedSpec {
-    /// The base, if it is named here too.
+    /// The base, if it is repeated here.
     r#type: Option<RecordClass>,
-    /// JSON Schema of the members of its own, as an object or as the text of one.
+    /// JSON Schema of the type's own members, as an object or as JSON text.
     #[schema(value_type = Option<Object>)]
     schema: Option<Value>,
     unit: Option<String>,
     aggregation: Option<MetricKind>,
     scale: Option<Scale>,
-    /// What the values are called.
+    /// Names for the values.
     value_map: Option<HashMap<String, String>>,
 }
 
-/// What a person prefers. What is left out was never set; null clears it.
+/// A person's preferences. A preference that was never set is left out; null clears one.
 #[derive(Debug, ToSchema)]
 pub struct PreferencesDocument {
     calendar_events_data_track_filter_map: Option<HashMap<String, Vec<String>>>,
@@ -97,12 +97,12 @@ pub struct PreferencesDocument {
     source_order: Option<HashMap<String, Vec<Uuid>>>,
     #[schema(example = "Europe/Berlin")]
     timezone: Option<String>,
-    /// In which units values are told: catalogue, metric or us.
+    /// The units in which values are shown: catalogue, metric or us.
     #[schema(example = "metric")]
     units: Option<String>,
 }
 
-/// What the person wants to reach, for insights.
+/// The person's goals, which insights use.
 #[derive(Debug, ToSchema)]
 pub struct InsightTargets {
     #[schema(nullable = false, exclusive_minimum = 0.0, maximum = 24, example = 7.5)]
@@ -139,14 +139,14 @@ pub struct WrappedRecord {
     metadata: WrappedMetadata,
 }
 
-/// What a wrapper says of its record.
+/// What a wrapper says about its record.
 #[derive(Debug, ToSchema)]
 pub struct WrappedMetadata {
     #[schema(example = "HeartRate")]
     data_type: String,
     content_type: Option<String>,
     id: Option<Uuid>,
-    /// A moment, or a span.
+    /// A moment, or a span of time.
     recorded_at: Option<RecordedAt>,
     #[schema(nullable = false)]
     source: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! What many operations take and answer alike, said once for all of them instead of beside each.
+//! What many operations accept and answer in common, added once for all instead of beside each.
 
 use axum::http::StatusCode;
 use utoipa::openapi::path::Operation;
@@ -8,7 +8,7 @@ use crate::api::docs::answers;
 use crate::api::endpoints::Routes;
 use crate::api::query_params::glossary;
 
-/// What everybody behind the wall may be told.
+/// Statuses that every request that needs a token may get.
 const EVERYBODY: [StatusCode; 3] = [
     StatusCode::UNAUTHORIZED,
     StatusCode::INTERNAL_SERVER_ERROR,
@@ -36,13 +36,13 @@ pub fn deprecated(routes: Routes) -> Routes {
     })
 }
 
-/// Adds what the operations of the interface have in common, and says of every refusal which form it has.
+/// Adds what all operations of the interface have in common, and the form of every refusal.
 pub fn complete(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
         if let Some(get) = &mut item.get {
             add(get, &[StatusCode::NOT_MODIFIED]);
             answers::also_in_every_form(get);
-            // What can be looked at can be changed on condition.
+            // Whatever has a GET can be changed conditionally.
             let changes = [&mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
             for change in changes.into_iter().flatten() {
                 add(change, &[StatusCode::PRECONDITION_FAILED]);
@@ -58,13 +58,13 @@ pub fn complete(document: &mut Document) {
     explain(document);
 }
 
-/// Says of every name what it means, and of every refusal which form it has.
+/// Explains every name, and adds the form of every refusal.
 pub fn explain(document: &mut Document) {
     operations(document).for_each(explain_names);
     explain_refusals(document);
 }
 
-/// Says of every refusal which form it has.
+/// Adds the form of every refusal.
 fn explain_refusals(document: &mut Document) {
     for operation in operations(document) {
         for (status, response) in &mut operation.responses.responses {
@@ -75,8 +75,8 @@ fn explain_refusals(document: &mut Document) {
     }
 }
 
-/// Gives operations that share one handler, under several methods of one address, names of their own: the
-/// first keeps it.
+/// Gives names of their own to operations that share one handler, under several methods of one address: the
+/// first keeps its name.
 pub fn tell_methods_apart(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
         let others = [
@@ -130,7 +130,7 @@ fn add(operation: &mut Operation, statuses: &[StatusCode]) {
     }
 }
 
-/// Says of the parameters that do not come from a reader, those of a path and of headers, what they mean.
+/// Explains the parameters that no reader describes: those of paths and headers.
 fn explain_names(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         if let RefOr::T(parameter) = parameter
@@ -143,7 +143,7 @@ fn explain_names(operation: &mut Operation) {
     }
 }
 
-/// Fills in what a response that only has a status leaves open.
+/// Completes the description of a response that has only a status.
 fn explain_refusal(status: StatusCode, response: &mut Response) {
     if response.description.is_empty() {
         status

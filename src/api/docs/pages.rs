@@ -1,7 +1,7 @@
-//! The pages that people see in a browser: the front door, and the interface to browse and to try.
+//! The pages that people see in a browser: the front door, and the interface to browse and try.
 //!
-//! Everything on them comes from the binary. What they refer to they name from where they stand, so that they
-//! are right behind a proxy that puts a path in front of them too.
+//! Everything on them comes from the binary. Their links are relative, so that they also work behind a proxy
+//! that adds a prefix to the path.
 
 use axum::Router;
 use axum::http::header::{
@@ -16,15 +16,15 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::{DOCUMENT_PATH, PAGES_PATH};
 
 const FRONT_PATH: &str = "/";
-/// The file of the pages that says what they show and how.
+/// The script that says what the pages show and how.
 const BEGIN_PATH: &str = "/docs/swagger-initializer.js";
 const BEGIN: &str = include_str!("begin.js");
 const FRONT: &str = include_str!("front.html");
 const FRONT_AS_TEXT: &str = include_str!("front.txt");
-/// Where the pages are, from where somebody left out the slash at their end.
+/// The address of the pages, relative to the same address without its final slash.
 const WITH_SLASH: HeaderValue = HeaderValue::from_static("docs/");
 
-/// What the pages may do: run what comes with them, ask this service, and nothing else.
+/// The pages may run what comes with them and call this service, and nothing else.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -40,7 +40,7 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
         .layer(map_response(guarded))
 }
 
-/// What this is and where to go: a page for browsers, text for everybody else.
+/// What this service is and where to go: a page for browsers, text for other clients.
 async fn front(headers: HeaderMap) -> Response {
     let accepted = headers.get_all(ACCEPT).iter();
     let wants_page = accepted

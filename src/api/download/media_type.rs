@@ -1,8 +1,8 @@
-//! Media types and file names as they may stand in the head of a download, whatever somebody once sent.
+//! Makes stored media types and file names safe for the headers of a download, whatever somebody once sent.
 
 use std::fmt::Write as _;
 
-/// For bytes of which nothing better is known.
+/// For bytes whose media type is unknown.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// `stored`, if it is a media type.
@@ -25,7 +25,7 @@ pub fn media_type(stored: &str) -> &str {
     }
 }
 
-/// How a browser is told to keep a file called `name` instead of showing it.
+/// Tells a browser to save a file called `name` instead of displaying it.
 #[must_use]
 pub fn attachment(name: &str) -> String {
     let mut header = String::from("attachment; filename*=UTF-8''");

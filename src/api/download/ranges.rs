@@ -1,4 +1,4 @@
-//! Ranges of bytes, as headers say them: which ones are wanted, and which ones are sent.
+//! Byte ranges in headers: those that a client wants, and those that it sends.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::people::files::Sent;
 pub enum Wanted {
     All,
     Part(Range<u64>),
-    /// None that there are.
+    /// No byte that exists.
     Nothing,
 }
 
-/// What `Range` wants of `length` bytes. What is not understood, and several ranges at once, is answered with
-/// everything, as the protocol has it.
+/// What `Range` wants of `length` bytes. A range that is not understood, and several ranges at once, get
+/// everything, as the protocol prescribes.
 #[must_use]
 pub fn wanted(header: Option<&str>, length: u64) -> Wanted {
     let unit_and_range = header.and_then(|text| text.trim().split_once('='));
@@ -37,7 +37,7 @@ pub fn wanted(header: Option<&str>, length: u64) -> Wanted {
     }
 }
 
-/// What `Content-Range` says of a body. `None` for what is not understood.
+/// What `Content-Range` says about a body; `None` if it is not understood.
 #[must_use]
 pub fn sent(text: &str) -> Option<Sent> {
     let (range, total) = text.trim().strip_prefix("bytes ")?.trim().split_once('/')?;
@@ -54,7 +54,7 @@ pub fn sent(text: &str) -> Option<Sent> {
     (from < until).then_some(Sent::Range { from, until, total })
 }
 
-/// A position among bytes; what is too large for a number lies beyond all of them.
+/// A position among bytes; a number that is too large lies beyond all of them.
 fn position(text: &str) -> Option<u64> {
     has_digits_alone(text).then(|| text.parse().unwrap_or(u64::MAX))
 }
@@ -63,7 +63,7 @@ fn number(text: &str) -> Option<u64> {
     has_digits_alone(text).then(|| text.parse().ok()).flatten()
 }
 
-/// Neither a sign nor blanks.
+/// Excludes signs and blanks.
 fn has_digits_alone(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

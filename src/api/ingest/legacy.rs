@@ -31,9 +31,9 @@ use crate::model::registry::{Layout, TypeId};
 
 use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
 
-/// More faults of one body help nobody.
+/// The most faults that are reported of one body; more help nobody.
 const MOST_FAULTS: usize = 100;
-/// A body takes so many times its size: as it came, unwrapped, and as rows.
+/// A body takes this many times its size: as received, unwrapped, and as rows.
 const FACTOR: usize = 3;
 
 /// One wrapped record.
@@ -52,7 +52,7 @@ pub async fn wrapped_record(
     store(&app, reader.person(), &headers, body, Form::One).await
 }
 
-/// Several wrapped records: a JSON array, or a line for each.
+/// Several wrapped records: a JSON array, or one record per line.
 #[utoipa::path(post, path = "/ingest/v1/record/batch", tag = "ingest",
     params(Checked<NoParams>, ("idempotency-key" = Option<String>, Header)),
     request_body(description = "An array of wrapped records, or a line for each",
@@ -70,7 +70,7 @@ pub async fn wrapped_batch(
     store(&app, reader.person(), &headers, body, Form::Several).await
 }
 
-/// How many records a body has.
+/// Whether a body holds one record or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     One,
@@ -133,7 +133,7 @@ async fn store(
     .await
 }
 
-/// The types that the records of a body name, when every wrapping is sound.
+/// The types that the records of a body name, if every wrapper is valid.
 fn names_in(form: Form, bytes: &[u8]) -> Result<BTreeSet<String>, Vec<Fault>> {
     let mut names = BTreeSet::new();
     let mut faults = Vec::new();
@@ -153,7 +153,7 @@ fn names_in(form: Form, bytes: &[u8]) -> Result<BTreeSet<String>, Vec<Fault>> {
     Err(faults)
 }
 
-/// What is known of the types that a body names.
+/// The types that a body names, as far as they are known.
 struct Types {
     recordable: HashMap<String, Recordable>,
     deleter: Option<Deleter>,
@@ -230,7 +230,7 @@ fn go_on(faults: &[Fault]) -> ControlFlow<()> {
     }
 }
 
-/// Does work that takes long on a thread that answers nobody meanwhile.
+/// Runs long work on a thread that serves no requests.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work)
         .await

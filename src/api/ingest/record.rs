@@ -1,4 +1,4 @@
-//! `POST /ingest/v1/record/{data_type}`: one record, or a line for each.
+//! `POST /ingest/v1/record/{data_type}`: one record, or one record per line.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -47,7 +47,7 @@ impl FromParams for RecordQuery {
     }
 }
 
-/// Records of one type. Answered after they are durable.
+/// Records of one type. The answer is sent after they are durable.
 #[utoipa::path(post, path = "/ingest/v1/record/{data_type}", tag = "ingest",
     params(("data_type" = String, Path), Checked<RecordQuery>, ("idempotency-key" = Option<String>, Header)),
     request_body(description = "One record, as the schema of its type has it, or a line for each",

@@ -31,7 +31,7 @@ use crate::output::{Holds, ListedColumn, joined};
 use crate::people::files::names::{folder, name};
 use crate::people::files::{File, FilesError, ListingFilter};
 
-/// The folder that all others are in.
+/// The root folder.
 const TOP: &str = "/";
 
 /// Every route about files, under both of its names.
@@ -82,7 +82,7 @@ impl FromParams for FilesQuery {
     }
 }
 
-/// A name in the query, as names are stored. What is wrong with it has been noted.
+/// A file or folder name in the query, in its stored form; a fault is noted if it is invalid.
 fn checked(
     params: &mut Params<'_>,
     parameter: &'static str,
@@ -94,7 +94,7 @@ fn checked(
         .map_err(|message| params.fault(parameter, "value_error", message))
 }
 
-/// Whose file is meant.
+/// Whose file it is.
 #[derive(Debug)]
 pub struct OwnerQuery {
     owner: Option<PersonId>,
@@ -125,7 +125,7 @@ impl FromParams for OneQuery {
     }
 }
 
-/// When something happened.
+/// The range of time in which files changed.
 #[derive(Debug)]
 pub struct ChangesQuery {
     range: TimeRange,
@@ -163,8 +163,8 @@ const FILE: [ListedColumn; 16] = [
 
 const LISTED: [ListedColumn; 17] = joined(&[ListedColumn::new("folder", Holds::Text)], &FILE);
 
-/// Files by folder, name, state and age, and the folders below the one asked for. In a table a row has a
-/// `folder`, or it is of a file.
+/// Files by folder, name, state and age, and the folders below the one asked for. In a table a row either has
+/// a `folder` or describes a file.
 #[utoipa::path(get, path = "/", tag = "files",
     params(Checked<FilesQuery>),
     responses((status = 200, description = "Files and folders", body = FileListing), (status = 403),
@@ -196,7 +196,7 @@ pub async fn list_files(
     document_as(&app, &headers, query.form, &LISTED, (&answer, &rows)).await
 }
 
-/// Announces a file. Its bytes are then sent to the url of the answer.
+/// Announces a file. Its bytes are then sent to the `url` of the answer.
 #[utoipa::path(post, path = "/", tag = "files",
     request_body = NewFileInput,
     params(Checked<NoParams>, ("origin" = Option<String>, Header),
@@ -231,7 +231,7 @@ pub async fn create_file(
     }))
 }
 
-/// What is told of a file that was changed.
+/// The columns of a changed file.
 pub(in crate::api) const CHANGED: [ListedColumn; 9] = [
     ListedColumn::new("archived_at", Holds::Time),
     ListedColumn::new("deleted_at", Holds::Time),
@@ -244,7 +244,7 @@ pub(in crate::api) const CHANGED: [ListedColumn; 9] = [
     ListedColumn::new("uploaded_at", Holds::Time),
 ];
 
-/// The caller's files to which something happened in a range of time.
+/// The caller's files that changed in a range of time.
 #[utoipa::path(get, path = "/recent_changes", tag = "files",
     params(Checked<ChangesQuery>),
     responses((status = 200, description = "Changed files", body = FileChanges), (status = 422)))]
@@ -259,7 +259,7 @@ pub async fn recent_file_changes(
     document_as(&app, &headers, query.form, &CHANGED, (&answer, &answer.files)).await
 }
 
-/// The files of `owner` to which something happened, as far as `reader` may know.
+/// The files of `owner` that changed, as far as `reader` may know.
 pub async fn changes(
     app: &App,
     reader: &Reader,
@@ -267,7 +267,7 @@ pub async fn changes(
     range: TimeRange,
 ) -> Result<Vec<FileChange>, ApiError> {
     let readable = match app.grants.files(reader, owner, TOP).await {
-        // What else changed may be the reader's to know.
+        // The reader may still be allowed to see other changes.
         Err(Denied::Refused(_)) => return Ok(Vec::new()),
         readable => readable?,
     };
@@ -348,7 +348,7 @@ pub async fn restore_file(
     shown(&restored)
 }
 
-/// The file called `input_id` of `owner`, or of the reader where nobody is named.
+/// The file with the id `input_id` of `owner`; of the reader if no owner is named.
 async fn readable_file(
     app: &App,
     reader: &Reader,
@@ -385,12 +385,12 @@ fn shows(readable: &ReadableFiles, file: &File) -> bool {
     readable.are_own() || file.shareable().is_some_and(shared)
 }
 
-/// Whatever is no id is the id of no file.
+/// A text that is not an id names no file.
 fn file_id(text: &str) -> Result<Uuid, ApiError> {
     Uuid::parse_str(text).map_err(|_| ApiError::not_found(format!("there is no file {text:?}")))
 }
 
-/// The tag of what is said about a file: of its bytes, and of all that became of it.
+/// The tag of a file's description: of its bytes and of every change to it.
 fn entity_tag(file: &File) -> String {
     let bytes = file
         .sha256
@@ -399,12 +399,12 @@ fn entity_tag(file: &File) -> String {
     format!("\"{bytes}.{}\"", file.version)
 }
 
-/// The tag of its bytes, once they are there.
+/// The tag of its bytes, once they are stored.
 fn content_tag(file: &File) -> Option<String> {
     file.sha256.as_ref().map(|sha256| format!("\"{sha256}\""))
 }
 
-/// Whether a header names the file, by its tag or by that of its bytes.
+/// Whether a header names the file, by its own tag or by that of its bytes.
 fn is_named(headers: &HeaderMap, header: &HeaderName, file: &File) -> bool {
     let mut tags = std::iter::once(entity_tag(file)).chain(content_tag(file));
     tags.any(|tag| names(headers, header, &tag))

@@ -1,5 +1,6 @@
-//! Bodies that stop arriving, or hardly do. A client that has sent nothing for a while gives its place back,
-//! and so does one that keeps us waiting for much longer than what it sent takes on the slowest of lines.
+//! Fails bodies that stop arriving, or hardly arrive. A client that has sent nothing for a while loses its
+//! place, and so does one that makes us wait much longer than the slowest of lines would need for what it
+//! sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,10 +11,10 @@ use axum::extract::Request;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Bytes that arrive in a second on the slowest line that anybody still has.
+/// Bytes per second on the slowest line that anybody still has.
 const SLOWEST: u64 = 1 << 10;
 
-/// The request, with a body that fails when nothing of it arrives for so long, or too little.
+/// The request, with a body that fails when nothing of it arrives for `limit`, or too little.
 #[must_use]
 pub fn awaited(request: Request, limit: Duration) -> Request {
     if request.body().is_end_stream() {
@@ -27,7 +28,7 @@ pub fn awaited(request: Request, limit: Duration) -> Request {
 #[error("the body of the request stopped arriving")]
 pub struct Stalled;
 
-/// Whether reading a body failed because nothing of it arrived any more.
+/// Whether reading a body failed because it stopped arriving.
 #[must_use]
 pub fn is_stalled(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<Stalled>)
@@ -38,9 +39,9 @@ struct Patient {
     body: Body,
     limit: Duration,
     arrived: u64,
-    /// For how long its client has let us wait.
+    /// How long we have waited for its client so far.
     waited: Duration,
-    /// Since when somebody waits for the next part, and until when. Only then does the client's time run;
+    /// When the wait for the next part began, and when it ends. The client's time only runs while we wait;
     /// most bodies are there at once.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
@@ -56,7 +57,7 @@ impl Patient {
         }
     }
 
-    /// For how long the next part may be waited for.
+    /// How much longer to wait for the next part.
     fn patience(&self) -> Duration {
         let in_all = self.limit + Duration::from_secs(self.arrived / SLOWEST);
         self.limit.min(in_all.saturating_sub(self.waited))

@@ -1,11 +1,11 @@
 //! The wall: behind it, every request has a reader. Nothing else about a request is looked at before its
 //! token is.
 //!
-//! A token that names a session is good for as long as the session is open, which the catalogue is asked each
-//! time, be it by whether anything of the person's has changed since it said so: whoever was refused anywhere
-//! is refused everywhere. While it cannot be asked, nobody is let in. The sessions of a person who is erased
-//! are gone; a token without a session is refused while the erasure is under way, and afterwards if it was
-//! not made since.
+//! A token that names a session is valid for as long as the session is open. Every request checks that in the
+//! catalogue, or checks that nothing of the person's has changed since the last check: a session that was
+//! revoked anywhere is refused everywhere. While the catalogue does not answer, nobody is let in. The
+//! sessions of a person who is erased are gone; a token without a session is refused while the erasure is
+//! under way, and afterwards unless it was made since.
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -18,14 +18,14 @@ use crate::auth::tokens::{Reader, Refusal};
 use crate::catalog::PersonState;
 use crate::people::sessions::SessionError;
 
-/// What a client is told to wait while the identity provider does not answer.
+/// How long a client should wait while the identity provider does not answer.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Finds out whose request it is, and leaves that on the request.
+/// Finds out who sends the request, and attaches the reader to it.
 pub async fn authenticate(app: &App, request: &mut Request) -> Result<(), ApiError> {
     let mut given = request.headers().get_all(AUTHORIZATION).iter();
     let verdict = match (given.next(), given.next()) {
-        // Of two tokens, one would be checked and perhaps the other one meant.
+        // Of two tokens, one would be checked although perhaps the other was meant.
         (Some(_), Some(_)) => Err(Refusal::Malformed),
         (one, _) => app.verifier.verify(one.map(HeaderValue::as_bytes)).await,
     };
@@ -58,9 +58,9 @@ pub async fn authenticate(app: &App, request: &mut Request) -> Result<(), ApiErr
     Ok(())
 }
 
-/// And the state of what is the reader's own, from before anything else is read.
+/// Whether the reader is let in, and the state of the reader's own data from before anything else is read.
 async fn is_let_in(app: &App, reader: &Reader) -> Result<(bool, Option<PersonState>), SessionError> {
-    // A state that cannot be told, because something of theirs is damaged, keeps nobody out.
+    // A state that cannot be read, because something of the person's is damaged, locks nobody out.
     let state = app
         .catalog
         .person_state(reader.person())

@@ -1,4 +1,4 @@
-//! Compression of what is text. Arrow and Parquet compress themselves, and what is short is not worth it.
+//! Compresses answers that are text. Arrow and Parquet compress themselves, and short answers gain nothing.
 
 use axum::http::header::{ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
@@ -8,7 +8,7 @@ use tower_http::compression::predicate::{And, Predicate, SizeAbove};
 
 const SHORTEST: u64 = 1024;
 
-/// The layer. The fastest level, because answers are made while they are sent.
+/// The layer. It uses the fastest level, because answers are made while they are sent.
 #[must_use]
 pub fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
     CompressionLayer::new()
@@ -16,8 +16,8 @@ pub fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
         .compress_when(SizeAbove::new(SHORTEST).and(IsText))
 }
 
-/// Whoever refuses an answer that is not compressed gets it all the same where it cannot be: a write that is
-/// done is not answered with 406, as if nothing had happened.
+/// A client that refuses an uncompressed answer gets it anyway where it cannot be compressed: a write that
+/// succeeded must not be answered with 406, as if nothing had happened.
 pub fn overlook_refusals(headers: &mut HeaderMap) {
     let said = || {
         let values = headers.get_all(ACCEPT_ENCODING).iter();
@@ -35,7 +35,7 @@ pub fn overlook_refusals(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a part of `Accept-Encoding` refuses what is not compressed: `identity;q=0`, `*;q=0`.
+/// Whether a part of `Accept-Encoding` refuses uncompressed answers: `identity;q=0`, `*;q=0`.
 fn refuses(part: &str) -> bool {
     let Some((name, weight)) = part.split_once(';') else {
         return false;
@@ -48,13 +48,13 @@ fn refuses(part: &str) -> bool {
     is_nothing && (name == "*" || name.eq_ignore_ascii_case("identity"))
 }
 
-/// Holds for answers whose media type is a kind of text.
+/// True for answers whose media type is a kind of text.
 #[derive(Clone, Copy, Debug)]
 pub struct IsText;
 
 impl Predicate for IsText {
     fn should_compress<B>(&self, response: &axum::http::Response<B>) -> bool {
-        // What can be had in ranges is the same bytes for everybody.
+        // An answer that is served in ranges must have the same bytes for everybody.
         if response.headers().contains_key(ACCEPT_RANGES) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Which pages of other origins may call the interface. None, unless the operator names them.
+//! Which pages of other origins may call the interface: none, unless the operator names them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::api::layers::request_log::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// How long a browser need not ask again.
+/// How long a browser may reuse a preflight answer.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// The layer for these origins; `None` where none is named, so that nothing is said about origins at all.

@@ -1,7 +1,8 @@
-//! Answers that tell one person of another: they say which time they are about, the owner's log knows of them
-//! before their first byte is sent, and they end when what was given is taken back.
+//! Answers that disclose one person's data to another: they name the time that they are about, they are in
+//! the owner's log before their first byte is sent, and they end when the grant is taken back.
 //!
-//! Whatever route answers, the decision left on the request what it gave; a route cannot forget any of this.
+//! Whatever route answers, the decision left on the request what it granted; a route cannot forget any of
+//! this.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -28,16 +29,16 @@ use crate::people::sharing::terms::FileAge;
 /// The windows that an answer is about.
 pub const EFFECTIVE_RANGE: HeaderName = HeaderName::from_static("x-svc-effective-range");
 
-/// How long an answer goes on without asking again whether it may.
+/// How long an answer goes on before it is checked again whether it may.
 const ASKED_AGAIN: Duration = Duration::from_secs(1);
-/// Windows that the header names. More would not pass everybody's proxies.
+/// The most windows that the header names. A longer header would not pass every proxy.
 const NAMED_WINDOWS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 #[error("what this answer shows is no longer shared")]
 struct Revoked;
 
-/// Who reads, and where: what has to be known of a request when it is answered.
+/// Who reads, and where: what is needed of a request when it is answered.
 pub struct Reading {
     reader: Reader,
     method: Method,
@@ -45,7 +46,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of a request of which it was found out who sends it.
+    /// Of a request whose reader is known.
     pub fn of(request: &Request) -> Option<Self> {
         Some(Self {
             reader: request.extensions().get::<Reader>()?.clone(),
@@ -54,7 +55,7 @@ impl Reading {
         })
     }
 
-    /// The answer, once it is logged if it tells of others.
+    /// The answer, which is logged first if it discloses others' data.
     pub async fn disclosed(self, app: &Shared, response: Response) -> Response {
         let given = self.reader.disclosures().given();
         let tells = response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED;
@@ -64,7 +65,7 @@ impl Reading {
         let route = self.route.as_ref().map(MatchedPath::as_str);
         let endpoint = route.map_or_else(String::new, |route| format!("{} {route}", self.method));
         let has_body = self.method != Method::HEAD;
-        // Few answers are logged, and all requests would carry what that takes.
+        // Boxed: few answers are logged, and every request's future would be that much larger.
         let logged = logged(
             Arc::clone(app),
             self.reader,
@@ -118,7 +119,7 @@ async fn logged(
         let (chunk, goes_on) = answer.next(&mut body).await?;
         Some((chunk, goes_on.then_some((body, answer))))
     });
-    // What compresses the answer asks once more after its end.
+    // The compression layer polls once more after the end.
     Ok(Response::from_parts(parts, Body::from_stream(watched.fuse())))
 }
 
@@ -126,10 +127,10 @@ async fn logged(
 struct Answer {
     app: Shared,
     reader: Reader,
-    /// Empty when they are ended.
+    /// Empty once they are ended.
     entries: Vec<LogEntry>,
     rows: Option<RowCount>,
-    /// When it was last known that it may go on.
+    /// When it was last checked that it may go on.
     asked: Moment,
 }
 
@@ -184,7 +185,7 @@ impl Drop for Answer {
     }
 }
 
-/// What the log keeps of a read.
+/// What the log keeps about a read.
 fn told(endpoint: &str, owner: PersonId, given: &[Disclosure]) -> Value {
     let group = given.iter().find(|disclosure| disclosure.owner == owner);
     let group = group.and_then(|disclosure| disclosure.group);

@@ -1,8 +1,8 @@
-//! Heads without bodies: who asks with HEAD learns what a GET would say of itself, and nothing is run for it.
+//! Heads without bodies: a HEAD request gets the head that a GET would get, and nothing is run for it.
 //!
 //! A handler that has decided, planned and knows its head leaves the rest undone, as a future. This layer,
-//! the innermost one, has it done for a GET and drops it for a HEAD, together with the place that the
-//! question had. A head names a length only where it is known.
+//! the innermost one, runs it for a GET and drops it for a HEAD, together with the place that the question
+//! had. A head names a length only if it is known.
 
 use std::error::Error;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::api::problem::ApiError;
 
 type Making = BoxFuture<'static, Result<Response, ApiError>>;
 
-/// What is left to do of an answer; travels beside its head.
+/// The unfinished part of an answer; travels beside its head.
 #[derive(Clone)]
 struct Undone(Arc<Mutex<Option<Making>>>);
 
@@ -33,8 +33,8 @@ impl fmt::Debug for Undone {
     }
 }
 
-/// `head` now, and what `making` comes to when the body is wanted: its status and its headers are put in the
-/// place of those of the head.
+/// Answers with `head` now, and with the result of `making` if the body is wanted: its status and headers
+/// replace those of the head.
 pub fn deferred<F>(head: impl IntoResponse, making: F) -> Response
 where
     F: Future<Output = Result<Response, ApiError>> + Send + 'static,
@@ -51,7 +51,7 @@ where
 pub async fn heads(mut request: Request, next: Next) -> Response {
     let is_wanted = request.method() != Method::HEAD;
     if !is_wanted {
-        // A range is one of a body.
+        // A range is a range of the body.
         request.headers_mut().remove(RANGE);
     }
     let mut head = next.run(request).await;
@@ -79,8 +79,8 @@ fn joined(head: Response, made: Response) -> Response {
     Response::from_parts(parts, body)
 }
 
-/// A body that is not there, of unknown length. Whoever reads it learns that it is not, instead of taking the
-/// answer for an empty one.
+/// A body that does not exist, of unknown length. Reading it fails, so that nobody mistakes the answer for an
+/// empty one.
 #[derive(Clone, Copy, Debug)]
 struct Withheld;
 
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// What a route answers that leaves its body undone, and how often the body was made.
+    /// The answer of a route that leaves its body undone, and how often the body was made.
     async fn asked(method: Method, result: fn() -> Result<Response, ApiError>) -> (Response, usize) {
         let made = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&made);

@@ -1,5 +1,5 @@
-//! One line of the log for all requests that were refused within a second because there was no room: under
-//! pressure there are thousands of them, each says the same, and writing them down would be more pressure.
+//! Logs all requests that were refused within a second for lack of room as one line: under pressure there are
+//! thousands of them, each says the same, and writing them down would add pressure.
 //!
 //! Lives as long as the service. Knows counts; knows nothing of requests.
 
@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long is gathered.
+/// How long refusals are gathered.
 const GATHERED: Duration = Duration::from_secs(1);
 
-/// What was refused and not told of yet.
+/// How many refusals are not logged yet.
 #[derive(Clone, Debug, Default)]
 pub struct Overload(Arc<AtomicU64>);
 
 impl Overload {
-    /// Counts a refusal. The first one has all that follow within a second told together with it.
+    /// Counts a refusal. The first one starts a task that logs it together with all that follow within a
+    /// second.
     pub fn note(&self, reason: &str) {
         if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
             return;

@@ -1,5 +1,5 @@
-//! Requests about participants: who asks as the owner of a group asks about somebody whom they know by an id
-//! of that group only. Who it is is found out here before the route sees the request; the route never tells.
+//! Requests about participants: the owner of a group asks about somebody whom they know only by an id of that
+//! group. The person behind the id is found here before the route sees the request; the route never tells.
 
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use uuid::Uuid;
@@ -10,12 +10,12 @@ use crate::api::query_params::Params;
 use crate::auth::grants::Stated;
 use crate::auth::tokens::Reader;
 
-/// Where the path names the participant.
+/// The prefix of paths that name a participant.
 const BY_PATH: &str = "/data/v0/pool/";
-/// Where the query may.
+/// The prefixes of paths whose query may name one.
 const BY_QUERY: [&str; 2] = ["/data/v1alpha1/event/", "/data/v1alpha1/metric/"];
 
-/// Finds out whom the request names, and has its reader know.
+/// Finds the person whom the request names, and notes them with its reader.
 pub async fn resolve_participant(app: &App, request: Request) -> Result<Request, ApiError> {
     let path = request.uri().path();
     let is_by_path = path.starts_with(BY_PATH);
@@ -31,7 +31,7 @@ pub async fn resolve_participant(app: &App, request: Request) -> Result<Request,
     if let (Some((group, participant)), Some(reader)) = (named, parts.extensions.get::<Reader>()) {
         let stated = stated(parts.uri.query().unwrap_or_default());
         let found = app.grants.participant(reader, group, participant, stated);
-        // Few requests name one, and all would carry what looking for one takes.
+        // Boxed: few requests name a participant, and every request's future would be that much larger.
         Box::pin(found).await?;
     }
     Ok(Request::from_parts(parts, body))
@@ -49,8 +49,8 @@ async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid,
     Ok(id("group_id")?.zip(id("participant_id")?))
 }
 
-/// Group and participant of a query that names both. A group alone is a question over all of its
-/// participants, which some routes know.
+/// Group and participant of a query that names both. A group alone is a question about all of its
+/// participants, which some routes support.
 fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
     let mut params = Params::parse(query);
     let mut sent = |name: &'static str| params.text(name);
@@ -76,7 +76,7 @@ fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
     Ok(id("pool_id", group)?.zip(id("participant_id", participant)?))
 }
 
-/// The moments that a query names. What is wrong with them is the route's to say.
+/// The moments that a query names. The route reports faults in them.
 fn stated(query: &str) -> Stated {
     let mut params = Params::parse(query);
     let moment = params.instant("time");

@@ -1,10 +1,11 @@
-//! What a request to the interface passes before its route and after it, in this order: how much its
-//! address may ask for, the wall where tokens are checked, how much its person may ask for, what was asked
-//! before, whether what is to be changed still is what was seen, what is told to others, whom a participant
-//! stands for, and heads without bodies.
+//! The steps of a request to the interface before its route and after it, in this order: how much its address
+//! may ask for, the wall where tokens are checked, how much its person may ask for, repeated requests,
+//! whether what is to be changed still is what was seen, what is disclosed to others, participants, and heads
+//! without bodies.
 //!
-//! One layer and not seven: a layer of the router is a copy of what is inside of it and a future of its own,
-//! for every request. Knows the steps and their order; what a step does stands with the step.
+//! One layer instead of one for each step: a layer of the router clones what is inside of it and adds a
+//! future of its own, for every request. Knows the steps and their order; each step's module says what it
+//! does.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -34,12 +35,13 @@ pub async fn passage(State(passage): State<Passage>, request: Request, next: Nex
     }
 }
 
-/// What of it is left for a question within a request: who asks is known, and what is told is the request's.
+/// The part of it for a question within a request: the reader is known, and the outer request does the
+/// disclosing.
 pub async fn inner_passage(State(app): State<Shared>, request: Request, next: Next) -> Response {
     routed(&app, request, next).await
 }
 
-/// Those who may ask for more are let in.
+/// Authenticates a request, and charges its address and its person.
 async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged), Refusal> {
     charge_address(app, &request)?;
     let authenticate = authenticate(app, &mut request).await;
@@ -47,7 +49,8 @@ async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged),
     charge_person(app, request)
 }
 
-/// What was asked before is told again; everything else is asked, noted, and logged where it tells of others.
+/// A repeated request gets its previous answer; any other is answered, noted, and logged if it discloses
+/// others' data.
 async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
     let app = &passage.app;
     let seen = precondition::seen(&request);
@@ -61,7 +64,7 @@ async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
         Remembered::Unknown(repeatable) => repeatable,
     };
     if let Some(look) = precondition::look(&request) {
-        // In a box: few requests have conditions, and every one would have room for this.
+        // Boxed: few requests have conditions, and every request's future would be that much larger.
         if let Err(refusal) = Box::pin(passage.looks.hold(look)).await {
             return refusal.into_response();
         }

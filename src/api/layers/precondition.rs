@@ -1,10 +1,10 @@
-//! `If-Match`: whoever has seen a resource changes it only if it still is what they saw, and reads it again
-//! only then.
+//! `If-Match`: a client changes a resource only if it still is what the client saw, and reads it again only
+//! then.
 //!
-//! What a resource is, is what a GET of its address answers, so that is asked, and its tag compared. Tags are
-//! weak here, since equal ones do not promise equal bytes; of what is to be changed they say enough. Between
-//! the look and the change somebody else may still come; what would then be lost is a change of the same
-//! moment. Files compare tags of their own, in the change itself. Knows tags; knows nothing of resources.
+//! A resource is what a GET of its address answers, so that is asked, and its tag compared. Tags are weak
+//! here, since equal ones do not promise equal bytes; for what is to be changed they say enough. Another
+//! change may still come between the look and the change; what is then lost is a change of the same moment.
+//! Files compare tags of their own, in the change itself. Knows tags; knows nothing of resources.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,28 +20,27 @@ use crate::api::extract::Notes;
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 
-/// Addresses whose handlers look for themselves.
+/// Addresses whose handlers check the condition themselves.
 const LOOKS_ITSELF: &str = "/input/v1/file";
 
-/// The routes by which it is looked at what is there, once somebody has a condition. Who asks is known to
-/// them.
+/// The routes that read a resource before a conditional change. They are given the reader.
 #[derive(Clone)]
 pub struct PrecheckRoutes(Arc<LazyLock<Router, Box<dyn FnOnce() -> Router + Send>>>);
 
-/// A look at what is to be changed only if it is what the caller has seen.
+/// A look at a resource that is to be changed only if it still is what the caller has seen.
 pub(super) struct Precheck {
     request: Request,
     reader: Reader,
     seen: Vec<HeaderValue>,
 }
 
-/// What the caller of a request that only reads has seen, if the answer depends on it.
+/// The tags that the caller of a read has seen, if the answer depends on them.
 pub(super) fn seen(request: &Request) -> Option<Vec<HeaderValue>> {
     let is_asked = request.method().is_safe() && request.headers().contains_key(IF_MATCH);
     is_asked.then(|| conditions(request))
 }
 
-/// The answer to a request that only reads, if it is about what was `seen`.
+/// The answer to a read, if its tag is among those `seen`.
 pub(super) fn still(seen: &[HeaderValue], response: Response) -> Response {
     if !response.status().is_success() || is_among(seen, response.headers()) {
         return response;
@@ -54,7 +53,7 @@ fn conditions(request: &Request) -> Vec<HeaderValue> {
     request.headers().get_all(IF_MATCH).iter().cloned().collect()
 }
 
-/// Whether what has these headers is what was seen.
+/// Whether these headers have a tag among those seen.
 fn is_among(seen: &[HeaderValue], headers: &HeaderMap) -> bool {
     let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok());
     let texts = seen.iter().filter_map(|value| value.to_str().ok());
@@ -62,7 +61,7 @@ fn is_among(seen: &[HeaderValue], headers: &HeaderMap) -> bool {
     seen.any(|seen| seen == "*" || tag.is_some_and(|tag| bare(tag) == bare(seen)))
 }
 
-/// The look that goes before a request, if it has such a condition.
+/// The look that precedes a change, if the request has such a condition.
 pub(super) fn look(request: &Request) -> Option<Precheck> {
     if request.method().is_safe() || !request.headers().contains_key(IF_MATCH) {
         return None;
@@ -75,7 +74,7 @@ pub(super) fn look(request: &Request) -> Option<Precheck> {
     look.uri_mut().clone_from(request.uri());
     let reader = request.extensions().get::<Reader>()?;
     look.extensions_mut().insert(reader.clone());
-    // What is noted of the look is no part of the answer.
+    // Notes made during the look do not belong on the answer.
     look.extensions_mut().insert(Notes::default());
     if let Some(accepted) = request.headers().get(ACCEPT) {
         look.headers_mut().insert(ACCEPT, accepted.clone());
@@ -88,14 +87,14 @@ pub(super) fn look(request: &Request) -> Option<Precheck> {
 }
 
 impl PrecheckRoutes {
-    /// `routes`: made when they are needed for the first time.
+    /// `routes`: made when they are first needed.
     #[must_use]
     pub fn new(routes: impl FnOnce() -> Router + Send + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(routes))))
     }
 
-    /// Whether what is there is what was seen. What cannot be looked at, is not there, or is somebody else's,
-    /// is left to the change itself.
+    /// Whether the resource is what was seen. If it cannot be read, does not exist, or belongs to somebody
+    /// else, the change itself decides.
     pub(super) async fn hold(&self, look: Precheck) -> Result<(), ApiError> {
         let routes = Router::clone(LazyLock::force(&self.0));
         let found = routes.oneshot(look.request).await;

@@ -1,9 +1,9 @@
-//! How much may be asked for: requests that read and requests that write, and bytes of both, of one person;
-//! and requests from one address.
+//! How much may be asked for: requests that read and requests that write, and bytes of both, per person; and
+//! requests per address.
 //!
-//! Each is a bucket that fills evenly over a minute and holds what a minute brings. Who has none left hears
-//! when to come back. Each node counts for itself. Answers say what is left, as the draft of the header
-//! fields for rate limits has it (`RateLimit`, `RateLimit-Policy`).
+//! Each is a bucket that fills evenly over a minute and holds what a minute brings. When it is empty, the
+//! answer says when to come back. Each node counts for itself. Answers say what is left, in the fields of the
+//! draft for rate limit headers (`RateLimit`, `RateLimit-Policy`).
 
 pub mod buckets;
 
@@ -29,7 +29,7 @@ use crate::model::ids::PersonId;
 pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// Refuses a request from an address that has none left; comes before anything else is looked at.
+/// Refuses a request from an address with nothing left, before anything else is looked at.
 pub fn charge_address(app: &App, request: &Request) -> Result<(), Refusal> {
     let peer = request.extensions().get::<Peer>().copied();
     let (Some(buckets), Some(Peer(peer))) = (&app.rates.addresses, peer) else {
@@ -42,17 +42,17 @@ pub fn charge_address(app: &App, request: &Request) -> Result<(), Refusal> {
         .map_err(|empty| Box::new(refused(empty, Vec::new())))
 }
 
-/// The answer to a request that nobody looks at. In a box: few are refused.
+/// The answer to a request that is refused unseen. Boxed, since few are refused.
 pub type Refusal = Box<Response>;
 
 /// What a person has left after a request of theirs.
 pub struct Charged {
     left: Vec<Left>,
-    /// By which the bytes of the answer are charged.
+    /// Charges the bytes of the answer.
     meter: Option<Meter>,
 }
 
-/// Refuses a request of a person who has none left. The bytes of its body are charged as they are read.
+/// Refuses a request of a person with nothing left. The bytes of its body are charged as they are read.
 pub fn charge_person(app: &App, request: Request) -> Result<(Request, Charged), Refusal> {
     let mut charged = Charged {
         left: Vec::new(),
@@ -86,7 +86,7 @@ pub fn charge_person(app: &App, request: Request) -> Result<(Request, Charged), 
 }
 
 impl Charged {
-    /// The answer to the request: says what is left, and its bytes are charged as they are sent.
+    /// The answer to the request, with headers that say what is left; its bytes are charged as they are sent.
     #[must_use]
     pub fn told(self, response: Response) -> Response {
         let Self { left, meter } = self;
@@ -97,7 +97,7 @@ impl Charged {
     }
 }
 
-/// 429, after what is left in the buckets that were looked at `before`.
+/// 429, with what is left in this bucket and in those that were looked at `before`.
 fn refused(empty: Empty, mut before: Vec<Left>) -> Response {
     let whole = Duration::from_secs(empty.wait.as_secs_f64().ceil() as u64);
     let detail = format!(

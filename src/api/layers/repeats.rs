@@ -1,5 +1,5 @@
-//! The same request again gets the answer that it got, as long as nothing of its person has changed: decided
-//! here, before anything is read.
+//! Answers a repeated request with its previous answer, as long as nothing of its person's has changed:
+//! decided here, before anything is read.
 
 use std::time::Instant as Moment;
 
@@ -11,23 +11,23 @@ use crate::api::extract::Notes;
 use crate::api::repeats::Wording;
 use crate::catalog::PersonState;
 
-/// What becomes of a request.
+/// What is known of a request.
 pub enum Remembered {
-    /// It has the answer that it had.
+    /// It was answered before, with this.
     Answer(Response),
-    /// It is to be answered; where the answer may be given again, together with what it is noted by.
+    /// It must be answered; the value notes the answer, if it may be repeated.
     Unknown(Option<Repeatable>),
 }
 
-/// What an answer is noted by.
+/// A request whose answer can be noted.
 pub struct Repeatable {
     wording: Wording,
     state: PersonState,
     notes: Option<Notes>,
 }
 
-/// Whether the request was answered before. The wall read the state of its person before anything is read for
-/// the answer, so a change in between makes the answer belong to no state that is asked for again.
+/// Whether the request was answered before. The wall read the person's state before anything is read for the
+/// answer, so if the state changes in between, the answer is noted under a state that no request has again.
 pub fn remembered(app: &App, request: &Request) -> Remembered {
     let begun = Moment::now();
     let Some(wording) = Wording::of(request) else {
@@ -47,7 +47,7 @@ pub fn remembered(app: &App, request: &Request) -> Remembered {
 }
 
 impl Repeatable {
-    /// Takes note of the answer.
+    /// Notes the answer.
     pub fn note(self, app: &App, response: &Response) {
         app.repeats
             .note(self.wording, self.state, response, self.notes.as_ref());

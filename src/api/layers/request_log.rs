@@ -1,8 +1,8 @@
-//! The outermost layer: gives a request its id, counts and logs it, catches what broke, and puts on every
-//! answer what every answer carries.
+//! The outermost layer: gives a request its id, counts and logs it, catches panics, and adds the headers that
+//! every answer carries.
 //!
-//! The log names the route as it is declared, the id, and who asked with which token, so that access can be
-//! reconstructed; never a query or a header of the request. An operator can have it without people.
+//! The log names the declared route, the id, and who asked with which token, so that access can be
+//! reconstructed; never a query or a header of the request. An operator can leave people out of it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::model::time::{Instant, TimeRange};
 
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub const X_IGNORED_PARAMETERS: HeaderName = HeaderName::from_static("x-ignored-parameters");
-/// Which range was asked for, once dates and zones were understood: `start/end`, an open end as two dots.
+/// The range that was asked for, with dates and zones resolved: `start/end`, an open end as two dots.
 pub const X_SVC_RANGE: HeaderName = HeaderName::from_static("x-svc-range");
 
-/// Longer ids are replaced: they are somebody's attempt at something else.
+/// Longer ids are replaced: they are attempts at something else.
 const LONGEST_REQUEST_ID: usize = 128;
 
 const NO_ROUTE: &str = "none";
@@ -63,8 +63,8 @@ pub async fn log_request(State(app): State<Shared>, mut request: Request, next: 
         .await;
     let mut response = answered.unwrap_or_else(|_cause| {
         app.metrics.panicked();
-        // What a panic says may quote what somebody sent or stored. Where it happened was logged there and
-        // then.
+        // The message of a panic may quote what somebody sent or stored. Its location was logged when it
+        // happened.
         ApiError::internal("a panic").into_response()
     });
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
@@ -101,8 +101,8 @@ pub async fn log_request(State(app): State<Shared>, mut request: Request, next: 
     }
 }
 
-/// Refuses what came over a connection and does not say for whom, or says so twice: two servers on its way
-/// could each read another name.
+/// Refuses a request that came over a connection and names no host, or two: two servers on its way could each
+/// read another name.
 fn one_host(request: &Request) -> Result<(), ApiError> {
     let came_over_a_connection = request.extensions().get::<Peer>().is_some();
     let hosts = request.headers().get_all(HOST).iter().count();
@@ -116,7 +116,7 @@ fn one_host(request: &Request) -> Result<(), ApiError> {
     Err(ApiError::bad_request("expected the header `host`, once"))
 }
 
-/// The client's own id, if it is harmless to repeat.
+/// The client's own id, if it is safe to repeat.
 fn given_id(headers: &HeaderMap) -> Option<Arc<str>> {
     let text = headers.get(X_REQUEST_ID)?.to_str().ok()?;
     let harmless = |byte: u8| {

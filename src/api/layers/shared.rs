@@ -1,8 +1,8 @@
-//! What is inside of a layer, shared by all requests instead of copied for each.
+//! Shares the inside of a layer between all requests instead of cloning it for each.
 //!
-//! A layer of the router copies what it is around for every request, and each copy copies what is inside of
-//! that in turn, most of it of what a refusal or a remembered answer never reaches. What is shared is copied
-//! when a request comes to it, and no deeper than one layer.
+//! A layer of the router clones the service inside of it for every request, and each clone clones what is
+//! inside of that in turn, most of which a refusal or a remembered answer never reaches. A shared service is
+//! cloned when a request reaches it, and no deeper than one layer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl<S> Layer<S> for SharedLayer {
     }
 }
 
-/// Something inside of a layer.
+/// A service inside of a layer.
 #[derive(Debug)]
 pub struct Shared<S>(Arc<S>);
 

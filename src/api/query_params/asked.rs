@@ -1,5 +1,5 @@
-//! What a route asks of a query: a name, the form of its value, whether it must be there. From this the
-//! documentation is made. Knows OpenAPI; knows nothing of what was sent.
+//! The parameters that a route takes: name, form of the value, and whether each is required. The
+//! documentation is made from these. Knows OpenAPI; knows nothing of what was sent.
 
 use serde_json::{Value, json};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
@@ -15,7 +15,7 @@ use super::glossary;
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub name: &'static str,
-    /// Of the value, or of each where there may be several.
+    /// The form of the value, or of each value if there may be several.
     pub form: Form,
     pub many: bool,
     pub need: Need,
@@ -26,9 +26,9 @@ pub struct Asked {
 pub enum Form {
     Text,
     Flag,
-    /// At least so much.
+    /// A whole number of at least this.
     Whole(i64),
-    /// Between the two.
+    /// A number between the two.
     Number(f64, f64),
     Uuid,
     Instant,
@@ -44,7 +44,7 @@ pub enum Need {
     Or(Literal),
 }
 
-/// What a parameter is taken to be where it is not sent.
+/// The default of a parameter that is not sent.
 #[derive(Clone, Copy, Debug)]
 pub enum Literal {
     Flag(bool),
@@ -56,7 +56,7 @@ pub enum Literal {
 impl Form {
     /// Any whole number.
     pub const ANY_WHOLE: Self = Self::Whole(i64::MIN);
-    /// Any number that is finite.
+    /// Any finite number.
     pub const ANY_NUMBER: Self = Self::Number(f64::NEG_INFINITY, f64::INFINITY);
 
     fn schema(self) -> ObjectBuilder {
@@ -86,7 +86,7 @@ impl Form {
         }
     }
 
-    /// The schema, and beside it what stands for an absent value.
+    /// The schema, with the default if there is one.
     fn schema_or(self, default: Option<Value>) -> RefOr<Schema> {
         let component = match self {
             Self::Word(words) => words.component.map(Ref::from_schema_name),

@@ -1,4 +1,4 @@
-//! Words of the domain that a query can name, and under which names.
+//! Domain types that a query can name, and their names.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -15,9 +15,9 @@ use crate::query::places::LocationSource;
 use crate::query::series::Calculation;
 use crate::query::sleep::spec::{Function as SleepFunction, Mode};
 
-/// One of several things with names. The error of reading another name says which there are.
+/// One of several named things. The error for an unknown name lists the known ones.
 pub trait Choice: Copy + FromStr<Err: Display> {
-    /// The schema of the document that lists the names, where there is one.
+    /// The schema in the document that lists the names, if there is one.
     const COMPONENT: Option<&'static str> = None;
 
     fn all() -> Vec<Self>;
@@ -37,9 +37,9 @@ pub trait Choice: Copy + FromStr<Err: Display> {
 /// What a date without a time means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dates {
-    /// Its midnight in UTC.
+    /// Midnight of the date in UTC.
     Utc,
-    /// The beginning of that day in the zone that is asked for.
+    /// The beginning of that day in the zone of the query.
     Local,
 }
 
@@ -68,12 +68,12 @@ impl FromStr for Dates {
     }
 }
 
-/// How a record is told from another that comes without an id.
+/// How a record without an id is recognised when it is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dedupe {
-    /// Every record is new.
+    /// It is not: every record is new.
     None,
-    /// By what identifies it.
+    /// By its natural identity.
     Natural,
 }
 
@@ -102,10 +102,10 @@ impl FromStr for Dedupe {
     }
 }
 
-/// How ends that nobody knows are told.
+/// How unknown ends are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenEnds {
-    /// As moments that cannot be meant.
+    /// As moments that nobody can mean.
     Sentinel,
     Null,
 }

@@ -1,9 +1,9 @@
-//! Percent-encoding undone, and nothing else.
+//! Percent-decoding, and nothing else.
 
 use std::borrow::Cow;
 
-/// The text that `encoded` stands for; `None` when it is not UTF-8. A `%` without two digits behind it stands
-/// for itself, as browsers read it.
+/// The decoded text; `None` if it is not UTF-8. A `%` without two hexadecimal digits after it stands for
+/// itself, as in browsers.
 pub(super) fn decoded(encoded: &str) -> Option<Cow<'_, str>> {
     if !encoded.bytes().any(|byte| byte == b'%' || byte == b'+') {
         return Some(Cow::Borrowed(encoded));

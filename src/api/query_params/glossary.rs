@@ -1,6 +1,5 @@
 //! What the parameters of the interface mean. A parameter that means the same has the same name on every
-//! route, so each name is explained once; what shape it has, and what it is where it is not sent, the routes
-//! say where they read it.
+//! route, so each name is explained once; the routes state its form and its default where they read it.
 
 mod entries;
 mod entry;
@@ -8,14 +7,14 @@ mod entry;
 use entries::ENTRIES;
 pub use entry::Entry;
 
-/// What is said about `name`.
+/// The entry for `name`.
 #[must_use]
 pub fn entry(name: &str) -> Option<&'static Entry> {
     let place = ENTRIES.binary_search_by_key(&name, |entry| entry.name).ok()?;
     ENTRIES.get(place)
 }
 
-/// The other names by which `name` may be sent.
+/// The other names under which `name` may be sent.
 #[must_use]
 pub fn aliases(name: &str) -> &'static [&'static str] {
     entry(name).map_or(&[], |entry| entry.aliases)

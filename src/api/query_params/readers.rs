@@ -1,4 +1,4 @@
-//! The ways in which a parameter can be read. Each keeps what it asked for and notes what is wrong.
+//! The methods that read a parameter. Each records what it asked for and notes what is wrong.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -17,12 +17,12 @@ use super::choices::{Choice, Dates};
 const START: &str = "start_time";
 const END: &str = "end_time";
 const UTC: &str = "UTC";
-/// The names of a zone.
+/// The names of the parameter for a zone.
 const ZONES: [&str; 2] = ["tz", "time_zone"];
 
 impl Params<'_> {
-    /// The text of a parameter whose value has this form; the last one where it was repeated. For those that
-    /// read it in a way of their own.
+    /// The text of a parameter whose value has this form; the last one if it was repeated. For callers that
+    /// parse it themselves.
     pub fn one(&mut self, name: &'static str, form: Form, need: Need) -> Option<String> {
         let asked = Asked {
             name,
@@ -33,7 +33,7 @@ impl Params<'_> {
         self.ask(asked).pop()
     }
 
-    /// The same of a parameter that may be repeated, each value as it is.
+    /// The same for a parameter that may be repeated: every value, unchanged.
     pub fn several(&mut self, name: &'static str, form: Form, need: Need) -> Vec<String> {
         let asked = Asked {
             name,
@@ -64,7 +64,7 @@ impl Params<'_> {
         self.required_one(name, Form::Text)
     }
 
-    /// What `parse` makes of the text, which is `otherwise` where none was sent.
+    /// The text as `parse` reads it; `otherwise` takes the place of a missing one.
     pub fn parsed_or<T, E: Display>(
         &mut self,
         name: &'static str,
@@ -77,7 +77,7 @@ impl Params<'_> {
             .ok()
     }
 
-    /// All values of a repeated parameter, each as it is.
+    /// All values of a repeated parameter, unchanged.
     pub fn repeated(&mut self, name: &'static str) -> Vec<String> {
         self.several(name, Form::Text, Need::Optional)
     }
@@ -87,7 +87,7 @@ impl Params<'_> {
         items(&self.repeated(name))
     }
 
-    /// The same, where an item may have commas itself: each value whole, and what stands between its commas.
+    /// The same for items that may contain commas: each whole value, and its parts between commas.
     pub fn list_and_whole(&mut self, name: &'static str) -> Vec<String> {
         let mut all = Vec::new();
         for value in self.repeated(name) {
@@ -113,7 +113,7 @@ impl Params<'_> {
         Some(list)
     }
 
-    /// Items of a list that is repeated, or has commas, or is written like a list of JSON; `None` where it
+    /// The items of a list that is repeated, separated by commas, or written like a JSON array; `None` if it
     /// was not sent.
     pub fn bracketed(&mut self, name: &'static str, form: Form, need: Need) -> Option<Vec<String>> {
         let sent = self.several(name, form, need);
@@ -172,7 +172,7 @@ impl Params<'_> {
         self.not_inverted(start.unwrap_or(Instant::MIN), end.unwrap_or(Instant::MAX))
     }
 
-    /// The zone whose days dates without a time are, where it is not UTC.
+    /// The zone in which dates without a time begin, if it is not UTC.
     fn days(&mut self) -> Option<Zone> {
         match self.choice_or("dates", Dates::Utc)? {
             Dates::Utc => None,
@@ -180,8 +180,8 @@ impl Params<'_> {
         }
     }
 
-    /// `night_of`: in which zone it is noon, where the rows are to say to which night they belong. There is
-    /// no zone in which that is so for everybody. `Some` unless something is wrong with it.
+    /// `night_of`: the zone whose noon separates nights, if rows are to name their night. No zone fits
+    /// everybody, so there is no default. `Some` unless something is wrong with it.
     pub fn nights(&mut self) -> Option<Option<Zone>> {
         if !self.flag_or("night_of", false)? {
             return Some(None);
@@ -190,8 +190,8 @@ impl Params<'_> {
         Some(Some(zone))
     }
 
-    /// The zone that the parameter `name` cannot do without. Not every route that takes such a parameter
-    /// takes a zone; here it is known all the same.
+    /// The zone that the parameter `name` requires. Not every route that takes such a parameter otherwise
+    /// takes a zone; here it is read in any case.
     fn zone_for(&mut self, name: &'static str, missing: &'static str) -> Option<Zone> {
         let sent: Vec<String> = ZONES.iter().flat_map(|name| self.take(name)).collect();
         let zone = sent.last().and_then(|text| Zone::parse_in_query(text).ok());
@@ -201,7 +201,7 @@ impl Params<'_> {
         zone
     }
 
-    /// Whether the parameter was sent, under whichever of its names.
+    /// Whether the parameter was sent, under any of its names.
     #[must_use]
     pub fn is_sent(&self, name: &str) -> bool {
         self.sent_as(name).is_some()
@@ -287,13 +287,13 @@ impl Params<'_> {
         self.number_from(name, f64::NEG_INFINITY)
     }
 
-    /// A finite number. Whether it is at least `least` is the caller's to see.
+    /// A finite number. The caller checks that it is at least `least`.
     pub fn number_from(&mut self, name: &'static str, least: f64) -> Option<f64> {
         let text = self.one(name, Form::Number(least, f64::INFINITY), Need::Optional)?;
         self.finite(name, &text)
     }
 
-    /// A finite number. Whether it is in the range is the caller's to see.
+    /// A finite number. The caller checks that it is in the range.
     pub fn number_or(
         &mut self,
         name: &'static str,
@@ -321,7 +321,7 @@ impl Params<'_> {
         self.parsed(name, &text, "uuid_parsing", "a uuid")
     }
 
-    /// Several uuids. `Some` unless one of them is none.
+    /// Several UUIDs. `Some` unless one of them is not a UUID.
     pub fn uuids(&mut self, name: &'static str) -> Option<Vec<Uuid>> {
         let texts = items(&self.several(name, Form::Uuid, Need::Optional));
         let read: Vec<Option<Uuid>> = texts
@@ -331,8 +331,8 @@ impl Params<'_> {
         read.into_iter().collect()
     }
 
-    /// A time zone; UTC where none is named. The person's own is never assumed: the same question has the
-    /// same answer for everybody.
+    /// A time zone; UTC by default. The person's own is never assumed: the same question has the same answer
+    /// for everybody.
     pub fn zone(&mut self, name: &'static str) -> Option<Zone> {
         let Some(text) = self.one(name, Form::Text, Need::Or(Literal::Text(UTC))) else {
             return Some(Zone::UTC);
@@ -405,7 +405,7 @@ impl Params<'_> {
     }
 }
 
-/// What stands between the commas of each value.
+/// The parts between the commas of each value.
 fn items(values: &[String]) -> Vec<String> {
     let parts = values.iter().flat_map(|value| value.split(','));
     parts

@@ -288,7 +288,7 @@ fn dates_are_those_of_utc_or_of_the_zone_that_is_asked_for() {
             both("2024-06-02T15:00:00Z", "2024-06-03T15:00:00Z")
         );
     }
-    // What has a time is that moment.
+    // A value with a time is that moment.
     let mixed = "start_time=2024-06-03T00:00:00Z&end_time=2024-06-04&dates=local&tz=Asia/Tokyo";
     assert_eq!(
         range(mixed).0,

@@ -1,4 +1,4 @@
-//! Where connections come from: how many one address may have, and whom a proxy speaks for.
+//! The addresses of connections: how many connections each may have, and for whom a proxy speaks.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Addresses that begin alike: `10.0.0.0/8`, `::1`.
+/// Addresses with a common prefix: `10.0.0.0/8`, `::1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
@@ -55,7 +55,7 @@ impl Network {
     }
 }
 
-/// Proxies whose word is taken for whom they speak.
+/// Proxies that are trusted to name their clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(pub Vec<Network>);
 
@@ -65,8 +65,8 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Who asks, where `peer` is at the other end: the last of those named in `X-Forwarded-For` that is no
-    /// proxy of ours. What stands before it anybody could have written.
+    /// The client behind `peer`: the last address in `X-Forwarded-For` that is not a trusted proxy. Anybody
+    /// could have written the entries before it.
     #[must_use]
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.include(peer) {
@@ -92,7 +92,7 @@ impl TrustedProxies {
     }
 }
 
-/// The connections that each address has.
+/// How many connections each address has.
 #[derive(Clone, Debug)]
 pub struct Shares {
     most: usize,
@@ -115,7 +115,7 @@ impl Shares {
         }
     }
 
-    /// One more for `address`, unless it has as many as it may.
+    /// One more connection for `address`, unless it has the most that are allowed.
     #[must_use]
     pub fn take(&self, address: IpAddr) -> Option<Share> {
         let address = household(address);
@@ -145,7 +145,7 @@ impl Drop for Share {
     }
 }
 
-/// Whoever has one address of version 6 has 2^64 of them: they count as one.
+/// IPv6 addresses of one /64 network count as one: a household has 2^64 of them.
 #[must_use]
 pub fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -1,9 +1,9 @@
-//! What is left of a request's body when its answer is ready.
+//! Handles what is left of a request's body when its answer is ready.
 //!
-//! A request may be answered before its body was read: nobody reads the records of a stranger. The rest still
-//! stands where the connection's next request would begin, and a connection that is closed under a client
-//! that is still sending takes the answer with it. So the rest is read and thrown away, up to a limit of
-//! bytes and of time; where that is not enough, the answer says that the connection ends with it.
+//! A request may be answered before its body is read: a stranger's records are not read. The rest then stands
+//! where the connection's next request would begin, and closing a connection under a client that is still
+//! sending loses the answer. So the rest is read and thrown away, up to a limit of bytes and of time; if that
+//! is not enough, the answer says that the connection ends with it.
 //!
 //! In HTTP/2 a stream ends without its neighbours, but a client that is still sending may take the end of its
 //! stream for the loss of its answer; so there the rest is thrown away too.
@@ -22,18 +22,18 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 use tower::ServiceExt;
 
-/// Bytes of one body that are thrown away. Several times the usual limit of a body, so that whoever exceeds
-/// that is told so.
+/// The most bytes of one body that are thrown away. Several times the usual body limit, so that a client that
+/// exceeds it gets the refusal.
 pub(super) const MOST: u64 = 256 << 20;
 
-/// An answer waits so long for the rest of its request. Later, it is sent while the rest still comes, and the
-/// connection ends with it.
+/// How long an answer waits for the rest of its request. After that it is sent while the rest still arrives,
+/// and the connection ends with it.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// The router's answer to `request`, after which its connection is in order or ends. Nobody is listened to
-/// for longer than `patience`.
+/// The router's answer to `request`, after which its connection can be reused or ends. Waits for no client
+/// longer than `patience`.
 pub(super) async fn answer(router: Router, request: Request<Incoming>, patience: Duration) -> Response {
-    // To end the connection would be to end the other streams.
+    // In HTTP/2, ending the connection would end the other streams.
     let one_at_a_time = request.version() < Version::HTTP_2;
     if request.body().is_end_stream() {
         return run(router, request.map(Body::new)).await;
@@ -45,7 +45,7 @@ pub(super) async fn answer(router: Router, request: Request<Incoming>, patience:
     let Ok(mut rest) = left.try_recv() else {
         return response;
     };
-    // To read a body that its client holds back would be to ask for it, and what has stopped arriving was
+    // Reading a body that its client holds back would ask for it, and a body that stopped arriving has been
     // waited for already.
     let comes = rest.begun || !waits_to_be_asked;
     if comes && response.status() != StatusCode::REQUEST_TIMEOUT {
@@ -72,7 +72,7 @@ async fn run(router: Router, request: Request<Body>) -> Response {
         .unwrap_or_else(|never| match never {})
 }
 
-/// Whether the client sends the body only after it was told to go on.
+/// Whether the client waits for `100 Continue` before it sends the body.
 fn expects_to_be_asked(headers: &HeaderMap) -> bool {
     headers
         .get(EXPECT)
@@ -82,14 +82,14 @@ fn expects_to_be_asked(headers: &HeaderMap) -> bool {
 /// The unread part of a body.
 struct Rest {
     body: Body,
-    /// Whether some of it was asked for.
+    /// Whether some of it was read.
     begun: bool,
     /// Bytes that may still be thrown away.
     spare: u64,
 }
 
 impl Rest {
-    /// Reads and throws away; whether nothing is left then.
+    /// Reads and throws away the rest; `true` if nothing is left.
     async fn discard(&mut self) -> bool {
         loop {
             let next = std::future::poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await;
@@ -103,7 +103,7 @@ impl Rest {
     }
 }
 
-/// A body that hands over what was not read of it.
+/// A body that hands over its unread part when it is dropped.
 struct Watched {
     body: Option<Body>,
     begun: bool,
@@ -160,7 +160,7 @@ impl Drop for Watched {
                 begun,
                 spare: MOST,
             };
-            // A request that was given up has nobody who wants the rest.
+            // If the request was given up, nobody wants the rest.
             let _unwanted = left.send(rest);
         }
     }

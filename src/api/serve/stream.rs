@@ -1,5 +1,5 @@
-//! A connection whose other side has to take what it asked for, and that does not end in good order when an
-//! answer did not.
+//! A connection that fails when its client does not take what it asked for, and that is reset when an answer
+//! broke off.
 
 use std::io;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use tokio_rustls::server::TlsStream;
 
 use super::usage::Usage;
 
-/// How a connection begins whose client speaks HTTP/2. Until it is known whether this comes, nobody else
-/// watches the time.
+/// The beginning of an HTTP/2 connection. Until it is known whether the client sends this, no other timeout
+/// applies.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What a connection goes over.
+/// The stream under a connection.
 pub(super) trait Transport: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Lets the connection end in a way that nobody takes for the end of an answer.
+    /// Makes the connection end with a reset, which no client takes for the end of an answer.
     fn reset_at_end(&self);
 }
 
@@ -38,16 +38,16 @@ impl Transport for TlsStream<TcpStream> {
     }
 }
 
-/// Fails when nothing could be written for too long, or nothing was said at first. Without it, a client that
+/// Fails when nothing can be written for too long, or nothing arrives at first. Without it, a client that
 /// stops reading would hold its place, and the rows being sent to it, for ever.
 pub(super) struct Impatient<S: Transport> {
     stream: S,
     usage: Arc<Usage>,
     limit: Duration,
     alarm: Pin<Box<Sleep>>,
-    /// Whether something waits to be written. Only then does the client's time run.
+    /// Whether something waits to be written. The client's time only runs then.
     blocked: bool,
-    /// What is left of the preface, while everything read so far belongs to it.
+    /// The rest of the preface, as long as everything read so far belongs to it.
     opening: Option<&'static [u8]>,
 }
 

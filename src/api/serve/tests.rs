@@ -44,7 +44,7 @@ fn settings() -> InterfaceSettings {
     }
 }
 
-/// A service whose only route says when it was entered and answers when it is let go.
+/// A service whose only route reports when it is entered and answers when it is released.
 struct Gate {
     entered: Arc<Notify>,
     go: Arc<Notify>,
@@ -152,7 +152,7 @@ async fn a_stopping_service_does_not_wait_for_ever() {
     assert_eq!(gate.serving.await.unwrap(), Ended::Interrupted);
 }
 
-/// A service that refuses whatever is posted to it without reading it, as if it were too large.
+/// A service that refuses everything posted to it without reading it, as if it were too large.
 async fn refusing(settings: InterfaceSettings) -> (TcpStream, oneshot::Sender<()>) {
     let router = axum::Router::new().route(
         "/",
@@ -228,7 +228,7 @@ async fn a_body_beyond_every_measure_is_not_read_before_it_is_refused() {
         answer.starts_with("HTTP/1.1 413") && answer.contains("connection: close"),
         "{answer}"
     );
-    // What comes all the same is taken for a while, so that the refusal reaches clients that read last.
+    // The body is still received for a while, so that the refusal reaches clients that read only at the end.
     client.write_all(&vec![b' '; 8 << 20]).await.unwrap();
 }
 
@@ -274,14 +274,14 @@ async fn a_connection_on_which_nothing_is_asked_is_ended() {
         ..settings()
     })
     .await;
-    // The preface of HTTP/2 and empty settings: a connection without a request.
+    // The HTTP/2 preface and empty settings: a connection without a request.
     client
         .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
         .await
         .unwrap();
     let mut said = Vec::new();
     client.read_to_end(&mut said).await.unwrap();
-    // A frame of the kind GOAWAY is said before the end.
+    // A GOAWAY frame is sent before the end.
     assert!(said.windows(4).any(|frame| frame == [0, 0, 8, 7]), "{said:?}");
 }
 
@@ -310,7 +310,7 @@ async fn an_address_that_has_its_share_of_connections_gets_no_more() {
     }
     let mut third = TcpStream::connect(address).await.unwrap();
     let mut said = Vec::new();
-    // Closed, perhaps while something was being sent to it.
+    // It is closed, perhaps while something is being sent to it.
     let _reset = third.write_all(b"GET / HTTP/1.1\r\nhost: almanac\r\n\r\n").await;
     let _reset = third.read_to_end(&mut said).await;
     assert!(said.is_empty(), "{said:?}");
@@ -327,7 +327,7 @@ fn certificate_in(directory: &std::path::Path, certificate: &str, key: &str) -> 
     files
 }
 
-/// What a client that trusts `certificate` alone is answered over TLS.
+/// The answer that a client gets over TLS if it trusts only `certificate`.
 async fn asked_over_tls(address: std::net::SocketAddr, certificate: &str) -> std::io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots

@@ -1,4 +1,4 @@
-//! TLS of our own, for who has no proxy: a certificate and its key from files, read again when they change.
+//! TLS without a proxy: a certificate and its key from files, read again when they change.
 
 use std::fs;
 use std::io;
@@ -14,13 +14,13 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 
-/// How often the files are looked at where nobody says otherwise.
+/// How often the files are checked by default.
 pub const LOOK: Duration = Duration::from_secs(5);
 
-/// Where certificate and key are.
+/// The files of certificate and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The chain, the service's own certificate first, as PEM.
+    /// The chain as PEM, the service's own certificate first.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
@@ -33,7 +33,7 @@ pub enum TlsError {
     Certificate { path: PathBuf, reason: rustls::Error },
 }
 
-/// The certificate that is shown to who connects now.
+/// The certificate that new connections get.
 pub struct Certificate {
     files: CertificateFiles,
     shown: RwLock<Shown>,
@@ -56,14 +56,14 @@ impl Certificate {
         })
     }
 
-    /// Speaks TLS with who connected.
+    /// Performs the TLS handshake on `stream`.
     pub async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let config = Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner).config);
         TlsAcceptor::from(config).accept(stream).await
     }
 
-    /// Shows what is in the files as they change, for as long as it is polled, and looks at them so often. A
-    /// pair that cannot be used leaves the one before in place.
+    /// Checks the files every `look` for as long as it is polled, and uses what they hold when they change. A
+    /// pair that cannot be used leaves the previous one in place.
     pub async fn follow_files(&self, look: Duration) {
         loop {
             tokio::time::sleep(look).await;

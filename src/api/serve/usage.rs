@@ -1,9 +1,8 @@
-//! What a connection is used for: requests that are being answered, and answers that their client does not
-//! take.
+//! The use of a connection: requests that are being answered, and answers that their client does not take.
 //!
-//! A client of HTTP/2 can ask for an answer and leave it no room, and go on answering pings: nothing of TCP
-//! tells that from patience. So every body says here when a part of it was handed over and nobody came for
-//! the next, and whoever drives the connection looks here now and then. Lives as long as its connection.
+//! An HTTP/2 client can ask for an answer, leave no room for it, and go on answering pings: TCP cannot tell
+//! that from patience. So every body reports here when a part of it was handed over and the next was not
+//! requested, and the task that drives the connection checks now and then. Lives as long as its connection.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -16,11 +15,11 @@ use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
-/// What is to become of a connection.
+/// Whether a connection is in use or should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     InUse,
-    /// Nobody asked for anything for too long.
+    /// No request arrived for too long.
     Idle,
     /// An answer, or a part of it, was not taken for too long.
     Stalled,
@@ -32,13 +31,13 @@ pub(super) struct Usage(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Requests that are not answered to the end.
+    /// Requests whose answers are not complete.
     open: usize,
-    /// Whether an answer broke off whose end is that of the connection.
+    /// Whether an answer broke off whose end only the end of the connection marks.
     broken: bool,
-    /// When the last of them was, or when the connection began.
+    /// When the last request ended, or when the connection began.
     quiet_since: Instant,
-    /// Since when bodies wait for their client.
+    /// The bodies that wait for their client, each since when.
     waiting: HashMap<u64, Instant>,
     next: u64,
 }
@@ -55,7 +54,7 @@ impl Usage {
         })))
     }
 
-    /// A request arrives. It is over when the result, or the answer that it is given to, is dropped.
+    /// Counts an arriving request. It ends when the result, or the answer that takes it, is dropped.
     #[must_use]
     pub(super) fn request(self: &Arc<Self>) -> Asked {
         let mut inner = self.lock();
@@ -67,7 +66,7 @@ impl Usage {
         }
     }
 
-    /// What is to become of it `now`, where a client may keep us waiting for `limit`.
+    /// The state at `now`, if a client may keep us waiting for `limit`.
     #[must_use]
     pub(super) fn state(&self, now: Instant, limit: Duration) -> State {
         let inner = self.lock();
@@ -81,7 +80,7 @@ impl Usage {
         }
     }
 
-    /// Whether an answer broke off whose end is that of the connection, so that nothing else says so.
+    /// Whether an answer broke off whose end only the end of the connection marks, so the client cannot know.
     #[must_use]
     pub(super) fn is_broken(&self) -> bool {
         self.lock().broken
@@ -92,7 +91,7 @@ impl Usage {
     }
 }
 
-/// A request that is not answered to the end.
+/// A request whose answer is not complete.
 #[derive(Debug)]
 pub(super) struct Asked {
     usage: Arc<Usage>,
@@ -100,8 +99,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The answer, whose body tells how it is taken. `ends_connection`: nothing but the end of the connection
-    /// tells where it ends.
+    /// The answer, whose body reports how it is taken. `ends_connection`: only the end of the connection
+    /// marks its end.
     #[must_use]
     pub(super) fn answered(self, response: Response, ends_connection: bool) -> Response {
         if response.body().is_end_stream() {
@@ -140,7 +139,7 @@ impl Drop for Asked {
     }
 }
 
-/// A body that tells when it is asked for more.
+/// A body that reports when it is polled for more.
 struct Taken {
     body: Body,
     asked: Asked,
@@ -157,7 +156,7 @@ impl HttpBody for Taken {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let next = Pin::new(&mut self.body).poll_frame(context);
         match &next {
-            // The next part is asked for when there is room for it.
+            // The next part is requested when there is room for it.
             Poll::Ready(Some(Ok(_))) => self.asked.waits_for_client(),
             Poll::Ready(Some(Err(_))) if self.ends_connection => self.asked.breaks_off(),
             _ => self.asked.waits_for_us(),
@@ -212,7 +211,7 @@ mod tests {
             parts.next().await.unwrap().unwrap();
         }
         assert_eq!(later(&usage), State::Stalled);
-        // It is us who are slow now.
+        // Now the service is slow, not the client.
         assert!(futures::poll!(parts.next()).is_pending());
         assert_eq!(later(&usage), State::InUse);
         drop(parts);

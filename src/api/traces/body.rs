@@ -1,4 +1,4 @@
-//! A body that tells of its request when it ends, however it ends.
+//! A body that collects the trace of its request when it ends, however it ends.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,7 @@ use super::{Trace, Traces};
 
 pub(super) struct Told {
     pub body: Body,
-    /// Until it is told.
+    /// `None` once it is collected.
     pub trace: Option<Trace>,
     pub stopwatch: Moment,
     pub traces: Traces,
@@ -52,7 +52,7 @@ impl Drop for Told {
             return;
         };
         (trace.took, trace.bytes) = (self.stopwatch.elapsed(), self.bytes);
-        // Of a body whose end is known beforehand nobody asks whether there is more, and a head has none.
+        // A body of known length is not polled after its end, and the body of a HEAD answer is never polled.
         let is_read = self.is_whole || self.body.is_end_stream() || trace.method == Method::HEAD;
         trace.broke_off = !is_read;
         self.traces.tell(trace);

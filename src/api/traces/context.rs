@@ -1,17 +1,17 @@
-//! Which trace a request belongs to, as its sender says it: W3C Trace Context, the header `traceparent`.
+//! The trace that a request belongs to, as its client names it: W3C Trace Context, the header `traceparent`.
 
 use axum::http::{HeaderMap, HeaderName};
 use uuid::Uuid;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The flag that says that the trace is kept.
+/// The flag that marks a trace as sampled.
 const KEPT: u8 = 1;
 
-/// A trace, and where in it something happens.
+/// A trace, and a position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
     pub(super) trace: u128,
-    /// The span of whoever asked; `None`: the trace begins here.
+    /// The span of the client; `None`: the trace begins here.
     pub(super) parent: Option<u64>,
     flags: u8,
 }
@@ -26,7 +26,7 @@ impl Context {
         }
     }
 
-    /// The trace that a request names. What cannot be read names none, as the standard has it.
+    /// The trace that a request names. A header that cannot be read names none, as the standard requires.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut named = headers.get_all(TRACEPARENT).iter();
@@ -57,7 +57,7 @@ impl Context {
         })
     }
 
-    /// Whether whoever began it wants it kept.
+    /// Whether the client that began it wants it kept.
     pub(super) const fn is_wanted(self) -> bool {
         self.flags & KEPT != 0
     }

@@ -1,4 +1,4 @@
-//! Traces in the form in which they are sent: OTLP, as JSON.
+//! The format in which traces are sent: OTLP, as JSON.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{Phase, Trace};
 
-/// Kinds of spans, by the numbers that OTLP gives them.
+/// Kinds of spans, by their OTLP numbers.
 const INTERNAL: u8 = 1;
 const SERVER: u8 = 2;
 /// The status of a span that failed.
 const FAILED: u8 = 2;
 
-/// One request of the protocol.
+/// The body of one OTLP request.
 pub(super) fn document(traces: &[Trace]) -> Value {
     let spans: Vec<Value> = traces.iter().flat_map(spans).collect();
     json!({"resourceSpans": [{
@@ -69,7 +69,7 @@ fn span_of_phase(trace: &Trace, phase: &Phase) -> Value {
     })
 }
 
-/// Whole numbers are texts in OTLP's JSON, so that none loses a digit.
+/// OTLP's JSON writes whole numbers as strings, so that no digit is lost.
 fn nanoseconds(since: i64, later: Duration) -> String {
     (i128::from(since) * 1000 + later.as_nanos() as i128).to_string()
 }

@@ -1,7 +1,7 @@
-//! What was told of requests, on its way to who gathers it: some at a time, over OTLP/HTTP.
+//! Sends traces to the collector, in batches, over OTLP/HTTP.
 //!
-//! A receiver that does not answer is tried again after a while, with what is at hand; meanwhile whatever
-//! finds no place is dropped. The log says so once, and once when it is over.
+//! If the receiver does not answer, sending is tried again after a pause; meanwhile traces that find no place
+//! are dropped. The log says so once, and once when it is over.
 
 use std::time::Duration;
 
@@ -11,38 +11,38 @@ use tokio::sync::mpsc;
 
 use super::{Trace, TraceMeters, otlp};
 
-/// Traces that are sent together at most.
+/// The most traces that are sent together.
 const TOGETHER: usize = 512;
-/// How long the first of them waits for others.
+/// How long the first trace waits for others.
 const GATHERING: Duration = Duration::from_secs(1);
-/// How long an answer is waited for.
+/// The timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause after the first try that failed; each one after it is twice as long.
+/// The pause after the first attempt that failed; each further one is twice as long.
 const FIRST_REST: Duration = Duration::from_secs(1);
-/// After so many tries the next ones are tried instead.
+/// How many attempts a batch gets before it is dropped.
 const TRIES: u32 = 5;
 
-/// Where traces are to go.
+/// The settings for sending traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// Of the receiver; `/v1/traces` is behind it.
+    /// The address of the receiver, without `/v1/traces`.
     pub endpoint: String,
-    /// What it wants to hear beside them, such as who sends.
+    /// Headers that it expects, such as one that names the sender.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// Why nothing can be sent.
+/// Why traces cannot be sent.
 #[derive(Debug, thiserror::Error)]
 #[error("traces cannot be sent: {0}")]
 pub struct SendingError(#[from] reqwest::Error);
 
-/// What there is to send.
+/// The traces to send.
 pub struct ToSend {
     taken: mpsc::Receiver<Trace>,
     meters: TraceMeters,
 }
 
-/// Sends it.
+/// Sends traces to a receiver.
 pub struct Sending {
     to_send: ToSend,
     client: reqwest::Client,
@@ -55,7 +55,7 @@ impl ToSend {
         Self { taken, meters }
     }
 
-    /// Has it sent where the settings say.
+    /// A sender for the receiver in `settings`.
     pub fn sent_as(self, settings: &TraceSettings) -> Result<Sending, SendingError> {
         let mut headers: HeaderMap = settings.headers.iter().cloned().collect();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -75,7 +75,7 @@ impl ToSend {
 }
 
 impl Sending {
-    /// Sends until there is nobody left who could tell of anything.
+    /// Sends until no more traces can be collected.
     pub async fn run(mut self) {
         let mut traces = Vec::with_capacity(TOGETHER);
         while self.gathered(&mut traces).await {
@@ -84,7 +84,7 @@ impl Sending {
         }
     }
 
-    /// Waits for a trace, and a little for more. `false`: there will be none.
+    /// Waits for a trace, and briefly for more. `false`: there will be no more.
     async fn gathered(&mut self, traces: &mut Vec<Trace>) -> bool {
         let taken = &mut self.to_send.taken;
         if taken.recv_many(traces, TOGETHER).await == 0 {
@@ -97,7 +97,7 @@ impl Sending {
                 }
             }
         };
-        // Whoever waits no longer has what there is.
+        // After the timeout, the traces gathered so far are sent.
         let _late = tokio::time::timeout(GATHERING, more).await;
         true
     }
@@ -124,7 +124,7 @@ impl Sending {
                     "traces cannot be sent; those that find no place are dropped"
                 );
             }
-            // A service that stops does not wait for who gathers its traces.
+            // A stopping service does not wait for its collector.
             if !failure.may_pass || self.to_send.taken.is_closed() {
                 break;
             }
@@ -137,7 +137,7 @@ impl Sending {
     async fn post(&self, body: &str) -> Result<(), Failure> {
         let sent = self.client.post(&self.url).body(body.to_owned()).send().await;
         let answer = sent.map_err(|error| Failure {
-            // Without its address, which may hold a secret.
+            // Without the address, which may contain a secret.
             reason: error.without_url().to_string(),
             may_pass: true,
         })?;
@@ -152,9 +152,9 @@ impl Sending {
     }
 }
 
-/// Why traces were not taken.
+/// Why the receiver did not take traces.
 struct Failure {
     reason: String,
-    /// Whether the same may be taken later.
+    /// Whether it may take the same traces later.
     may_pass: bool,
 }

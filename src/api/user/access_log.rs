@@ -17,9 +17,9 @@ use crate::auth::tokens::Reader;
 use crate::model::stored_json;
 use crate::output::{Holds, ListedColumn};
 
-/// Entries of one page where the caller does not say.
+/// Entries of a page by default.
 const PAGE: i64 = 100;
-/// Entries of one page at most.
+/// The most entries of a page.
 const LARGEST_PAGE: usize = 1_000;
 
 /// Which page.
@@ -52,7 +52,7 @@ impl FromParams for LogQuery {
     }
 }
 
-/// Something that somebody read, or a change of a share.
+/// A read by somebody else, or a change of a share.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AccessEntry {
     pub id: Uuid,
@@ -61,10 +61,10 @@ pub struct AccessEntry {
     /// Who did it. The owner of a group reads under the group's name.
     pub actor_svc_userid: Uuid,
     /// What was read: endpoint, grants, types and files, the ranges asked for and used. Or which share was
-    /// changed, and what it says then.
+    /// changed, and its new content.
     #[schema(value_type = Object)]
     pub detail: Value,
-    /// Rows of the answer, where it has rows.
+    /// Rows of the answer, if it has rows.
     pub row_count: Option<i64>,
     /// `begun` until it is over, then `answered`, `not_modified`, `broken_off`, `revoked`; of shares `done`
     /// or `refused`.
@@ -76,7 +76,7 @@ pub struct AccessEntry {
 pub struct AccessPage {
     /// Newest first.
     pub entries: Vec<AccessEntry>,
-    /// What to send as `before` for the page after; null after the last.
+    /// What to send as `before` for the next page; null on the last one.
     pub next: Option<Uuid>,
 }
 
@@ -89,8 +89,8 @@ const COLUMNS: [ListedColumn; 6] = [
     ListedColumn::new("outcome", Holds::Text),
 ];
 
-/// What others read of the caller and when, and how the caller's shares changed, newest first. Of a table
-/// the last row has what to send as `before`.
+/// What others read of the caller's data and when, and how the caller's shares changed, newest first. In a
+/// table the last row holds the value to send as `before`.
 #[utoipa::path(get, path = "/user/v1alpha1/access_log", operation_id = "access_log", tag = "sharing",
     params(Checked<LogQuery>),
     responses((status = 200, description = "A page", body = AccessPage), (status = 422)))]

@@ -15,10 +15,10 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::upkeep::erase;
 
-/// How long the caller may think it over.
+/// How long the caller has to confirm.
 const CONFIRMED_WITHIN: Duration = Duration::from_mins(10);
 
-/// Whether it is meant.
+/// The confirmation, if there is one.
 #[derive(Debug)]
 pub struct ErasureQuery {
     confirm: Option<String>,
@@ -37,7 +37,7 @@ impl FromParams for ErasureQuery {
 pub struct AccountErasure {
     /// `to_be_confirmed`, then `begun`.
     pub state: &'static str,
-    /// What to send as `confirm` with the same request again; null once the erasure has begun.
+    /// The value to send as `confirm` with the same request; null once the erasure has begun.
     pub confirmation: Option<String>,
     /// Until when it can be confirmed.
     #[schema(format = DateTime)]
@@ -45,13 +45,13 @@ pub struct AccountErasure {
     /// When the erasure began.
     #[schema(format = DateTime)]
     pub begun_at: Option<String>,
-    /// From when on the account may be used anew, empty, with a token made then.
+    /// When the account can be used again, empty, with a token made then.
     #[schema(format = DateTime)]
     pub ends_at: Option<String>,
 }
 
-/// Erases the caller and everything of theirs for good, in two steps. Without `confirm` nothing happens: the
-/// answer has a confirmation that is good for ten minutes. With it the erasure begins: all tokens of the
+/// Erases the caller and all of their data permanently, in two steps. Without `confirm` nothing happens: the
+/// answer has a confirmation that is valid for ten minutes. With it the erasure begins: all tokens of the
 /// caller are refused from the next request on, shares end, and everything stored is removed. It cannot be
 /// stopped.
 #[utoipa::path(delete, path = "/user/v1alpha1/account", operation_id = "erase_account", tag = "people",
@@ -88,7 +88,7 @@ async fn begun(app: &App, reader: &Reader, confirmation: &str) -> Result<Account
         return Err(invalid(["query", "confirm"], message));
     }
     let erasure = app.catalog.begin_erasure(reader.person()).await?;
-    // Before anybody is told: a catalogue that is made from the store tomorrow has to know of it.
+    // Before the answer: a catalogue that is rebuilt from the store later has to know of it.
     erase::remember(&app.intake.objects, &erasure).await?;
     Ok(AccountErasure {
         state: "begun",

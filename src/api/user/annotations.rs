@@ -1,4 +1,4 @@
-//! What people decided to keep note of: `/user/v1alpha1/annotation`.
+//! Annotations, by which people record what they choose to: `/user/v1alpha1/annotation`.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ const COLUMNS: [ListedColumn; 12] = [
     ListedColumn::new("deleted_at", Holds::Time),
 ];
 
-/// Which annotations of whom.
+/// Which annotations, and whose.
 #[derive(Debug)]
 pub struct ListQuery {
     owner: Option<PersonId>,
@@ -57,7 +57,7 @@ impl FromParams for ListQuery {
     }
 }
 
-/// Whose annotation a path names.
+/// Whose annotation it is.
 #[derive(Debug)]
 pub struct OwnerQuery {
     owner: Option<PersonId>,
@@ -73,13 +73,13 @@ impl FromParams for OwnerQuery {
     }
 }
 
-/// What the caller of a creation would like to have back.
+/// What the caller wants as the answer to a creation.
 #[derive(Debug)]
 pub struct CreateQuery;
 
 impl FromParams for CreateQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        // Whatever it says, the answer is the whole annotation.
+        // Whatever its value, the answer is the whole annotation.
         params.text("response_class");
         Some(Self)
     }
@@ -110,7 +110,7 @@ pub async fn list(
     listed_as(&app, &headers, query.form, &COLUMNS, &found).await
 }
 
-/// Makes an annotation.
+/// Creates an annotation.
 #[utoipa::path(post, path = "/user/v1alpha1/annotation", operation_id = "create_annotation",
     tag = "annotations",
     params(Checked<CreateQuery>),
@@ -151,7 +151,7 @@ pub async fn one(
     }
 }
 
-/// Puts what is sent in the place of an annotation.
+/// Replaces an annotation.
 #[utoipa::path(put, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "replace_annotation",
     tag = "annotations",
     params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
@@ -170,7 +170,7 @@ pub async fn replace(
     Ok(Json(app.annotations.replace(person, id, &body).await?))
 }
 
-/// Deletes an annotation. It leaves the catalogue, can still be read by its id, and can be had back.
+/// Deletes an annotation. It leaves the catalogue, can still be read by its id, and can be restored.
 #[utoipa::path(delete, path = "/user/v1alpha1/annotation/{annotation_id}",
     operation_id = "delete_annotation", tag = "annotations",
     params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
@@ -187,7 +187,7 @@ pub async fn delete(
     Ok(Json(app.annotations.delete(person, id).await?))
 }
 
-/// Makes a deleted annotation an active one.
+/// Restores a deleted annotation.
 #[utoipa::path(post, path = "/user/v1alpha1/annotation/{annotation_id}/cancel_deletion",
     operation_id = "cancel_annotation_deletion", tag = "annotations",
     params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
@@ -204,7 +204,7 @@ pub async fn cancel_deletion(
     Ok(Json(app.annotations.cancel_deletion(person, id).await?))
 }
 
-/// What an annotation is, as it is sent.
+/// The JSON Schema of an annotation, as it is sent.
 #[utoipa::path(get, path = "/user/v1alpha1/schema/annotation", operation_id = "annotation_schema",
     tag = "annotations",
     params(Checked<NoParams>),
@@ -218,7 +218,7 @@ pub async fn annotation_schema(
     listing(&headers, &schema)
 }
 
-/// What a measurement configuration is.
+/// The JSON Schema of a measurement configuration.
 #[utoipa::path(get, path = "/user/v1alpha1/schema/measurement", operation_id = "measurement_schema",
     tag = "annotations",
     params(Checked<NoParams>),
@@ -232,19 +232,19 @@ pub async fn measurement_schema(
     listing(&headers, &schema)
 }
 
-/// What of the owner's annotations the reader may see.
+/// Which of the owner's annotations the reader may see.
 async fn readable(app: &App, reader: &Reader, owner: Option<PersonId>) -> Result<ReadableTypes, ApiError> {
     let owner = owner.unwrap_or_else(|| reader.person());
     let always = TimeRange::ALWAYS;
     Ok(app.grants.readable_types(reader, owner, always).await?)
 }
 
-/// An annotation is seen where its records are.
+/// An annotation is visible if its records are.
 fn is_visible(permit: &ReadableTypes, annotation: &AnnotationRow) -> bool {
     permit.windows_of(&annotation.type_id()).is_some()
 }
 
-/// Tags are their owner's affair, whatever is shared.
+/// Removes the tags for other readers: tags are private, whatever is shared.
 fn seen_by<'a>(reader: &Reader, annotation: &'a AnnotationRow) -> Cow<'a, AnnotationRow> {
     let mut seen = Cow::Borrowed(annotation);
     if !reader.owns(annotation.svc_userid) {
@@ -253,7 +253,7 @@ fn seen_by<'a>(reader: &Reader, annotation: &'a AnnotationRow) -> Cow<'a, Annota
     seen
 }
 
-/// Nobody changes what is another person's, shared or not.
+/// Only the owner may change something, shared or not.
 fn only_ones_own(reader: &Reader, query: &OwnerQuery) -> Result<PersonId, ApiError> {
     match query.owner {
         Some(owner) if owner != reader.person() => Err(Refused.into()),

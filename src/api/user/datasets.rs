@@ -1,4 +1,4 @@
-//! What others share with the caller: `/user/v1/dataset`, and what may be read through a range of time.
+//! What others share with the caller: `/user/v1/dataset`, and which types may be read throughout a range.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -21,7 +21,7 @@ use crate::people::sharing::received::Received;
 
 use super::datashares::written;
 
-/// Something that the caller can read.
+/// Data that the caller can read.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Dataset {
     pub grant_id: Option<Uuid>,
@@ -40,7 +40,7 @@ pub struct Dataset {
     pub time_end: Option<String>,
 }
 
-/// What may be read of somebody through the whole of a range.
+/// The types of a person that may be read throughout a range.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AllowedTypes {
     pub all_data_types: bool,
@@ -96,7 +96,7 @@ const COLUMNS: [ListedColumn; 11] = [
     ListedColumn::new("time_end", Holds::Time),
 ];
 
-/// What the caller can read: first their own, then what others share with them or with a group of theirs.
+/// What the caller can read: first their own data, then what others share with them or with their groups.
 #[utoipa::path(get, path = "/user/v1/dataset",
     operation_id = "list_datasets", tag = "sharing", params(Checked<ListingQuery>),
     responses((status = 200, description = "Datasets", body = Vec<Dataset>)))]
@@ -111,7 +111,7 @@ pub async fn list(
     listed_as(&app, &headers, query.form, &COLUMNS, &rows.collect::<Vec<_>>()).await
 }
 
-/// Gives up what was shared with the caller, or takes a share of the caller's own back from a group.
+/// Gives up what was shared with the caller, or takes back from a group a share of the caller's own.
 #[utoipa::path(delete, path = "/user/v1/dataset/{grant_id}",
     operation_id = "leave_dataset", tag = "sharing", params(("grant_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is given up"), (status = 404), (status = 409)))]
@@ -127,7 +127,7 @@ pub async fn leave(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A range; an end that is not given is open.
+/// A range of time; a missing end is open.
 #[derive(Debug)]
 pub struct OpenRangeQuery {
     range: TimeRange,
@@ -149,8 +149,7 @@ const ALLOWED: [ListedColumn; 2] = [
     ListedColumn::new("svc_data_types", Holds::Texts),
 ];
 
-/// The types of another person that the caller may read through the whole of a range. Nothing where nothing
-/// is shared.
+/// The types of another person that the caller may read throughout a range. Empty if nothing is shared.
 #[utoipa::path(get, path = "/user/v1/shared/{svc_userid}/data_types",
     operation_id = "allowed_types", tag = "sharing",
     params(("svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),

@@ -1,4 +1,4 @@
-//! Who the caller is to this service: `/user/v1alpha1/info`.
+//! What this service knows about the caller: `/user/v1alpha1/info`.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -21,14 +21,14 @@ use crate::model::time::Instant;
 use crate::output::{Holds, ListedColumn};
 use crate::people::preferences::Preferences;
 
-/// Whoever runs the service themselves pays nobody for it, and for as long as they like.
+/// A self-hosted service costs its users nothing, and its terms never end.
 const FOREVER: Instant = Instant::from_micros(Instant::MAX.micros() - 999_999);
 
-/// Makes support tokens of one service's ids of people. They name a person to somebody who helps, open
-/// nothing, and do not tell the id.
+/// The namespace in which support tokens are made from ids of people. A support token identifies a person to
+/// a helper, opens nothing, and does not reveal the id.
 const SUPPORT: Uuid = Uuid::from_u128(0x8d0c_4a6e_52b1_4f1f_9a57_6d1e_2f0b_7c35);
 
-/// A client may say what it runs on, which changes nothing here.
+/// A client may name its platform, which changes nothing here.
 #[derive(Debug)]
 pub struct InfoQuery {
     form: ListingForm,
@@ -47,14 +47,14 @@ impl FromParams for InfoQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UserInfo {
     pub userid: Uuid,
-    /// When the person was first heard of.
+    /// When the service first learnt of the person.
     #[schema(format = DateTime)]
     pub created: String,
     /// Always `active`.
     pub status: &'static str,
     /// Always `free`.
     pub tier: &'static str,
-    /// What to tell somebody who helps. It opens nothing.
+    /// Identifies the caller to a helper. It opens nothing.
     pub support_token: String,
     #[schema(value_type = PreferencesDocument)]
     pub preferences: Map<String, Value>,
@@ -62,7 +62,7 @@ pub struct UserInfo {
     pub limits: Limits,
 }
 
-/// On which terms the service is used.
+/// The terms on which the service is used.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ServiceStatus {
     #[schema(format = DateTime)]
@@ -84,7 +84,7 @@ pub enum ServiceType {
     None,
 }
 
-/// How much the person may have, and has.
+/// How much the person may have, and how much they have.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Limits {
     /// Deleted ones count, since they are kept.
@@ -96,26 +96,26 @@ pub struct Limits {
     pub definitions: Limit,
     /// Sources that records name.
     pub sources: Limit,
-    /// Idempotency keys of a week.
+    /// Idempotency keys of the last week.
     pub keys: Limit,
-    /// Open API sessions; those that are over make room.
+    /// Open API sessions; those that have ended do not count.
     pub sessions: Limit,
     /// Each version counts, deleted ones too.
     pub files: Limit,
     /// Archives of everything, made or being made.
     pub exports: Limit,
-    /// Answers that are kept, until they expire.
+    /// Answers that are kept as frames, until they expire.
     pub frames: Limit,
     /// Bytes of one file.
     pub file_bytes: Most,
-    /// Bytes of all files together. A file takes its room as soon as it is announced.
+    /// Bytes of all files together. A file counts as soon as it is announced.
     pub all_file_bytes: Limit,
     pub shares: Limit,
     /// Groups of one's own.
     pub groups: Limit,
 }
 
-/// How large one thing may be.
+/// The largest size of one thing.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub struct Most {
     pub limit: u64,
@@ -149,7 +149,7 @@ pub async fn info(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let person = reader.person();
-    // A person of an outside provider may be asking for the first time, and is known from then on.
+    // A person of an outside provider may be asking for the first time; this adds them.
     app.catalog.ensure_person(person, reader.name()).await?;
     let known = app.catalog.person(person).await?;
     let known = known.ok_or_else(|| ApiError::internal("a person who was just made is not there"))?;

@@ -1,4 +1,4 @@
-//! What the caller prefers: `/user/v1alpha1/preferences`.
+//! The caller's preferences: `/user/v1alpha1/preferences`.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -14,7 +14,7 @@ use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::people::preferences::{Preferences, PreferencesError};
 
-/// What the caller prefers. A preference that was never set, or was cleared, is left out.
+/// The caller's preferences. One that was never set, or was cleared, is left out.
 #[utoipa::path(get, path = "/user/v1alpha1/preferences", tag = "people", params(Checked<NoParams>),
     responses((status = 200, description = "Preferences", body = PreferencesDocument), (status = 422)))]
 pub async fn preferences(

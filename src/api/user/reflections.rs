@@ -46,7 +46,7 @@ pub async fn list(
     listed_as(&app, &headers, query.form, &COLUMNS, &reflections).await
 }
 
-/// Makes a reflection.
+/// Creates a reflection.
 #[utoipa::path(post, path = "/user/v1alpha1/reflection", operation_id = "create_reflection", tag = "people",
     params(Checked<NoParams>),
     request_body = ReflectionContent,
@@ -79,7 +79,7 @@ pub async fn one(
     one_as(&app, &headers, query.form, &COLUMNS, &reflection).await
 }
 
-/// Puts what is sent in the place of what a reflection says.
+/// Replaces the content of a reflection.
 #[utoipa::path(put, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "replace_reflection",
     tag = "people",
     params(("reflection_id" = Uuid, Path), Checked<NoParams>),

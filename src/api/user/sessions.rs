@@ -1,4 +1,4 @@
-//! What stands behind the caller's tokens: `/user/v1alpha1/session`.
+//! The sessions of the caller's tokens: `/user/v1alpha1/session`.
 
 use std::time::Duration;
 
@@ -37,12 +37,12 @@ const MOST_DAYS: u64 = 36_500;
 pub struct NewSession {
     /// What the token is for, such as the name of a device or a program.
     pub name: Name,
-    /// How long the token is accepted; 365 where nothing is said.
+    /// How many days the token is accepted; 365 by default.
     #[schema(minimum = 1, maximum = 36_500)]
     pub days: Option<u64>,
 }
 
-/// What may be changed of a session.
+/// The members of a session that can be changed.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionName {
@@ -55,17 +55,17 @@ pub struct ApiSession {
     pub id: Uuid,
     pub svc_userid: Uuid,
     pub name: String,
-    /// Always null: a session may do all that its person may.
+    /// Always null: a session may do everything that its person may.
     pub policy_id: Option<Uuid>,
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When its token stops being accepted by itself.
+    /// When its token expires.
     #[schema(format = DateTime)]
     pub expires_at: String,
     /// When it was revoked.
     #[schema(format = DateTime)]
     pub deleted_at: Option<String>,
-    /// Whether the token of this very request belongs to it.
+    /// Whether the token of this request belongs to it.
     pub is_current: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct ApiSession {
 pub struct OpenedSession {
     #[serde(flatten)]
     pub session: ApiSession,
-    /// Shown this once and kept nowhere.
+    /// Shown only this once and stored nowhere.
     pub token: String,
 }
 
@@ -122,7 +122,7 @@ pub async fn list(
     listed_as(&app, &headers, query.form, &COLUMNS, &shown.collect::<Vec<_>>()).await
 }
 
-/// Opens a session and makes its token, where tokens are made by this service.
+/// Opens a session and makes its token, if this service issues tokens.
 #[utoipa::path(post, path = "/user/v1alpha1/session", operation_id = "open_session",
     tag = "people",
     params(Checked<NoParams>),
@@ -193,7 +193,7 @@ pub async fn one(
     one_as(&app, &headers, query.form, &COLUMNS, &session).await
 }
 
-/// Gives a session another name.
+/// Renames a session.
 #[utoipa::path(put, path = "/user/v1alpha1/session/{session_id}", operation_id = "rename_session",
     tag = "people",
     params(("session_id" = Uuid, Path), Checked<NoParams>),
@@ -212,7 +212,7 @@ pub async fn rename(
     Ok(Json(ApiSession::of(session, &reader)))
 }
 
-/// Revokes a session for good: from the next request on, no node accepts its token.
+/// Revokes a session permanently: from the next request on, no node accepts its token.
 #[utoipa::path(delete, path = "/user/v1alpha1/session/{session_id}", operation_id = "revoke_session",
     tag = "people",
     params(("session_id" = Uuid, Path), Checked<NoParams>),

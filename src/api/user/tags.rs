@@ -36,7 +36,7 @@ pub async fn list(
     listed_as(&app, &headers, query.form, &COLUMNS, &tags).await
 }
 
-/// Makes a tag. A name that the caller has already: 409.
+/// Creates a tag. 409 if the caller has a tag of that name already.
 #[utoipa::path(post, path = "/user/v1alpha1/tag", operation_id = "create_tag", tag = "people",
     params(Checked<NoParams>),
     request_body = NewTag,
@@ -70,7 +70,7 @@ pub async fn by_id(
     one_as(&app, &headers, query.form, &COLUMNS, &tag).await
 }
 
-/// The caller's tag of this name.
+/// The caller's tag with this name.
 #[utoipa::path(get, path = "/user/v1alpha1/tag/name/{tag_name}", operation_id = "get_tag_by_name",
     tag = "people",
     params(("tag_name" = String, Path), Checked<ListingQuery>),
@@ -86,7 +86,7 @@ pub async fn by_name(
     one_as(&app, &headers, query.form, &COLUMNS, &tag).await
 }
 
-/// Takes a tag away. Records keep it as they were recorded.
+/// Deletes a tag. Records that have it stay as they were recorded.
 #[utoipa::path(delete, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "delete_tag", tag = "people",
     params(("tag_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 404), (status = 409)))]

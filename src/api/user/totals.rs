@@ -18,15 +18,15 @@ use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
-/// A stay whose arrival is unknown begins in year 1, which is no day of anybody's.
+/// A stay with an unknown arrival begins in year 1, which is nobody's day.
 const FIRST_KNOWN: Instant = Instant::from_micros(Instant::MIN.micros() + 366 * MICROS_PER_DAY);
 
-/// What there is of the caller's records, all in all.
+/// Totals of the caller's records.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct UserTotals {
     pub averages: Averages,
-    /// Days of UTC from that on which the first record starts to that on which the last one does, both
-    /// counted. Records of the future are left out, and those whose start is unknown.
+    /// Days in UTC from the day on which the first record starts to the day on which the last one starts,
+    /// both counted. Records in the future and records with an unknown start are left out.
     pub total_days: i64,
     /// Products that the sources name, such as a model of watch.
     pub total_devices: i64,
@@ -34,7 +34,7 @@ pub struct UserTotals {
     pub total_sources: i64,
 }
 
-/// All records over all days, rounded to whole numbers. A month is a twelfth of 365.2425 days.
+/// Averages of all records over all days, rounded to whole numbers. A month is a twelfth of 365.2425 days.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Averages {
     pub records_per_day: i64,

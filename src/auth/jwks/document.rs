@@ -1,4 +1,4 @@
-//! Reading a JSON Web Key Set. A key that is not understood, not for signatures or too weak is left out; the
+//! Parses a JSON Web Key Set. A key that is not understood, not for signatures, or too weak is skipped; the
 //! others stay usable.
 
 use jsonwebtoken::DecodingKey;
@@ -43,7 +43,7 @@ fn verifying_key(entry: &Value, allowed: &[PublicAlgorithm]) -> Option<Verifying
         return None;
     }
     let algorithm = algorithm_of(&jwk)?;
-    // `alg` is optional, and where it is given it must be the one that the kind of key is used with here.
+    // `alg` is optional; if it is given, it must be the algorithm that this kind of key is used with here.
     let stated = entry.get("alg").and_then(Value::as_str);
     if !allowed.contains(&algorithm) || stated.is_some_and(|stated| stated != algorithm.name()) {
         return None;
@@ -56,7 +56,7 @@ fn verifying_key(entry: &Value, allowed: &[PublicAlgorithm]) -> Option<Verifying
     })
 }
 
-/// The kind of key decides, so that no public key is ever used as a shared secret.
+/// The algorithm for the kind of key, so that no public key is ever used as a shared secret.
 fn algorithm_of(jwk: &Jwk) -> Option<PublicAlgorithm> {
     match &jwk.algorithm {
         AlgorithmParameters::RSA(key) if key.n.trim_end_matches('=').len() >= LEAST_MODULUS_DIGITS => {

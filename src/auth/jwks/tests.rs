@@ -37,7 +37,7 @@ fn published(name: &str) -> Value {
     serde_json::to_value(jwk).unwrap()
 }
 
-/// An RSA key of which nobody knows the private half.
+/// An RSA key whose private half nobody knows.
 fn rsa(bits: usize) -> Value {
     json!({"kty": "RSA", "use": "sig", "kid": "rsa", "n": "w".repeat(bits.div_ceil(6)), "e": "AQAB"})
 }
@@ -47,7 +47,7 @@ struct Publisher {
     keys: Arc<RwLock<Vec<Value>>>,
     asked: Arc<AtomicUsize>,
     broken: Arc<AtomicBool>,
-    /// Whoever holds this keeps every answer back.
+    /// Every answer is held back while this is locked.
     hanging: Arc<Mutex<()>>,
 }
 

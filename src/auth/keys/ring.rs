@@ -1,10 +1,9 @@
-//! The keys that tokens of this installation are checked with: the one that signs, and those before it that
-//! are not retired yet.
+//! The keys for checking tokens of this installation: the signing key, and earlier ones that are not retired
+//! yet.
 //!
-//! The signing key is `signing.key`; when another takes its place it becomes `signing.<id>.key`, where `<id>`
-//! is worked out from it, and goes on checking the tokens that it signed. Tokens name their key by that id
-//! (`kid`). The files are looked at while the service runs, so rotation needs no restart. Lives as long as
-//! the service.
+//! The signing key is `signing.key`; when another replaces it, it becomes `signing.<id>.key`, where `<id>` is
+//! computed from it, and still checks the tokens that it signed. Tokens name their key by that id (`kid`).
+//! The files are checked while the service runs, so rotation needs no restart. Lives as long as the service.
 
 use std::fmt;
 use std::fs;
@@ -21,10 +20,10 @@ use crate::auth::key_set::{KeySet, VerifyingKey};
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
 
-/// How long a look at the files is good for.
+/// How long the result of a look at the files is reused.
 const FRESH_MICROS: i64 = 1_000_000;
 
-/// Keys that are followed as their files change.
+/// Keys that follow their files as these change.
 pub struct KeyRing {
     directory: PathBuf,
     clock: Arc<dyn Clock>,
@@ -89,7 +88,7 @@ impl KeyRing {
                 tracing::info!(keys = held.keys.keys.len(), "the keys of tokens changed");
                 *place = held;
             }
-            // Between two steps of a rotation, or because of somebody's mistake: those before stay.
+            // Between two steps of a rotation, or after somebody's mistake: the previous keys stay in use.
             Err(error) => tracing::error!(%error, "the keys of tokens changed and cannot be used"),
         }
         place.clone()
@@ -102,8 +101,7 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// Puts a new signing key in the place of the one there is, which goes on checking tokens. Returns the new
-/// one's id.
+/// Replaces the signing key by a new one; the old one still checks tokens. Returns the new key's id.
 pub fn rotate(directory: &Path) -> Result<String, KeyError> {
     let before = SigningKey::open_or_create(directory)?;
     let path = directory.join(FILE_NAME);
@@ -114,7 +112,7 @@ pub fn rotate(directory: &Path) -> Result<String, KeyError> {
     };
     let draft = directory.join(format!("{FILE_NAME}.{}", Uuid::new_v4()));
     write_private(&draft, &new_secret()).map_err(failed)?;
-    // A process that ends in between leaves the key under both names, which are one key.
+    // A process that ends in between leaves one key under both names.
     match fs::hard_link(&path, &kept) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             drop(fs::remove_file(&draft));
@@ -129,7 +127,7 @@ pub fn rotate(directory: &Path) -> Result<String, KeyError> {
     Ok(read(&path)?.id())
 }
 
-/// Stops tokens from being checked with the key called `id`. `false`: there is none, or it signs.
+/// Stops the key with this `id` from checking tokens. `false`: there is none, or it is the signing key.
 pub fn retire(directory: &Path, id: &str) -> Result<bool, KeyError> {
     let found = list(directory)?
         .into_iter()
@@ -146,7 +144,7 @@ pub fn retire(directory: &Path, id: &str) -> Result<bool, KeyError> {
     Ok(true)
 }
 
-/// All keys of `directory`, the signing one first.
+/// All keys in `directory`, the signing key first.
 pub fn list(directory: &Path) -> Result<Vec<ListedKey>, KeyError> {
     let failed = |source| KeyError::Io {
         path: directory.to_owned(),
@@ -168,7 +166,7 @@ fn kept_path(directory: &Path, id: &str) -> PathBuf {
     directory.join(format!("signing.{id}.key"))
 }
 
-/// The files of keys, `signing.key` first.
+/// The files of the keys, `signing.key` first.
 pub fn files_in(directory: &Path) -> io::Result<Vec<(PathBuf, Option<SystemTime>)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {

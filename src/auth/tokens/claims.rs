@@ -1,4 +1,4 @@
-//! What verified claims say: for whom, from whom, until when.
+//! Reads verified claims: for whom, from whom, until when.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::model::time::Instant;
 
 use super::{Identity, Refusal};
 
-/// The claim with the session that a token belongs to. `jti` says the same, but earlier tokens have one too
-/// and no session.
+/// The claim for the session that a token belongs to. `jti` has the same value, but earlier tokens have one
+/// too without a session.
 pub(in crate::auth) const SESSION_CLAIM: &str = "sid";
 
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
 
-/// The person that `claims` name, if they hold now and here.
+/// The person that `claims` name, if they are valid at `now` for these settings.
 pub(super) fn identity(
     claims: &Map<String, Value>,
     settings: &IdentitySettings,
@@ -64,11 +64,11 @@ pub(super) fn identity(
     })
 }
 
-/// The configured claim decides where it is present; a person must not be able to hide it behind a `sub` of
+/// The configured claim decides if it is present; a person must not be able to hide it behind a `sub` of
 /// their choice.
 ///
-/// What we signed says the same in both, under whatever name the claim had then. A subject of an outside
-/// provider is whatever its clients are given: it names a person where the operator says so.
+/// Our own tokens have the same value in both, under whatever name the claim had then. A subject of an
+/// outside provider is whatever its clients are given: it names a person only if the operator says so.
 fn person(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<PersonId, Refusal> {
     let stands_in = settings.provider == Provider::Embedded || settings.subject_as_person;
     let claim = claims
@@ -81,7 +81,7 @@ fn person(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<Pe
         .ok_or(Refusal::NoPerson)
 }
 
-/// What the token calls itself, if it is harmless to write down.
+/// The token's own id, if it is safe to log.
 fn token(claims: &Map<String, Value>) -> Option<Arc<str>> {
     const LONGEST: usize = 128;
     let id = claims.get("jti")?.as_str()?;
@@ -89,8 +89,8 @@ fn token(claims: &Map<String, Value>) -> Option<Arc<str>> {
     (is_harmless && id.len() <= LONGEST).then(|| Arc::from(id))
 }
 
-/// The session of a token that was made here. Outside providers have sessions of their own, of which nothing
-/// is known here.
+/// The session of a token that was made here. Outside providers have sessions of their own, of which this
+/// service knows nothing.
 fn session(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<Option<Uuid>, Refusal> {
     match (&settings.provider, claims.get(SESSION_CLAIM)) {
         (Provider::Outside(_), _) | (Provider::Embedded, None) => Ok(None),
@@ -104,7 +104,7 @@ fn session(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<O
 /// A claim in seconds since 1970, which may have a fraction.
 fn moment(claims: &Map<String, Value>, name: &str) -> Option<Instant> {
     let seconds = claims.get(name)?.as_f64().filter(|seconds| seconds.is_finite())?;
-    // Far futures saturate, which is what they mean.
+    // Moments in the far future saturate, which is what they mean.
     Some(Instant::from_micros((seconds * MICROS_PER_SECOND) as i64))
 }
 

@@ -51,7 +51,7 @@ impl Case {
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &self.key.encoding()).unwrap()
     }
 
-    /// The outcome for the usual claims with `name` set to `value`, or taken away by null.
+    /// The outcome for the usual claims with `name` set to `value`, or removed if that is null.
     async fn with(&self, name: &str, value: Value) -> Result<Reader, Refusal> {
         let mut claims = claims();
         let members = claims.as_object_mut().unwrap();
@@ -70,7 +70,7 @@ impl Case {
     }
 }
 
-/// A token with any header at all, and a signature that says nothing.
+/// A token with any header, and an empty signature.
 fn unsigned(header: &Value) -> String {
     format!(
         "{}.{}.",

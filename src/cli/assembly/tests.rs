@@ -1,4 +1,4 @@
-//! The frame around every route, over routes made for the purpose.
+//! Tests the layers around every route, with routes made for the purpose.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -70,7 +70,7 @@ struct Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // A runtime may not be waited for inside another one.
+        // A runtime must not be waited for inside another one.
         if let Some(computing) = self.computing.take() {
             computing.shutdown_background();
         }
@@ -248,7 +248,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The problem document, which has to be whole.
+    /// The problem document, which must be complete.
     fn problem(&self) -> Value {
         assert_eq!(
             self.header("content-type"),
@@ -280,7 +280,7 @@ async fn without_a_token_every_address_of_the_interface_is_401() {
         assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
         reply.problem();
     }
-    // The front door says what this is, and nothing of anybody.
+    // The front door says what this is, and nothing about anybody.
     assert_eq!(service.get_by_nobody("/").await.status, StatusCode::OK);
     let delete = service
         .call(Method::DELETE, "/data/v0/metrics_catalog", &[])
@@ -569,7 +569,7 @@ async fn the_document_lists_the_routes_and_the_pages_need_no_network() {
         "bearer"
     );
     let moved = service.get_by_nobody("/docs").await;
-    // From where it stands, so that a path that a proxy puts in front stays.
+    // Relative, so that a path that a proxy adds in front is kept.
     assert_eq!(moved.header("location"), Some("docs/"));
     let page = service.get_by_nobody("/docs/").await;
     assert!(

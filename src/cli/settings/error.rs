@@ -1,4 +1,4 @@
-//! Why settings cannot be used, said so that whoever gave them knows which and where.
+//! Errors in settings, which name the setting and where it was given.
 
 use std::path::PathBuf;
 

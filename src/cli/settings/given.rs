@@ -1,4 +1,4 @@
-//! What was given for settings, and where: flags beat the environment, the environment beats the file.
+//! The texts given for settings, and where: flags beat the environment, the environment beats the file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ pub enum Origin {
     Environment,
     File(PathBuf),
     Default,
-    /// Nobody gave anything; it follows from another setting.
+    /// Nobody set it; it follows from another setting.
     Follows(&'static str),
 }
 
-/// A setting and what was given for it.
+/// A setting and the text given for it.
 #[derive(Clone, Debug)]
 pub struct GivenSetting {
     pub entry: &'static Entry,
@@ -29,7 +29,7 @@ pub struct GivenSetting {
 #[derive(Clone, Debug)]
 pub struct GivenSettings(pub(super) Vec<GivenSetting>);
 
-/// Where values can come from. Functions, so that no test depends on the machine it runs on.
+/// The sources of values. Functions, so that no test depends on the machine it runs on.
 pub struct Sources<'a> {
     pub flag: &'a dyn Fn(&str) -> Option<String>,
     pub variable: &'a dyn Fn(&str) -> Option<String>,
@@ -51,7 +51,7 @@ impl GivenSettings {
                     origin: Origin::Flag,
                 };
             }
-            // A variable set to nothing is how scripts say that they do not want it.
+            // Scripts set a variable to the empty string to leave it out.
             if let Some(text) = (sources.variable)(entry.variable).filter(|text| !text.is_empty()) {
                 return GivenSetting {
                     entry,
@@ -82,7 +82,7 @@ impl GivenSettings {
         &self.0
     }
 
-    /// What was given for `name`, or its default.
+    /// The text given for `name`, or its default.
     pub fn setting(&self, name: &str) -> Result<&GivenSetting, SettingsError> {
         self.0
             .iter()
@@ -98,7 +98,7 @@ impl GivenSetting {
         Some(self.text.trim()).filter(|text| !text.is_empty())
     }
 
-    /// The value as it may be shown: no secrets, no passwords in addresses.
+    /// The value without secrets and without passwords in addresses.
     #[must_use]
     pub fn shown(&self) -> String {
         match self.value() {
@@ -117,7 +117,7 @@ impl GivenSetting {
         }
     }
 
-    /// Where it was given, for people.
+    /// Where it was given, in words.
     #[must_use]
     pub fn place(&self) -> String {
         match &self.origin {
@@ -194,7 +194,7 @@ fn file_value(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// `text` with the password of an address, and any `password=` in its query, made unreadable.
+/// `text` with the password of an address, and any `password=` in its query, masked.
 pub(super) fn without_passwords(text: &str) -> String {
     let mut shown = text.to_owned();
     if let Some((scheme, rest)) = text.split_once("://") {

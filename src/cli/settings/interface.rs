@@ -1,4 +1,4 @@
-//! How clients reach the service, and how much they may ask of it.
+//! Settings of the interface: how clients reach the service, and how much they may ask of it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ fn networks(setting: &GivenSetting) -> Result<TrustedProxies, SettingsError> {
         .map_err(|error| setting.wrong(error.to_string()))
 }
 
-/// A size, or 0 for none.
+/// A size, or 0 for no limit.
 fn rate_of_bytes(setting: &GivenSetting) -> Result<u64, SettingsError> {
     if setting.text.trim() == "0" {
         return Ok(0);

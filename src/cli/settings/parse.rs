@@ -1,4 +1,4 @@
-//! Settings' texts as values.
+//! Parses the texts of settings.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) fn duration(setting: &GivenSetting) -> Result<Duration, SettingsError
     read_duration(&setting.text).ok_or_else(|| setting.wrong("a duration such as 250ms, 30s, 5m, 2h or 1d"))
 }
 
-/// The same, where none at all would let nothing through.
+/// The same, except zero, which would let nothing through.
 pub(super) fn some_time(setting: &GivenSetting) -> Result<Duration, SettingsError> {
     let found = duration(setting)?;
     let is_some = !found.is_zero();
@@ -57,7 +57,7 @@ pub(super) fn list(setting: &GivenSetting) -> Vec<String> {
         .collect()
 }
 
-/// Web origins as browsers name them, or `*` for all.
+/// Origins as browsers write them, or `*` for all.
 pub(super) fn origins(setting: &GivenSetting) -> Result<Vec<String>, SettingsError> {
     let origins = list(setting);
     if origins.iter().all(|origin| origin == "*" || is_origin(origin)) {
@@ -66,7 +66,7 @@ pub(super) fn origins(setting: &GivenSetting) -> Result<Vec<String>, SettingsErr
     Err(setting.wrong("origins such as https://pages.example or http://localhost:3000, or *"))
 }
 
-/// The first part of names that have more parts, as in `com.example`.
+/// The first part of a dotted name, as in `com.example`.
 pub(super) fn name_prefix(setting: &GivenSetting) -> Result<String, SettingsError> {
     let is_symbol = |symbol: char| symbol.is_ascii_alphanumeric() || matches!(symbol, '-' | '_');
     let is_part = |part: &str| !part.is_empty() && part.chars().all(is_symbol);
@@ -75,8 +75,8 @@ pub(super) fn name_prefix(setting: &GivenSetting) -> Result<String, SettingsErro
     found.map(str::to_owned).ok_or_else(|| setting.wrong(expected))
 }
 
-/// Headers as `NAME=VALUE` with commas between them, values percent-encoded: the form that all services of an
-/// operator read them in.
+/// Headers as `NAME=VALUE`, separated by commas, with percent-encoded values: the form that an operator's
+/// other services read as well.
 pub(super) fn headers(setting: &GivenSetting) -> Result<Vec<(HeaderName, HeaderValue)>, SettingsError> {
     let header = |pair: &String| {
         let (name, value) = pair.split_once('=')?;
@@ -87,7 +87,7 @@ pub(super) fn headers(setting: &GivenSetting) -> Result<Vec<(HeaderName, HeaderV
     headers.ok_or_else(|| setting.wrong("NAME=VALUE with commas between them, values percent-encoded"))
 }
 
-/// What is logged, as the log itself reads it.
+/// A filter for the log, in the log library's own syntax.
 pub(super) fn log_filter(setting: &GivenSetting) -> Result<String, SettingsError> {
     match EnvFilter::try_new(&setting.text) {
         Ok(_) => Ok(setting.text.clone()),
@@ -97,7 +97,7 @@ pub(super) fn log_filter(setting: &GivenSetting) -> Result<String, SettingsError
     }
 }
 
-/// An address and port; a host name stands for its first address.
+/// An address and port; a host name is resolved to its first address.
 pub(super) fn address(setting: &GivenSetting) -> Result<SocketAddr, SettingsError> {
     let resolved = setting
         .text
@@ -118,7 +118,7 @@ pub(super) fn optional_url(setting: &GivenSetting) -> Result<Option<String>, Set
     }
 }
 
-/// Scheme, host and port, as a browser sends them: nothing behind, and no capitals.
+/// Scheme, host and port, as a browser sends them: nothing after them, and no capitals.
 fn is_origin(text: &str) -> bool {
     let host = text
         .strip_prefix("https://")

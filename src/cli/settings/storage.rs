@@ -1,4 +1,4 @@
-//! Where objects are kept, and the keys of people.
+//! Settings of where objects and people's keys are stored.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use crate::cli::hosts;
 use crate::store::objects::ObjectStoreSettings;
 use crate::store::sealing::KeyServiceSettings;
 
-/// Where the keys are.
+/// How people's keys are stored and wrapped.
 #[derive(Clone, Debug)]
 pub struct EncryptionSettings {
-    /// The file of the master keys. With a service it only opens what it wrapped before.
+    /// The file of the master keys. With a key service it only unwraps what it wrapped before.
     pub master: Option<PathBuf>,
-    /// Who wraps instead.
+    /// The service that wraps instead.
     pub service: Option<KeyServiceSettings>,
-    /// Where the keys of people are, wrapped.
+    /// The store of people's keys, which are wrapped.
     pub keys: ObjectStoreSettings,
 }
 
@@ -58,7 +58,7 @@ fn key_service(given: &GivenSettings) -> Result<Option<KeyServiceSettings>, Sett
     }))
 }
 
-/// The store that the setting `name` names: a bucket or a directory, `usual` where nothing is said.
+/// The store that the setting `name` names: a bucket or a directory, by default `usual`.
 pub(super) fn storage(
     given: &GivenSettings,
     name: &str,
@@ -78,7 +78,7 @@ pub(super) fn storage(
     }
 }
 
-/// The usual variables under their usual names, as far as they are set.
+/// The standard variables of S3, as far as they are set.
 fn s3_options(given: &GivenSettings) -> Result<Vec<(String, String)>, SettingsError> {
     parse::optional_url(given.setting("aws_endpoint_url")?)?;
     let allow_http = parse::flag(given.setting("aws_allow_http")?)?;

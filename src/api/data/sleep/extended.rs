@@ -1,4 +1,4 @@
-//! Sleep cycles with what other metrics did in them.
+//! Sleep cycles with the values of other metrics during them.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -30,15 +30,15 @@ use crate::query::units::{DisplayUnit, Holds};
 use super::query::CyclesQuery;
 use super::{Asked, around};
 
-/// Bins of the metrics around a cycle.
+/// The length of the bins of metrics around a cycle.
 const BIN: i64 = 60_000_000;
-/// Windows may reach a month beyond their cycles on either side. Beyond that, neighbours hold the same
-/// samples over and over; a series says it once.
+/// Windows may reach a month beyond their cycles on either side. Beyond that, neighbouring cycles repeat the
+/// same samples; a series holds them once.
 const LONGEST_REACH: f64 = 30.0 * 86_400.0;
 
 const CALCULATIONS: &str = "metric_calculations";
 
-/// Which cycles, and which metrics with them.
+/// Which cycles, and with which metrics.
 #[derive(Debug)]
 pub struct ExtendedQuery {
     cycles: CyclesQuery,
@@ -76,7 +76,7 @@ impl FromParams for ExtendedQuery {
     }
 }
 
-/// Seconds of the query as microseconds; none when they are not given.
+/// A number of seconds in the query as microseconds; 0 if it is not given.
 fn seconds(params: &mut Params<'_>, name: &'static str) -> i64 {
     let seconds = params
         .number_or(name, (0.0, LONGEST_REACH), 0.0)
@@ -152,7 +152,7 @@ pub async fn sleep_cycles_extended(
         .await
 }
 
-/// Where samples of the metrics may touch a cycle.
+/// The range in which samples of the metrics may belong to a cycle.
 fn window(query: &ExtendedQuery, clip: bool) -> TimeRange {
     let range = if clip {
         query.cycles.range
@@ -170,12 +170,12 @@ struct Metric {
     conditions: Vec<Condition>,
     spec: SeriesSpec,
     traits: MetricTraits,
-    /// In which unit its values are told; none where it has none.
+    /// The unit that its values are shown in; `None` if it has no unit.
     told: Option<DisplayUnit>,
 }
 
 impl Metric {
-    /// The members of its windows that are in its unit.
+    /// The members of its windows that are in this unit.
     fn members(&self) -> Vec<(String, Holds)> {
         let calculated = self.spec.calculations.iter().filter_map(|calculation| {
             let holds = held_by(*calculation)?;

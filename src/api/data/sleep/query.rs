@@ -1,4 +1,4 @@
-//! What a question about sleep says, once its text is read.
+//! The parameters of a question about sleep.
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::query_params::{Choice as _, Form, FromParams, Literal, Need, Params};
@@ -7,7 +7,7 @@ use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::query::sleep::spec::{Function, Mode};
 
-/// Two hours part one sleep from the next.
+/// Two hours without sleep separate two cycles.
 const USUAL_GAP: &str = "PT2H";
 
 /// From noon to noon.
@@ -22,7 +22,7 @@ pub struct CyclesQuery {
     pub stages: Option<Vec<i64>>,
     pub gap_stages: Vec<i64>,
     pub clip: bool,
-    /// Where it is noon, if rows are to say to which night they belong.
+    /// The zone whose noon separates the nights, if rows are to name their night.
     pub nights: Option<Zone>,
 }
 
@@ -133,7 +133,7 @@ impl FromParams for AggregateQuery {
     }
 }
 
-/// The periods that are nights: no others can say which night they are.
+/// The period from noon to noon: totals of any other period cannot name their night.
 fn nights(params: &mut Params<'_>, period: Truncation) -> Option<Truncation> {
     let noon_to_noon = Truncation::parse(NIGHTS).ok()?;
     if params.is_sent("period") && period != noon_to_noon {

@@ -1,4 +1,4 @@
-//! Functions of a query: each is planned as its endpoint plans it, about the caller.
+//! The table functions of SQL queries: each is planned as its endpoint plans it, about the caller.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ use super::holdings::{Readings, Unanswered};
 use super::names::meant;
 
 const MICROS: i64 = 1_000_000;
-/// What parts two cycles where nothing is said.
+/// The default gap that separates two cycles.
 const USUAL_GAP: &str = "PT2H";
 
 impl Readings {
@@ -232,7 +232,7 @@ impl Readings {
         prepared.map_err(outside)
     }
 
-    /// Updates of both partitions, and visits.
+    /// The location updates of both partitions, and the visits.
     async fn places(
         &self,
         range: TimeRange,
@@ -265,7 +265,7 @@ impl Readings {
         }
     }
 
-    /// The permission of callers to read what is their own.
+    /// The permit of the caller to read their own data.
     async fn granted(&self, id: &TypeId, range: TimeRange, named: &Named) -> Result<Granted<GrantAuthority>> {
         let owner = self.reader.person();
         let permit = self.app.grants.windows(&self.reader, owner, id, range).await;
@@ -275,7 +275,7 @@ impl Readings {
         })
     }
 
-    /// A range whose open ends are those of what is recorded.
+    /// The range with its open ends replaced by those of what is recorded.
     async fn closed(
         &self,
         span: Span,
@@ -338,7 +338,7 @@ fn wrong(function: &str, message: &str) -> DataFusionError {
     DataFusionError::Plan(format!("'{function}': {message}"))
 }
 
-/// All of time where an end is open: cycles are found in what there is.
+/// An open end means all of time: cycles are found in whatever there is.
 fn whole(span: Span) -> Result<TimeRange> {
     let start = span.start.unwrap_or(TimeRange::ALWAYS.start());
     let end = span.end.unwrap_or(TimeRange::ALWAYS.end());

@@ -1,4 +1,4 @@
-//! What a caller's query may read: every table and every function asks for its permit here.
+//! What a caller's SQL query may read: every table and every function asks for its permit here.
 
 use std::error::Error;
 use std::fmt;
@@ -143,7 +143,7 @@ impl Holdings<GrantAuthority> for Readings {
     }
 }
 
-/// A failure of ours on its way through the planner.
+/// An error of the service, passed through the planner.
 #[derive(Debug)]
 pub(super) struct Unanswered(ApiError);
 
@@ -160,7 +160,7 @@ impl Unanswered {
         DataFusionError::External(Box::new(Self(error.into())))
     }
 
-    /// The failure that was wrapped, if one was.
+    /// The wrapped error, if there is one.
     pub(super) fn inside(error: DataFusionError) -> Result<ApiError, DataFusionError> {
         match error {
             DataFusionError::External(inner) => match inner.downcast::<Self>() {

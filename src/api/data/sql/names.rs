@@ -1,5 +1,5 @@
-//! How tables are called: built-in types by their ids in snake case, own ones by their ids, and by their
-//! names where these are free.
+//! The names of tables: built-in types by their ids in snake case, own types by their ids, and by their names
+//! if these are not taken.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{DataType, Registry, TypeId};
 use crate::people::types::TypesError;
 
-/// `HeartRate` as `heart_rate`; words of a name that are apart already are joined.
+/// `HeartRate` as `heart_rate`; separators in a name become one underscore.
 pub(super) fn snake(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     let letters: Vec<char> = name.chars().collect();
@@ -31,7 +31,7 @@ pub(super) fn snake(name: &str) -> String {
     snake.trim_matches('_').to_owned()
 }
 
-/// The built-in type that a name stands for.
+/// The built-in type of this name.
 pub(super) fn built_in<'a>(registry: &'a Registry, name: &str) -> Option<&'a Arc<DataType>> {
     let by_snake = || {
         registry
@@ -42,7 +42,7 @@ pub(super) fn built_in<'a>(registry: &'a Registry, name: &str) -> Option<&'a Arc
     registry.get(name).or_else(by_snake)
 }
 
-/// The id of the type that a name stands for among those of `owner`, whether or not it may be seen.
+/// The id of the type of `owner` that a name stands for, whether or not the caller may see it.
 pub(super) async fn meant(app: &App, owner: PersonId, name: &str) -> Result<Option<TypeId>, TypesError> {
     if let Some(known) = built_in(app.types.registry(), name) {
         return Ok(Some(known.id.clone()));

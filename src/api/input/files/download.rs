@@ -1,4 +1,4 @@
-//! The bytes of a file on their way out, all or a range of them.
+//! Sends the bytes of a file, all or a range of them.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -12,7 +12,7 @@ use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 
-/// The bytes of a file, to be kept and not shown.
+/// The bytes of a file, to be saved and not displayed.
 #[utoipa::path(get, path = "/{input_id}/download", tag = "files",
     params(("input_id" = String, Path), Checked<OwnerQuery>, ("range" = Option<String>, Header),
         ("if-range" = Option<String>, Header)),

@@ -1,4 +1,4 @@
-//! What files look like on the wire, and what is said when something cannot be done with them.
+//! The JSON of files, and the answers when something cannot be done with them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,17 +10,17 @@ use crate::model::time::Instant;
 use crate::people::files::names::{folder, label, name};
 use crate::people::files::{Announced, File, FileState, FilesError, Listing, ScanState};
 
-/// A file that somebody is about to send.
+/// A file that the caller is about to send.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct NewFileInput {
-    /// How many bytes will come.
+    /// How many bytes will be sent.
     #[schema(minimum = 0)]
     pub content_length: i64,
-    /// The media type under which the file is handed out.
+    /// The media type with which the file is served.
     pub content_type: String,
-    /// What it is called in its folder.
+    /// Its name in the folder.
     pub name: String,
-    /// The folder: begins with a slash, and has one between folders.
+    /// The folder: begins with a slash, and has slashes between folders.
     pub path: String,
     /// Where it came from.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub struct NewFileInput {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FileInput {
     pub id: Uuid,
-    /// Whose it is.
+    /// Its owner.
     pub fulcra_userid: Uuid,
     pub name: String,
     pub path: String,
@@ -50,7 +50,7 @@ pub struct FileInput {
     pub deleted_at: Option<String>,
     #[schema(format = DateTime)]
     pub last_scanned: Option<String>,
-    /// The version whose bytes this one has; empty where it came with bytes of its own.
+    /// The version whose bytes this one shares; empty if it came with bytes of its own.
     pub restored_from_id: String,
     pub source_id: Option<String>,
     pub source_name: Option<String>,
@@ -65,7 +65,7 @@ pub struct ImportedType {
     pub state: ImportState,
 }
 
-/// How far the import of a type is.
+/// How far the import into a type has come.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportState {
@@ -73,7 +73,7 @@ pub enum ImportState {
     Imported,
 }
 
-/// A file that was announced, and where its bytes go.
+/// A file that was announced, and where to send its bytes.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CreatedFile {
     pub file: FileInput,
@@ -88,7 +88,7 @@ pub struct FileListing {
     pub folders: Vec<String>,
 }
 
-/// A file to which something happened.
+/// A file that changed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FileChange {
     #[schema(format = DateTime)]
@@ -113,7 +113,7 @@ pub struct FileChanges {
 }
 
 impl NewFileInput {
-    /// The file that is meant, or everything that is wrong with it.
+    /// The announced file, or everything that is wrong with it.
     pub fn announced(self, must_be_first: bool) -> Result<Announced, ApiError> {
         let mut faults = Vec::new();
         let mut checked = |member: &str, read: Result<String, String>| {
@@ -172,7 +172,7 @@ impl From<&File> for FileInput {
     }
 }
 
-/// What a file was imported into; `None` while that is nothing.
+/// The types that a file was imported into; `None` if there are none.
 fn imported(file: &File) -> Option<Vec<ImportedType>> {
     let types = file.data_types.iter().map(|data_type| ImportedType {
         data_type: data_type.to_string(),
@@ -182,8 +182,8 @@ fn imported(file: &File) -> Option<Vec<ImportedType>> {
 }
 
 impl FileInput {
-    /// The same as those see it with whom it is shared: without the id of what it came from, without the id
-    /// of a version that may not be shared, and without types that are not shared.
+    /// The same for people with whom it is shared: without the id of what it came from, without the id of a
+    /// version that may not be shared, and without types that are not shared.
     #[must_use]
     pub fn for_others(mut self) -> Self {
         self.source_id = None;

@@ -1,5 +1,5 @@
-//! The bytes of a file on their way in. Whoever has the address may send them; it says for itself what it is
-//! for and until when, so this route stands outside the wall.
+//! Receives the bytes of a file. Anybody who has the address may send them: the address itself says what it
+//! is for and until when, so this route stands outside the wall.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +22,13 @@ use crate::api::problem::ApiError;
 use crate::auth::tickets::Refused;
 use crate::people::files::{Received, Sent, UploadError};
 
-/// Where bytes go; a ticket follows.
+/// The path that bytes are sent to; a ticket follows.
 pub const PATH: &str = "/input/v1/upload";
 
-/// What a client is told to wait while too many others send.
+/// How long a client should wait while too many others send.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Takes the bytes of an announced file: all of them, or one range after the other with `Content-Range`.
+/// Receives the bytes of an announced file: all of them, or one range after the other with `Content-Range`.
 #[utoipa::path(method(put, post), path = "/input/v1/upload/{ticket}", tag = "files", security(()),
     params(("ticket" = String, Path),
         ("content-range" = Option<String>, Header)),
@@ -58,7 +58,7 @@ pub async fn upload(
         })?,
     };
     let announced = match (app.files.announced_bytes(id).await, sent) {
-        // Who did not hear that the last of them arrived asks.
+        // A client that missed the answer to its last bytes asks again.
         (Err(UploadError::Closed), Sent::Question { total }) => {
             return shown(&app.files.finished(id, total).await?);
         }
@@ -68,7 +68,8 @@ pub async fn upload(
     let place = Arc::clone(&app.uploads)
         .try_acquire_owned()
         .map_err(|_| ApiError::too_many("too many files are being sent", RETRY_AFTER))?;
-    // A task of its own: what came before the connection broke is kept, though nobody waits for the answer.
+    // A task of its own: what arrived before the connection broke is kept, though nobody waits for the
+    // answer.
     let files = app.files.clone();
     let work = async move {
         let _held_until_the_end = place;
@@ -122,7 +123,7 @@ impl From<UploadError<axum::Error>> for ApiError {
     fn from(error: UploadError<axum::Error>) -> Self {
         let detail = error.to_string();
         match error {
-            // The same as for a ticket that is none.
+            // The same answer as for an invalid ticket.
             UploadError::Closed => Refused.into(),
             UploadError::TooShort { .. } | UploadError::OtherTotal { .. } | UploadError::Outside { .. } => {
                 Self::bad_request(detail)

@@ -1,4 +1,5 @@
-//! What is left for each to ask for, in buckets that fill evenly over a minute and hold what a minute brings.
+//! What each person or address has left, in buckets that fill evenly over a minute and hold what a minute
+//! brings.
 //!
 //! They live in memory, as long as the service. Know people and addresses; know nothing of requests.
 
@@ -13,12 +14,12 @@ use crate::api::settings::RateSettings;
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 
-/// The time in which a bucket fills.
+/// The time in which a bucket fills completely.
 pub(super) const WINDOW: Duration = Duration::from_mins(1);
-/// Buckets that are remembered. One that is forgotten is full again.
+/// The most buckets in memory. One that is evicted counts as full.
 const REMEMBERED: u64 = 100_000;
 
-/// What is left for somebody to ask for.
+/// What one person or address has left.
 #[derive(Debug)]
 struct Bucket(Mutex<Level>);
 
@@ -28,7 +29,7 @@ struct Level {
     at: Instant,
 }
 
-/// Buckets of one kind, by whose they are.
+/// Buckets of one kind, by owner.
 #[derive(Clone)]
 pub(super) struct Buckets<K> {
     pub(super) name: &'static str,
@@ -37,14 +38,14 @@ pub(super) struct Buckets<K> {
     of: Cache<K, Arc<Bucket>>,
 }
 
-/// What somebody has left, after a request was counted.
+/// What is left in a bucket after a request was counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Left {
     pub(super) name: &'static str,
     pub(super) size: u64,
     /// Requests, or bytes.
     pub(super) rest: u64,
-    /// Until the bucket is full again.
+    /// How long until the bucket is full again.
     pub(super) full: Duration,
 }
 
@@ -52,12 +53,12 @@ pub(super) struct Left {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Empty {
     pub(super) left: Left,
-    /// Until there is enough for one more.
+    /// How long until there is enough for one more request.
     pub(super) wait: Duration,
 }
 
 impl<K: Hash + Eq + Copy> Buckets<K> {
-    /// None where there is no limit.
+    /// `None` where there is no limit.
     fn new(name: &'static str, size: u64) -> Option<Self> {
         (size > 0).then(|| Self {
             name,
@@ -76,7 +77,7 @@ impl<K: Hash + Eq + Copy> Buckets<K> {
         self.of.get_or_make(&whose, full)
     }
 
-    /// Takes `amount` at `now`, if there is anything left; what is taken beyond is owed.
+    /// Takes `amount` at `now`, if anything is left; an excess becomes a debt.
     pub(super) fn take(&self, whose: K, amount: f64, now: Instant) -> Result<Left, Empty> {
         let bucket = self.bucket(whose, now);
         let mut level = bucket.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +102,7 @@ impl<K: Hash + Eq + Copy> Buckets<K> {
         Ok(left(&level))
     }
 
-    /// Takes what was used already.
+    /// Takes what was already used.
     pub(super) fn charge(&self, whose: K, amount: f64) {
         let bucket = self.bucket(whose, Instant::now());
         bucket.0.lock().unwrap_or_else(PoisonError::into_inner).left -= amount;

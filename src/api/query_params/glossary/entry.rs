@@ -1,4 +1,4 @@
-//! What is said about one name of the interface, and how that is shown in its documentation.
+//! An entry of the glossary, and how the documentation shows it.
 
 use serde_json::{Value, json};
 use utoipa::openapi::extensions::Extensions;
@@ -8,10 +8,10 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder};
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     pub name: &'static str,
-    /// Other names by which it may be sent.
+    /// Other names under which it may be sent.
     pub(super) aliases: &'static [&'static str],
     pub(super) description: &'static str,
-    /// What it means that it is left out, where nothing stands in for it.
+    /// What its absence means, if it has no default.
     pub(super) absent: &'static str,
     pub(super) example: Example,
 }
@@ -25,8 +25,8 @@ pub(super) enum Example {
 }
 
 impl Entry {
-    /// `parameter`, with what is said about its name. `many`: it may be repeated. `optional`: it may be left
-    /// out, and has no default.
+    /// `parameter` with the entry's explanation. `many`: it may be repeated. `optional`: it may be left out,
+    /// and has no default.
     #[must_use]
     pub fn explained(&self, parameter: Parameter, many: bool, optional: bool) -> Parameter {
         let mut description = self.description.to_owned();

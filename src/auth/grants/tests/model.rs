@@ -1,4 +1,4 @@
-//! The decision beside a model that looks at every share and every moment.
+//! Compares the decision with a model that looks at every share and every moment.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::people::types::Types;
 const PEOPLE: usize = 3;
 const GROUPS: usize = 3;
 const TYPES: [&str; 4] = ["HeartRate", "StepCount", "Event", "MomentAnnotation"];
-/// What is asked for: the types, one upon a base, and one that no share names.
+/// The types that are asked for: among them one upon a base, and one that no share names.
 const ASKED: [&str; 6] = [
     "HeartRate",
     "StepCount",
@@ -101,7 +101,7 @@ impl Shared {
     }
 }
 
-/// What is there: as the service has it, and as the model has it.
+/// The shares and groups, in the service and in the model.
 struct World {
     _directory: tempfile::TempDir,
     grants: Grants,
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// Whether a share reaches the reader, who may be a member of a group that is still there.
+    /// Whether a share reaches the reader, directly or as a member of a group that still exists.
     fn reaches(&self, shared: &Shared, reader: usize) -> bool {
         shared.people.contains(&reader)
             || shared
