@@ -1,5 +1,5 @@
-//! Frames: answers that are kept for an hour under an address without a token, so that tools that read
-//! addresses take from them only what they need: `/data/v1/frames`.
+//! Frames: answers that are kept for an hour at an address that needs no token, so that tools that read
+//! addresses fetch only the parts that they need: `/data/v1/frames`.
 //!
 //! The question of a frame is asked as if its person asked it themselves, by the same routes and under the
 //! same decisions, and every fetch decides again whether the answer may still be read.
@@ -41,21 +41,21 @@ use crate::output::{Holds, ListedColumn};
 use crate::people::frames::{Described, Frame, FrameError, FrameWriter};
 
 const PATH: &str = "/data/v1/frames";
-/// Where the bytes of frames are; a ticket and a name follow.
+/// The path of the bytes of frames; a ticket and a name follow.
 const BYTES_PATH: &str = "/data/v1/frame";
-/// What the bytes are called; the ending of their form follows.
+/// The file name of the bytes; the extension of their form follows.
 const NAME: &str = "answer";
-/// Where questions are asked.
+/// The prefix of every question's path.
 const QUESTIONS: &str = "/data/";
-/// Bytes of a question: longer than any address that clients can send.
+/// The most bytes of a question: more than any address that clients can send.
 const LONGEST_QUESTION: usize = 64 << 10;
-/// Parameters about the form of an answer, which the frame decides.
+/// Parameters about the form of an answer, which the frame sets itself.
 const OF_FORM: [&str; 2] = ["output", "format"];
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// Between two looks for frames that are over, or may not be read any more.
+/// The time between two searches for frames that have expired or may no longer be read.
 const SWEPT: Duration = Duration::from_mins(1);
 
-/// The routes that read, to be asked from here.
+/// The routes that read, to be called from within a request.
 #[derive(Clone, Debug)]
 pub struct Reads(Arc<Router>);
 
@@ -69,13 +69,13 @@ impl Reads {
 /// A question whose answer is to be kept.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct NewFrame {
-    /// The address of a read that answers rows, with its query, as it would be asked with GET. What it says
-    /// of `output` and `format` does not count.
+    /// The address of a read that answers with rows, including its query, as it would be asked with GET. Its
+    /// `output` and `format` are ignored.
     #[schema(
         example = "/data/v1alpha1/metric/HeartRate?start_time=2024-06-03&end_time=2024-06-10&columns=start_date,value"
     )]
     pub question: String,
-    /// The form of the answer; `parquet` if it is left out.
+    /// The form of the answer; `parquet` by default.
     #[serde(default)]
     #[schema(nullable = false)]
     pub format: Option<OutputMethod>,
@@ -85,18 +85,18 @@ pub struct NewFrame {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FrameStatus {
     pub id: Uuid,
-    /// Where its bytes are, for everybody who has this address: GET and HEAD, all or a range, no token.
+    /// The address of its bytes, for everybody who has it: GET and HEAD, all bytes or a range, no token.
     pub url: String,
-    /// What it is the answer to.
+    /// The question that it answers.
     pub question: String,
     /// Its form, as an output method.
     pub format: String,
     pub bytes: u64,
-    /// Of all bytes, in hexadecimal digits.
+    /// SHA-256 of all bytes, in hexadecimal digits.
     pub sha256: String,
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// From when on it is not there any more.
+    /// When it is removed.
     #[schema(format = DateTime)]
     pub expires_at: String,
 }
@@ -118,8 +118,8 @@ impl FrameStatus {
     }
 }
 
-/// Answers a question into a frame: the bytes are there when this is answered, and can then be read at `url`
-/// without a token, all or in ranges, until `expires_at`.
+/// Answers a question into a frame. The bytes are complete when this request is answered, and can then be
+/// read at `url` without a token, all or in ranges, until `expires_at`.
 #[utoipa::path(post, path = "/data/v1/frames", operation_id = "create_frame", tag = "frames",
     params(Checked<NoParams>), request_body = NewFrame,
     responses((status = 201, description = "The frame", body = FrameStatus), (status = 403), (status = 404),
@@ -245,7 +245,7 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The bytes of a frame, all of them or a range. The address says for itself what it opens and until when.
+/// The bytes of a frame, all of them or a range. The address itself says what it opens and until when.
 #[utoipa::path(get, path = "/data/v1/frame/{ticket}/{answer}", operation_id = "read_frame", tag = "frames",
     security(()),
     params(("ticket" = String, Path), ("answer" = String, Path), ("range" = Option<String>, Header),
@@ -272,7 +272,7 @@ pub async fn bytes(
     download(&app, &headers, &app.frames.contents(), &frame.content(), called)
 }
 
-/// Removes frames that are over and those that may not be read any more, until `stop`.
+/// Removes frames that have expired or may no longer be read, until `stop` is called.
 pub async fn sweep(app: Shared, stop: CancellationToken) {
     loop {
         if let Err(error) = sweep_once(&app).await {
@@ -298,7 +298,7 @@ async fn sweep_once(app: &App) -> Result<(), FrameError> {
     Ok(())
 }
 
-/// The address that `text` asks, in the form that the frame has.
+/// The address of the question in `text`, in the form of the frame.
 fn question(text: &str, public_url: &str, format: OutputMethod) -> Result<Uri, ApiError> {
     let refused = |message: &str| invalid(["body", "question"], message);
     if text.len() > LONGEST_QUESTION {
@@ -336,14 +336,14 @@ fn question(text: &str, public_url: &str, format: OutputMethod) -> Result<Uri, A
 async fn keep(writer: &mut FrameWriter, body: Body) -> Result<(), ApiError> {
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
-        // Why it broke off was logged there and then.
+        // The reason was logged where the answer broke off.
         let chunk = chunk.map_err(|error| ApiError::unavailable(error, RETRY_AFTER))?;
         writer.write(chunk).await?;
     }
     Ok(())
 }
 
-/// On what grounds the request was answered, if these hold still.
+/// The grounds on which the request was answered, if they still hold.
 async fn grounds_of(app: &App, reader: &Reader) -> Result<String, ApiError> {
     let grounds = Grounds::of(reader).ok_or_else(|| {
         invalid(
@@ -357,7 +357,7 @@ async fn grounds_of(app: &App, reader: &Reader) -> Result<String, ApiError> {
     serde_json::to_string(&grounds).map_err(ApiError::internal)
 }
 
-/// Whether the person who asked could still ask.
+/// Whether the person who asked could still ask the question.
 async fn is_readable(app: &App, frame: &Frame) -> Result<bool, ApiError> {
     let grounds: Grounds = serde_json::from_str(&frame.grounds).map_err(ApiError::internal)?;
     if let Some(session) = grounds.session()

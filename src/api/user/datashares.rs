@@ -22,12 +22,12 @@ use crate::output::{Holds, ListedColumn};
 use crate::people::sharing::shares::{Share, ShareChange};
 use crate::people::sharing::{Grantee, SharingError};
 
-/// A data share, as sent. What is absent is not changed; null opens an end of the time, and is like absent
-/// elsewhere.
+/// A data share, as sent. A missing member is not changed; null opens an end of the time, and is like a
+/// missing member elsewhere.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct SentDatashare {
     pub datashare_name: Option<String>,
-    /// What the sharer wants to be called by those who receive it.
+    /// The name under which recipients see the sharer.
     pub svc_user_name: Option<String>,
     /// Ids of data types; `file:/path` for the live version of a file or of all files below a folder;
     /// `filehistory:/path` for every version.
@@ -41,9 +41,9 @@ pub struct SentDatashare {
     #[serde(default, deserialize_with = "sent")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub time_end: Option<Option<String>>,
-    /// Replaces all people it was given to.
+    /// Replaces all people that it is shared with.
     pub permissions: Option<Vec<SentPermission>>,
-    /// Replaces all groups it was given to.
+    /// Replaces all groups that it is shared with.
     pub group_permissions: Option<Vec<SentGroupPermission>>,
 }
 
@@ -166,8 +166,8 @@ pub async fn one(
     document_as(&app, &headers, query.form, &COLUMNS, (&one, row)).await
 }
 
-/// Changes what is sent of a data share: null opens an end of the time, an empty list takes it back from all
-/// people or all groups. Nothing changes when any of it is wrong.
+/// Changes the members of a data share that are sent: null opens an end of the time, an empty list takes it
+/// back from all people or all groups. Nothing changes if any of it is wrong.
 #[utoipa::path(put, path = "/user/v1/datashare/{datashare_id}",
     operation_id = "change_datashare", tag = "sharing",
     params(("datashare_id" = Uuid, Path), Checked<NoParams>), request_body = SentDatashare,
@@ -181,7 +181,7 @@ pub async fn change(
     Sent(body): Sent<SentDatashare>,
 ) -> Result<Json<OneDatashare>, ApiError> {
     let id = share_id(&id)?;
-    // Whose it is comes before what is wrong with the change.
+    // The check of the owner comes before the faults of the change.
     app.sharing.share(reader.person(), id).await?;
     let change = body.change()?;
     let share = app
@@ -210,7 +210,7 @@ fn share_id(text: &str) -> Result<Uuid, ApiError> {
     Uuid::try_parse(text).map_err(|_| SharingError::Unknown("data share").into())
 }
 
-/// A member that was sent, be it as null.
+/// A member that was sent, even if as null.
 #[expect(
     clippy::option_option,
     reason = "absent, null and a value are three things to say"
@@ -223,8 +223,7 @@ where
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
-/// The moment that a bound names. A bound without an offset would mean another moment to whoever reads it
-/// next.
+/// The moment that a bound names. A bound without an offset would mean another moment to the next reader.
 #[expect(
     clippy::option_option,
     reason = "absent, null and a value are three things to say"
@@ -246,7 +245,7 @@ pub(super) fn bound(
     None
 }
 
-/// Whether a text that names an instant says from which offset.
+/// Whether the text of an instant states its offset.
 fn has_offset(text: &str) -> bool {
     let time = text.get(10..).unwrap_or_default();
     time.ends_with(['Z', 'z']) || time.contains(['+', '-'])
@@ -315,7 +314,7 @@ impl OneDatashare {
     }
 }
 
-/// A bound as it is stored, as text.
+/// A stored bound as text.
 pub(super) fn written(micros: i64) -> String {
     Instant::from_micros(micros).to_rfc3339()
 }

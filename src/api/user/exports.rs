@@ -1,6 +1,6 @@
 //! Archives of everything that the caller has: `/user/v1alpha1/export`.
 //!
-//! They are the caller's alone: no grant leads to them.
+//! They are the caller's alone: no grant gives access to them.
 
 use std::time::Duration;
 
@@ -30,23 +30,23 @@ use crate::people::takeout::{Export, ExportError, ExportState};
 use super::id_in_path;
 
 const PATH: &str = "/user/v1alpha1/export";
-/// When to look again for a place, or for an archive that is being made.
+/// When to check again for a place, or for an archive that is being made.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// Characters of a date.
+/// The length of a date.
 const DATE: usize = 10;
 
-/// An archive of everything that the caller has, or the order to make one.
+/// An archive of everything that the caller has, or the order for one.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ExportStatus {
     pub id: Uuid,
     pub state: ExportProgress,
-    /// Files of the archive that are written.
+    /// Files of the archive that are already written.
     pub done: u64,
-    /// How many there will be, as far as is known.
+    /// How many files there will be, as far as is known.
     pub total: u64,
-    /// Bytes of the archive that are there; all of them once it is ready.
+    /// Bytes of the archive that are written; all of them once it is ready.
     pub bytes: u64,
-    /// Of the whole archive, in hexadecimal digits, once it is ready.
+    /// SHA-256 of the whole archive, in hexadecimal digits, once it is ready.
     pub sha256: Option<String>,
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -60,15 +60,15 @@ pub struct ExportStatus {
     pub expires_at: Option<String>,
     /// Why it was given up.
     pub error: Option<String>,
-    /// Where the archive is, once it is ready.
+    /// The address of the archive, once it is ready.
     pub url: Option<String>,
 }
 
-/// Where an export stands.
+/// How far an export has come.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportProgress {
-    /// Nothing was done yet.
+    /// Work has not begun.
     Waiting,
     Running,
     /// The archive can be fetched.
@@ -156,7 +156,7 @@ pub async fn create(
     Ok((StatusCode::ACCEPTED, [(LOCATION, place)], Json(status)).into_response())
 }
 
-/// One of the caller's exports, and how far it is.
+/// One of the caller's exports, and how far it has come.
 #[utoipa::path(get, path = "/user/v1alpha1/export/{export_id}", operation_id = "get_export", tag = "people",
     params(("export_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The export", body = ExportStatus), (status = 404)))]
@@ -173,7 +173,7 @@ pub async fn one(
     one_as(&app, &headers, query.form, &COLUMNS, &status).await
 }
 
-/// Removes an export and its archive; one that is being made ends.
+/// Removes an export and its archive; if it is being made, the work ends.
 #[utoipa::path(delete, path = "/user/v1alpha1/export/{export_id}", operation_id = "delete_export",
     tag = "people",
     params(("export_id" = Uuid, Path), Checked<NoParams>),
@@ -189,7 +189,7 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The archive, all of it or a range: a ZIP file, to be kept and not shown. 409 while it is not ready.
+/// The archive, all of it or a range: a ZIP file, to be saved and not displayed. 409 until it is ready.
 #[utoipa::path(get, path = "/user/v1alpha1/export/{export_id}/content", operation_id = "download_export",
     tag = "people",
     params(("export_id" = Uuid, Path), Checked<NoParams>, ("range" = Option<String>, Header),
@@ -225,7 +225,7 @@ impl From<ExportError> for ApiError {
             ExportError::LimitReached(_) => Fault::new(["body"], "limit_reached", detail).into(),
             ExportError::NotReady | ExportError::Failed | ExportError::Overtaken => Self::conflict(detail),
             ExportError::Damaged { .. } => Self::damaged(detail),
-            // No request writes files of this machine.
+            // No request makes the service write local files.
             ExportError::Unwritable { .. } => Self::internal(detail),
             ExportError::Store(error) => error.into(),
         }

@@ -29,10 +29,10 @@ use super::datashares::{bound, sent, written};
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct SentGroup {
     pub title: String,
-    /// Who answers for what is done with the data.
+    /// Who is responsible for what is done with the data.
     pub responsible_entity: Option<String>,
     pub description: Option<String>,
-    /// Built-in types that the owner may read of each member. None: the group is an audience only.
+    /// Built-in types that the owner may read of each member. Without any, the group is only an audience.
     pub svc_data_types: Option<Vec<String>>,
     /// With an offset from UTC.
     #[schema(format = DateTime)]
@@ -53,8 +53,8 @@ pub struct SentGroup {
     pub invited_svc_userids: Option<Vec<Uuid>>,
 }
 
-/// What may be changed of a group. Anything else that is sent must be what it is already, since members
-/// agreed to it.
+/// The members of a group that can be changed. Any others that are sent must be equal to the stored ones,
+/// since the people in the group agreed to those.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct SentGroupChange {
     #[serde(default, deserialize_with = "sent")]
@@ -113,16 +113,16 @@ pub struct OneGroup {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MembershipEntry {
     pub group_id: Uuid,
-    /// Says nothing about who it is, and is another one in each group and each time somebody joins.
+    /// Does not reveal who the member is, and differs for each group and each time somebody joins.
     pub participant_id: Uuid,
     #[schema(format = DateTime)]
     pub joined_at: String,
 }
 
-/// Public keys by which signatures of the service can be checked.
+/// Public keys for checking the service's signatures.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct KeySet {
-    /// RFC 7517. Empty for as long as the service signs nothing for groups with a key that has a public part.
+    /// RFC 7517. Empty as long as the service signs nothing for groups with a key that has a public part.
     #[schema(value_type = Vec<Object>)]
     pub keys: Vec<Value>,
 }
@@ -283,8 +283,8 @@ impl FromParams for GroupsQuery {
     }
 }
 
-/// The groups that the caller may see, oldest first: public ones, own ones, those joined, and those that
-/// invite the caller.
+/// The groups that the caller may see, oldest first: public ones, their own, those that they joined, and
+/// those that invite them.
 #[utoipa::path(get, path = "/user/v1/group", operation_id = "list_groups", tag = "groups",
     params(Checked<GroupsQuery>),
     responses((status = 200, description = "Groups", body = Vec<GroupEntry>), (status = 422)))]
@@ -318,7 +318,7 @@ pub async fn one(
     document_as(&app, &headers, query.form, &COLUMNS, (&one, row)).await
 }
 
-/// Changes description, images, view and invitations of a group of the caller's. Null clears.
+/// Changes description, images, view and invitations of one of the caller's groups. Null clears a member.
 #[utoipa::path(put, path = "/user/v1/group/{group_id}",
     operation_id = "change_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<NoParams>),
     request_body = SentGroupChange,
@@ -339,7 +339,7 @@ pub async fn change(
     Ok(Json(OneGroup { group }))
 }
 
-/// Ends a group of the caller's, its memberships, and what was shared with it.
+/// Ends one of the caller's groups, its memberships, and what was shared with it.
 #[utoipa::path(delete, path = "/user/v1/group/{group_id}",
     operation_id = "delete_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 403), (status = 404), (status = 409)))]
@@ -353,7 +353,7 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Joins a group. Whoever is a member already stays what they are.
+/// Joins a group. For somebody who is a member already, nothing changes.
 #[utoipa::path(post, path = "/user/v1/group/{group_id}/membership",
     operation_id = "join_group", tag = "groups",
     params(("group_id" = Uuid, Path), Checked<NoParams>),
@@ -369,7 +369,7 @@ pub async fn join(
     Ok(Json(MembershipEntry::of(joined)))
 }
 
-/// Leaves a group. Its owner reads nothing more, and knows whoever joins again by another id.
+/// Leaves a group. Its owner can read nothing more; a member who joins again gets another id.
 #[utoipa::path(delete, path = "/user/v1/group/{group_id}/membership",
     operation_id = "leave_group", tag = "groups",
     params(("group_id" = Uuid, Path), Checked<NoParams>),
@@ -391,7 +391,7 @@ const MEMBERS: [ListedColumn; 3] = [
     ListedColumn::new("joined_at", Holds::Time),
 ];
 
-/// The participants of a group of the caller's, in the order of their ids.
+/// The participants of one of the caller's groups, in the order of their ids.
 #[utoipa::path(get, path = "/user/v1/group/{group_id}/participants",
     operation_id = "list_participants", tag = "groups",
     params(("group_id" = Uuid, Path), Checked<ListingQuery>),

@@ -1,16 +1,15 @@
-//! Every setting there is: its name, where it can be said, what holds when nobody says it.
+//! All settings: each with its name, where it can be given, and its default.
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// The key in the file.
     pub name: &'static str,
-    /// The same with dashes.
+    /// The name with dashes.
     pub flag: &'static str,
     /// The environment variable.
     pub variable: &'static str,
-    /// What holds when nothing is said. Empty: nothing does, or it is worked out from other settings, as the
-    /// help says.
+    /// The default. Empty: there is none, or it is computed from other settings, as the help says.
     pub default: &'static str,
     /// Never printed, and not taken from flags, which other users of the machine can see.
     pub secret: bool,

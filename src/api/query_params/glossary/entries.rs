@@ -135,7 +135,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "Where the page begins: what X-Svc-Next-Cursor of the page before said, of the same \
                       question",
         absent: "the first page, as with an empty one",
-        // Only an answer can give one: whatever stood here would be tried, and refused.
+        // Only an answer can supply one: documentation pages would send any example, and get a refusal.
         example: Text(""),
     },
     Entry {
@@ -222,7 +222,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                       analyze does it and says what it took, none answers the rows; without anybody's \
                       values",
         absent: "",
-        // Whoever tries the examples wants to see rows.
+        // People who try the examples want to see rows.
         example: Text("none"),
     },
     Entry {
