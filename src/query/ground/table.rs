@@ -1,9 +1,9 @@
-//! A table: a snapshot of one person's type, as far as a permit goes.
+//! A table: a snapshot of one person's type, limited to what a permit allows.
 //!
-//! It is made from a permit and from nothing else, so nothing can be read without one. It knows its columns,
-//! its order and how much it holds, and takes columns, conditions, times and a limit down to the pages. What
-//! grew, what definitions say and what others may see of it is laid over its rows here, so that no question
-//! has to remember. Knows permits, snapshots and scans; knows nothing of what is asked.
+//! It can only be made from a permit, so nothing can be read without one. It knows its columns, its order and
+//! its row count, and pushes columns, conditions, times and a limit down to the pages. Late fields,
+//! definitions and the cuts for other readers are applied to its rows here, so that no question has to
+//! remember them. Knows permits, snapshots and scans; knows nothing of what is asked.
 
 mod leaf;
 mod provider;
