@@ -71,7 +71,7 @@ pub enum Extent {
 }
 
 impl Selector {
-    /// The moment from which is looked back.
+    /// The moment to look back from.
     #[must_use]
     pub fn moment(&self, now: Instant) -> Instant {
         let micros = self.at.unwrap_or(now).micros().saturating_sub(self.offset);

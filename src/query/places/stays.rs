@@ -193,7 +193,7 @@ struct Update {
 /// Finds stays in updates that come by time.
 #[derive(Debug, Default)]
 struct Search {
-    /// Updates since the first one of a stay that may come to be. Let go as soon as it is one.
+    /// Updates since the first one of a possible stay. Dropped as soon as it is a stay.
     waiting: VecDeque<Update>,
     /// The possible stay of the waiting updates.
     hoped_for: Option<Staying>,

@@ -161,8 +161,8 @@ impl<Authority> Questions<Authority> {
         // An update ends when it starts, and ids as text sort like ids.
         let sorted = plans.into_iter().map(|plan| known_order(plan, order.clone()));
         let union = UnionExec::try_new(sorted.collect::<Result<_>>()?)?;
-        // Rows that are equal in it come in the order of their sources each time, or no page could go on
-        // where another ended.
+        // Rows that are equal in this order must always come in the order of their sources, or a page could
+        // not continue where another ended.
         let merged = SortPreservingMergeExec::new(order, union).with_round_robin_repartition(false);
         Ok(Arc::new(merged))
     }

@@ -32,7 +32,7 @@ pub(super) struct Competing {
 #[derive(Clone, Copy, Debug, Default)]
 struct Amount {
     sum: Sum,
-    /// A sample may count for nothing and still be there.
+    /// A sample may count for nothing but still touch the bin.
     touched: bool,
     samples: u64,
 }
@@ -93,8 +93,8 @@ impl Competing {
         false
     }
 
-    /// Resolves rows up to the first that shares its time with no other. Returns the moment by which that row
-    /// and its followers must end, if there is one.
+    /// Resolves rows up to the first that shares its time with no other. Returns the moment by which such
+    /// rows must end, if there is one.
     fn resolve(&mut self, rows: &Rows) -> Option<i64> {
         while let Some(sample) = rows.sample(self.row) {
             if rows.is_apart(self.row)

@@ -1,4 +1,4 @@
-//! What the stages of sleep mean to the machines, and sets of them.
+//! The meaning of the stages of sleep, and sets of stages.
 
 use std::fmt::Write as _;
 
