@@ -49,7 +49,7 @@ struct RollupColumns {
 
 #[derive(Debug)]
 enum Standings {
-    /// All rows have this one.
+    /// The standing of all rows.
     Same(Standing),
     Each(Vec<Standing>),
 }
