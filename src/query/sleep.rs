@@ -37,9 +37,9 @@ pub(super) use operator::SleepExec;
 pub use stages::StageTable;
 
 impl<Authority> Questions<Authority> {
-    /// The answer to a question about sleep. `partition` stores the stages of sleep; `permit` must cover the
-    /// range of the question or, where nothing is clipped, as far beyond it as a cycle may reach. The answer
-    /// to somebody other than the owner is always clipped, and never names sources.
+    /// The answer to a question about sleep. `partition` stores the stages of sleep; `permit` says what may
+    /// be seen: within the range of the question or, where nothing is clipped, as far beyond it as a cycle
+    /// may reach. The answer to somebody other than the owner is always clipped, and never names sources.
     pub async fn sleep(
         &self,
         permit: &ReadPermit<Authority>,

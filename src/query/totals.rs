@@ -16,7 +16,7 @@ use super::{QueryError, Questions};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     pub records: i64,
-    /// When the first and the last of the records start that start in the time that was asked for.
+    /// The starts of the first and the last of the records that start in the requested time.
     pub starts: Option<(Instant, Instant)>,
 }
 

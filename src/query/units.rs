@@ -36,7 +36,7 @@ pub struct DisplayUnit {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holds {
     Values,
-    /// Lengths on its scale: differences between two values, or sums of differences.
+    /// Lengths on its scale: differences between two values, or sums.
     Differences,
     /// Structs in which these members contain some of it.
     Members(Vec<(String, Self)>),
@@ -44,7 +44,7 @@ pub enum Holds {
 
 impl Prepared {
     /// The same answer with `columns` of one measure in the unit `told`. `named`: the column that names the
-    /// unit; an existing column of that name is replaced.
+    /// unit; if the answer already has it, it is used.
     pub fn in_unit(
         mut self,
         told: &DisplayUnit,

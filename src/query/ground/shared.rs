@@ -106,7 +106,7 @@ fn narrowed(asked: &Selection) -> Vec<TimeRange> {
     }
 }
 
-/// Fails if the permit does not cover the snapshot. No request can cause this; a bug in how a question is put
+/// Fails if the permit does not cover the snapshot. No caller asks for that; a bug in how a question is put
 /// together must not become an answer.
 pub(in crate::query) fn permitted<Authority>(
     permit: &ReadPermit<Authority>,

@@ -2,8 +2,7 @@
 //!
 //! Pure functions of finite numbers. The statistic of no numbers is `None`.
 
-/// The factor that turns a median deviation into the standard deviation of a normal distribution (Iglewicz
-/// and Hoaglin).
+/// The median deviation of a normal distribution, in standard deviations (Iglewicz and Hoaglin).
 const NORMAL: f64 = 0.6745;
 
 /// The number in the middle, or the mean of the two.

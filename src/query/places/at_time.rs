@@ -98,7 +98,7 @@ impl AtTimeSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// One row, or none. Permits must cover `AtTimeSpec::reads`.
+    /// One row, or none. Permits are requested for `AtTimeSpec::reads`.
     pub async fn location_at(
         &self,
         updates: &[Updates<Authority>],

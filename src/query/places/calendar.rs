@@ -110,9 +110,9 @@ pub const EVENT_KEY: RowKey = RowKey {
 pub const DAY_MARGIN: i64 = 3 * 86_400 * 1_000_000;
 
 impl<Authority> Questions<Authority> {
-    /// The events that take place in `range`. The permit must cover `DAY_MARGIN` around it. Somebody other
-    /// than the owner sees the part of an event inside the range, and events of whole days only if all of
-    /// these days are visible to them.
+    /// The events that take place in `range`. The permit is requested with `DAY_MARGIN` around it. Somebody
+    /// other than the owner sees the part of an event inside the range, and events of whole days only if all
+    /// of these days are visible to them.
     pub async fn calendar_events(
         &self,
         granted: &Granted<Authority>,

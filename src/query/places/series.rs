@@ -54,7 +54,7 @@ impl SeriesSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// The series. Permits must cover `SeriesSpec::reads`.
+    /// The series. Permits are requested for `SeriesSpec::reads`.
     pub async fn location_series(
         &self,
         updates: &[Updates<Authority>],

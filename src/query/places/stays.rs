@@ -48,9 +48,9 @@ pub fn reads(range: TimeRange) -> TimeRange {
 }
 
 impl<Authority> Questions<Authority> {
-    /// The stays that share time with `range`, in the shape of visits: the columns of `shape`. The permit
-    /// must cover `reads`. For somebody other than the owner, stays follow only from the updates inside the
-    /// range.
+    /// The stays that share time with `range`, in the shape of visits: the columns of `shape`. The permit is
+    /// requested for `reads`. For somebody other than the owner, stays follow only from the updates inside
+    /// the range.
     pub async fn stays(
         &self,
         updates: &Granted<Authority>,

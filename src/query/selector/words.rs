@@ -48,7 +48,7 @@ impl Words {
             moment: None,
             patterns: Vec::new(),
         };
-        // A sign that the next one may extend to a comparison.
+        // The start of a comparison that the next sign may continue.
         let mut comparison = None;
         let (mut signs, mut in_labels) = (0, false);
         // Set when a moment follows; whether it is before 1970.

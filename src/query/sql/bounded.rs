@@ -2,7 +2,7 @@
 //! longer, with a limit too.
 //!
 //! Nested calls let results explode with a few words of text, and results are in no memory pool. So the size
-//! of a result is estimated before it is made, and a query may only make a limited number of them at a time.
+//! of a result is checked before it is made, and a query may only make a limited number of them at a time.
 //! Knows functions and arrays only.
 
 use std::sync::Arc;

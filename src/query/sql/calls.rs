@@ -10,7 +10,7 @@ use crate::model::time::{Instant, parse_instant};
 use crate::model::zone::Zone;
 use crate::query::aggregate::Function as Total;
 
-/// A function that answers rows.
+/// A function that returns rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     Series,

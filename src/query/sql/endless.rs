@@ -40,7 +40,7 @@ const SUMMARIES: [(&str, usize); 2] = [
 /// The most parts of a summary: ten times the usual number. Each group of rows has that many.
 const MOST_CENTROIDS: u64 = 1_000;
 
-/// Checks `expr` alone, and nothing inside it.
+/// Refuses `expr` itself, without looking inside it.
 pub(super) fn refuse(expr: &Expr) -> Result<()> {
     match expr {
         Expr::WindowFunction(window) => {

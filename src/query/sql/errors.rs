@@ -69,7 +69,7 @@ pub enum SqlFailure {
     /// The query is at fault.
     #[error(transparent)]
     Refused(#[from] SqlError),
-    /// What it reads, or the machine, is.
+    /// The data that it reads, or the machine, is at fault.
     #[error(transparent)]
     Failed(DataFusionError),
 }

@@ -33,7 +33,7 @@ use super::widths::{bytes, spread, widest};
 #[cfg(test)]
 mod tests;
 
-/// The most rows of a batch between two operators: so many rows may exceed their memory at once.
+/// The most rows of a batch between two operators; a batch may take this many times the size of a row.
 const ROWS: usize = 1 << 10;
 /// The most pairs that a join that tries each row with each makes at once.
 const PAIRS: usize = 1 << 17;

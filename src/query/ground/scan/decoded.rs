@@ -24,7 +24,7 @@ use super::pieces::Chain;
 use super::selected::selected;
 use super::{Scan, Selection};
 
-/// With more stretches, a scan would evict the first before it is wanted again.
+/// The most stretches: with more, a scan has decoded all of them before the first is wanted again.
 pub(super) const MOST_STRETCHES: usize = 8;
 
 /// Rows of some objects, one object after the other.
