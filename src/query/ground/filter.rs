@@ -488,7 +488,7 @@ fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<Scala
         },
         ArrowType::Int64 | ArrowType::Int32 | ArrowType::Int16 | ArrowType::Int8 => match text.parse::<f64>()
         {
-            // A fraction is a fair thing to compare an integer with: `value>=2.5`.
+            // Integers may be compared with fractions: `value>=2.5`.
             Ok(number) if number.is_finite() => Ok(text
                 .parse::<i64>()
                 .map_or(ScalarValue::Float64(Some(number)), |whole| {

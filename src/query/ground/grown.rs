@@ -1,8 +1,8 @@
 //! Rows of types that grew: fields that were declared only after records had them are filled from what these
 //! records brought undeclared.
 //!
-//! Only a person's own types grow, and only those that did pay for it. Knows types and plans; knows nothing
-//! of where the rows are.
+//! Only a person's own types grow, and types that have not grown cost nothing. Knows types and plans; knows
+//! nothing of where the rows are.
 
 use std::sync::Arc;
 

@@ -107,7 +107,7 @@ impl<C: Contender> Sweep<C> {
         self.open.len()
     }
 
-    /// Everything before this is decided: no stretch to come begins earlier.
+    /// Everything before this is decided: no later stretch begins earlier.
     #[must_use]
     pub fn decided_until(&self) -> i64 {
         self.at

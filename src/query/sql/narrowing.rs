@@ -92,7 +92,7 @@ impl Bounds {
         let next = |by: i64| Instant::from_micros(moment.micros().saturating_add(by));
         let (after, before) = match (op, end) {
             (Operator::Gt | Operator::GtEq, End::Start) => (Some(moment), None),
-            // One that ends at the moment at which a range begins does not lie in it.
+            // A record that ends when a range begins is not in it.
             (Operator::Gt | Operator::GtEq, End::End) => (Some(next(-1)), None),
             (Operator::Lt | Operator::LtEq, _) => (None, Some(next(1))),
             (Operator::Eq, End::Start) => (Some(moment), Some(next(1))),
