@@ -1,8 +1,8 @@
-//! Records counted, or their values summed up, by period of a calendar and by fields.
+//! Counts records, or summarises their values, by period of a calendar and by fields.
 //!
-//! Rows come in the order of their starts, so periods come in order as well and are given out as soon as they
-//! are complete: what is held at one moment is one period. Periods without records are not told. Knows grids,
-//! permits and stored rows; knows nothing of HTTP.
+//! Rows arrive in the order of their starts, so periods are complete in order and leave at once: only one
+//! period is in memory at a time. Periods without records are omitted. Knows grids, permits and stored rows;
+//! knows nothing of HTTP.
 
 mod amounts;
 mod from_rollups;
@@ -56,15 +56,14 @@ pub use groups::MAX_GROUPS;
 use period::PeriodStart;
 
 const TIME: &str = "time";
-/// The column in which records hold what is measured.
+/// The column of the measured value in records.
 const VALUE: &str = "value";
-/// That column on its way through a plan. Fields that a person names have printable names, so none is called
-/// like it.
+/// The same column on its way through a plan. Names of fields are printable, so no field can have this name.
 const MEASURED: &str = "\u{1}measured";
-/// What is added up: that value as well, or a part of an amount.
+/// The column that is added up: the same value, or a part of an amount.
 const SUMMED: &str = "\u{1}summed";
 
-/// What is asked of the records of a type by period. Equal specs give equal answers on equal data.
+/// A question about the records of a type by period. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AggregateSpec {
     pub conditions: Vec<Condition>,
@@ -74,17 +73,17 @@ pub struct AggregateSpec {
     pub measure: AggregateMeasure,
     /// Fields whose values make groups within a period.
     pub group: Vec<String>,
-    /// Which way the periods run; groups always ascend.
+    /// The direction in which periods run; groups always ascend.
     pub order: Order,
-    /// By metric, the sources that the person put before all others, best first.
+    /// By metric, the sources that the person prefers to all others, best first.
     pub chosen_sources: Vec<(TypeId, Vec<Uuid>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AggregateMeasure {
-    /// How many records there are.
+    /// The number of records.
     Count,
-    /// What their values come to, each function once.
+    /// Functions of their values, each at most once.
     Values(Vec<Function>),
 }
 
@@ -96,7 +95,7 @@ pub enum Function {
     Max,
 }
 
-/// A name that is none of the functions.
+/// A name that is not one of the functions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown function {0:?}; use one of sum, avg, min, max")]
 pub struct UnknownFunction(String);
@@ -133,7 +132,7 @@ impl std::str::FromStr for Function {
     }
 }
 
-/// What turned out to be too much while a question ran.
+/// A limit that was exceeded while a question ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
     #[error("there are more than {MAX_GROUPS} groups; group by fewer fields, or by fields with fewer values")]
@@ -157,7 +156,7 @@ impl AggregateSpec {
         }
     }
 
-    /// Whether samples are looked at one by one.
+    /// Whether samples are needed one by one.
     fn measures(&self) -> bool {
         self.functions().iter().any(|function| *function != Function::Sum)
     }
@@ -168,7 +167,7 @@ impl AggregateSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// The records of `partitions`, which together are what `permit` names, by period.
+    /// Summarises by period the records of `partitions`, which together are what `permit` names.
     pub async fn aggregate(
         &self,
         permit: &ReadPermit<Authority>,
@@ -245,8 +244,8 @@ impl<Authority> Questions<Authority> {
         })
     }
 
-    /// Each record by itself, in the order of time: (time, group fields, what is measured, what is summed
-    /// up). None where only amounts are asked for.
+    /// Each record by itself, in the order of time: (time, group fields, value to measure, value to sum).
+    /// `None` where only amounts are asked for.
     fn records_by_period(
         &self,
         asked: &Asked<'_, Authority>,
@@ -278,7 +277,7 @@ impl<Authority> Questions<Authority> {
         Ok(Some(projected(rows, columns)?))
     }
 
-    /// The rows of a partition that are asked for: their times, group fields, and `columns`.
+    /// The rows of a partition that the spec selects: their times, group fields, and `columns`.
     fn rows_of(
         &self,
         asked: &Asked<'_, Authority>,
@@ -304,8 +303,8 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// What the group fields hold in each type. It does not depend on the conditions, which some types may not
-/// meet.
+/// The types of the group fields in each partition. They do not depend on the conditions, which some types
+/// may be unable to meet.
 fn groups_of(partitions: &[Partition], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
     if spec.group.is_empty() || partitions.len() == 1 {
         return Ok(Vec::new());
@@ -317,7 +316,7 @@ fn groups_of(partitions: &[Partition], spec: &AggregateSpec) -> Result<Vec<Schem
     groups.collect()
 }
 
-/// One partition with what is asked of it.
+/// One partition with its part of the question.
 struct Asked<'a, Authority> {
     permit: &'a ReadPermit<Authority>,
     partition: &'a Partition,
@@ -336,7 +335,7 @@ fn number_in(name: &str, partition: &Partition) -> Result<Expr> {
     })
 }
 
-/// The time in which records begin that are selected by `range`: some begin before it.
+/// The time range in which the records begin that `range` selects: some begin before it.
 fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
     let first = snapshots
         .iter()
@@ -348,7 +347,7 @@ fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
     TimeRange::between(start, range.end())
 }
 
-/// One plan out of several, with at least the columns of `groups`.
+/// Merges several plans by time into one, which has at least the columns of `groups`.
 fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Result<Arc<dyn ExecutionPlan>> {
     if plans.len() == 1 && groups.is_empty() {
         return Ok(plans.remove(0));
@@ -374,16 +373,16 @@ fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Re
     })
 }
 
-/// In which rows the functions find what is measured. What is summed up has rows of its own or stands beside.
+/// Which rows hold the measured values. Summed values are in rows of their own or in the same rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measured {
-    /// Each sample is one.
+    /// Each row is one sample.
     Samples,
-    /// Each period is one, and has what the functions come to under their names.
+    /// Each row is one period, with the results of the functions in columns of their names.
     Periods,
 }
 
-/// What the rows of each period and group come to.
+/// Aggregates the rows of each period and group.
 fn aggregated(
     rows: Arc<dyn ExecutionPlan>,
     spec: &AggregateSpec,
@@ -436,7 +435,7 @@ fn measure(
     Ok(Arc::new(built))
 }
 
-/// In the order that was asked for, and with not too many groups.
+/// Sorts as the spec asks, and limits the number of groups.
 fn finished(mut plan: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<dyn ExecutionPlan>> {
     if !spec.group.is_empty() {
         plan = Arc::new(GroupLimitExec::new(plan, (1..=spec.group.len()).collect()));
@@ -446,14 +445,14 @@ fn finished(mut plan: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Ar
         .chain(spec.group.iter().map(String::as_str))
         .collect();
     let order = ordering(&plan.schema(), &keys, spec.order)?;
-    // With groups all is read before anything is told: there may be too many.
+    // With groups, all rows are read before any is given out: there may be too many groups.
     if spec.group.is_empty() && plan.equivalence_properties().ordering_satisfy(order.clone())? {
         return Ok(plan);
     }
     Ok(Arc::new(SortExec::new(order, plan)))
 }
 
-/// The first of `names` runs as `order` says, the others ascend, with nulls last.
+/// The first of `names` runs as `order` says; the others ascend, with nulls last.
 fn ordering(schema: &SchemaRef, names: &[&str], order: Order) -> Result<LexOrdering> {
     let keys = names
         .iter()

@@ -1,4 +1,4 @@
-//! Cycles of sleep with what other metrics did in them: where sleep and series meet.
+//! Cycles of sleep with the values of other metrics around them: where sleep and series meet.
 //!
 //! Knows both questions, permits and snapshots; knows nothing of HTTP.
 
@@ -19,8 +19,8 @@ use exec::{Attached, AttachedExec};
 pub use exec::{Reach, TooManyCells};
 
 impl<Authority> Questions<Authority> {
-    /// Cycles, each with the series of other metrics around it, all as of one moment. Permits of the metrics
-    /// say what of them may be seen, outside of sleep too.
+    /// Cycles, each with the series of other metrics around it, all as of one moment. Each metric's own
+    /// permit says which part of it may be seen, outside of sleep too.
     pub async fn sleep_with_metrics(
         &self,
         permit: &ReadPermit<Authority>,

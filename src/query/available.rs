@@ -1,5 +1,5 @@
-//! What there is of each type inside a range, from what the catalogue knows of whole pieces where that is
-//! exact, and from the rows where it is not.
+//! The extent of each type's records inside a range, from the catalogue's summaries of whole pieces where
+//! they are exact, and otherwise from the rows.
 
 use crate::model::permit::{ListPermit, Windows};
 use crate::model::registry::TypeId;
@@ -61,14 +61,14 @@ impl<Authority> Questions<Authority> {
         Ok(available)
     }
 
-    /// The records inside `windows`; of the owner's, who has one window, each counts once.
+    /// The records inside `windows`. An owner has only one window, in which each record counts once.
     pub(super) async fn inside(
         &self,
         snapshot: &Snapshot,
         windows: &Windows,
         edges: Overhang,
     ) -> Result<Summary, QueryError> {
-        // Days of a zone lie elsewhere than the times by which they were recorded.
+        // Whole days in a zone lie elsewhere than the recorded times.
         let by_times = shared::extent_fields(&snapshot.data_type).is_empty();
         let whole = |piece: &SnapshotPiece| {
             let bounds = piece.bounds;
@@ -113,8 +113,8 @@ impl<Authority> Questions<Authority> {
         Ok(summary)
     }
 
-    /// All that counts of a piece, without reading its rows; `None` where its bounds may be those of a dead
-    /// one.
+    /// The summary of a whole piece, without reading its rows; `None` where its bounds may be those of a dead
+    /// row.
     async fn whole(&self, snapshot: &Snapshot, piece: &SnapshotPiece) -> Result<Option<Summary>, QueryError> {
         let bounds = piece.bounds;
         let Some(dead) = self.dead.of(snapshot, piece).await? else {
@@ -137,7 +137,7 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// What of a record counts that reaches out of a window.
+/// Which part of a record counts that extends beyond a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overhang {
     /// All of it.

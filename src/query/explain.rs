@@ -1,9 +1,9 @@
-//! A plan as text: how a question is answered, and what it took.
+//! A plan as text: how a question is answered, and what the run took.
 //!
-//! A plan may hold what is stored: ids of dead rows, paths of files, definitions. Of the operators that read
-//! and compute, the text says names, columns and counts, and no value. Counts are their owner's: whoever
-//! reads what others share would learn from them how much there is besides. Only what the author of an SQL
-//! query wrote into it is shown again. Knows plans only.
+//! A plan may hold stored values: ids of dead rows, paths of files, definitions. For operators that read and
+//! compute, the text has names, columns and counts, and no value. Counts are shown to the owner only: a
+//! reader of shared data could learn from them how much data is not shared. Only what the author of an SQL
+//! query wrote is shown again. Knows plans only.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -35,22 +35,22 @@ use super::operator::{KnownOrderExec, is_sound};
 use super::series::rollups::RowsOrRollupsExec;
 use super::sql::{AnswerExec, GuardExec, OuterSideExec};
 
-/// What is told of a plan beside its operators when one of them is not given what it relies on, which is a
-/// mistake of ours.
+/// The line added to a plan when an operator's input lacks the order that it relies on, which is a bug of
+/// this program.
 const UNSOUND: &str = "this plan is not sound: an operator relies on an order that its input is not in";
 
-/// How much is told of a plan.
+/// How much to explain of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explain {
-    /// Nothing: the rows are answered.
+    /// Nothing: the rows are the answer.
     No,
-    /// What would be done.
+    /// The plan, without running it.
     Plan,
-    /// What was done, and what it took.
+    /// The plan after running it, with what it took.
     Analyze,
 }
 
-/// A name that is none of how much is told.
+/// A name that is not one of the levels of explanation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown explain '{0}'; use one of none, plan, analyze")]
 pub struct UnknownExplain(String);
@@ -58,7 +58,7 @@ pub struct UnknownExplain(String);
 impl Explain {
     pub const ALL: [Self; 3] = [Self::No, Self::Plan, Self::Analyze];
 
-    /// The name by which it is asked for.
+    /// The name of the level in a request.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,18 +83,18 @@ impl FromStr for Explain {
 enum From {
     /// The author of a query, out of what they wrote.
     Query,
-    /// This program, out of what is stored: by whoever asks, or by others too.
+    /// This program, from stored data: the caller's own, or that of others too.
     Question { own: bool },
 }
 
 impl Prepared {
-    /// The plan as text, a line for each operator. Where it is asked what the plan takes, it is run.
+    /// The plan as text, one line for each operator. For [`Explain::Analyze`] it is run first.
     pub async fn explained(&self, engine: &Engine, explain: Explain) -> Result<Vec<String>> {
         let own = self.scope.is_own();
         self.explained_as(engine, explain, From::Question { own }).await
     }
 
-    /// The same of an SQL query, whose own words are shown.
+    /// The same for an SQL query, whose own words are shown.
     pub async fn explained_query(&self, engine: &Engine, explain: Explain) -> Result<Vec<String>> {
         self.explained_as(engine, explain, From::Query).await
     }
@@ -132,7 +132,7 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
         // One stands above each operator of a query.
         return inner_of(guard.inputs(), depth, explain, from, lines);
     }
-    // They say something to the planner, and do nothing.
+    // These only inform the planner, and do nothing at run time.
     let side = plan.downcast_ref::<OuterSideExec>().map(OuterSideExec::inputs);
     let known = plan.downcast_ref::<KnownOrderExec>().map(KnownOrderExec::inputs);
     if let Some(inputs) = side.or(known) {
@@ -161,13 +161,13 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
     }
 }
 
-/// What a leaf runs that is no part of the plan in which it stands. Footers speak of all rows of a piece,
-/// also of those that others may not see, so others are told what would be done without footers.
+/// What a leaf runs that is not part of the plan around it. Footers describe all rows of a piece, also those
+/// that others may not see, so others see the plan as it would be without footers.
 fn below(plan: &dyn ExecutionPlan, is_own: bool) -> Option<Arc<dyn ExecutionPlan>> {
     if let Some(answer) = plan.downcast_ref::<AnswerExec>() {
         return Some(Arc::clone(answer.inner()));
     }
-    // A plan that cannot be made says so when it is run.
+    // A plan that cannot be made reports its error when it is run.
     if let Some(rollups) = plan.downcast_ref::<RowsOrRollupsExec>() {
         return rollups.below().ok();
     }
@@ -190,7 +190,7 @@ fn is_sound_throughout(plan: &Arc<dyn ExecutionPlan>) -> bool {
     is_sound(plan) && have_sound_leaves(plan.as_ref())
 }
 
-/// What stands below something that is not shown.
+/// Describes the inputs of an operator that is itself not shown.
 fn inner_of(
     inputs: &[Arc<dyn ExecutionPlan>],
     depth: usize,
@@ -203,7 +203,7 @@ fn inner_of(
     }
 }
 
-/// What of an operator is not anybody's.
+/// The details of an operator that reveal nobody's data.
 fn detail(plan: &dyn ExecutionPlan, own: bool) -> String {
     if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
         source_detail(plan, source, own)
@@ -241,7 +241,7 @@ fn source_detail(plan: &dyn ExecutionPlan, source: &DataSourceExec, own: bool) -
         format!(": columns=[{columns}]")
     };
     if let Some(predicate) = files.file_source.filter() {
-        // A text that is written cannot fail.
+        // Writing to a string cannot fail.
         let _written = write!(detail, ", skips by [{}]", columns_in(&predicate));
     }
     detail
@@ -265,7 +265,7 @@ fn columns_in(expr: &Arc<dyn PhysicalExpr>) -> String {
     names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// What an operator took, without what is nothing. Labels are left out: they name files.
+/// What an operator took, without zero metrics. Labels are left out: they name files.
 fn measured(plan: &dyn ExecutionPlan) -> String {
     let Some(metrics) = plan.metrics() else {
         return String::new();

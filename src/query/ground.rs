@@ -1,7 +1,7 @@
-//! What every question stands on.
+//! What all questions share.
 //!
 //! From the bottom: how rows are keyed and measured ([`key`], [`measure`], [`events`]), the frame of
-//! operators and the sweep; files and scans of them; the rows that a permit lets be seen, as a table
+//! operators and the sweep; files and scans of them; the rows that a permit makes visible, as a table
 //! ([`table`], [`shared`]); the columns of an answer; and the engine that runs a plan. Knows nothing of any
 //! question.
 

@@ -1,9 +1,10 @@
-//! Insights: what the last days show beside those before, and nothing that the records do not show.
+//! Insights: what the last days show compared with those before, and nothing that the records do not show.
 //!
-//! A report is worked out of daily values, nights and stays, which are read by the same questions that the
-//! routes ask, through permits, so that every number can be had from the routes that the finding names. Where
-//! there is too little, something is said to be skipped, and nothing is filled in. Texts are put together
-//! from fixed words; equal data gives an equal report. Knows series, sleep and places; knows nothing of HTTP.
+//! A report is computed from daily values, nights and stays, which are read through permits by the same
+//! questions as the routes use, so every number can be retrieved from the routes that the finding names.
+//! Where there is too little data, the report says what it skipped, and nothing is filled in. Texts are put
+//! together from fixed words; equal data gives an equal report. Knows series, sleep and places; knows nothing
+//! of HTTP.
 
 mod changes;
 mod days;
@@ -36,11 +37,11 @@ pub const HEART_RATE_VARIABILITY: &str = "HeartRateVariabilitySDNN";
 pub const STEPS: &str = "StepCount";
 pub const SLEEP: &str = "SleepStage";
 
-/// Whose weeks are compared.
+/// The metrics whose weeks are compared.
 const ACTIVITY: [&str; 3] = [STEPS, "ActiveCaloriesBurned", "WatchExerciseTime"];
 
-/// The metrics that are looked at: those that devices keep daily. Few, because of many some are always
-/// unusual.
+/// The metrics that are examined: those that devices keep daily. They are few, because among many some are
+/// always unusual.
 pub const METRICS: [&str; 20] = [
     STEPS,
     "ActiveCaloriesBurned",
@@ -64,14 +65,14 @@ pub const METRICS: [&str; 20] = [
     "EnvironmentalAudioLevel",
 ];
 
-/// What a person wants to reach, where they said so.
+/// A person's targets, where they set any.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Targets {
     pub sleep_hours: Option<f64>,
     pub daily_steps: Option<f64>,
 }
 
-/// A metric, as texts speak of it.
+/// A metric, as it is mentioned in texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
     pub id: String,
@@ -111,11 +112,11 @@ impl Metric {
     }
 }
 
-/// Everything that a report is worked out of.
+/// Everything that a report is computed from.
 #[derive(Clone, Debug)]
 pub struct Material {
     pub days: Days,
-    /// In the order of [`METRICS`], with stages of sleep behind them; only those of which there is anything.
+    /// In the order of [`METRICS`], followed by stages of sleep; only those with data.
     pub metrics: Vec<(Metric, Daily)>,
     /// `None` where no sleep was ever recorded.
     pub nights: Option<Nights>,
@@ -125,7 +126,7 @@ pub struct Material {
 }
 
 impl Material {
-    /// What there is to say to `person`.
+    /// The report to `person`.
     #[must_use]
     pub fn report(&self, person: crate::model::ids::PersonId) -> Report {
         let look = Look {
@@ -183,7 +184,7 @@ impl Material {
         }
     }
 
-    /// What is found in those of the metrics of which there is anything.
+    /// The outcomes for those of the named metrics that have data.
     fn by_metric(
         &self,
         kind: Kind,

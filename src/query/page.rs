@@ -1,5 +1,5 @@
-//! A page of an answer that is at hand: what comes after a place in it, and where the next page begins. Knows
-//! where the rows of an answer are by its columns, and nothing of what they mean.
+//! A page of a prepared answer: the rows after a place in it, and where the next page begins. Knows by which
+//! columns the rows of an answer are located, and nothing of what they mean.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use super::{Prepared, QueryError};
 #[cfg(test)]
 mod tests;
 
-/// Where the next page begins. Looked up on demand, because whoever reads only this page never needs it.
+/// Where the next page begins. Computed on demand, because a client that reads only this page never needs it.
 #[derive(Debug, Default)]
 pub struct NextPage(Option<Ending>);
 
-/// The places of a page and of one row more, in their order.
+/// The places of a page and of one more row, in order.
 #[derive(Debug)]
 struct Ending {
     places: Plan,
     limit: usize,
-    /// The columns that identify a place, where they are not those of records.
+    /// The columns that identify a place, where they differ from those of records.
     key: Option<RowKey>,
 }
 
 impl NextPage {
-    /// After the first `limit` of some places of records.
+    /// The page after the first `limit` of some places of records.
     pub(super) const fn after_records(places: Plan, limit: usize) -> Self {
         let key = None;
         Self(Some(Ending { places, limit, key }))
@@ -52,8 +52,8 @@ impl NextPage {
 }
 
 impl Prepared {
-    /// The rows of the answer that come after a place, and where the page after `limit` of them begins. What
-    /// leads up to the place is computed again, since what comes after it may depend on it.
+    /// The rows of the answer that come after a place, and where the page after `limit` of them begins. Rows
+    /// before the place are computed again, since later rows may depend on them.
     pub fn page(
         mut self,
         key: &RowKey,

@@ -1,5 +1,5 @@
-//! Which windows of an answer are whole. A window that the range cuts, or what may be seen, tells of a part
-//! of its time, and looks like all others; where it is asked for, a column marks it.
+//! Marks the windows of an answer that are incomplete. A window that is cut by the range, or by the reader's
+//! permit, covers only a part of its time, but looks like all others; on request, a column marks it.
 //!
 //! Knows grids, windows of permits and plans; knows nothing of what the rows mean.
 
@@ -22,16 +22,16 @@ use crate::model::permit::Windows;
 use super::columns::ColumnError;
 use super::{Prepared, QueryError};
 
-/// The column that marks them.
+/// The name of that column.
 const PARTIAL: &str = "partial";
 
-/// Where the windows begin that are whole: stretches of microseconds since 1970, ascending and disjoint.
+/// The starts of complete windows: stretches of microseconds since 1970, ascending and disjoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WholeWindows(Vec<(i64, i64)>);
 
 impl WholeWindows {
-    /// Those of `grid` that lie in one of `seen`. The last window of a grid is cut where its range ends;
-    /// `ends_at_edge` says that it would have ended there anyway.
+    /// The windows of `grid` that lie inside one of `seen`. The last window of a grid is cut where its range
+    /// ends; `ends_at_edge` says that it would have ended there anyway.
     #[must_use]
     pub fn of(grid: &Grid, ends_at_edge: bool, seen: &Windows) -> Self {
         let end = grid.edge(grid.len());
@@ -59,8 +59,8 @@ impl WholeWindows {
 }
 
 impl Prepared {
-    /// The same answer with a column that says which windows are not whole. `time`: the column in which they
-    /// begin. Nothing is done where it is not asked.
+    /// The same answer with a column that marks incomplete windows. `time`: the column of their starts.
+    /// Without `whole`, the answer is unchanged.
     pub fn marking(self, whole: Option<WholeWindows>, time: &str) -> Result<Self, QueryError> {
         let Some(whole) = whole else { return Ok(self) };
         let schema = self.plan.schema();
@@ -83,7 +83,7 @@ impl Prepared {
     }
 }
 
-/// `is_partial(time)`: whether the window that begins then is not whole.
+/// `is_partial(time)`: whether the window that begins at `time` is incomplete.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct IsPartial {
     whole: WholeWindows,

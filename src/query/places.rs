@@ -1,9 +1,9 @@
 //! Where somebody was, and when they meant to be somewhere: locations, visits, calendars, workouts.
 //!
-//! Two sources tell positions: the device (`mobile_os`), which also tells visits, and a maps provider
-//! (`maps`). Raw reads give rows as they were recorded, in the shape that clients know; derived ones (where
-//! at a time, a series of places, stays) use only fixes that can be believed. Everything is read through
-//! permits; nothing here knows HTTP.
+//! Positions have two sources: the device (`mobile_os`), which also reports visits, and a maps provider
+//! (`maps`). Raw reads return rows as they were recorded, in the shape that clients know; derived ones (where
+//! at a time, a series of places, stays) use only plausible fixes. Everything is read through permits;
+//! nothing here knows HTTP.
 
 mod as_of;
 pub mod at_time;
@@ -40,7 +40,7 @@ pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
 pub const WORKOUTS: &str = "PlatformWorkout";
 pub const CALENDARS: &str = "Calendar";
 
-/// Who says where somebody was. What comes first is believed first.
+/// The source of a position. Earlier ones take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LocationSource {
     MobileOs,
@@ -67,7 +67,7 @@ impl LocationSource {
         }
     }
 
-    /// What a row that is one of its updates says of its kind.
+    /// The kind that its updates have in an answer.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl LocationSource {
     }
 }
 
-/// A name that is no source of locations.
+/// A name that is not a source of locations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown source of locations {0:?}; use one of mobile_os, maps")]
 pub struct UnknownSource(String);
@@ -99,21 +99,21 @@ impl fmt::Display for LocationSource {
     }
 }
 
-/// A type of one person that may be read.
+/// A type of one person, with the permit to read it.
 #[derive(Debug)]
 pub struct Granted<Authority> {
     pub permit: ReadPermit<Authority>,
     pub partition: Partition,
 }
 
-/// The same with what is stored of it now.
+/// The same with its present snapshot.
 struct Pinned<'a, Authority> {
     granted: &'a Granted<Authority>,
     snapshot: Arc<Snapshot>,
 }
 
 impl<Authority> Pinned<'_, Authority> {
-    /// What may be seen of `wanted`.
+    /// The visible windows inside `wanted`.
     fn windows(&self, wanted: Option<TimeRange>) -> Vec<TimeRange> {
         let all = self.granted.permit.windows().as_slice();
         match wanted {
@@ -122,7 +122,7 @@ impl<Authority> Pinned<'_, Authority> {
         }
     }
 
-    /// Whether any rows of `wanted` may be seen, as far as pieces tell.
+    /// Whether any rows of `wanted` may be visible, judging by the bounds of pieces.
     fn may_have_rows(&self, wanted: Option<TimeRange>) -> bool {
         let wanted = Selection {
             windows: self.windows(wanted).into(),
@@ -141,11 +141,11 @@ impl<Authority> Pinned<'_, Authority> {
     }
 }
 
-/// A source with its updates as they are stored now.
+/// A source with the present snapshot of its updates.
 type PinnedSource<'a, Authority> = (LocationSource, Pinned<'a, Authority>);
 
 /// Those of `sources` that may have rows of `wanted`, or the first if none has: most people have updates of
-/// one source only, and nothing needs to be planned for the others.
+/// only one source, and nothing needs to be planned for the others.
 fn with_rows<'s, 'a, Authority>(
     sources: &'s [PinnedSource<'a, Authority>],
     wanted: Option<TimeRange>,
@@ -191,7 +191,7 @@ impl<Authority> Questions<Authority> {
         })
     }
 
-    /// What may be seen of it inside `windows`.
+    /// The visible part of it inside `windows`.
     fn seen(
         &self,
         pinned: &Pinned<'_, Authority>,
@@ -203,7 +203,7 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// From `before` microseconds before the range to `after` behind it, as far as there is time.
+/// The range widened by `before` and `after` microseconds, within the limits of time.
 #[must_use]
 pub fn widened(range: TimeRange, before: i64, after: i64) -> TimeRange {
     let start = Instant::from_micros(range.start().micros().saturating_sub(before)).max(Instant::MIN);

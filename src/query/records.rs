@@ -44,18 +44,18 @@ const EXTRAS: &str = "extras";
 /// Field metadata, `true`: members of the column's object are members of the row.
 const SPREAD: &str = "almanac.spread";
 
-/// What is asked of the records of a type. Equal specs give equal answers on equal data.
+/// A question for the records of a type. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordsSpec {
     pub conditions: Vec<Condition>,
     pub order: Order,
     pub ids: IdForm,
-    /// At most so many rows.
+    /// The most rows.
     pub limit: Option<usize>,
     /// Only rows that come after this place.
     pub after: Option<RowPlace>,
-    /// The columns that are wanted: what is not among them need not be read. All of them if none are named.
-    /// [`Prepared::only`] brings the answer into their order.
+    /// The wanted columns: others need not be read. `None` wants all. [`Prepared::only`] puts the answer into
+    /// their order.
     pub columns: Option<ShownColumns>,
 }
 
@@ -71,8 +71,8 @@ impl<Authority> Questions<Authority> {
         self.records_that_may_meet(permit, partitions, spec, None).await
     }
 
-    /// The same without some that do not meet a condition on the columns of the answer: what pages of them
-    /// do not, is not read. Others that do not meet it may be there.
+    /// The same without some records that fail a condition on the columns of the answer: pages without any
+    /// matching row are not read. Other records that fail it may be included.
     pub(in crate::query) async fn records_that_may_meet(
         &self,
         permit: &ReadPermit<Authority>,
@@ -85,7 +85,7 @@ impl<Authority> Questions<Authority> {
             .await
     }
 
-    /// The same, and where the page after it begins, if more follow than `spec` wants.
+    /// The same, with the start of the next page, if more records follow than `spec` wants.
     pub async fn page_of_records(
         &self,
         permit: &ReadPermit<Authority>,
@@ -95,7 +95,7 @@ impl<Authority> Questions<Authority> {
         let selected = self.select(permit, partitions, &spec.conditions).await?;
         let next = match spec.limit {
             Some(limit) => {
-                // The engine counts rows with a sign.
+                // The engine counts rows in a signed integer.
                 let one_more = limit.saturating_add(1).min(i64::MAX as usize);
                 let places = self.places(permit, partitions, &selected, spec, one_more).await?;
                 places.map(|places| NextPage::after_records(places, limit))
@@ -130,8 +130,7 @@ impl<Authority> Questions<Authority> {
                 self.records_of_one(permit, &one, asked, wanted, spec, condition.clone())
                     .await?
             } else {
-                // Its columns stay: which columns there are, and what they hold, depends on the types and not
-                // on the conditions.
+                // Its columns stay: the columns and their types depend on the types, not on the conditions.
                 let layout = &partition.data_type.layout;
                 let nothing = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
                 shape::project(nothing, layout, spec.ids, sees, |name| wanted.includes(name))?
@@ -154,7 +153,7 @@ impl<Authority> Questions<Authority> {
         })
     }
 
-    /// What is asked of one partition, in the columns of the answer.
+    /// The records of one partition, in the columns of the answer.
     async fn records_of_one(
         &self,
         permit: &ReadPermit<Authority>,
@@ -172,7 +171,7 @@ impl<Authority> Questions<Authority> {
         let needs = |name: &str| wanted.includes(name);
         let narrowed = wanted.narrowed(partition, selected.condition.as_ref());
         let table = self.table(permit, partition, snapshot, OriginalLength::Dropped)?;
-        // Rows that do not meet the condition do not count.
+        // Rows that fail the condition must not use up the limit.
         let limit = spec.limit.filter(|_| condition.is_none());
         let columns = shape::stored_columns(layout, sees, needs);
         let rows = asked.rows(table.with_members(narrowed), columns, limit)?;
@@ -185,8 +184,8 @@ impl<Authority> Questions<Authority> {
         Ok(self.engine.planned_with_conditions(met).await?)
     }
 
-    /// When the last of the records began that `permit` lets be seen. A record that began before it may be
-    /// seen counts as well.
+    /// The start of the last record that `permit` makes visible. A record that began before the visible time
+    /// counts as well.
     pub async fn latest_start(
         &self,
         permit: &ReadPermit<Authority>,
@@ -207,7 +206,7 @@ impl<Authority> Questions<Authority> {
         Ok(summarise(&self.engine, plan).await?.last_start)
     }
 
-    /// Where the first so many of the records are, in the order that is asked for. `None`: nowhere.
+    /// The places of the first `most` records, in the requested order. `None` if there are none.
     async fn places(
         &self,
         permit: &ReadPermit<Authority>,
@@ -232,7 +231,7 @@ impl<Authority> Questions<Authority> {
         Ok(Some(Arc::new(merged(order, union).with_fetch(Some(most)))))
     }
 
-    /// How many records there are, and between which moments.
+    /// The number of records, and the range of their times.
     pub async fn summary(
         &self,
         permit: &ReadPermit<Authority>,
@@ -248,7 +247,7 @@ impl<Authority> Questions<Authority> {
         Ok(summary)
     }
 
-    /// What is asked of each partition, as of one moment.
+    /// The part of the question for each partition, as of one moment.
     async fn select<'a>(
         &self,
         permit: &ReadPermit<Authority>,
@@ -268,13 +267,13 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// What is asked of the rows of one partition.
+/// The part of the question for the rows of one partition.
 struct Asked<'a> {
     condition: Option<&'a Expr>,
     order: Order,
-    /// When rows begin that come after the place where the page begins.
+    /// The range in which rows begin that come after the start of the page.
     begins: Option<TimeRange>,
-    /// Which rows come after it.
+    /// The condition that rows come after it.
     after: Option<Expr>,
 }
 
@@ -317,11 +316,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Which columns of an answer are made.
+/// The columns of an answer that are computed.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     columns: Option<&'a ShownColumns>,
-    /// Whether rows of several partitions are brought into one order, which takes the columns of the key.
+    /// Whether rows of several partitions are merged into one order, which needs the columns of the key.
     in_order: bool,
 }
 
@@ -338,12 +337,12 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// The stored columns of a partition with only those members of structures that the answer is made from,
-    /// where that is less than all of them. Members beside those are not read.
+    /// The stored columns of a partition with struct columns reduced to the members that the answer needs, if
+    /// any can be left out. Other members are not read.
     fn narrowed(self, partition: &Partition, condition: Option<&Expr>) -> Option<SchemaRef> {
         let shown = self.columns?;
         let layout = &partition.data_type.layout;
-        // What was sent before it was declared may be any of the members.
+        // Members that were sent before their declaration may be any of these.
         if self.in_order || grown::has_grown(&partition.data_type) {
             return None;
         }
@@ -381,7 +380,7 @@ struct Selected<'a> {
     snapshot: Arc<Snapshot>,
 }
 
-/// How many records, and between which moments.
+/// The number of records, and the range of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub records: i64,
@@ -402,7 +401,7 @@ impl Summary {
     }
 }
 
-/// Counts the rows of a plan that has the key columns.
+/// Summarises the rows of a plan that has the key columns.
 pub(super) async fn summarise(
     engine: &Engine,
     plan: Arc<dyn ExecutionPlan>,
@@ -425,7 +424,7 @@ pub(super) async fn summarise(
     Ok(summary)
 }
 
-/// `schema` with the mark by which encoders of rows print undeclared members where the caller put them.
+/// `schema` with the mark that makes row encoders print undeclared members where the caller put them.
 fn spreading(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| {
         let mut metadata = field.metadata().clone();
@@ -440,7 +439,7 @@ fn spreading(schema: &SchemaRef) -> SchemaRef {
     ))
 }
 
-/// One plan out of several, with the columns of all.
+/// Combines several plans into one, with the columns of all.
 fn together(
     mut plans: Vec<Arc<dyn ExecutionPlan>>,
     spec: &RecordsSpec,
@@ -457,7 +456,7 @@ fn together(
         .map(|plan| align(plan, &schema))
         .collect::<Result<Vec<_>, _>>()?;
     let order = key_order(&schema, spec.order)?;
-    // As what an id is shown, it is in the order of ids, and a type without rows is in any.
+    // Shown ids sort like stored ids, and a type without rows is in any order.
     let sorted = aligned.into_iter().map(|plan| known_order(plan, order.clone()));
     let sorted = sorted.collect::<Result<Vec<_>, _>>()?;
     Ok(Arc::new(
@@ -465,13 +464,13 @@ fn together(
     ))
 }
 
-/// Rows of several partitions in one order. Those that are equal in it come in the order of their partitions,
-/// each time that they are asked for, or a page could not go on where another ended.
+/// Merges rows of several partitions into one order. Equal rows always come in the order of their partitions,
+/// or a page could not continue where another ended.
 fn merged(order: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> SortPreservingMergeExec {
     SortPreservingMergeExec::new(order, rows).with_round_robin_repartition(false)
 }
 
-/// (start, end, id), whichever way.
+/// The order (start, end, id) in either direction.
 fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionError> {
     ordered(schema, &KEY_ORDER, order == Order::Descending)
         .ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))

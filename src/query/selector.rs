@@ -1,8 +1,8 @@
 //! Selectors: `HeartRate[1h] @ 1717200000`, `{__name__="Event/<uuid>", note=~"tea.*"} offset 1d`.
 //!
-//! A small part of a language that others know: a name, conditions on labels, a length of time, a moment and
-//! a shift. A selector is plain data; reading it knows no rows. Whatever else the language has is refused by
-//! its own name.
+//! A small part of the PromQL language: a name, conditions on labels, a length of time, a moment and a shift.
+//! A selector is plain data; parsing it needs no rows. Everything else in the language is refused by its own
+//! name.
 
 mod read;
 #[cfg(test)]
@@ -13,10 +13,10 @@ use crate::model::time::{Instant, TimeRange};
 
 use super::filter::Condition;
 
-/// A longer text is refused.
+/// The most bytes in a selector.
 pub const MAX_SELECTOR_BYTES: usize = 4096;
 
-/// Why a text is no selector.
+/// Why a text is not a selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     #[error(
@@ -47,7 +47,7 @@ pub enum SelectorError {
     TooFar(String),
 }
 
-/// Which records of which type.
+/// Selects records of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
     /// The id of the type.
@@ -55,30 +55,30 @@ pub struct Selector {
     /// All of them must hold.
     pub conditions: Vec<Condition>,
     pub extent: Extent,
-    /// From when on it is looked back; now, where none is given.
+    /// The moment to look back from; `None` is now.
     pub at: Option<Instant>,
     /// Microseconds by which that moment is moved back.
     pub offset: i64,
 }
 
-/// How many records are meant.
+/// How many records are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extent {
     /// The one that began last.
     Latest,
-    /// All that share time with so many microseconds before the moment.
+    /// All that share time with this many microseconds before the moment.
     Back(i64),
 }
 
 impl Selector {
-    /// The moment from which is looked back.
+    /// The moment to look back from.
     #[must_use]
     pub fn moment(&self, now: Instant) -> Instant {
         let micros = self.at.unwrap_or(now).micros().saturating_sub(self.offset);
         Instant::from_micros(micros).clamp(Instant::MIN, Instant::MAX)
     }
 
-    /// The time in which records are looked for.
+    /// The range in which records are selected.
     #[must_use]
     pub fn range(&self, now: Instant) -> TimeRange {
         let moment = self.moment(now);
@@ -91,7 +91,7 @@ impl Selector {
     }
 }
 
-/// The least later instant: whoever begins at the moment itself has begun.
+/// The next instant: a record that begins at the moment itself is included.
 fn after(moment: Instant) -> Instant {
     Instant::from_micros(moment.micros().saturating_add(1))
 }

@@ -1,12 +1,12 @@
 //! Series: one metric on a grid of time, a value for every bin.
 //!
-//! A [`SeriesSpec`] says which bins, what a value means and which statistics stand beside it. The plan reads
-//! stored rows once, in the order of their starts, and gives out bins as soon as no row to come can reach
-//! them: memory is what is open at one moment, however long the answer. Amounts are spread evenly over the
-//! time they cover; those that several sources may have measured compete for it ([`competing`]). Logged
-//! amounts and levels stand each for itself ([`independent`]). Amounts are also told apart by what else is
-//! known of their samples ([`by_group`]). Knows grids, permits and stored rows; knows nothing of HTTP or of
-//! where a person's order of sources is kept.
+//! A [`SeriesSpec`] says which bins there are, what a value means and which statistics accompany it. The plan
+//! reads stored rows once, in the order of their starts, and emits a bin as soon as no later row can reach
+//! it: only what is open at one moment is in memory, however long the answer. Amounts are spread evenly over
+//! the time they cover; where several sources may have measured the same, they compete for it
+//! ([`competing`]). Logged amounts and levels each stand for themselves ([`independent`]). Amounts can also
+//! be split by other columns of their samples ([`by_group`]). Knows grids, permits and stored rows; knows
+//! nothing of HTTP or of where a person's order of sources is kept.
 
 mod bins;
 mod by_group;

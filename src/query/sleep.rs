@@ -1,10 +1,10 @@
-//! Sleep: one account of what several sources say about the same nights.
+//! Sleep: one account of what several sources recorded about the same nights.
 //!
 //! Samples come as they were recorded, sorted by their starts, and pass through small machines, each of which
-//! knows one rule: [`resolve`] lets one sample win each moment, [`join`] makes one row of neighbours of the
-//! same stage, [`cycles`] finds the gaps that part nights and naps, and the last one shapes the answer. All
-//! of them stream: what they hold is what is open at one moment, at most one cycle. [`operator`] makes a plan
-//! of them. Knows permits, snapshots and plans; knows nothing of HTTP.
+//! knows one rule: [`resolve`] lets one sample win each moment, [`join`] joins neighbours of the same stage
+//! into one row, [`cycles`] finds the gaps that separate nights and naps, and the last one shapes the answer.
+//! All of them stream: they hold only what is open at one moment, at most one cycle. [`operator`] makes a
+//! plan of them. Knows permits, snapshots and plans; knows nothing of HTTP.
 
 mod aggregate;
 mod answers;
@@ -37,9 +37,9 @@ pub(super) use operator::SleepExec;
 pub use stages::StageTable;
 
 impl<Authority> Questions<Authority> {
-    /// The answer to a question about sleep. `partition` is where stages of sleep are stored, `permit`
-    /// what of it may be seen: the range that is asked for, or, where nothing is clipped, as far beyond
-    /// it as a cycle may reach. What another person may see is always clipped, and never names sources.
+    /// The answer to a question about sleep. `partition` stores the stages of sleep; `permit` says what may
+    /// be seen: within the range of the question or, where nothing is clipped, as far beyond it as a cycle
+    /// may reach. The answer to somebody other than the owner is always clipped, and never names sources.
     pub async fn sleep(
         &self,
         permit: &ReadPermit<Authority>,
@@ -71,8 +71,9 @@ impl<Authority> Questions<Authority> {
         })
     }
 
-    /// What `permit` lets be seen of the stages of sleep, without conflicts: `start_time`, `end_time`,
-    /// `stage`; sorted, disjoint, inside the permit's windows, neighbours of the same stage as one.
+    /// The part of the stages of sleep that `permit` makes visible, without conflicts: `start_time`,
+    /// `end_time`, `stage`; sorted, disjoint, inside the permit's windows, with neighbours of the same stage
+    /// joined.
     pub fn resolved_stages(
         &self,
         permit: &ReadPermit<Authority>,

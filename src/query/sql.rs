@@ -1,9 +1,9 @@
-//! Queries in SQL: of a text and of what its author may read, a plan.
+//! Queries in SQL: makes a plan from a text and what its author may read.
 //!
-//! Tables are made from permits and from nothing else, functions are the questions of this room, and what
-//! neither reads nor computes is refused by name. Texts are bounded before they are looked into, and planned
-//! apart from everything else. Knows grammar, types and plans; who may read what is decided by the
-//! [`Holdings`] that come from above.
+//! Tables are made only from permits, functions are the questions of this room, and statements that neither
+//! read nor compute are refused by name. Texts are bounded before they are parsed, and planned apart from
+//! everything else. Knows grammar, types and plans; the [`Holdings`] that come from above decide who may read
+//! what.
 
 mod about;
 mod allowed;
@@ -70,8 +70,8 @@ pub struct Planned {
 }
 
 impl Engine {
-    /// The plan of `question`, asked at `now` by whoever has these holdings. Their place comes back with it:
-    /// it is held for as long as planning takes, also when nobody waits for that any more.
+    /// The plan of `question`, asked at `now` by the owner of these holdings. `place` is returned with it: it
+    /// is held as long as planning takes, even when nobody waits for the result any more.
     pub async fn sql<Authority: 'static, Place: Send + 'static>(
         &self,
         holdings: Arc<dyn Holdings<Authority>>,
@@ -86,7 +86,7 @@ impl Engine {
         };
         match self.on_planner_thread(work).await {
             Ok((planned, place)) => Ok((planned?, place)),
-            // A planner that fails altogether was given something that it should have refused.
+            // A planner that panics was given something that it should have refused.
             Err(DataFusionError::Internal(_)) => Err(SqlError::without_place(UNPLANNED).into()),
             Err(error) => Err(SqlFailure::Failed(error)),
         }
@@ -110,8 +110,8 @@ async fn planned<Authority: 'static>(
             explained(&error, &text, &holdings.usual_names()).into()
         }
     };
-    // A function's columns are known when its question is prepared, which takes asking; so a plan that meets
-    // one is made again with the answer at hand.
+    // A function's columns are known only once its question is prepared, which is asynchronous; so planning
+    // that meets an unprepared one is repeated after preparing it.
     let logical = loop {
         match state.statement_to_plan(asked.statement.clone()).await {
             Ok(plan) => break plan,
@@ -143,7 +143,7 @@ async fn planned<Authority: 'static>(
     })
 }
 
-/// What a query is planned with: its author's tables, and functions that do no harm.
+/// The session that a query is planned with: its author's tables, and functions that do no harm.
 fn session<Authority: 'static>(
     state: SessionState,
     holdings: &Arc<dyn Holdings<Authority>>,
@@ -173,8 +173,8 @@ fn session<Authority: 'static>(
     state
 }
 
-/// Whether not the query is at fault but what it reads, or the machine. Of the library itself only what it
-/// has against a pattern is external to it.
+/// Whether the fault lies with what the query reads, or with the machine, and not with the query. The only
+/// external errors of DataFusion itself are those about a pattern.
 fn is_ours(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::External(error) => {

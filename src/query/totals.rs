@@ -1,8 +1,7 @@
-//! How much there is of a person's records, and over which time, from what the catalogue knows of whole
-//! pieces.
+//! The number of a person's records and their range of time, from the catalogue's summaries of whole pieces.
 //!
-//! Rows are read only where a piece cannot tell: because some of its rows are dead, or because it reaches out
-//! of the time that counts; and of those pieces only such that could hold the first or the last row.
+//! Rows are read only where a summary is not enough: where some rows of a piece are dead, or where it extends
+//! beyond the requested time; and only from those pieces that could hold the first or the last row.
 
 use crate::catalog::records::{Bounds, PartitionSummary};
 use crate::model::permit::ListPermit;
@@ -17,11 +16,11 @@ use super::{QueryError, Questions};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     pub records: i64,
-    /// When the first and the last of the records start that start in the time that was asked for.
+    /// The starts of the first and the last of the records that start in the requested time.
     pub starts: Option<(Instant, Instant)>,
 }
 
-/// From which side the rows are looked at.
+/// The end of time from which rows are searched.
 #[derive(Clone, Copy, Debug)]
 enum Side {
     First,
@@ -29,7 +28,7 @@ enum Side {
 }
 
 impl Side {
-    /// The start that no row between the bounds lies beyond.
+    /// The outermost start that a row within the bounds can have.
     const fn of(self, bounds: Bounds) -> Instant {
         match self {
             Self::First => bounds.min_start,
@@ -44,7 +43,7 @@ impl Side {
         }
     }
 
-    /// Brings first what may reach farthest.
+    /// Sorts the items that may reach farthest to the front.
     fn sort<T>(self, items: &mut [T], bounds: impl Fn(&T) -> Bounds) {
         match self {
             Self::First => items.sort_by_key(|item| bounds(item).min_start),
@@ -54,8 +53,8 @@ impl Side {
 }
 
 impl<Authority> Questions<Authority> {
-    /// Counts all records of the permit's owner, and says when those start that start `within` some time. The
-    /// permit is one over all time.
+    /// Counts all records of the permit's owner, and finds the first and the last start `within` some time.
+    /// The permit must cover all time.
     pub async fn totals(
         &self,
         permit: &ListPermit<Authority>,

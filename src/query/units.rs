@@ -1,5 +1,5 @@
-//! The units of an answer: named on its columns, and, where people tell a measure otherwise than it is kept,
-//! its values in theirs.
+//! The units of an answer: names them on its columns and, where people prefer another unit than the stored
+//! one, converts the values.
 //!
 //! Knows columns and conversions; knows nothing of who prefers what.
 
@@ -19,32 +19,32 @@ use super::{Prepared, QueryError};
 use crate::model::registry::unit_of;
 use crate::model::units::Conversion;
 
-/// Field metadata: the unit of what a column holds.
+/// Field metadata: the unit of a column's values.
 const UNIT: &str = "unit";
 
-/// The unit in which a measure is told.
+/// The unit in which a measure is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisplayUnit {
     pub unit: String,
-    /// How to get there from the unit in which it is kept, where that is another one.
+    /// The conversion from the stored unit, if it is another one.
     pub conversion: Option<Conversion>,
-    /// Whether rows name it.
+    /// Whether rows name the unit in a column.
     pub beside: bool,
 }
 
-/// What a column holds of a measure.
+/// What a column contains of a measure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holds {
     Values,
-    /// Lengths on its scale: what lies between two values, or a sum of them.
+    /// Lengths on its scale: differences between two values, or sums.
     Differences,
-    /// Structures, of which these members hold some of it.
+    /// Structs in which these members contain some of it.
     Members(Vec<(String, Self)>),
 }
 
 impl Prepared {
-    /// The same answer with `columns` of one measure told as `told` says. `named`: the column that names the
-    /// unit; where the answer has one already, it is that.
+    /// The same answer with `columns` of one measure in the unit `told`. `named`: the column that names the
+    /// unit; if the answer already has it, it is used.
     pub fn in_unit(
         mut self,
         told: &DisplayUnit,
@@ -92,7 +92,7 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// The same answer, about sleep or places, with the units that its columns always have.
+    /// The same answer, about sleep or places, with the fixed units of its columns.
     #[must_use]
     pub fn with_units_by_name(self) -> Self {
         self.with_units_of(|name| unit_of(name).map(str::to_owned))
@@ -104,7 +104,7 @@ impl Prepared {
         self.with_units_of(|name| units.get(name).cloned())
     }
 
-    /// Columns that have a unit keep it.
+    /// Columns that already have a unit keep it.
     fn with_units_of(mut self, unit_of: impl Fn(&str) -> Option<String>) -> Self {
         let named = |field: &FieldRef| {
             let unit = match unit_of(field.name()) {
@@ -122,13 +122,13 @@ impl Prepared {
     }
 }
 
-/// A column in another unit, and what it holds then.
+/// A column in another unit, and its new type.
 fn converted(field: &Field, conversion: Conversion, holds: &Holds) -> (Expr, ArrowType) {
     let stored = ident(field.name());
     let Conversion::Linear { times, over, plus } = conversion else {
         return (stored, field.data_type().clone());
     };
-    // Whole numbers of one unit are seldom such of another.
+    // A whole number in one unit is seldom whole in another.
     let (stored, field) = if field.data_type().is_integer() {
         let number = field.clone().with_data_type(ArrowType::Float64);
         (cast(stored, ArrowType::Float64), number)
@@ -146,8 +146,8 @@ fn converted(field: &Field, conversion: Conversion, holds: &Holds) -> (Expr, Arr
     (computed(converted, [stored]), data_type)
 }
 
-/// `converted(value)`: a number, each of a list, or members of structures, in another unit. Numbers are kept
-/// by their bits, so that equal functions are equal.
+/// `converted(value)`: a number, each number of a list, or members of structs, in another unit. Factors are
+/// stored as bits, so that equal functions compare as equal.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Converted {
     column: FieldRef,

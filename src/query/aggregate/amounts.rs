@@ -1,5 +1,5 @@
-//! Sums of amounts: what of them falls into each period, counted once where several sources measured the
-//! same, as in the metric's series.
+//! Sums of amounts: the part of each that falls into each period, counted once where several sources measured
+//! the same, as in the metric's series.
 
 use std::sync::Arc;
 
@@ -21,18 +21,18 @@ use crate::query::{Partition, QueryError, Questions};
 use super::groups::{self, MAX_GROUPS};
 use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
 
-/// Whether such amounts are to be added up.
+/// Whether the spec sums amounts that are spread over time.
 pub(super) fn are_summed(partition: &Partition, spec: &AggregateSpec) -> bool {
     spec.sums() && are_spread(&partition.data_type)
 }
 
-/// Whether it matters who measured them.
+/// Whether the sum depends on which source measured.
 pub(super) fn competing(partition: &Partition, spec: &AggregateSpec) -> bool {
     spec.sums() && counting_of_amounts(&partition.data_type) == Some(Counting::BestSource)
 }
 
 impl<Authority> Questions<Authority> {
-    /// Parts of amounts as (time, group fields, what is measured: nothing, what is summed up).
+    /// Parts of amounts as (time, group fields, null as the value to measure, value to sum).
     pub(super) fn amounts_by_period(
         &self,
         asked: &Asked<'_, Authority>,
@@ -106,7 +106,7 @@ impl<Authority> Questions<Authority> {
         Ok(projected(parts, columns)?)
     }
 
-    /// Samples as a series reads them, with the values of the group fields beside.
+    /// Samples as a series reads them, along with the values of the group fields.
     fn samples_with_groups(
         &self,
         asked: &Asked<'_, Authority>,
@@ -117,7 +117,7 @@ impl<Authority> Questions<Authority> {
         if rows.schema().index_of(ROLLUP_LONG).is_ok() {
             columns.push((ident(ROLLUP_LONG), ROLLUP_LONG.to_owned()));
         }
-        // A field that the samples have anyway is not told twice.
+        // A group field that is already a sample column is not added again.
         let others = groups::values_of(&asked.spec.group, asked.partition);
         columns.extend(
             others

@@ -1,4 +1,4 @@
-//! Periods of all samples of a metric, from what is known of its pieces already.
+//! Periods of all samples of a metric, computed from the rollups of its pieces.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::amounts::are_summed;
 use super::{Asked, Function, Measured, TIME, VALUE, aggregated, by_time};
 
 impl<Authority> Questions<Authority> {
-    /// The periods of `grid` with what was asked for, where rollups may stand for all samples.
+    /// The periods of `grid` with the requested functions, where rollups can replace all samples.
     pub(super) fn periods_without_rows(
         &self,
         asked: &Asked<'_, Authority>,
@@ -35,7 +35,7 @@ impl<Authority> Questions<Authority> {
         if !(are_summed(partition, spec) && spec.measures()) {
             return self.periods_from_rollups(asked, spec.functions(), grid);
         }
-        // Amounts are summed up by what falls into a period, and measured by where they start.
+        // Amounts are summed by the part that falls into a period, but measured by where they start.
         let functions = spec.functions().iter().copied();
         let of_samples: Vec<Function> = functions.filter(|function| *function != Function::Sum).collect();
         let Some(measured) = self.periods_from_rollups(asked, &of_samples, grid)? else {
@@ -46,8 +46,8 @@ impl<Authority> Questions<Authority> {
         Ok(Some(aggregated(beside, spec, Measured::Periods)?))
     }
 
-    /// The periods of `grid` with what the values of samples come to that start in them. `None` where rows
-    /// have to be looked at one by one: in groups, by conditions, or where no piece is alone long enough.
+    /// The periods of `grid` with the functions of the samples that start in them. `None` where rows are
+    /// needed one by one: for groups, for conditions, or where no piece is long enough on its own.
     fn periods_from_rollups(
         &self,
         asked: &Asked<'_, Authority>,
@@ -63,7 +63,7 @@ impl<Authority> Questions<Authority> {
         } = *asked;
         let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
         let value = partition.data_type.layout.storage.field_with_name(VALUE);
-        // A person's own metric may lack values, and a period of such records is told too.
+        // Records of a person's own metric may lack values, but their periods must appear too.
         let is_plain =
             spec.group.is_empty() && spec.conditions.is_empty() && partition.data_type.owner.is_none();
         if !is_plain
@@ -78,7 +78,7 @@ impl<Authority> Questions<Authority> {
             .metric
             .as_ref()
             .is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
-        // Of an amount that was cut only a part is seen, and rollups hold whole ones.
+        // A cut amount shows only a part, and rollups hold whole amounts.
         if is_amount && (functions.contains(&Function::Sum) || !permit.is_own()) {
             return Ok(None);
         }
@@ -132,7 +132,7 @@ const fn calculation(function: Function) -> Calculation {
     }
 }
 
-/// The time and the functions, without the value that a series has anyway.
+/// The time and the functions, without the value column that every series has.
 fn named(series: &Arc<dyn ExecutionPlan>, functions: &[Function]) -> Result<Arc<dyn ExecutionPlan>> {
     let column = |name: String, alias: &str| -> Result<ProjectionExpr> {
         let index = series.schema().index_of(&name)?;

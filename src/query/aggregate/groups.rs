@@ -19,7 +19,7 @@ use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, onl
 
 use super::{AggregateError, Excess, MAX_GROUP_FIELDS};
 
-/// More groups than this are refused.
+/// The greatest number of groups in an answer.
 pub const MAX_GROUPS: usize = 10_000;
 
 /// Checks the fields before anything is read: each exists in one of the partitions, holds one value, and
@@ -61,7 +61,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The values of the group fields that a type has, in the form in which they are shown, with their names.
+/// The group fields that a type has: their values, in the form in which they are shown, with their names.
 pub(super) fn values_of(fields: &[String], partition: &Partition) -> Vec<(Expr, String)> {
     let value = |name: &String| {
         let field = field_of(name, &partition.data_type)?;
@@ -122,7 +122,7 @@ impl Step for GroupLimit {
     }
 }
 
-/// The groups that have come by.
+/// The groups seen so far.
 struct Seen {
     columns: Vec<usize>,
     converter: RowConverter,

@@ -1,7 +1,7 @@
-//! One answer from those of several people: what their records come to together, period by period, where
-//! enough of them have any that nobody can be singled out.
+//! Merges the answers of several people into one, period by period, and drops periods with so few people that
+//! somebody could be singled out.
 //!
-//! Knows answers by period; knows nobody's name, and nothing of whom they belong to.
+//! Knows answers by period; does not know people's names or whose answer is whose.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use super::{AggregateMeasure, Function, TIME};
 use crate::query::engine::deadline_passed;
 use crate::query::{Order, Prepared, QueryError, Questions, Scope};
 
-/// The column that says how many people have a part in a row.
+/// The column with the number of people who have a part in a row.
 const PARTICIPANTS: &str = "participants";
 
-/// What several people's records come to together.
+/// The merged aggregate of several people.
 pub struct OverPeople {
     pub prepared: Prepared,
-    /// Periods with too few people, which are not in it.
+    /// The number of periods that were dropped because too few people have records in them.
     pub left_out: u64,
 }
 
-/// What one period comes to so far: how many people, and for each column what theirs come to.
+/// One period so far: the number of people, and for each column the merged value.
 #[derive(Default)]
 struct Together {
     people: u64,
@@ -36,9 +36,9 @@ struct Together {
 }
 
 impl<Authority> Questions<Authority> {
-    /// Puts together what `each` person's records come to by period: counts and sums are added up, the least
-    /// and the greatest are those of all, and of averages each person counts once. Periods that fewer than
-    /// `least` people have records in are left out. `None` without people.
+    /// Merges `each` person's records by period: counts and sums are added, minimum and maximum are taken
+    /// over all, and in averages each person counts once. Periods in which fewer than `least` people have
+    /// records are dropped. `None` without people.
     pub async fn over_people(
         &self,
         each: Vec<Prepared>,

@@ -1,6 +1,6 @@
-//! What the start of a record means by period: `period_start(start_time)`.
+//! The function `period_start(start_time)`: the start of a record's period.
 //!
-//! The bins are computed before; a row costs a comparison as long as rows come in order.
+//! The bins are computed beforehand; a row costs one comparison as long as rows arrive in order.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl ScalarUDFImpl for PeriodStart {
         ))
     }
 
-    /// A later moment never lies in an earlier bin.
+    /// A later moment never lies in an earlier bin, so the order of the input is kept.
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         Ok(inputs
             .first()

@@ -1,8 +1,8 @@
-//! Cycles with what other metrics did in them.
+//! The operator that attaches other metrics to cycles of sleep.
 //!
-//! Cycles come in order, and so do the samples of each metric. Around each cycle lies a window; the samples
-//! that touch it are held until it has passed, and the machine of series computes its bins from them. Every
-//! sample is read once, however many cycles there are; what is held is what touches one window.
+//! Cycles arrive in order, and so do the samples of each metric. Each cycle has a window around it; the
+//! samples that touch it are held until it has passed, and the operators of a series compute its bins from
+//! them. Every sample is read once, however many cycles there are; only what touches one window is held.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ use crate::model::time::{Instant, TimeRange};
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
 use crate::query::series::{Ranking, SeriesExec, SeriesSpec};
 
-/// Cycles that leave together: their windows are long lists.
+/// The number of cycles in a batch, which is small because their windows are long lists.
 const CYCLES: usize = 128;
 
-/// How far windows reach beyond their cycles, and how wide their bins are, in microseconds; and how much one
+/// How far windows reach beyond their cycles and how wide their bins are, in microseconds; and how much one
 /// window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reach {
@@ -42,7 +42,7 @@ pub struct Reach {
     pub most_cells: u64,
 }
 
-/// A cycle lasts so long, and a metric is so dense in it, that its row would be without measure.
+/// A cycle is so long, and a metric so dense in it, that its row would be too large.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{cells} cells of {column} around one cycle exceed the limit of {limit}; ask for a shorter range, or \
@@ -57,10 +57,10 @@ pub struct TooManyCells {
 /// A metric that is attached to cycles.
 #[derive(Clone, Debug)]
 pub(super) struct Attached {
-    /// The series of a window, with the name of the column; each window has a grid of its own in place of
-    /// this one's.
+    /// The series of a window, with the name of the column; each window has a grid of its own in place of the
+    /// spec's.
     pub spec: SeriesSpec,
-    /// What of the metric may be seen.
+    /// The windows of time in which the metric may be seen.
     pub windows: Windows,
     pub ranking: Arc<Ranking>,
 }
@@ -162,7 +162,7 @@ impl Step for Attaches {
     }
 }
 
-/// What is underway.
+/// The state of a running operator.
 struct Attaching {
     cycles: SendableRecordBatchStream,
     /// Cycles that have not left yet.
@@ -216,7 +216,7 @@ impl Attaching {
     }
 }
 
-/// What rows take, without the room that their columns have left.
+/// The size of the rows, without the spare capacity of their columns.
 fn size_of_rows(rows: &RecordBatch) -> Result<usize> {
     let mut size = 0;
     for column in rows.columns() {
@@ -233,16 +233,16 @@ fn times<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a [i64]> {
     Ok(column.values())
 }
 
-/// The samples of a metric that touch the window, or one to come.
+/// The samples of a metric that touch the current window or may touch a later one.
 struct Held {
     schema: SchemaRef,
-    /// `None` when all has been read.
+    /// `None` when the input is exhausted.
     input: Option<SendableRecordBatchStream>,
-    /// No sample that was not read starts earlier.
+    /// No unread sample starts earlier.
     read_until: i64,
     rows: Vec<RecordBatch>,
     memory: MemoryReservation,
-    /// Of bins that have not left yet.
+    /// Memory of bins that have not left yet.
     made: MemoryReservation,
     metric: Attached,
 }
@@ -295,17 +295,17 @@ impl Held {
         let mut series = series.execute(0, Arc::clone(context))?;
         let mut bins = Vec::new();
         while let Some(batch) = series.next().await.transpose()? {
-            // In parts, and once more when they become lists.
+            // Counted twice: as parts, and again when they become lists.
             self.made.try_grow(2 * size_of_rows(&batch)?)?;
             bins.push(batch);
-            // The samples are in memory, so that nothing else gives way to deadlines and to callers who have
-            // left.
+            // The samples are in memory, so nothing else yields to deadlines and to the cancellation of
+            // callers who have left.
             tokio::task::consume_budget().await;
         }
         Ok(bins)
     }
 
-    /// Each sample gives a value to the bins that it touches, and to no others.
+    /// Each sample gives a value only to the bins that it touches.
     fn refuse_too_many(&self, samples: &[RecordBatch], window: TimeRange, reach: Reach) -> Result<()> {
         let (start, end, bin) = (window.start().micros(), window.end().micros(), reach.bin.max(1));
         let mut touched: u64 = 0;
@@ -333,7 +333,7 @@ impl Held {
         Err(DataFusionError::External(Box::new(error)))
     }
 
-    /// Keeps what a window that starts at `moment`, or later, can touch.
+    /// Keeps the rows that a window starting at `moment` or later can touch.
     fn hold(&mut self, rows: &RecordBatch, moment: i64) -> Result<()> {
         let (starts, ends) = (times(rows, "start_time")?, times(rows, "end_time")?);
         let touches = |(start, end): (&i64, &i64)| *end > moment || *start >= moment;

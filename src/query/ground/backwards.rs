@@ -1,8 +1,8 @@
-//! From the last row to the first, without sorting all of them.
+//! Reads rows from the last to the first, without sorting all of them.
 //!
-//! Stored rows ascend. Read in stretches of time from the last, each held and given out from its end, they
-//! descend, and what is in memory is one stretch. Knows how many rows pieces have between which moments;
-//! knows nothing of what the rows mean.
+//! Stored rows ascend. They are read in stretches of time, the last stretch first; each is held in memory and
+//! given out from its end. Knows how many rows pieces have between which moments; knows nothing of what the
+//! rows mean.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -21,14 +21,15 @@ use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
-/// About how many rows a stretch has.
+/// The approximate number of rows in a stretch.
 const STRETCH_ROWS: i64 = 16_384;
-/// More rows than this are not held, however much memory there is: others want some too.
+/// The most rows that are held, however much memory there is: other questions need some too.
 const MOST_HELD: usize = 8 * STRETCH_ROWS as usize;
-/// About how finely it is known where in a piece rows begin: as if they were spread evenly over its time.
+/// The approximate resolution, in rows, at which starts are estimated, as if spread evenly over a piece's
+/// time.
 const PART_ROWS: i64 = 8_192;
 
-/// Stretches that together are all time, the last first, cut where many rows begin.
+/// Stretches that together cover all time, the last first, cut where many rows begin.
 pub(in crate::query) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeRange> {
     let first = windows.iter().map(|window| window.start()).min();
     let last = windows.iter().map(|window| window.end()).max();
@@ -47,7 +48,7 @@ pub(in crate::query) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) ->
         let starts = (0..count).map(|part| {
             i128::from(from) + (i128::from(to) - i128::from(from)) * i128::from(part) / i128::from(count)
         });
-        // Never beyond the moments that it lies between.
+        // Never beyond the bounds of the piece.
         let starts = starts.filter_map(|start| i64::try_from(start).ok().map(Instant::from_micros));
         parts.extend(
             starts
@@ -70,7 +71,7 @@ pub(in crate::query) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) ->
 }
 
 /// The rows of an ascending stretch from the last to the first, which is what `order` says. Reads nothing
-/// before the first is asked for.
+/// until the first row is asked for.
 pub(in crate::query) fn from_its_end(
     stretch: Arc<dyn ExecutionPlan>,
     order: LexOrdering,
@@ -79,8 +80,7 @@ pub(in crate::query) fn from_its_end(
     let rows = async move {
         let rows: Rows = match Held::read(&stretch, &context).await? {
             Some(held) => held.given_out().boxed(),
-            // Far more rows begin in it than was to be expected: sorting them takes longer, but it can do so
-            // on the disk.
+            // Far more rows begin in it than estimated: sorting them takes longer, but can spill to disk.
             None => SortExec::new(order, stretch).execute(0, context)?.boxed(),
         };
         Ok::<_, DataFusionError>(rows)

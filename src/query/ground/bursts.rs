@@ -1,4 +1,4 @@
-//! What is ready of a stream, a burst of it at a time.
+//! Groups the items of a stream that are ready together into bursts.
 //!
 //! Crossing from one runtime to another costs more than making a small item, above all where the other side
 //! sleeps and has to be woken. Knows streams only.
@@ -11,11 +11,11 @@ use futures::stream::{self, Stream, StreamExt as _};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Burst<T> {
     pub(super) items: Vec<T>,
-    /// Whether the stream was found to have ended: who waits for more need not wait to be told.
+    /// Whether the stream was found to have ended: then the receiver need not wait for another message.
     pub(super) is_last: bool,
 }
 
-/// Items of `stream` that are ready together, as many as weigh `most`. None is waited for but the first.
+/// Items of `stream` that are ready together, until they weigh `most`. Only the first is waited for.
 pub(super) fn bursts<S: Stream>(
     stream: S,
     most: usize,

@@ -1,7 +1,7 @@
-//! The columns of an answer that are asked for, by name; dots reach into structs.
+//! The columns of an answer that a caller selects by name; dots reach into structs.
 //!
-//! What stands under other names is not answered, and where rows are read from storage it is not read. Knows
-//! plans and columns; knows nothing of types or of what is asked.
+//! Other columns are not in the answer and, where rows are read from storage, are not read. Knows plans and
+//! columns; knows nothing of types or of what is asked.
 
 mod of_answers;
 #[cfg(test)]
@@ -19,11 +19,11 @@ use crate::model::nearest::{hint, nearest};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ColumnPath(String);
 
-/// Which columns an answer has, and in which order. There is at least one, and none twice.
+/// The columns of an answer, in order. There is at least one, and none twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Columns(Vec<ColumnPath>);
 
-/// Why columns cannot be answered.
+/// Why columns cannot be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
     #[error("no column is named")]
@@ -70,13 +70,13 @@ impl Columns {
         Ok(Self(names.into_iter().map(ColumnPath).collect()))
     }
 
-    /// Whether something of the column `name` is asked for.
+    /// Whether the column `name`, or a member of it, is selected.
     pub(in crate::query) fn touch(&self, name: &str) -> bool {
         self.0.iter().any(|path| path.0 == name || path.column() == name)
     }
 
-    /// The structure of the column `name` with those of its members that are asked for. `None` where more
-    /// than some members are, or one that there is not.
+    /// The fields of the struct column `name`, reduced to the selected members. `None` where the whole column
+    /// is selected, or a member that does not exist.
     pub(in crate::query) fn members_of(&self, name: &str, held: &Fields) -> Option<Fields> {
         let mut wanted = Vec::new();
         for path in self.0.iter().filter(|path| path.column() == name) {
@@ -93,7 +93,7 @@ impl Columns {
         Some(kept.map(|(_, member)| Arc::clone(member)).collect())
     }
 
-    /// Whether each of them lies in one of the columns `known`.
+    /// Checks that each of them lies in one of the columns `known`.
     pub(in crate::query) fn are_among<'a>(
         &self,
         known: impl Iterator<Item = &'a str> + Clone,

@@ -1,7 +1,8 @@
 //! Columns that are computed from others, as expressions of a plan.
 //!
-//! What is computed says how the column is called and described, and makes it of the others; the frame is
-//! what the library wants to know besides. Knows arrays and expressions; knows nothing of what they mean.
+//! A [`Computed`] names and describes its column and computes it from the others; this module supplies the
+//! rest of what DataFusion requires of a function. Knows arrays and expressions; knows nothing of what they
+//! mean.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -23,14 +24,14 @@ use datafusion::prelude::ident;
 
 use super::operator::Plan;
 
-/// How a column is computed from `N` others. Equal ones compute the same.
+/// How a column is computed from `N` others. Equal values compute the same.
 pub(in crate::query) trait Computed<const N: usize>:
     Debug + Eq + Hash + Send + Sync + 'static
 {
-    /// What the function is called in a plan.
+    /// The name of the function in a plan.
     const NAME: &'static str;
 
-    /// The column that comes out.
+    /// The resulting column.
     fn column(&self) -> &FieldRef;
 
     fn compute(&self, columns: [ArrayRef; N]) -> Result<ArrayRef>;
@@ -45,7 +46,7 @@ pub(in crate::query) fn computed<C: Computed<N>, const N: usize>(computed: C, of
     ScalarUDF::new_from_impl(function).call(of.into())
 }
 
-/// How columns are made of others, and how each is called.
+/// Columns as expressions over others, each with its name.
 pub(in crate::query) type Columns = Vec<(Expr, String)>;
 
 /// `rows` with these columns instead.
@@ -54,8 +55,8 @@ pub(in crate::query) fn projected(rows: Plan, columns: Columns) -> Result<Plan> 
     Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
 }
 
-/// The same for single batches, whose columns are those of `held`. Of rows that are looked at before they are
-/// shown few are left, and what would be worked out of their order for a plan is not needed.
+/// The same for single batches with the columns of `held`. Few rows are left when rows are inspected before
+/// they are shown, and the ordering that a plan would derive is not needed.
 pub(in crate::query) fn projector(held: &SchemaRef, columns: Columns) -> Result<Projector> {
     ProjectionExprs::new(expressions(held, columns)?).make_projector(held)
 }
@@ -78,7 +79,7 @@ pub(in crate::query) fn filtered(rows: Plan, condition: &Expr) -> Result<Plan> {
     Ok(Arc::new(FilterExec::try_new(condition, rows)?))
 }
 
-/// `rows` with the columns in their places that `replaced` says how to make.
+/// `rows` with columns replaced, in their places, by what `replaced` returns for them.
 pub(in crate::query) fn with_replaced(
     rows: Plan,
     replaced: impl Fn(&FieldRef) -> Option<Expr>,

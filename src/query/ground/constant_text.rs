@@ -12,10 +12,10 @@ use datafusion::logical_expr::{
 
 use crate::store::constant::Constant;
 
-/// As many rows as a batch mostly has.
+/// The usual number of rows in a batch.
 const USUAL: usize = 8192;
 
-/// The same text in every row. It costs four bytes a row as a dictionary, and its length as a string.
+/// The same text in every row. A row costs four bytes as a dictionary, and the text's length as a string.
 pub(in crate::query) fn constant_text(text: &str) -> Expr {
     let function = ConstantText {
         text: text.to_owned(),
@@ -25,13 +25,13 @@ pub(in crate::query) fn constant_text(text: &str) -> Expr {
     ScalarUDF::new_from_impl(function).call(Vec::new())
 }
 
-/// What such a column is.
+/// The type of such a column.
 pub(in crate::query) fn constant_type() -> ArrowType {
     ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8))
 }
 
-/// `constant_text()`: of which all batches get parts of one array, where a literal is made, and its keys
-/// checked, for each anew.
+/// `constant_text()`: all batches get slices of one array. A literal is built for each batch anew, and its
+/// keys checked.
 #[derive(Debug)]
 struct ConstantText {
     text: String,

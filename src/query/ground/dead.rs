@@ -1,7 +1,7 @@
-//! When rows were that do not count any more.
+//! The times of the dead rows of pieces.
 //!
-//! A piece knows its dead rows by their ids alone. What is known of the piece as a whole holds all the same,
-//! but where they are: so that is looked up, once for each state of a piece, and kept in memory, bounded.
+//! A piece knows its dead rows by their ids alone. Summaries of a whole piece remain valid except where its
+//! dead rows lie: so their times are looked up once for each state of a piece and kept in memory, bounded.
 //! Knows pieces; knows nothing of questions.
 
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::errors::outside;
 
-/// Of a piece with more dead rows than that it is not looked up.
+/// Pieces with more dead rows than this are not looked up.
 pub(in crate::query) const MOST_DEAD: usize = 256;
-/// Of so many states of pieces it is kept: eight megabytes at the very most.
+/// The number of states of pieces that are kept: eight megabytes at the very most.
 const MOST_KEPT: u64 = 1_000;
 
 /// A dead row, in microseconds since 1970.
@@ -35,7 +35,7 @@ pub(in crate::query) struct DeadRows {
     known: Cache<State, Arc<[DeadRow]>>,
 }
 
-/// A piece as it is with these rows dead.
+/// A piece in the state in which these rows are dead.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
     piece: PieceId,
@@ -50,7 +50,7 @@ impl DeadRows {
         }
     }
 
-    /// The dead rows of a piece, by their starts; `None` if they are many, or not all of them are found.
+    /// The dead rows of a piece, by their starts; `None` if they are too many, or not all of them are found.
     pub(in crate::query) async fn of(
         &self,
         snapshot: &Snapshot,
@@ -92,7 +92,7 @@ impl DeadRows {
         Ok(rows.into())
     }
 
-    /// Holds nothing any more, whosever it was.
+    /// Drops everything that is kept, for all people.
     pub(in crate::query) fn forget_all(&self) {
         self.known.clear();
     }

@@ -1,9 +1,9 @@
-//! What records show of the definition they belong to: its name, and the definition itself, both as they are
-//! now.
+//! What records show of the definition they belong to: its name and the definition itself, both in their
+//! present state.
 //!
-//! Records store only which definition is theirs. The definitions of a person are looked up once for a
-//! question and laid over the stored columns, before conditions are held against them. Knows plans and
-//! columns; knows nothing of what a definition says.
+//! Records store only a reference to their definition. The definitions of a person are looked up once for a
+//! question and laid over the stored columns before conditions are evaluated. Knows plans and columns; knows
+//! nothing of what a definition says.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -23,7 +23,7 @@ use super::computed::{Computed, computed, with_replaced};
 
 /// The stored column that names a record's definition.
 const SOURCE_ID: &str = "source_id";
-/// The stored columns that the definition has a say in.
+/// The stored columns that the definition replaces.
 const SOURCE_NAME: &str = "source_name";
 const METADATA: &str = "metadata";
 
@@ -38,7 +38,7 @@ pub struct Shown {
 /// All definitions of one person.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Definitions {
-    /// What sources of definitions begin with, up to their ids.
+    /// The prefix of a source that is a definition; its id follows.
     prefix: String,
     known: BTreeMap<Uuid, Shown>,
 }
@@ -49,14 +49,14 @@ impl Definitions {
         Self { prefix, known }
     }
 
-    /// Equal for equal definitions.
+    /// A hash: equal for equal definitions.
     pub(in crate::query) fn state(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The definition that a source names, whether or not there is such a definition.
+    /// The id of the definition that a source names, whether or not such a definition exists.
     fn named(&self, source: &str) -> Option<Uuid> {
         Uuid::try_parse(source.strip_prefix(&self.prefix)?).ok()
     }
@@ -79,7 +79,7 @@ pub(in crate::query) fn needed(
     columns
 }
 
-/// The rows of `plan`, which has the stored columns of [`needed`], with what the definitions say.
+/// The rows of `plan`, which has the stored columns of [`needed`], with the definitions laid over.
 pub(in crate::query) fn laid_over(
     plan: Arc<dyn ExecutionPlan>,
     definitions: Option<&Arc<Definitions>>,
@@ -102,8 +102,8 @@ pub(in crate::query) fn laid_over(
     })
 }
 
-/// `of_definition(column, source_id)`: what the record's definition says, or the column where a record has
-/// none.
+/// `of_definition(column, source_id)`: the value from the record's definition, or the column where a record
+/// has none.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OfDefinition {
     column: FieldRef,
@@ -111,7 +111,7 @@ struct OfDefinition {
 }
 
 impl OfDefinition {
-    /// What records of the definition `id` show in this column. One that nobody has says so.
+    /// What records of the definition `id` show in this column. An unknown definition is shown as unknown.
     fn shown(&self, id: Uuid) -> Option<String> {
         let known = self.definitions.known.get(&id);
         if self.column.name() == SOURCE_NAME {

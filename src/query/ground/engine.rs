@@ -1,7 +1,7 @@
-//! Running plans: on a runtime of their own, inside a memory pool that spills, before a deadline, and no
-//! longer than somebody listens.
+//! Runs plans: on a runtime of their own, inside a memory pool that spills, before a deadline, and no longer
+//! than somebody listens.
 //!
-//! One engine per process, made at start. Knows plans and streams; knows neither what they ask nor who reads
+//! One engine per process, made at start. Knows plans and streams; does not know what they ask or who reads
 //! the answer.
 
 use std::path::{Path, PathBuf};
@@ -27,34 +27,34 @@ use super::bursts::{Burst, bursts};
 use super::logical::Lookups;
 use super::spill_files::SpillFiles;
 
-/// What is ready crosses to the reader's runtime together, up to so many batches.
+/// The most batches that cross to the reader's runtime together, if they are ready.
 const BURST: usize = 8;
-/// Or bytes of an answer: enough that a batch with all its columns is one burst or two.
+/// The same limit in bytes of an answer: enough that a batch with all its columns is one burst or two.
 const BURST_BYTES: usize = 1 << 20;
-/// A chunk of an answer counts as so many bytes besides its own.
+/// The bytes that a chunk of an answer counts for besides its own.
 const AROUND_CHUNK: usize = 16 << 10;
-/// So many bursts wait for a slow reader.
+/// The number of bursts that may wait for a slow reader.
 const READ_AHEAD: usize = 1;
 
-/// What the operator decides about running questions.
+/// Settings of the engine.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
     /// Bytes that sorts, joins and aggregates of all running questions may hold together before they spill.
     pub memory: usize,
-    /// Where they spill to.
+    /// The directory that they spill to.
     pub spill: PathBuf,
-    /// How many bytes they may spill.
+    /// The most bytes that they may spill.
     pub spill_limit: u64,
-    /// A question that has no first row for so long is stopped, and so is an answer of which nothing new
-    /// comes for so long.
+    /// The longest time until a question has its first row, and between two parts of an answer; then it is
+    /// stopped.
     pub deadline: Duration,
-    /// An answer that takes longer is stopped, however it goes on: what it reads is not kept for ever.
+    /// The longest time for a whole answer, even if it makes progress: what it reads is not kept for ever.
     pub total_deadline: Duration,
 }
 
 const SPILL_RESERVATION: usize = 1 << 20;
-/// Bytes that are set aside for the stack of a thread that plans, and used as far as it goes down. Four
-/// hundred steps of an expression take some ten thousand bytes each in a build that is not optimised.
+/// Bytes of address space for the stack of a planner thread, used only as deep as it goes. Four hundred
+/// levels of an expression take some ten thousand bytes each in a build that is not optimised.
 const PLANNER_STACK: usize = 128 << 20;
 
 /// The deadline of a question passed.
@@ -62,7 +62,7 @@ const PLANNER_STACK: usize = 128 << 20;
 #[error("the deadline of the question passed")]
 pub struct DeadlinePassed;
 
-/// What a question that is late ends with.
+/// The error that a late question ends with.
 pub fn deadline_passed<T>() -> Result<T> {
     Err(DataFusionError::External(Box::new(DeadlinePassed)))
 }
@@ -80,12 +80,12 @@ pub struct Engine {
     total_deadline: Duration,
 }
 
-/// What a deadline is for.
+/// What a deadline applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeadlineFor {
-    /// All of it: somebody waits for the end.
+    /// The whole answer: somebody waits for its end.
     Whole,
-    /// Each part: somebody takes them as they come.
+    /// Each part: somebody takes the parts as they come.
     Parts,
 }
 
@@ -103,7 +103,7 @@ impl Engine {
                 .build()?,
         );
         for directory in environment.disk_manager.temp_dir_paths() {
-            // The library makes its directories for everybody to look into.
+            // DataFusion creates its directories readable by everybody.
             make_private(&directory).map_err(DataFusionError::IoError)?;
         }
         let spill = SpillFiles::within(Arc::clone(&environment.disk_manager));
@@ -111,8 +111,8 @@ impl Engine {
             .with_target_partitions(1)
             .with_information_schema(false);
         config.options_mut().execution.parquet.schema_force_view_types = false;
-        // What every sort keeps aside for the day that it spills. Many run at a time, and what is kept aside
-        // nobody else can have.
+        // What every sort reserves for spilling. Many run at a time, and nothing else can use the reserved
+        // memory.
         config.options_mut().execution.sort_spill_reservation_bytes = SPILL_RESERVATION;
         let state = SessionStateBuilder::new()
             .with_config(config)
@@ -138,12 +138,12 @@ impl Engine {
         &self.state
     }
 
-    /// The plan of a lookup: what DataFusion makes of it without looking for a better one.
+    /// The physical plan of a lookup, made without the optimizer.
     pub(in crate::query) async fn planned(&self, logical: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
         self.lookups.plan(&logical).await
     }
 
-    /// The same, with conditions taken down to the tables that they speak of.
+    /// The same, with conditions pushed down to their tables.
     pub(in crate::query) async fn planned_with_conditions(
         &self,
         logical: LogicalPlan,
@@ -163,9 +163,8 @@ impl Engine {
         self.pool.reserved()
     }
 
-    /// What `work` gives, done on a thread of its own: what walks down into a text that somebody sent needs a
-    /// stack that others do without, and may fail in ways that concern nobody else. It is given up when the
-    /// deadline passes.
+    /// Runs `work` on a thread of its own: code that recurses into a text from outside needs a deeper stack
+    /// than other code, and may fail without harm to anything else. It is cancelled when the deadline passes.
     pub async fn on_planner_thread<T, F>(&self, work: impl FnOnce() -> F + Send + 'static) -> Result<T>
     where
         T: Send + 'static,
@@ -178,7 +177,7 @@ impl Engine {
             .stack_size(PLANNER_STACK)
             .spawn(move || {
                 let done = runtime.block_on(async { tokio::time::timeout(deadline, work()).await });
-                // Nobody waits any more where the client went away.
+                // Nobody receives it if the client has gone.
                 let _nobody_waits = sender.send(done);
             })
             .map_err(DataFusionError::IoError)?;
@@ -191,8 +190,8 @@ impl Engine {
 
     /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`].
     pub fn start(&self, plan: Arc<dyn ExecutionPlan>) -> Result<SendableRecordBatchStream> {
-        // Some operators begin to read ahead as soon as they are asked for their stream, on the runtime that
-        // they are asked on.
+        // Some operators start to read ahead as soon as they are executed, on the runtime that is current
+        // then.
         let _on_its_runtime = self.runtime.enter();
         execute_stream(plan, Arc::clone(&self.task))
     }
@@ -207,8 +206,8 @@ impl Engine {
         self.driven(bursts(stream, BURST, |_| 1), late, DeadlineFor::Whole)
     }
 
-    /// The same for an answer that is sent as it comes: the deadline holds for the first part of it and again
-    /// for each further one, and does not run while the reader takes their time.
+    /// The same for an answer that is sent as it comes: the deadline applies to the first part and anew to
+    /// each further one, and does not run while the reader is busy.
     pub fn drive_answer<S, E>(
         &self,
         chunks: S,
@@ -254,7 +253,7 @@ impl Engine {
                     },
                 };
                 if burst.is_last {
-                    // Whoever hears the end finds that nothing is held for it any more.
+                    // When the reader sees the end, nothing is held for it any more.
                     drop(bursts);
                     let _nobody_listens = sender.send(burst).await;
                     return;

@@ -8,7 +8,7 @@ use crate::store::StoreError;
 use super::columns::ColumnError;
 use super::filter::FilterError;
 
-/// More fields to group by than this are refused.
+/// The most fields to group by.
 pub const MAX_GROUP_FIELDS: usize = 5;
 
 /// Why a question has no answer.
@@ -26,7 +26,7 @@ pub enum QueryError {
     Plan(#[from] DataFusionError),
 }
 
-/// Why records cannot be summed up in this way.
+/// Why records cannot be aggregated in this way.
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateError {
     #[error("{0} fields to group by were given; the limit is {MAX_GROUP_FIELDS}")]
@@ -43,7 +43,7 @@ pub enum AggregateError {
     NoValue(TypeId),
 }
 
-/// An error of the store on its way through a plan.
+/// Wraps an error of the store for its way through a plan.
 pub(in crate::query) fn outside(error: StoreError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }

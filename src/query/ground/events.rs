@@ -1,4 +1,4 @@
-//! When calendar events take place, and what is known of visits: their recorded times do not say all.
+//! When calendar events take place, and the known part of visits: recorded times alone do not say.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone as _, Utc};
 use chrono_tz::Tz;
@@ -30,7 +30,7 @@ pub(in crate::query) fn known_part(arrival: i64, departure: i64) -> Option<(i64,
     }
 }
 
-/// What decides when events take place.
+/// The columns that decide when events take place.
 pub(in crate::query) struct Events {
     starts: TimestampMicrosecondArray,
     ends: TimestampMicrosecondArray,
@@ -66,7 +66,7 @@ impl Events {
         self.days(row).unwrap_or((start, end))
     }
 
-    /// The days that an event lasts, if it lasts whole ones.
+    /// The span of whole days of an event that lasts whole days.
     pub(in crate::query) fn days(&self, row: usize) -> Option<(Instant, Instant)> {
         if !(self.all_day.is_valid(row) && self.all_day.value(row)) {
             return None;
@@ -88,7 +88,7 @@ impl Events {
 fn days_of(start: Instant, end: Instant, zone: Tz) -> Option<(Instant, Instant)> {
     let (from, to) = (utc(start)?, utc(end)?);
     let is_midnight = |moment: DateTime<Utc>| moment.time() == NaiveTime::MIN;
-    // The end may be the last second or the last microsecond of the day as well as the midnight after it.
+    // The end may be the last second or microsecond of the day as well as the midnight after it.
     let is_end_of_day = |moment: DateTime<Utc>| {
         is_midnight(moment) || moment.time() >= NaiveTime::from_hms_opt(23, 59, 0).unwrap_or_default()
     };
@@ -120,8 +120,8 @@ fn midnight(day: NaiveDate, zone: Tz) -> Option<Instant> {
         let later = wall + chrono::TimeDelta::minutes(hours * 30);
         zone.from_local_datetime(&later).earliest()
     });
-    // A zone may have skipped a whole day, as one that crossed the date line did: the next day begins where
-    // this one would have.
+    // A zone may skip a whole day, for example when it crosses the date line: the next day begins where this
+    // one would have.
     let begins = begins.map_or_else(
         || {
             zone.from_local_datetime(&(wall + chrono::TimeDelta::days(1)))

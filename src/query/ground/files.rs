@@ -1,8 +1,8 @@
-//! How the query engine opens objects: through the store's readers, which hold every byte against its
+//! How the query engine opens objects: through the store's readers, which verify every byte against its
 //! checksum and keep footers in memory.
 //!
-//! What a reader must know of an object travels in the plan's own description of a file, so that a plan stays
-//! whole wherever it runs.
+//! What a reader must know of an object travels in the plan's own description of a file, so a plan is
+//! complete wherever it runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::store::outline::ObjectPlace;
 pub(in crate::query) fn partitioned(place: &ObjectPlace) -> PartitionedFile {
     let mut file = PartitionedFile::new(place.path.to_string(), place.bytes)
         .with_metadata_size_hint(place.footer_bytes as usize);
-    // The path is written as it is meant; taken as plain text, a `~` in it would be encoded.
+    // The path is already encoded; taken as plain text, a `~` in it would be encoded again.
     if let Ok(location) = Path::parse(&place.path) {
         file.object_meta.location = location;
     }
@@ -32,7 +32,7 @@ pub(in crate::query) fn partitioned(place: &ObjectPlace) -> PartitionedFile {
     file
 }
 
-/// How objects are read: as streams of Parquet, and in stretches that stay decoded.
+/// How objects are read: as Parquet streams, and as stretches that stay decoded.
 #[derive(Debug)]
 pub(in crate::query) struct Objects {
     pub reader: Arc<dyn ParquetFileReaderFactory>,

@@ -21,11 +21,12 @@ use crate::model::time::parse_instant_in_query;
 
 pub use label::LabelComparison;
 
-/// More conditions than this are refused.
+/// The most conditions in a request.
 pub const MAX_FILTERS: usize = 20;
-/// Columns that the store keeps for its own use: who measured, in short. No record has fields of these names.
+/// Columns that the store keeps for its own use: the source in short form. No record has fields of these
+/// names.
 const INTERNAL_COLUMNS: [&str; 2] = ["source", "source_class"];
-/// A longer condition is refused.
+/// The most bytes in one condition.
 pub const MAX_FILTER_BYTES: usize = 1024;
 
 /// Why a filter cannot be used.
@@ -63,7 +64,7 @@ pub enum FilterError {
     Pattern { pattern: String, reason: String },
 }
 
-/// One condition as it was asked, not yet checked against a type.
+/// One condition as it was requested, not yet checked against a type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
     pub field: String,
@@ -81,10 +82,10 @@ pub enum Comparison {
     Greater,
     /// Substring, ignoring case.
     Contains,
-    /// As a selector's labels are compared.
+    /// Compared as the labels of a selector are.
     Label(LabelComparison),
-    /// Equal, and part of what the type is: nobody asks for it, and it is no alternative to what is asked for
-    /// of the same field.
+    /// Equal, as part of what the type is: no caller requests it, and it is not an alternative to requested
+    /// conditions on the same field.
     Belongs,
 }
 
@@ -120,7 +121,7 @@ impl Comparison {
         }
     }
 
-    /// Whether it asks for equal values (true) or unequal ones (false), if for either.
+    /// Whether it requires equal values (true) or unequal ones (false), or neither.
     const fn tells_equal(self) -> Option<bool> {
         match self {
             Self::Equal | Self::Belongs | Self::Label(LabelComparison::Equal) => Some(true),
@@ -186,18 +187,18 @@ fn unquote(value: &str) -> String {
     }
 }
 
-/// What conditions come to on the rows of one type.
+/// What conditions amount to on the rows of one type.
 #[derive(Clone, Debug)]
 pub enum Bound {
     Always,
-    /// Over the stored columns of the type.
+    /// An expression over the stored columns of the type.
     When(Expr),
     /// No row can meet them.
     Never,
 }
 
 impl Bound {
-    /// `None`: every row meets it.
+    /// The condition; `None` if every row meets it.
     #[must_use]
     pub fn condition(self) -> Option<Expr> {
         match self {
@@ -208,9 +209,8 @@ impl Bound {
     }
 }
 
-/// What the conditions come to on each of several types that are read together. Each condition has to fit one
-/// of them at least; of a type that lacks its field, or whose field cannot hold its value, it selects
-/// nothing.
+/// Binds the conditions to each of several types that are read together. Each condition has to fit at least
+/// one of them; on a type that lacks its field, or whose field cannot hold its value, it selects nothing.
 pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bound>, FilterError> {
     for condition in conditions {
         let mut refused = None;
@@ -220,7 +220,7 @@ pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bo
                     refused = None;
                     break;
                 }
-                // A type that has the field says more about what is wrong than one that has not.
+                // A type that has the field gives the better error.
                 (Err(error), None | Some(FilterError::UnknownField { .. })) => refused = Some(error),
                 (Err(_), Some(_)) => {}
             }
@@ -235,7 +235,7 @@ pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bo
         .collect())
 }
 
-/// Refuses conditions and groups by fields that are for the owner alone, for somebody else.
+/// Refuses conditions and groups of somebody else by fields that only the owner may see.
 pub fn refuse_private<'a, Types: Iterator<Item = &'a DataType>>(
     conditions: &[Condition],
     group: &[String],
@@ -256,7 +256,7 @@ pub fn refuse_private<'a, Types: Iterator<Item = &'a DataType>>(
     Ok(())
 }
 
-/// What conditions that were found to be good come to on the rows of `data_type`.
+/// Binds conditions that were already checked to the rows of `data_type`.
 ///
 /// Equalities on the same field are alternatives; everything else must hold together.
 #[must_use]
@@ -283,7 +283,7 @@ pub fn bind(conditions: &[Condition], data_type: &DataType) -> Bound {
     }
 }
 
-/// What a condition comes to on a field that cannot hold its value: whatever the field holds differs from it.
+/// A condition on a field that cannot hold its value: whatever the field holds differs from it.
 fn differs(condition: &Condition, data_type: &DataType) -> Option<Expr> {
     let field = field_of(&condition.field, data_type)?;
     match condition.operator {
@@ -303,14 +303,14 @@ pub struct FieldOf {
     pub is_json: bool,
 }
 
-/// Finds the field called `name` among what records of `data_type` show and store. Dots reach into
-/// structures, where no field has them in its own name.
+/// Finds the field called `name` among what records of `data_type` show and store. Dots reach into structs,
+/// except where they are part of a field's own name.
 #[must_use]
 pub fn field_of(name: &str, data_type: &DataType) -> Option<FieldOf> {
     prefixes(name).find_map(|(first, rest)| within(top_level(first, data_type)?, rest))
 }
 
-/// The member called `rest` of a structure, or the field itself.
+/// The member called `rest` of a struct, or the field itself without `rest`.
 fn within(field: FieldOf, rest: Option<&str>) -> Option<FieldOf> {
     let Some(rest) = rest else { return Some(field) };
     let ArrowType::Struct(members) = &field.holds else {
@@ -327,7 +327,7 @@ fn within(field: FieldOf, rest: Option<&str>) -> Option<FieldOf> {
     })
 }
 
-/// The whole name, then what stands before each of its dots with what stands behind, the longest first.
+/// The whole name, then each split of it at a dot, the longest first part first.
 fn prefixes(name: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let parts = name
         .rmatch_indices('.')
@@ -389,7 +389,7 @@ fn bind_one(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterE
     let (Some(canonical), Some(is_equal)) = (canonical, condition.operator.tells_equal()) else {
         return bind_as_asked(condition, data_type);
     };
-    // Ids are kept in one spelling; what was stored before they were may stand in the one that is asked for.
+    // Ids are stored in one spelling; older rows may still have the spelling of the request.
     let respelt = Condition {
         value: Comparand::Text(canonical),
         ..condition.clone()
@@ -466,7 +466,7 @@ const fn is_text(holds: &ArrowType) -> bool {
     )
 }
 
-/// Comparisons of text run on plain strings, whatever the column's encoding.
+/// Converts to plain strings, on which all comparisons of text run.
 fn plain_text(expression: Expr, holds: &ArrowType) -> Expr {
     if matches!(holds, ArrowType::Dictionary(_, _)) {
         cast(expression, ArrowType::Utf8)
@@ -488,7 +488,7 @@ fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<Scala
         },
         ArrowType::Int64 | ArrowType::Int32 | ArrowType::Int16 | ArrowType::Int8 => match text.parse::<f64>()
         {
-            // A fraction is a fair thing to compare an integer with: `value>=2.5`.
+            // Integers may be compared with fractions: `value>=2.5`.
             Ok(number) if number.is_finite() => Ok(text
                 .parse::<i64>()
                 .map_or(ScalarValue::Float64(Some(number)), |whole| {
@@ -511,7 +511,7 @@ fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<Scala
     }
 }
 
-/// The refusal of a field that does not exist, naming those that do.
+/// The error for a field that does not exist, naming those that do.
 #[must_use]
 pub fn unknown_field(field: &str, data_type: &DataType) -> FilterError {
     let known: Vec<&str> = data_type

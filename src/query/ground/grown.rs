@@ -1,8 +1,8 @@
-//! Rows of types that grew: fields that were declared after records had them are filled from what these
+//! Rows of types that grew: fields that were declared only after records had them are filled from what these
 //! records brought undeclared.
 //!
-//! Only a person's own types grow, and only those that did pay for it. Knows types and plans; knows nothing
-//! of where the rows are.
+//! Only a person's own types grow, and types that have not grown cost nothing. Knows types and plans; knows
+//! nothing of where the rows are.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use super::computed::{Computed, computed, with_replaced};
 
 /// The stored column of members that were not declared.
 const EXTRAS: &str = "extras";
-/// The first version of a definition; it grows with every change.
+/// The first version of a definition; each change increments it.
 const FIRST_VERSION: u32 = 1;
 
-/// Whether records may have brought members before these were declared.
+/// Whether records may hold members from before these were declared.
 pub(in crate::query) fn has_grown(data_type: &DataType) -> bool {
     let layout = &data_type.layout;
     layout.undeclared == Undeclared::AsGiven && layout.version > FIRST_VERSION
 }
 
-/// Which of the stored `columns` have to be filled, if any. Then `extras` has to be read too.
+/// The stored `columns` that have to be filled. If there are any, `extras` has to be read too.
 fn late(data_type: &DataType, columns: &[usize]) -> Vec<usize> {
     let layout = &data_type.layout;
     if !has_grown(data_type) {
@@ -79,7 +79,7 @@ pub(in crate::query) fn filled(
     })
 }
 
-/// `declared_later(column, extras)`: the column, or the member of its name where it is empty.
+/// `declared_later(column, extras)`: the column, or the undeclared member of its name where it is null.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct DeclaredLater {
     column: FieldRef,

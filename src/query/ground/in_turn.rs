@@ -1,7 +1,7 @@
-//! Sorted inputs that follow each other, read one after the other.
+//! Reads sorted inputs that follow each other, one after the other.
 //!
-//! What the newest records add to years of older ones begins where those end; merging would compare every row
-//! of all of them. Or each is read from its end, the last of them first. Knows plans and order only.
+//! New records usually begin where the older ones end; a merge would compare every row of all of them. Inputs
+//! can also be read each from its end, the last input first. Knows plans and order only.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use super::backwards::from_its_end;
 use super::key::KEY_ORDER;
 use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
 
-/// Reads its inputs in turn. Each has one partition; a row of one never comes before a row of those before
-/// it.
+/// Reads its inputs in turn. Each has one partition; no row of an input sorts before a row of an earlier
+/// input.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct InTurn {
     order: LexOrdering,
@@ -35,7 +35,7 @@ impl InTurnExec {
         Self::build(inputs, order, false)
     }
 
-    /// Ascending inputs, the last of them first, each from its end. `order`: what comes out is sorted by.
+    /// Ascending inputs, the last of them first, each from its end. `order`: the order of the output.
     pub(in crate::query) fn from_their_ends(inputs: Vec<Plan>, order: LexOrdering) -> Result<Self> {
         Self::build(inputs, order, true)
     }
@@ -74,7 +74,7 @@ impl Step for InTurn {
     }
 
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        // The next input is opened when the one before is over, so that only one is read at a time.
+        // The next input is opened only when the previous one is exhausted, so that one is read at a time.
         if self.from_their_ends {
             let context = Arc::clone(task.context());
             let rows = futures::stream::iter(inputs).flat_map(move |input| {

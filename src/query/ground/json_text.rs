@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::model::registry::{is_json_text, json_text, timestamp};
 use crate::model::time::Instant;
 
-/// Integers up to this one are told apart by floats.
+/// Up to this bound, floats represent every integer exactly.
 const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 
 /// `json_text(value)`: null stays null, and text that is JSON stays as it is.
@@ -79,7 +79,7 @@ impl ScalarUDFImpl for JsonText {
     }
 }
 
-/// A column that is to be written.
+/// A column to write.
 struct Values {
     array: ArrayRef,
     kind: Kind,
@@ -134,7 +134,7 @@ impl Values {
         }
     }
 
-    /// Writes the value of a row. `false`: there is none, and nothing was written.
+    /// Writes the value of a row. `false`: it has no value, and nothing was written.
     fn write(&self, row: usize, out: &mut String) -> bool {
         if self.array.is_null(row) {
             return false;
@@ -208,7 +208,7 @@ impl Values {
     }
 }
 
-/// What is not finite has no JSON.
+/// Numbers that are not finite have no JSON form.
 fn write_number(value: f64, out: &mut String) -> bool {
     if value.abs() < EXACT_INTEGERS && value.fract() == 0.0 {
         out.push_str(itoa::Buffer::new().format(value as i64));

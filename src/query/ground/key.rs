@@ -1,4 +1,4 @@
-//! What identifies a row and what rows are sorted by.
+//! The columns that identify rows, and those that rows are sorted by.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(in crate::query) fn key_schema() -> SchemaRef {
     ]))
 }
 
-/// The order of rows that is part of every answer, as far as its columns are there.
+/// The key order of every answer, as far as the schema has its columns.
 pub(in crate::query) fn key_order(schema: &Schema) -> Result<LexOrdering> {
     ascending(schema, &KEY_ORDER).ok_or_else(|| internal_datafusion_err!("an order has keys"))
 }

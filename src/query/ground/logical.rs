@@ -1,9 +1,9 @@
-//! From a logical plan to one that runs.
+//! Turns a logical plan into a physical one.
 //!
-//! A lookup is planned thousands of times a second, and no optimizer finds anything in it that whoever wrote
-//! it did not put in its place: columns, conditions and times are the table's already. So of all rules it
-//! gets the one that a lookup needs, which takes an order down to the table. What people write in SQL gets
-//! all of them. Knows plans only.
+//! A lookup is planned thousands of times a second, and the code that builds it has already put columns,
+//! conditions and times into the table, so an optimizer finds nothing. It therefore gets only the one rule
+//! that it needs, which pushes an order down to the table. SQL that people write gets all rules. Knows plans
+//! only.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Lookups {
         Self { state: rules.build() }
     }
 
-    /// The same with conditions at the tables that they speak of.
+    /// The same plan with conditions pushed down to their tables.
     pub(super) fn with_conditions(&self, logical: LogicalPlan) -> Result<LogicalPlan> {
         let rule = Optimizer::with_rules(vec![Arc::new(PushDownFilter::new())]);
         rule.optimize(logical, &self.state, |_, _| {})

@@ -2,26 +2,26 @@
 
 use crate::model::registry::{DataType, DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 
-/// Amounts over a longer time come after all others, whoever measured them: they say little about a day.
+/// Amounts over a longer time rank after all others, whatever their source: they say little about a day.
 pub(in crate::query) const LONG: i64 = 7 * 86_400_000_000;
 
-/// What the value of a bin is.
+/// How the value of a bin is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// Samples are amounts, spread evenly over the time they cover; a bin has its part of each.
+    /// Samples are amounts, spread evenly over the time they cover; a bin gets its part of each.
     Amounts(Counting),
-    /// Samples are levels: points of each bin that they touch.
+    /// Samples are levels, each a point in every bin that it touches.
     Levels { base: Base, counting: Counting },
 }
 
-/// Which samples count where several sources have some.
+/// Which samples count where several sources overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Counting {
     BestSource,
     Everything,
 }
 
-/// Which one number stands for the points of a bin.
+/// How the points of a bin become one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     Mean,
@@ -32,7 +32,7 @@ pub enum Base {
 }
 
 impl Measure {
-    /// How a metric of these traits is read.
+    /// The measure of a metric with these traits.
     #[must_use]
     pub const fn of(traits: &MetricTraits) -> Self {
         let counting = match traits.merge {
@@ -45,7 +45,7 @@ impl Measure {
             DefaultAggregate::Mean | DefaultAggregate::Sum => Base::Mean,
         };
         match (traits.kind, base) {
-            // A test result is no flow: half of the time is not half of the way.
+            // A test result is not spread over its time: half of the time is not half of the distance.
             (Some(MetricKind::Cumulative), Base::Last) => Self::Levels { base, counting },
             (Some(MetricKind::Cumulative), _) => Self::Amounts(counting),
             (Some(MetricKind::Discrete) | None, _) => Self::Levels { base, counting },
@@ -60,7 +60,7 @@ impl Measure {
     }
 }
 
-/// Which samples of a type count, where they are amounts that are spread over their time.
+/// Which samples of a type count, if they are amounts that are spread over their time.
 pub(in crate::query) fn counting_of_amounts(data_type: &DataType) -> Option<Counting> {
     match data_type.metric.as_ref().map(Measure::of) {
         Some(Measure::Amounts(counting)) => Some(counting),

@@ -1,8 +1,8 @@
-//! Sorted inputs that overlap, as one.
+//! Merges sorted inputs that overlap.
 //!
-//! What was stored a moment ago lies somewhere in years of older rows. Rows of one input between which no
-//! other has any are passed on as they came, neither compared one by one nor copied; only where inputs come
-//! by turns are rows put together anew. Knows plans and the key; knows nothing of what rows mean.
+//! New rows may lie anywhere among years of older ones. Rows of one input with no other input's rows between
+//! them are passed on as they came, neither compared one by one nor copied; only where inputs alternate are
+//! rows copied into new batches. Knows plans and the key; knows nothing of what rows mean.
 
 #[cfg(test)]
 mod tests;
@@ -24,11 +24,11 @@ use futures::stream::BoxStream;
 
 use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
 
-/// So many rows that follow each other are passed on as they are: a batch of their own costs whoever reads
-/// it as much as copying about so many.
+/// A run of at least this many rows is passed on as it is: reading a batch of its own costs a consumer about
+/// as much as copying this many rows.
 const STRETCH: usize = 2_048;
-/// Merges its inputs, which are sorted by the key and have one partition each. Of rows with the same key that
-/// of the input before comes first.
+/// Merges its inputs, which are sorted by the key and have one partition each. Of rows with the same key, the
+/// one of the earlier input comes first.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct MergeSorted {
     order: LexOrdering,
@@ -38,7 +38,7 @@ pub(in crate::query) struct MergeSorted {
 pub(in crate::query) type MergeSortedExec = Operator<MergeSorted>;
 
 impl MergeSortedExec {
-    /// `order`: that of the key, as far as its columns are there.
+    /// `order`: the key order, as far as its columns are there.
     pub(in crate::query) fn new(inputs: Vec<Plan>, order: LexOrdering) -> Self {
         Self::over(MergeSorted { order }, inputs)
     }
@@ -73,7 +73,7 @@ impl Step for MergeSorted {
         let merge = Merge {
             sides: sides.collect::<Result<_>>()?,
             mixed: Mixed::new(task.memory("merge")),
-            // Where rows may be long somebody has asked for fewer of them at a time.
+            // Where rows may be long, the batch size was lowered.
             at_a_time: task.context().session_config().batch_size(),
             next: None,
         };
@@ -85,14 +85,14 @@ impl Step for MergeSorted {
     }
 }
 
-/// An input, and what of it has come and is not passed on.
+/// An input, and its rows that were read but not passed on.
 struct Side {
     rows: SendableRecordBatchStream,
     held: Option<Held>,
     is_over: bool,
 }
 
-/// A batch with its keys, and the first of its rows that was not passed on. There is one.
+/// A batch with its keys, and the index of its first row that was not passed on. There is always one.
 struct Held {
     batch: Arc<RecordBatch>,
     starts: ScalarBuffer<i64>,
@@ -101,13 +101,13 @@ struct Held {
     next: usize,
 }
 
-/// Rows of a batch that follow each other.
+/// Consecutive rows of a batch.
 struct Stretch {
     batch: Arc<RecordBatch>,
     rows: Range<usize>,
 }
 
-/// What rows are sorted by.
+/// The sort key of a row.
 type Key<'r> = (i64, i64, &'r [u8]);
 
 impl Side {
@@ -119,7 +119,7 @@ impl Side {
         }
     }
 
-    /// Waits for rows, if there are more.
+    /// Waits for the next rows, if there are more.
     async fn hold(&mut self) -> Result<()> {
         while self.held.is_none() && !self.is_over {
             match self.rows.next().await.transpose()? {
@@ -131,7 +131,7 @@ impl Side {
         Ok(())
     }
 
-    /// The next so many rows that are held.
+    /// Takes the next `count` of the held rows.
     fn take(&mut self, count: usize) -> Option<Stretch> {
         let mut held = self.held.take()?;
         let rows = held.next..held.next + count;
@@ -145,7 +145,8 @@ impl Side {
 }
 
 impl Stretch {
-    /// A whole batch as it came: of columns that are the same arrays again, others know what they made.
+    /// A whole batch as it came: consumers that cache by array recognise columns that are the same arrays
+    /// again.
     fn batch(&self) -> RecordBatch {
         if self.rows.len() == self.batch.num_rows() {
             return RecordBatch::clone(&self.batch);
@@ -180,11 +181,11 @@ impl Held {
         (self.starts[row], self.ends[row], id)
     }
 
-    /// How many of the rows that are left are before something. The first of them is.
+    /// How many of the remaining rows satisfy `is_before`. The first of them does.
     fn before(&self, is_before: impl Fn(Key<'_>) -> bool) -> usize {
         let left = self.batch.num_rows() - self.next;
-        // By leaps, each twice as far as the one before, and then between the last two: most often it is
-        // either very few of them or all.
+        // Gallops, each leap twice as long as the last, then bisects the last leap: usually it is either very
+        // few rows or all.
         let mut known = 1;
         let mut leap = 1;
         while known + leap < left && is_before(self.key(self.next + known + leap - 1)) {
@@ -207,9 +208,9 @@ impl Held {
 struct Merge {
     sides: Vec<Side>,
     mixed: Mixed,
-    /// About so many rows are put together at a time.
+    /// About how many rows are put together at a time.
     at_a_time: usize,
-    /// A stretch that comes after what is mixed.
+    /// A stretch that follows the mixed rows.
     next: Option<RecordBatch>,
 }
 
@@ -235,7 +236,7 @@ impl Merge {
         self.mixed.take()
     }
 
-    /// The next rows that are of one input, as far as they are held.
+    /// The next rows that come from one input, as far as they are held.
     async fn stretch(&mut self) -> Result<Option<Stretch>> {
         for side in &mut self.sides {
             side.hold().await?;
@@ -244,7 +245,7 @@ impl Merge {
         Ok(turn.and_then(|(place, count)| self.sides.get_mut(place)?.take(count)))
     }
 
-    /// Whose turn it is, and for how many rows.
+    /// Which input is next, and for how many rows.
     fn turn(&self) -> Option<(usize, usize)> {
         let mut first: Option<((Key<'_>, usize), &Held)> = None;
         let mut second: Option<(Key<'_>, usize)> = None;
@@ -267,10 +268,10 @@ impl Merge {
     }
 }
 
-/// Rows that follow each other in short stretches.
+/// Rows collected from short stretches.
 struct Mixed {
     batches: Vec<Arc<RecordBatch>>,
-    /// Each by its batch and its place in it.
+    /// Each by its batch and its index in it.
     rows: Vec<(usize, usize)>,
     memory: MemoryReservation,
 }
@@ -294,7 +295,7 @@ impl Mixed {
         Ok(())
     }
 
-    /// The place of a batch that is not held yet.
+    /// Holds another batch and returns its index.
     fn hold(&mut self, batch: &Arc<RecordBatch>) -> Result<usize> {
         self.memory.try_grow(batch.get_array_memory_size())?;
         self.batches.push(Arc::clone(batch));

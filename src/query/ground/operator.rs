@@ -47,7 +47,7 @@ pub(in crate::query) type Plan = Arc<dyn ExecutionPlan>;
 
 /// Turns rows into other rows. Plain data: running it twice on the same rows gives the same.
 pub(in crate::query) trait Step: Clone + Debug + Send + Sync + 'static {
-    /// What it is called in a plan.
+    /// Its name in a plan.
     const NAME: &'static str;
     /// Whether it yields to other tasks by itself, or passes on the rows of something that does. `Operator`
     /// must not yield at every level of a deep plan: the task's budget would be spent on the way down.
@@ -55,34 +55,34 @@ pub(in crate::query) trait Step: Clone + Debug + Send + Sync + 'static {
     /// Whether rows come out in the order in which they go in.
     const KEEPS_ORDER: bool = false;
 
-    /// What the text of a plan says of it beside its name.
+    /// What the text of a plan says about it after its name.
     fn detail(&self) -> String {
         String::new()
     }
 
-    /// What it takes for granted of each of its inputs.
+    /// What it requires of each of its inputs.
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
         vec![Needs::one_partition(); inputs.len()]
     }
 
-    /// The columns of what comes out, and its order: see [`one_partition`].
+    /// The columns of its output, and their order: see [`one_partition`].
     fn gives(&self, inputs: &[Plan]) -> PlanProperties;
 
-    /// What is known of how much comes out, where that is known without running it.
+    /// The size of the output, where it is known without running.
     fn statistics(&self) -> Option<Statistics> {
         None
     }
 
-    /// What gives the same rows in another order, where they can be had in it as quickly.
+    /// A step that gives the same rows in another order, where that is as quick.
     fn in_order(&self, _order: &[PhysicalSortExpr]) -> Option<Self> {
         None
     }
 
-    /// The rows, made as they are asked for.
+    /// The rows, computed on demand.
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>>;
 }
 
-/// What a step takes for granted of an input.
+/// What a step requires of an input.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Needs {
     is_one: bool,
@@ -90,7 +90,7 @@ pub(in crate::query) struct Needs {
 }
 
 impl Needs {
-    /// Whatever comes.
+    /// No requirements.
     pub(in crate::query) const fn nothing() -> Self {
         Self {
             is_one: false,
@@ -105,13 +105,13 @@ impl Needs {
         }
     }
 
-    /// Of each, one partition, sorted by those of some columns that are there.
+    /// Of each input: one partition, sorted by those of the columns `names` that exist.
     pub(in crate::query) fn sorted_by(inputs: &[Plan], names: &[&str]) -> Vec<Self> {
         let sorted = |input: &Plan| Self::sorted(ascending(&input.schema(), names));
         inputs.iter().map(sorted).collect()
     }
 
-    /// Of each, one partition, sorted by when its rows start.
+    /// Of each input: one partition, sorted by the start of its rows.
     pub(in crate::query) fn by_start(inputs: &[Plan]) -> Vec<Self> {
         Self::sorted_by(inputs, &["start_time"])
     }
@@ -122,12 +122,12 @@ impl Needs {
     }
 }
 
-/// The ascending order by those of some columns that are there.
+/// The ascending order by those of the columns `names` that exist.
 pub(in crate::query) fn ascending(schema: &Schema, names: &[&str]) -> Option<LexOrdering> {
     ordered(schema, names, false)
 }
 
-/// The order by those of some columns that are there.
+/// The order by those of the columns `names` that exist.
 pub(in crate::query) fn ordered(schema: &Schema, names: &[&str], descending: bool) -> Option<LexOrdering> {
     let options = SortOptions {
         descending,
@@ -140,8 +140,8 @@ pub(in crate::query) fn ordered(schema: &Schema, names: &[&str], descending: boo
     LexOrdering::new(keys)
 }
 
-/// Whether rows in the order `known` are in the order `wanted`. Of nulls nothing is said: the columns by
-/// which ours are sorted have none.
+/// Whether rows in the order `known` are also in the order `wanted`. Nulls are ignored: the columns by which
+/// our rows are sorted have none.
 pub(in crate::query) fn begins_with(known: &LexOrdering, wanted: &[PhysicalSortExpr]) -> bool {
     let same = |(known, wanted): (&PhysicalSortExpr, &PhysicalSortExpr)| {
         known.expr.eq(&wanted.expr) && known.options.descending == wanted.options.descending
@@ -149,7 +149,7 @@ pub(in crate::query) fn begins_with(known: &LexOrdering, wanted: &[PhysicalSortE
     wanted.len() <= known.len() && known.iter().zip(wanted).all(same)
 }
 
-/// What is known of rows that are made one after the other: their columns, and the orders that they are in.
+/// The properties of rows in one partition: their columns and the orders that they are in.
 pub(in crate::query) fn one_partition(
     schema: SchemaRef,
     orders: impl IntoIterator<Item = LexOrdering>,
@@ -163,7 +163,7 @@ pub(in crate::query) fn one_partition(
     .with_scheduling_type(SchedulingType::Cooperative)
 }
 
-/// All that is known of the rows of an only input.
+/// The properties of the only input.
 pub(in crate::query) fn like(inputs: &[Plan]) -> PlanProperties {
     match inputs {
         [input] => PlanProperties::clone(input.properties()),
@@ -171,7 +171,7 @@ pub(in crate::query) fn like(inputs: &[Plan]) -> PlanProperties {
     }
 }
 
-/// Whether every operator of a plan is given what it relies on, as the library checks it.
+/// Whether every operator of a plan gets what it requires, as DataFusion checks it.
 pub(in crate::query) fn is_sound(plan: &Plan) -> bool {
     let check = SanityCheckPlan::new();
     check
@@ -179,7 +179,7 @@ pub(in crate::query) fn is_sound(plan: &Plan) -> bool {
         .is_ok()
 }
 
-/// What a step runs in.
+/// The environment of a running step.
 #[derive(Debug)]
 pub(in crate::query) struct Task {
     context: Arc<TaskContext>,
@@ -188,7 +188,7 @@ pub(in crate::query) struct Task {
 }
 
 impl Task {
-    /// Room in the memory of all questions, taken as it is needed.
+    /// A reservation in the memory shared by all questions, grown as needed.
     pub(in crate::query) fn memory(&self, of: &'static str) -> MemoryReservation {
         MemoryConsumer::new(of).register(self.context.memory_pool())
     }
@@ -201,7 +201,7 @@ impl Task {
         self.partition
     }
 
-    /// The columns of what comes out.
+    /// The columns of the output.
     pub(in crate::query) fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -216,7 +216,7 @@ impl ChosenPlan {
         self.0.get().map(Arc::clone)
     }
 
-    /// The rows of a plan that is decided about now.
+    /// The rows of a plan that is chosen now.
     pub(in crate::query) fn rows(
         self,
         plan: impl Future<Output = Result<Plan>> + Send + 'static,
@@ -225,7 +225,7 @@ impl ChosenPlan {
         let context = Arc::clone(task.context());
         let rows = async move {
             let plan = plan.await?;
-            // Of several runs one is told of.
+            // Of several runs, the first is kept.
             let _first = self.0.set(Arc::clone(&plan));
             plan.execute(0, context)
         };
@@ -247,7 +247,7 @@ impl Input {
         self.open_within(Arc::clone(&self.context))
     }
 
-    /// The same under other settings than those of the step.
+    /// The same under other settings than the step's.
     pub(in crate::query) fn open_within(
         &self,
         context: Arc<TaskContext>,
@@ -267,7 +267,7 @@ impl Input {
     }
 }
 
-/// The one input of a step that has one.
+/// The input of a step that has exactly one.
 pub(in crate::query) fn only(inputs: Vec<Input>) -> Result<Input> {
     let Ok([input]) = <[_; 1]>::try_from(inputs) else {
         return internal_err!("this step has one input");
@@ -426,7 +426,7 @@ impl<S: Step> ExecutionPlan for Operator<S> {
     }
 }
 
-/// Time that the inputs of a step have taken.
+/// The time that the inputs of a step took.
 #[derive(Debug, Default)]
 struct Nanoseconds(AtomicU64);
 
@@ -441,7 +441,7 @@ impl Nanoseconds {
     }
 }
 
-/// The rows of an input. Its time is not that of the step.
+/// The rows of an input. Its time does not count as the step's.
 struct InputRows {
     inner: SendableRecordBatchStream,
     taken: Arc<Nanoseconds>,
@@ -464,7 +464,7 @@ impl RecordBatchStream for InputRows {
     }
 }
 
-/// The rows of a step, which are counted, as is the time that it takes for itself.
+/// The rows of a step; counts them and the time that the step itself takes.
 struct OutputRows {
     inner: BoxStream<'static, Result<RecordBatch>>,
     schema: SchemaRef,

@@ -1,8 +1,8 @@
-//! Which way time runs.
+//! The direction of time in an answer.
 
 use std::str::FromStr;
 
-/// Which way time runs in an answer.
+/// The direction of time in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     #[default]
@@ -10,7 +10,7 @@ pub enum Order {
     Descending,
 }
 
-/// A name that is no order.
+/// A name that is not an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown sort '{0}'; use one of asc, desc")]
 pub struct UnknownOrder(String);
@@ -18,7 +18,7 @@ pub struct UnknownOrder(String);
 impl Order {
     pub const ALL: [Self; 2] = [Self::Ascending, Self::Descending];
 
-    /// The name by which it is asked for.
+    /// The name of the order in a request.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

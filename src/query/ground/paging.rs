@@ -1,9 +1,8 @@
-//! Pages of an answer: where one ends, and what comes after that.
+//! Pages of an answer: where one ends, and what comes after it.
 //!
-//! Rows have a fixed order, and a page is what follows a place in it, whether or not there is a row at that
-//! place any more. What is written or deleted elsewhere moves no page; a row that comes to lie before the
-//! place is on none of those that follow. Knows plans and the order of rows; knows nothing of how a place is
-//! told to anybody.
+//! Rows have a fixed order, and a page is what follows a place in it, whether or not a row is still at that
+//! place. Writes and deletions elsewhere do not move pages; a row that is later added before the place is on
+//! no later page. Knows plans and the order of rows; knows nothing of how a place is encoded for clients.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use crate::model::time::{Instant, TimeRange};
 use super::computed::{filtered, projected};
 use super::order::Order;
 
-/// Which of the partitions a row is of, on its way through a plan.
+/// The column that says which partition a row comes from, on its way through a plan.
 const PARTITION: &str = "\u{1}partition";
 const KEYS: [&str; 3] = ["start_time", "end_time", "id"];
 
@@ -33,11 +32,11 @@ pub struct RowPlace {
     pub start: i64,
     pub end: i64,
     pub id: [u8; 16],
-    /// Rows of several partitions that are equal in all of these come in the order of their partitions.
+    /// Rows of several partitions that are equal in all of these are in the order of their partitions.
     pub partition: u64,
 }
 
-/// What stands for a partition in a place.
+/// The number that represents a partition in a place.
 pub(in crate::query) fn number_of(partition: &TypeId) -> u64 {
     let mut hasher = DefaultHasher::new();
     partition.as_str().hash(&mut hasher);
@@ -97,8 +96,8 @@ impl RowPlace {
     }
 }
 
-/// Whether a row comes after a place by `keys`, of which each decides where those before it are equal, and
-/// the last by an operator of its own. `equal`: what decides where all of them are. An order has keys.
+/// Whether a row comes after a place by `keys`. Each key decides where those before it are equal, the last
+/// with an operator of its own, and `equal` decides where all are. An order has keys.
 fn beyond(
     keys: Vec<(Expr, ScalarValue)>,
     (operator, last): (Operator, Operator),
@@ -118,19 +117,19 @@ fn beyond(
     condition
 }
 
-/// Which columns of an answer say where its rows are: those by which they come in ascending order.
+/// The columns of an answer that locate its rows: those by which they ascend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowKey {
     pub start: &'static str,
     pub end: Option<&'static str>,
     pub id: Option<&'static str>,
-    /// The column of what a row is, and its values in the order in which rows come that are equal in all
-    /// else.
+    /// The column with the kind of a row, and its values in the order in which rows come that are otherwise
+    /// equal.
     pub kind: Option<(&'static str, &'static [&'static str])>,
 }
 
 impl RowKey {
-    /// Of rows of which no two begin together.
+    /// For rows of which no two begin together.
     #[must_use]
     pub const fn start(start: &'static str) -> Self {
         Self {
@@ -149,7 +148,7 @@ impl RowKey {
             .chain(kind)
     }
 
-    /// Only these columns.
+    /// `rows` reduced to these columns.
     pub(in crate::query) fn of(&self, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let columns = self.names().map(|name| (ident(name), name.to_owned()));
         projected(rows, columns.collect())
@@ -225,7 +224,7 @@ impl RowKey {
     }
 }
 
-/// A time as a column holds it.
+/// A time in the type of its column.
 fn moment(schema: &Schema, name: &str, micros: i64) -> Result<ScalarValue> {
     match schema.field_with_name(name)?.data_type() {
         ArrowType::Timestamp(_, zone) => Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone.clone())),
@@ -233,7 +232,7 @@ fn moment(schema: &Schema, name: &str, micros: i64) -> Result<ScalarValue> {
     }
 }
 
-/// What says of the rows of a partition where they are.
+/// The expressions that locate the rows of a partition.
 pub(in crate::query) fn places_of(partition: &TypeId) -> impl Iterator<Item = Expr> {
     let keys = KEYS.iter().map(|name| ident(*name));
     keys.chain([lit(number_of(partition)).alias(PARTITION)])
@@ -256,7 +255,7 @@ impl PageEnd {
         }
     }
 
-    /// Looks at the next rows of [`places_of`].
+    /// Passes the next rows, with the columns of [`places_of`].
     pub(in crate::query) fn pass(&mut self, batch: &RecordBatch) -> Result<(), DataFusionError> {
         self.pass_by(batch, RowPlace::of)
     }

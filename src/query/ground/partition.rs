@@ -1,4 +1,4 @@
-//! A partition with the type that its rows have, and what conditions come to there.
+//! A partition together with the present type of its rows, and the conditions bound to it.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::model::registry::{DataType, TypeId};
 use super::definitions::Definitions;
 use super::filter::{self, Bound, Condition, FilterError};
 
-/// What a person stored of one type, with what its rows are now.
+/// The records that a person stored under one type, with the type that they have now.
 #[derive(Clone, Debug)]
 pub struct Partition {
     pub data_type: Arc<DataType>,
     /// The type under which its rows are stored.
     pub id: TypeId,
-    /// Those that its rows belong to, where the rows of a type belong to definitions.
+    /// The definitions of its rows, where the rows of a type belong to definitions.
     pub definitions: Option<Arc<Definitions>>,
 }
 
 impl Partition {
-    /// The partition of that type.
+    /// The partition stored under the type itself.
     #[must_use]
     pub fn of(data_type: Arc<DataType>) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Partition {
     }
 }
 
-/// What is for the owner alone is nothing that others can ask by.
+/// Others cannot filter or group by what only the owner may see.
 pub(in crate::query) fn refuse_private<Authority>(
     permit: &ReadPermit<Authority>,
     conditions: &[Condition],
@@ -46,7 +46,7 @@ pub(in crate::query) fn refuse_private<Authority>(
     filter::refuse_private(conditions, group, types)
 }
 
-/// The conditions of every partition that can have rows that meet them.
+/// The partitions that can have matching rows, each with its bound condition.
 pub(in crate::query) fn bind_all<'a>(
     partitions: &'a [Partition],
     conditions: &[Condition],
@@ -59,7 +59,7 @@ pub(in crate::query) fn bind_all<'a>(
     let can = |bound: &Bound| !matches!(bound, Bound::Never);
     let some_can = bound.iter().any(can);
     let met = partitions.iter().zip(bound).enumerate();
-    // An answer without rows has columns all the same.
+    // Even an answer without rows has columns.
     let met = met.filter(|(place, (_, bound))| can(bound) || (!some_can && *place == 0));
     Ok(met
         .map(|(_, (partition, bound))| (partition, bound.condition()))

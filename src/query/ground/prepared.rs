@@ -1,4 +1,4 @@
-//! A question that is ready to run: its plan, and what tells its answer apart from others.
+//! A question that is ready to run: its plan, and what distinguishes its answer from others.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::partition::Partition;
 
-/// Under which name the definitions stand among the states of what is read.
+/// The name of the definitions among the states that an answer depends on.
 const DEFINITIONS: &str = "definitions";
 
 /// A question that is ready to run.
@@ -26,8 +26,8 @@ pub struct Prepared {
     pub scope: Scope,
 }
 
-/// Which other person reads, and what of which types they may see; empty where the owner reads. Answers of
-/// equal scope are answers to the same reader through the same windows.
+/// Who reads, if not the owner, and what they may see of which types; empty for the owner. Answers of equal
+/// scope go to the same reader through the same windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope(Vec<(TypeId, SharedWith, Windows)>);
 
@@ -42,7 +42,7 @@ impl Scope {
         Self(permits.into_iter().filter_map(shared).collect())
     }
 
-    /// Whether nobody but the owner reads.
+    /// Whether the owner is the only reader.
     #[must_use]
     pub const fn is_own(&self) -> bool {
         self.0.is_empty()
@@ -67,10 +67,10 @@ pub struct ReadState {
 /// The state of the rows that an answer is computed from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum RowsState {
-    /// The whole partition's.
+    /// The state of the whole partition.
     Partition(Stamp),
-    /// That of the pieces that may have rows inside the windows of a reader who is not the owner: what
-    /// happens elsewhere changes nothing here.
+    /// The state of the pieces that may have rows inside the windows of a reader who is not the owner:
+    /// changes elsewhere do not matter.
     Pieces(u64),
 }
 
@@ -98,7 +98,7 @@ impl RowsState {
 }
 
 impl ReadState {
-    /// Of something that rows are shown with, under a name that no partition has.
+    /// The state of something shown along with rows, under a name that no partition has.
     pub(in crate::query) fn beside_rows(name: TypeId, state: u64) -> Self {
         Self {
             partition: name,
@@ -117,7 +117,7 @@ impl ReadState {
     }
 }
 
-/// What of the definitions goes into the states of what is read.
+/// The states of the definitions that an answer depends on.
 pub(in crate::query) fn definitions(partitions: &[Partition]) -> impl Iterator<Item = ReadState> {
     partitions
         .iter()

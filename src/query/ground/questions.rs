@@ -1,4 +1,4 @@
-//! What all questions are prepared with.
+//! What all questions need to be prepared.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use super::engine::Engine;
 use super::files::Objects;
 use super::rollups::Rollups;
 
-/// Bytes that are kept in memory of what was worked out and read.
+/// Limits of the caches, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// A person's ten years of heart rate in quarters of an hour are some 20 MB, in hours a quarter of that.
+    /// Rollups: ten years of one person's heart rate take about 20 MB by quarter of an hour, a quarter of
+    /// that by hour.
     pub rollups: u64,
-    /// Of moments and values, 8 bytes each.
+    /// Decoded moments and values, 8 bytes each.
     pub decoded: u64,
 }
 
@@ -66,13 +67,13 @@ impl<Authority> Questions<Authority> {
         }
     }
 
-    /// Has `meters` tell how much is held.
+    /// Makes `meters` report how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         self.objects.decoded.watched_by(meters);
         self.rollups.watched_by(meters);
     }
 
-    /// Holds nothing of anybody's in memory any more that was worked out or read from pieces.
+    /// Drops everything that was computed or read from pieces and is held in memory, for all people.
     pub fn forget_all(&self) {
         self.snapshots.forget_all();
         self.objects.decoded.forget_all();

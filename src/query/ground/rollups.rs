@@ -1,6 +1,6 @@
 //! Rollups in memory: what immutable pieces come to in a minute, a quarter of an hour or an hour, kept as
-//! long as there is room, and the names of the columns in which they stand beside rows. Who makes them and
-//! where they serve is decided where series are.
+//! long as there is room, and the names of their columns beside rows. The series modules decide who makes
+//! rollups and where they serve.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,8 +19,8 @@ use crate::store::rollups::Step;
 
 use super::measure::Counting;
 
-/// How many rows a rollup stands for; null in a row that is one. Fields that a person names have printable
-/// names, so none is called like these.
+/// How many rows a rollup stands for; null in a plain row. Names of fields are printable, so no field can
+/// have these names.
 pub(in crate::query) const ROLLUP_COUNT: &str = "\u{1}rollup count";
 pub(in crate::query) const ROLLUP_SUM: &str = "\u{1}rollup sum";
 pub(in crate::query) const ROLLUP_MIN: &str = "\u{1}rollup min";
@@ -28,19 +28,19 @@ pub(in crate::query) const ROLLUP_MAX: &str = "\u{1}rollup max";
 /// Whether the row is part of an amount over a very long time.
 pub(in crate::query) const ROLLUP_LONG: &str = "\u{1}rollup long";
 
-/// What the rollups of a piece say.
+/// The content of the rollups of a piece.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::query) enum Kind {
-    /// Count, sum, least and greatest of the points in a rollup, for each source or for all together.
+    /// Count, sum, minimum and maximum of the points in a rollup, for each source or for all together.
     Points(Counting),
-    /// The same of all samples that start in a rollup, however long they last.
+    /// The same for all samples that start in a rollup, however long they last.
     Starts,
-    /// What falls to a rollup of the amounts that count there, with the order of sources by which that was
-    /// decided, where one source is chosen.
+    /// The part of the counting amounts that falls into a rollup. Where one source is chosen, the order of
+    /// sources that decided it is included.
     Amounts(Counting, Option<Arc<SourceOrder>>),
 }
 
-/// What rollups are kept by.
+/// The key of cached rollups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::query) struct Key {
     pub(in crate::query) piece: PieceId,
@@ -50,14 +50,14 @@ pub(in crate::query) struct Key {
     pub(in crate::query) kind: Kind,
 }
 
-/// Bytes of the minutes of a full month.
+/// The size in bytes of a full month of minutes.
 const LARGE: u64 = 2 << 20;
 
 /// The rollups of one piece and month.
 #[derive(Clone, Debug)]
 pub(in crate::query) enum Held {
     Rollups(Arc<RecordBatch>),
-    /// Some row lasts from one rollup into the next.
+    /// Some row spans more than one rollup.
     Unfit,
 }
 
@@ -68,7 +68,7 @@ pub(in crate::query) struct Rollups {
 }
 
 impl Rollups {
-    /// `memory`: how many bytes of rollups to keep. None at all: every answer is computed from rows.
+    /// `memory`: how many bytes of rollups to keep. With 0, every answer is computed from rows.
     pub(in crate::query) fn new(memory: u64) -> Self {
         let weigh = |key: &Key, held: &Held| {
             let order = match &key.kind {
@@ -86,25 +86,25 @@ impl Rollups {
         }
     }
 
-    /// Has `meters` tell how much is held.
+    /// Makes `meters` report how much is held.
     pub(in crate::query) fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("rollups", &self.held);
     }
 
-    /// Holds nothing any more of objects in whose place are others.
+    /// Drops what belongs to objects that were replaced.
     pub(in crate::query) fn forget(&self, replaced: &Replaced) {
         let pieces = replaced.iter().filter_map(|path| ObjectName::parse(path));
         let pieces: HashSet<PieceId> = pieces.map(|name| name.piece).collect();
         self.held.retain(|key| !pieces.contains(&key.piece));
     }
 
-    /// Holds nothing any more, whosever it was.
+    /// Drops everything, for all people.
     pub(in crate::query) fn forget_all(&self) {
         self.held.clear();
     }
 }
 
-/// Bytes of the columns, those counted once that stand there under several names.
+/// Bytes of the columns; an array that serves as several columns counts once.
 fn memory_of(rollups: &RecordBatch) -> usize {
     let columns = rollups.columns().iter().enumerate();
     let first_of_its_kind = columns.filter(|(place, column)| {

@@ -1,7 +1,7 @@
-//! How rows of one partition are read, in the order (start, end, id).
+//! Reads the rows of one partition, in the order (start, end, id).
 //!
-//! From what is decoded already where they lie in few stretches, and as Parquet where they do not, beside
-//! what footers say of all rows; the tail comes from memory. Knows snapshots and plans; knows nothing of what
+//! Rows in few stretches come from decoded columns in memory, all others from Parquet, except for columns
+//! that footers describe fully; the tail comes from memory. Knows snapshots and plans; knows nothing of what
 //! the rows mean, nor of who may see them.
 
 mod constants;
@@ -39,18 +39,18 @@ pub(super) struct Scan {
     /// The stored columns of the type, as it is now.
     pub storage: SchemaRef,
     /// Indices into `storage`, ascending, the key columns among them. The id may be left out where no row is
-    /// dead; rows that start and end together then come in any order.
+    /// dead; rows with equal start and end then come in any order.
     pub columns: Vec<usize>,
-    /// Those columns.
+    /// The schema of those columns.
     pub schema: SchemaRef,
     pub selection: Selection,
-    /// On `storage`: what holds of all rows that are wanted. Others may come all the same.
+    /// On `storage`: a condition that all wanted rows meet. Other rows may be returned too.
     pub hint: Option<Arc<dyn PhysicalExpr>>,
 }
 
 impl Scan {
-    /// The plan by which the rows are read if nothing is known of them already, neither decoded rows nor
-    /// footers. One partition, sorted by the key.
+    /// The plan that reads the rows without using cached decoded rows or footers. One partition, sorted by
+    /// the key.
     pub(super) fn undecoded(&self) -> Result<Plan> {
         let chains = self.chains();
         let nothing = Constants::nothing(self);
@@ -58,7 +58,7 @@ impl Scan {
         self.together(&chains, plans.collect::<Result<Vec<_>>>()?)
     }
 
-    /// The plan by which they are read now.
+    /// The plan that reads them now.
     pub(super) async fn plan(&self) -> Result<Plan> {
         let chains = self.chains();
         let mut plans = Vec::with_capacity(chains.len());

@@ -1,7 +1,7 @@
-//! From stored columns to the columns of an answer.
+//! Turns stored columns into the columns of an answer.
 //!
-//! The layout of a type says which columns an answer shows and where each comes from; this turns that into
-//! expressions. Knows layouts; knows nothing of rows or files.
+//! The layout of a type says which columns an answer shows and where each comes from; this module makes
+//! expressions of it. Knows layouts; knows nothing of rows or files.
 
 mod shown;
 
@@ -27,18 +27,18 @@ use shown::{ExtrasWith, VersionLists};
 /// The stored column of members that a type's schema does not declare.
 const EXTRAS: &str = "extras";
 
-/// How ids leave: as 16 bytes marked as a UUID, which text encoders print themselves, or as text for frames.
+/// The form of ids in an answer: 16 bytes marked as a UUID, which text encoders print, or text for frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdForm {
     Bytes,
     Text,
 }
 
-/// Whose eyes an answer is for.
+/// Who an answer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     Owner,
-    /// Somebody else than the owner: what names devices, applications and tags is left out.
+    /// Somebody other than the owner: columns that name devices, applications and tags are hidden.
     Others,
 }
 
@@ -53,7 +53,7 @@ impl Visibility {
     }
 }
 
-/// The stored columns that the columns of an answer that are `wanted` are made from.
+/// The stored columns from which the `wanted` columns of an answer are made.
 #[must_use]
 pub fn stored_columns(layout: &Layout, sees: Visibility, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
     let mut needed: Vec<usize> = layout
@@ -89,8 +89,8 @@ pub const fn everything(_name: &str) -> bool {
     true
 }
 
-/// The columns of an answer that are `wanted`, made from (some of) the stored columns of `layout`, which are
-/// `held`; each with its name.
+/// The `wanted` columns of an answer with their names, made from the stored columns of `layout` that are in
+/// `held`.
 pub(in crate::query) fn columns(
     layout: &Layout,
     held: &Schema,
@@ -109,7 +109,7 @@ pub(in crate::query) fn columns(
     shown.map(column).collect()
 }
 
-/// Rows with (some of) the stored columns of `layout` as the columns of an answer that are `wanted`.
+/// Projects rows with (some of) the stored columns of `layout` to the `wanted` columns of an answer.
 pub(in crate::query) fn project(
     rows: Plan,
     layout: &Layout,
@@ -121,7 +121,7 @@ pub(in crate::query) fn project(
     projected(rows, columns)
 }
 
-/// The same for somebody else than the owner.
+/// The same for somebody other than the owner.
 fn public(from: &ReadFrom, layout: &Layout, held: &Schema, ids: IdForm) -> Result<Expr> {
     Ok(match from {
         ReadFrom::Column(name) => private::public(layout, name, held)?,

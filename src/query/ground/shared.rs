@@ -1,10 +1,10 @@
-//! What another person than the owner sees of stored rows.
+//! What somebody other than the owner sees of stored rows.
 //!
-//! Rows are cut to the windows of the permit right above the scan, rule 9.2c, so that whatever is computed of
-//! them is computed from what is left: no question can forget to. Only sleep takes them as they were
-//! recorded, since the recorded start decides who wins, and cuts what was won. What names devices,
-//! applications and tags is taken out of what is shown, rule 9.2d. The owner's own reads pass by all of this.
-//! Knows permits and layouts; knows nothing of what is asked.
+//! Rows are cut to the windows of the permit right above the scan, rule 9.2c, so everything is computed from
+//! what is left: no question can forget to cut. Only sleep takes rows as recorded, since the recorded start
+//! decides which one wins, and cuts the result. Columns that name devices, applications and tags are removed,
+//! rule 9.2d. The owner's own reads skip all of this. Knows permits and layouts; knows nothing of what is
+//! asked.
 
 mod cut;
 mod extent;
@@ -29,20 +29,20 @@ use super::scan::Selection;
 use cut::{CutExec, Rule};
 use extent::Extents;
 
-/// Whether it matters how long rows were before they were cut.
+/// Whether the length of rows before the cut matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::query) enum OriginalLength {
-    /// What is left is all that counts.
+    /// It does not matter.
     Dropped,
-    /// A column says which rows were amounts over a very long time: those rank last, cut or not, so that
+    /// A column marks rows that were amounts over a very long time: those rank last, cut or not, so that
     /// owner and reader see the same winner.
     Marked,
 }
 
-/// How another person than the owner sees the rows of a table.
+/// How somebody other than the owner sees the rows of a table.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Shared {
-    /// Where rows are cut: all that was granted.
+    /// Where rows are cut: the edges of everything that was granted.
     edges: Windows,
     extents: Extents,
     spread: bool,
@@ -51,7 +51,7 @@ pub(in crate::query) struct Shared {
 }
 
 impl Shared {
-    /// What others see of the rows of a type; `None` where the owner reads.
+    /// The view that others have of the rows of a type; `None` for the owner.
     pub(in crate::query) fn of<Authority>(
         permit: &ReadPermit<Authority>,
         data_type: &DataType,
@@ -66,14 +66,14 @@ impl Shared {
         })
     }
 
-    /// The stored columns that are needed to cut rows, beside those of the key.
+    /// The stored columns that cutting needs, besides those of the key.
     pub(in crate::query) fn columns(&self, storage: &Schema) -> impl Iterator<Item = usize> {
         let fields = self.extents.fields().into_iter();
         fields.filter_map(|field| storage.index_of(field.name()).ok())
     }
 
-    /// What has to be scanned of what is asked for. A part may begin where its row does not, so rows are
-    /// not chosen by where they begin.
+    /// The rows to scan for a selection. A part may begin at another time than its row, so rows are not
+    /// selected by where they begin.
     pub(in crate::query) fn scanned(asked: &Selection) -> Selection {
         Selection {
             windows: few(&narrowed(asked)).into(),
@@ -81,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// `rows`, of which [`Shared::scanned`] were read, as they may be seen.
+    /// `rows`, which were read by [`Shared::scanned`], as they may be seen.
     pub(in crate::query) fn cut(&self, rows: Plan, asked: &Selection) -> Plan {
         let narrowed = narrowed(asked);
         let rule = Rule {
@@ -106,8 +106,8 @@ fn narrowed(asked: &Selection) -> Vec<TimeRange> {
     }
 }
 
-/// Refuses to read anything but what the permit was given for. Nobody asks for that; a mistake in how a
-/// question is put together must not become an answer.
+/// Fails if the permit does not cover the snapshot. No caller asks for that; a bug in how a question is put
+/// together must not become an answer.
 pub(in crate::query) fn permitted<Authority>(
     permit: &ReadPermit<Authority>,
     snapshot: &Snapshot,
@@ -122,15 +122,15 @@ pub(in crate::query) fn permitted<Authority>(
     )
 }
 
-/// Windows to scan: a condition of each row for each window would be slow where there are many. Of hundreds
-/// of grants some neighbours are scanned as one, and what lies between them is cut away with the rest.
+/// Windows to scan: with many windows, testing each row against each would be slow. Neighbours among hundreds
+/// of grants are scanned as one, and what lies between them is cut away with the rest.
 pub(in crate::query) fn few(windows: &[TimeRange]) -> Vec<TimeRange> {
     let neighbours = windows.len().div_ceil(MOST_SCANNED).max(1);
     let together = |some: &[TimeRange]| Some(TimeRange::between(some.first()?.start(), some.last()?.end()));
     windows.chunks(neighbours).filter_map(together).collect()
 }
 
-/// `rows` of a type of which only the key columns, and those of [`extent_fields`], are there.
+/// Cuts `rows` that have only the key columns and those of [`extent_fields`].
 pub(in crate::query) fn cut_keys(rows: Plan, data_type: &TypeId, windows: &Windows) -> Plan {
     let rule = Rule {
         edges: windows.clone(),
@@ -145,8 +145,8 @@ pub(in crate::query) fn cut_keys(rows: Plan, data_type: &TypeId, windows: &Windo
     Arc::new(CutExec::new(rows, rule))
 }
 
-/// Rows that were cut already cut to `edges` as well; those that have no hours of their own stay where they
-/// lie inside `whole_within`.
+/// Cuts rows that were cut already to `edges` as well; rows without hours of their own stay if they lie
+/// inside `whole_within`.
 pub(in crate::query) fn cut_again(
     rows: Plan,
     data_type: &DataType,
@@ -166,21 +166,21 @@ pub(in crate::query) fn cut_again(
     Arc::new(CutExec::new(rows, rule))
 }
 
-/// The columns that say when rows of a type take place, beside those of the key.
+/// The columns, besides those of the key, that say when rows of a type take place.
 pub(in crate::query) fn extent_fields(data_type: &TypeId) -> Vec<Field> {
     Extents::of(data_type).fields()
 }
 
-/// The columns that stay when a row is cut, beside those of the key.
+/// The columns, besides those of the key, that keep their values when a row is cut.
 fn kept(data_type: &DataType) -> Vec<String> {
     let ours = ["source", "source_class"].map(str::to_owned);
-    // A level holds at every moment of its time, and of an amount a part is left.
+    // A level holds at every moment of its time; of an amount, the part is kept.
     let value = (data_type.class == RecordClass::Metric).then(|| VALUE.to_owned());
     let throughout = data_type.layout.throughout.iter().cloned();
     throughout.chain(ours).chain(value).collect()
 }
 
-/// More windows than this are not told apart by a scan.
+/// The most windows that a scan distinguishes.
 pub(in crate::query) const MOST_SCANNED: usize = 32;
-/// The stored column of what a metric measures.
+/// The stored column of a metric's value.
 const VALUE: &str = "value";

@@ -1,7 +1,8 @@
-//! Files for what has no room in memory, where running questions have theirs and within the limit of them
-//! all: answers that wait for their end, and bodies that are arriving.
+//! Temporary files for what has no room in memory: answers that wait for their end, and bodies that are
+//! arriving. They are in the spill directory of running questions and count towards the same limit.
 //!
-//! Each is gone with whoever holds it, or with the process. Knows bytes; knows nothing of what they are.
+//! Each is deleted when its holder is dropped, or with the process. Knows bytes; knows nothing of what they
+//! are.
 
 use std::fmt;
 use std::fs::File;
@@ -15,12 +16,11 @@ use datafusion::execution::{SpillFile, SpillWriter};
 /// Makes such files. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct SpillFiles {
-    /// Without one, files are made in the directory that the system has for them: tools and tests have no
-    /// engine.
+    /// `None` uses the system's temporary directory: tools and tests have no engine.
     disk: Option<Arc<DiskManager>>,
 }
 
-/// One file that grows at its end and is read anywhere.
+/// A file that grows at its end and is read anywhere.
 pub struct Spilled {
     /// Counts what is written.
     writer: Box<dyn SpillWriter>,
@@ -56,7 +56,7 @@ impl SpillFiles {
 
 impl Spilled {
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        // The library's own error is a text: whether it is a matter of room is asked before.
+        // DataFusion's own error is only text, so room is checked beforehand.
         let room = self
             .disk
             .max_temp_directory_size()
@@ -70,7 +70,7 @@ impl Spilled {
         self.writer.write_all(bytes)
     }
 
-    /// Fills `bytes` with what stands at `place`.
+    /// Fills `bytes` from offset `place`.
     pub fn read(&self, place: u64, bytes: &mut [u8]) -> Result<(), Error> {
         self.reader.read_exact_at(bytes, place)
     }

@@ -1,15 +1,15 @@
-//! Who counts where several samples cover the same time.
+//! Decides which samples count where several cover the same time.
 //!
-//! A sweep takes contenders in the order of their starts and gives out stretches of time, each with the
-//! contenders of the greatest rank in it. A contender that loses never cuts a stretch in two. Memory is what
-//! is open at one moment. Knows ranks and spans; what a rank is made of (the stage and start of a piece of
-//! sleep, the place of a source in a person's order) is the caller's.
+//! A sweep takes contenders in the order of their starts and emits stretches of time, each with the
+//! contenders of the greatest rank in it. A contender that loses never splits a stretch. It holds only the
+//! contenders that are open at one moment. Knows ranks and spans; the caller defines the rank (the stage and
+//! start of a piece of sleep, the place of a source in a person's order).
 
 use std::cmp::Ordering;
 
 /// Something that covers a span of time and competes for it.
 pub trait Contender {
-    /// Who wins: the greatest. Contenders of equal rank share.
+    /// The greatest rank wins. Contenders of equal rank share.
     type Rank: Ord;
 
     /// Microseconds since 1970, inclusive.
@@ -33,11 +33,11 @@ pub struct Sweep<C> {
     /// Those that may still win, worst first. Losers that have ended stay until they come to the top, or
     /// until there are too many.
     open: Vec<C>,
-    /// Where the winners begin among them: all that have the rank of the last.
+    /// The index of the first winner: winners are all that have the rank of the last.
     first_winner: usize,
-    /// Everything before is decided.
+    /// Everything before this moment is decided.
     at: i64,
-    /// How many may be open before those that have ended are looked for.
+    /// How many may be open before ended ones are looked for.
     crowded: usize,
 }
 
@@ -55,8 +55,7 @@ impl<C: Contender> Default for Sweep<C> {
 }
 
 impl<C: Contender> Sweep<C> {
-    /// Takes the next contender, which starts no earlier than the one before. Spans that are empty take part
-    /// in nothing.
+    /// Takes the next contender, which starts no earlier than the one before. Empty spans are ignored.
     pub fn push(&mut self, contender: C, emit: &mut impl FnMut(Stretch<'_, C>)) {
         let start = contender.start();
         if contender.end() <= start {
@@ -89,14 +88,14 @@ impl<C: Contender> Sweep<C> {
         }
     }
 
-    /// Decides everything before `moment`, which is not after the start of any contender to come, even where
-    /// that cuts a stretch in two.
+    /// Decides everything before `moment`, even where that splits a stretch. No later contender may start
+    /// before `moment`.
     pub fn advance(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) {
         self.settle(moment, emit);
         self.decide_until(moment, emit);
     }
 
-    /// Gives out what is left; the sweep is as new afterwards.
+    /// Emits what is left and resets the sweep.
     pub fn finish(&mut self, emit: &mut impl FnMut(Stretch<'_, C>)) {
         self.settle(i64::MAX, emit);
         *self = Self::default();
@@ -108,7 +107,7 @@ impl<C: Contender> Sweep<C> {
         self.open.len()
     }
 
-    /// Everything before this is decided: no stretch to come begins earlier.
+    /// Everything before this is decided: no later stretch begins earlier.
     #[must_use]
     pub fn decided_until(&self) -> i64 {
         self.at
@@ -156,7 +155,7 @@ impl<C: Contender> Sweep<C> {
         self.first_winner = self.open.len() - winners;
     }
 
-    /// Drops winners that have ended, and those behind them that ended unseen.
+    /// Drops winners that have ended, and then those behind them that ended while they were losing.
     fn drop_ended(&mut self) {
         let at = self.at;
         loop {

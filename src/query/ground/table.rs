@@ -1,9 +1,9 @@
-//! A table: a snapshot of one person's type, as far as a permit goes.
+//! A table: a snapshot of one person's type, limited to what a permit allows.
 //!
-//! It is made from a permit and from nothing else, so nothing can be read without one. It knows its columns,
-//! its order and how much it holds, and takes columns, conditions, times and a limit down to the pages. What
-//! grew, what definitions say and what others may see of it is laid over its rows here, so that no question
-//! has to remember. Knows permits, snapshots and scans; knows nothing of what is asked.
+//! It can only be made from a permit, so nothing can be read without one. It knows its columns, its order and
+//! its row count, and pushes columns, conditions, times and a limit down to the pages. Late fields,
+//! definitions and the cuts for other readers are applied to its rows here, so that no question has to
+//! remember them. Knows permits, snapshots and scans; knows nothing of what is asked.
 
 mod leaf;
 mod provider;
@@ -38,7 +38,7 @@ use super::shared::{OriginalLength, Shared, few, permitted};
 
 pub(in crate::query) use leaf::{PartitionExec, within};
 
-/// The rows of a partition that may be seen, with stored columns, sorted by (start, end, id).
+/// The visible rows of a partition, with stored columns, sorted by (start, end, id).
 #[derive(Clone, Debug)]
 pub(in crate::query) struct PartitionTable {
     engine: Arc<Engine>,
@@ -49,16 +49,16 @@ pub(in crate::query) struct PartitionTable {
     /// The stored columns, perhaps with fewer members.
     storage: SchemaRef,
     selection: Selection,
-    /// Where somebody else than the owner reads.
+    /// Set where somebody other than the owner reads.
     shared: Option<Shared>,
     /// On stored columns, as they are seen.
     condition: Option<Expr>,
-    /// Whether rows that start and end together may come in any order.
+    /// Whether rows with equal start and end may come in any order.
     without_ids: bool,
 }
 
 impl<Authority> Questions<Authority> {
-    /// The rows that `permit` lets be seen, as of `snapshot`.
+    /// The rows that `permit` makes visible, as of `snapshot`.
     pub(in crate::query) fn table(
         &self,
         permit: &ReadPermit<Authority>,
@@ -84,7 +84,7 @@ impl<Authority> Questions<Authority> {
         })
     }
 
-    /// The same rows as they were recorded, whoever reads. What is made of them is to be cut to the windows.
+    /// The same rows as recorded, for any reader. The caller must cut the results to the windows.
     pub(in crate::query) fn table_uncut(
         &self,
         permit: &ReadPermit<Authority>,
@@ -105,7 +105,7 @@ impl<Authority> Questions<Authority> {
 }
 
 impl PartitionTable {
-    /// What of it lies in `windows`, which are in order.
+    /// The part of the table inside `windows`, which are in order.
     pub(in crate::query) fn within(self, windows: &[TimeRange]) -> Self {
         let permitted = self.selection.windows.iter();
         let windows = permitted.flat_map(|seen| windows.iter().filter_map(|window| seen.overlap(*window)));
@@ -116,9 +116,9 @@ impl PartitionTable {
         Self { selection, ..self }
     }
 
-    /// All that touches `time` of one of its pieces, as it was recorded and whatever windows there are:
-    /// for what is worked out once and kept for all readers, of which each then sees what lies in their
-    /// windows.
+    /// Everything in one of its pieces that touches `time`, as recorded and regardless of windows: for
+    /// results that are computed once and kept for all readers, each of whom then sees the part inside their
+    /// own windows.
     pub(in crate::query) fn piece_in(&self, piece: &SnapshotPiece, time: TimeRange) -> Self {
         let alone = self.snapshot.only(vec![piece.clone()]);
         let selection = Selection {
@@ -133,8 +133,8 @@ impl PartitionTable {
         }
     }
 
-    /// The rollups that one of its pieces keeps of a step and a month, whatever windows there are. `None`
-    /// where it keeps none, and where its values may be others than are stored.
+    /// The rollups that one of its pieces stores for a step and a month, regardless of windows. `None` where
+    /// it stores none, or where visible values may differ from stored ones.
     pub(in crate::query) async fn rollups_in(
         &self,
         piece: &SnapshotPiece,
@@ -150,7 +150,7 @@ impl PartitionTable {
         }
     }
 
-    /// What of it begins in a stretch of time.
+    /// The rows that begin in a stretch of time.
     pub(in crate::query) fn beginning_in(self, begins: Option<TimeRange>) -> Self {
         let selection = Selection {
             begins,
@@ -159,8 +159,8 @@ impl PartitionTable {
         Self { selection, ..self }
     }
 
-    /// Without the order of rows that start and end together. Ids are there all the same when rows of the
-    /// snapshot are dead, since those are known by them.
+    /// Drops the order of rows with equal start and end. Ids are still read when the snapshot has dead rows,
+    /// which are identified by them.
     pub(in crate::query) fn without_ids(self, without_ids: bool) -> Self {
         let all_live = self.snapshot.pieces.iter().all(|piece| piece.dead.is_empty());
         Self {
@@ -169,12 +169,12 @@ impl PartitionTable {
         }
     }
 
-    /// What of it meets a condition on stored columns.
+    /// The rows that meet a condition on stored columns.
     pub(in crate::query) fn meeting(self, condition: Option<Expr>) -> Self {
         Self { condition, ..self }
     }
 
-    /// With fewer members of its columns.
+    /// The table with fewer members in its columns.
     pub(in crate::query) fn with_members(self, storage: Option<SchemaRef>) -> Self {
         match storage {
             Some(storage) => Self { storage, ..self },
@@ -182,8 +182,8 @@ impl PartitionTable {
         }
     }
 
-    /// Its rows: the columns of the key, those named and those that conditions speak of, in the stored order
-    /// of columns. A name that the type does not store is left out.
+    /// Its rows: the columns of the key, those named and those that conditions use, in the stored order of
+    /// columns. Names that the type does not store are ignored.
     pub(in crate::query) fn rows<'c>(&self, columns: impl IntoIterator<Item = &'c str>) -> Result<Plan> {
         let places = columns
             .into_iter()
@@ -191,7 +191,7 @@ impl PartitionTable {
         self.rows_at(places, Order::Ascending)
     }
 
-    /// The same by the places of columns among those that are stored.
+    /// The same by indices of stored columns.
     pub(in crate::query) fn rows_at(
         &self,
         columns: impl IntoIterator<Item = usize>,
@@ -201,7 +201,7 @@ impl PartitionTable {
         Ok(Arc::new(PartitionExec::try_new(self.clone(), columns, order)?))
     }
 
-    /// Those columns and no others, in that order.
+    /// Exactly those columns, in that order.
     fn rows_exactly(&self, columns: &[usize], order: Order) -> Result<Plan> {
         let rows = self.rows_at(columns.iter().copied(), order)?;
         let wanted = self.storage.project(columns)?;
@@ -226,7 +226,7 @@ impl PartitionTable {
     }
 
     /// The stored columns to read in order to show `columns` where a condition holds: ascending, each once,
-    /// those of the key among them.
+    /// including those of the key.
     pub(in crate::query) fn read_for(
         &self,
         columns: impl IntoIterator<Item = usize>,
@@ -255,7 +255,7 @@ impl PartitionTable {
         definitions::needed(self.definitions.as_ref(), &self.data_type, needed)
     }
 
-    /// Whether rows are seen as they are stored: nothing is cut from them, filled in or laid over.
+    /// Whether rows are seen as they are stored: nothing is cut, filled in or laid over.
     fn is_seen_as_stored(&self) -> bool {
         self.shared.is_none() && self.definitions.is_none() && !grown::has_grown(&self.data_type)
     }
@@ -287,8 +287,8 @@ impl PartitionTable {
 }
 
 impl<Authority> Questions<Authority> {
-    /// The keys of rows, and what else is stored in `others`, of a snapshot of which only some pieces may be
-    /// left. What is selected lies inside windows that a permit gave.
+    /// The keys of rows, and the stored columns `others`, of a snapshot that may be reduced to some pieces.
+    /// The selection must lie inside windows of a permit.
     pub(in crate::query) async fn keys(
         &self,
         snapshot: Snapshot,

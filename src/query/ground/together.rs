@@ -1,7 +1,7 @@
-//! Rows of several types as rows of one schema.
+//! Gives the rows of several types one schema.
 //!
-//! A column that one type lacks is null there. Where types hold different things under one name, the column
-//! is JSON text, in which every value stays what it is. Knows plans and columns; knows nothing of types or of
+//! A column that one type lacks is null there. Where types hold different kinds of values under one name, the
+//! column is JSON text, which preserves every value. Knows plans and columns; knows nothing of types or of
 //! what is asked.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::model::registry::{is_json_text, json_text};
 
 use super::json_text::JsonText;
 
-/// The columns of all schemas, in the order in which they come first.
+/// The columns of all schemas, in the order in which they first appear.
 pub(in crate::query) fn common_schema(schemas: impl Iterator<Item = SchemaRef>) -> SchemaRef {
     let mut fields: Vec<Field> = Vec::new();
     for schema in schemas {
@@ -38,7 +38,7 @@ pub(in crate::query) fn common_schema(schemas: impl Iterator<Item = SchemaRef>) 
     Arc::new(Schema::new(fields))
 }
 
-/// What can hold the values of both, if `known` cannot.
+/// A field that can hold the values of both, if `known` cannot.
 fn common(known: &Field, field: &Field) -> Option<Field> {
     if holds(known, field) {
         None
@@ -64,7 +64,7 @@ fn is_plain_text(field: &Field) -> bool {
     is_text(held) && !is_json_text(field)
 }
 
-/// `plan` with the columns of `schema`, which is common to it and others.
+/// `plan` with the columns of `schema`, the common schema of several plans.
 pub(in crate::query) fn align(
     plan: Arc<dyn ExecutionPlan>,
     schema: &SchemaRef,

@@ -1,4 +1,4 @@
-//! Ids as the texts that people read.
+//! Ids as readable text.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The last week beside the four before it: the heart at rest, its variability, activity.
+//! Compares the last week with the four before it: resting heart rate, its variability, activity.
 
 use crate::model::registry::MetricKind;
 
@@ -10,18 +10,18 @@ use super::statistics::{median, robust_z, shift, slope};
 
 const WEEK: usize = 7;
 const BASELINE: usize = 28;
-/// Days that there must be of the week.
+/// The fewest days with a value in the week.
 const LEAST_OF_WEEK: usize = 5;
-/// Less than this is within what is usual.
+/// A smaller score is within the usual range.
 const LEAST_Z: f64 = 2.0;
-/// Beats in a minute that are worth a word.
+/// The smallest change of the resting heart rate that is reported, in beats per minute.
 const LEAST_BEATS: f64 = 3.0;
 
-/// On which scale values are compared.
+/// The scale on which values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
     Plain,
-    /// Of what varies by factors.
+    /// For values that vary by factors.
     Logarithm,
 }
 
@@ -111,7 +111,7 @@ fn shifted(
     compared.found(look, kind, metric, value, comparison)
 }
 
-/// How much more or less than usual.
+/// How much more or less activity there is than usual.
 pub(super) fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::ActivityChange;
     let compared = match Compared::new(look, kind, metric, values, 20) {

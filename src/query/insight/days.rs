@@ -1,7 +1,6 @@
-//! The days that a report looks at: those of the person's zone, by number, up to the moment that it speaks
-//! of.
+//! The days that a report examines: days of the person's zone, by number, up to the moment of the report.
 //!
-//! A day has 23 or 25 hours where the clock says so. Day 0 is the first that anything is known of.
+//! A day has 23 or 25 hours where the clock changes. Day 0 is the first with any data.
 
 use std::ops::Range;
 
@@ -19,9 +18,9 @@ const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// Days of a zone.
 #[derive(Clone, Debug)]
 pub struct Days {
-    /// Where each day begins, and where the last one ends.
+    /// The start of each day, and the end of the last one.
     edges: Vec<Instant>,
-    /// The day of the moment that is spoken of.
+    /// The day of the report's moment.
     today: usize,
     /// One microsecond after that moment.
     until: Instant,
@@ -30,7 +29,7 @@ pub struct Days {
 }
 
 impl Days {
-    /// The days from that of `first` to that of `as_of`. `None` where there are none.
+    /// The days from that of `first` to that of `as_of`. `None` if there are none.
     #[must_use]
     pub fn new(zone: Zone, day: Truncation, first: Instant, as_of: Instant) -> Option<Self> {
         let until = Instant::from_micros(as_of.micros().checked_add(1)?);
@@ -53,25 +52,25 @@ impl Days {
         self.today
     }
 
-    /// How many days are over: all before today, and today in its last microsecond.
+    /// The number of days that are over: all before today, and today in its last microsecond.
     #[must_use]
     pub fn finished(&self) -> usize {
         self.today + usize::from(self.start(self.today + 1) == self.until)
     }
 
-    /// Where day `number` begins.
+    /// The start of day `number`.
     #[must_use]
     pub fn start(&self, number: usize) -> Instant {
         self.edges.get(number).copied().unwrap_or(self.until)
     }
 
-    /// The time of some days, as far as the report looks.
+    /// The time of some days, up to the moment of the report.
     #[must_use]
     pub fn range(&self, days: &Range<usize>) -> Option<TimeRange> {
         TimeRange::new(self.start(days.start), self.start(days.end).min(self.until))
     }
 
-    /// All days with today, as windows of a series.
+    /// All days including today, as windows of a series.
     #[must_use]
     pub fn grid(&self) -> Option<Grid> {
         Some(self.day.grid(&self.zone, self.range(&(0..self.today + 1))?))
@@ -87,13 +86,13 @@ impl Days {
         (number <= self.today).then_some(number)
     }
 
-    /// What the day is called.
+    /// The date of the day.
     #[must_use]
     pub fn date(&self, number: usize) -> NaiveDate {
         self.local(self.start(number)).date()
     }
 
-    /// Hours between midnight of day `number` and what a clock on the wall shows at `moment`.
+    /// Hours between midnight of day `number` and the local time at `moment`.
     #[must_use]
     pub fn clock(&self, number: usize, moment: Instant) -> f64 {
         let passed = self.local(moment) - self.date(number).and_time(chrono::NaiveTime::MIN);
@@ -154,14 +153,14 @@ impl Daily {
         }
     }
 
-    /// The same, expecting nothing before the first of them that has one.
+    /// The same, counting as expected only the days from the first that has a number.
     #[must_use]
     pub fn coverage_since_first(&self, days: &Range<usize>) -> Coverage {
         let first = self.points(days).next().map_or(days.end, |(day, _)| day);
         self.coverage(&(first..days.end))
     }
 
-    /// Those of some days that have none.
+    /// The days among some that have no number.
     #[must_use]
     pub fn missing(&self, days: &Range<usize>) -> Vec<usize> {
         days.clone().filter(|day| self.get(*day).is_none()).collect()

@@ -1,4 +1,4 @@
-//! How findings are put together: what all of them carry, and the words that they share.
+//! Builds findings: the parts that all have in common, and the words that they share.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use crate::model::time::TimeRange;
 use super::days::Days;
 use super::report::{Comparison, Coverage, Evidence, Insight, Kind, Outcome, Skipped};
 
-/// Under which ids of findings are made.
+/// The namespace of the ids of findings.
 const FINDINGS: Uuid = Uuid::from_u128(0x1f8e_2a5c_6b0d_4c7e_8e21_93d4_70ab_5c16);
-/// Dates named one by one.
+/// The most dates that are listed one by one.
 const DATES: usize = 7;
 
-/// What is looked at, and for whom.
+/// The days of a report, and whom it is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look<'a> {
     pub days: &'a Days,
     pub person: PersonId,
 }
 
-/// A finding without what follows from the rest.
+/// A finding before the parts that follow from the others.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub kind: Kind,
@@ -40,7 +40,7 @@ pub(super) struct Draft {
 }
 
 impl Look<'_> {
-    /// The finding, if enough is covered to speak of it.
+    /// The finding, if coverage is sufficient.
     pub(super) fn found(&self, draft: Draft) -> Outcome {
         let Some(confidence) = draft.coverage.confidence() else {
             return Outcome::Skipped(Skipped {
@@ -77,7 +77,7 @@ impl Look<'_> {
         }))
     }
 
-    /// The values of a metric on some days, as they can be asked for.
+    /// Evidence for the values of a metric on some days.
     pub(super) fn daily(&self, metric: &str, range: TimeRange) -> Vec<Evidence> {
         vec![Evidence::Days {
             metric: metric.to_owned(),
@@ -86,7 +86,7 @@ impl Look<'_> {
         }]
     }
 
-    /// Which days there is nothing of.
+    /// A sentence that lists the days without data.
     pub(super) fn missing(&self, what: &str, days: &[usize]) -> Option<String> {
         if days.is_empty() {
             return None;
@@ -109,7 +109,7 @@ impl Look<'_> {
     }
 }
 
-/// What is not enough.
+/// The outcome of a check that has too little data.
 pub(super) fn skipped(kind: Kind, metric: Option<&str>, reason: &str, have: usize, need: usize) -> Outcome {
     Outcome::Skipped(Skipped {
         kind,
@@ -120,7 +120,7 @@ pub(super) fn skipped(kind: Kind, metric: Option<&str>, reason: &str, have: usiz
     })
 }
 
-/// A number for reading: one digit behind the point, none of zero; small ones with more.
+/// A number for reading: one decimal, two for numbers below 1, without trailing zeros.
 pub(super) fn shown(value: f64) -> String {
     let text = if value != 0.0 && value.abs() < 1.0 {
         format!("{value:.2}")
@@ -128,17 +128,17 @@ pub(super) fn shown(value: f64) -> String {
         format!("{value:.1}")
     };
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    // What rounds to nothing is nothing, whatever its sign was.
+    // What rounds to zero has no sign.
     if text == "-0" { "0" } else { text }.to_owned()
 }
 
-/// The same, with its sign.
+/// The same, with a sign.
 pub(super) fn shown_change(value: f64) -> String {
     let text = shown(value);
     if value > 0.0 { format!("+{text}") } else { text }
 }
 
-/// Hours after midnight as a clock shows them.
+/// Hours after midnight as a time of day.
 pub(super) fn shown_clock(hours: f64) -> String {
     let minutes = (hours * 60.0).round() as i64;
     let minutes = minutes.rem_euclid(24 * 60);

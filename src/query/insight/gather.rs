@@ -1,4 +1,4 @@
-//! Reads what a report is worked out of, by the questions that the routes ask.
+//! Reads the data of a report, by the same questions as the routes use.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use super::report::Report;
 use super::stays::Stay;
 use super::{Material, Metric, Targets};
 
-/// An unknown arrival is before this, an unknown departure after that.
+/// Arrivals before the first of these are unknown, and departures from the second on.
 const KNOWN: (i64, i64) = (
     Instant::MIN.micros() + 366 * 86_400_000_000,
     64_092_211_200_000_000,
@@ -48,9 +48,9 @@ pub struct AskedMetric<Authority> {
     pub permit: ReadPermit<Authority>,
     pub partition: Partition,
     pub traits: MetricTraits,
-    /// Sources that the person put before all others, best first.
+    /// Sources that the person prefers to all others, best first.
     pub chosen_sources: Vec<Uuid>,
-    /// For stages of sleep: what they mean.
+    /// For stages of sleep: the meaning of their values.
     pub stages: Option<Arc<StageTable>>,
 }
 
@@ -60,19 +60,19 @@ pub struct SleepSource<Authority> {
     pub stages: Arc<StageTable>,
 }
 
-/// What a report may read.
+/// The data that a report may read.
 pub struct InsightSources<Authority> {
     pub person: PersonId,
     pub days: Days,
     pub metrics: Vec<AskedMetric<Authority>>,
     pub sleep: Option<SleepSource<Authority>>,
-    /// Visits, and the updates from which visits are worked out, from [`super::stays_read`] on.
+    /// Visits, and the updates from which visits are derived, from [`super::stays_read`] on.
     pub places: Option<(Granted<Authority>, Granted<Authority>)>,
     pub targets: Targets,
 }
 
 impl<Authority> Questions<Authority> {
-    /// What there is to say as of a moment.
+    /// The report as of a moment.
     pub async fn insights(&self, asked: InsightSources<Authority>) -> Result<Report, QueryError> {
         let mut metrics = Vec::with_capacity(asked.metrics.len());
         for asked_metric in &asked.metrics {
@@ -233,8 +233,8 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// Without the last digits, which depend on the order in which amounts were added up: equal data is to give
-/// an equal report.
+/// Drops the last digits, which depend on the order in which amounts were added: equal data must give an
+/// equal report.
 fn settled(value: f64) -> f64 {
     format!("{value:.11e}").parse().unwrap_or(value)
 }

@@ -1,6 +1,6 @@
-//! Nights: how much was slept, and when.
+//! Nights: the duration and the time of sleep.
 //!
-//! The night of a day is the cycle of sleep that ends on it; of several, the one in which most was slept. A
+//! The night of a day is the cycle of sleep that ends on it; if there are several, the one with most sleep. A
 //! cycle counts once it can no longer grow.
 
 use crate::model::time::{Instant, TimeRange};
@@ -10,7 +10,7 @@ use super::draft::{Draft, Look, shown, shown_change, shown_clock, skipped};
 use super::report::{Comparison, Coverage, Evidence, Kind, Outcome};
 use super::statistics::{interquartile_range, median, robust_z};
 
-/// Time without sleep that parts two cycles, as the routes take it where nothing is said.
+/// The time without sleep that separates two cycles; the default of the routes.
 pub(super) const CYCLE_GAP: i64 = 2 * HOUR;
 const HOUR: i64 = 3_600_000_000;
 const MICROS_PER_DAY: i64 = 24 * HOUR;
@@ -20,7 +20,7 @@ const FORTNIGHT: usize = 14;
 const LEAST_OF_FORTNIGHT: usize = 10;
 const BASELINE: usize = 28;
 const LEAST_OF_BASELINE: usize = 20;
-/// What adults need at least, by the consensus of the sleep societies (AASM and SRS).
+/// The least sleep that adults need, by the consensus of the sleep societies (AASM and SRS).
 const USUAL_TARGET: f64 = 7.0;
 const METRIC: &str = "SleepStage";
 
@@ -44,7 +44,7 @@ pub struct Nights {
     end: usize,
 }
 
-/// From when on cycles are looked at, so that those of the first day are whole.
+/// The time in which cycles are read, early enough that those of the first day are whole.
 #[must_use]
 pub fn reads(days: &Days) -> Option<TimeRange> {
     let first = last(FORTNIGHT + BASELINE, days.today()).start;
@@ -88,7 +88,7 @@ impl Nights {
     }
 }
 
-/// What is lacking of the sleep of a week.
+/// The sleep that is lacking in a week.
 pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Outcome {
     let kind = Kind::SleepDebt;
     let week = last(WEEK, nights.end);
@@ -143,7 +143,7 @@ pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Out
     })
 }
 
-/// When the middle of the night is.
+/// The time of the middle of the night.
 pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
     let kind = Kind::SleepTiming;
     let fortnight = last(FORTNIGHT, nights.end);

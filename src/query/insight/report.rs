@@ -1,4 +1,4 @@
-//! What a report says: findings with all that is needed to check them, and what could not be looked at.
+//! A report: findings with all that is needed to check them, and checks that had too little data.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use uuid::Uuid;
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 
-/// More are not shown: of many, the last ones are chance.
+/// The most findings that are shown: among many, the last ones are chance.
 pub const MOST_INSIGHTS: usize = 5;
 
-/// What was looked for.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     SleepDebt,
@@ -62,7 +62,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How many days there are of those that there could be.
+/// How many days have data, and how many could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage {
     pub observed: usize,
@@ -86,7 +86,7 @@ impl Coverage {
         self.observed as f64 / self.expected as f64
     }
 
-    /// `None` where there is too little to say anything.
+    /// `None` where there is too little data to conclude anything.
     #[must_use]
     pub const fn confidence(self) -> Option<Confidence> {
         let (observed, expected) = (self.observed * 100, self.expected);
@@ -107,21 +107,21 @@ impl Coverage {
     }
 }
 
-/// What the finding is compared with.
+/// The comparison behind a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub baseline_value: f64,
     pub delta: f64,
     pub method: &'static str,
-    /// How unusual it is, where there is a measure of that.
+    /// How unusual it is, if that can be measured.
     pub score: Option<f64>,
-    /// By how much the values change from one day to the next.
+    /// The change of the values from one day to the next.
     pub slope_per_day: Option<f64>,
     /// Of the period, and of the baseline.
     pub interquartile_ranges: Option<[f64; 2]>,
 }
 
-/// A question whose answer has the numbers of a finding.
+/// A question whose answer contains the numbers of a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
     /// A value for each day.
@@ -132,7 +132,7 @@ pub enum Evidence {
     },
     /// Cycles of sleep.
     Nights { range: TimeRange },
-    /// Visits, recorded or worked out.
+    /// Visits, recorded or derived.
     Visits { range: TimeRange },
 }
 
@@ -144,7 +144,7 @@ pub struct Insight {
     pub title: String,
     pub summary: String,
     pub period: TimeRange,
-    /// With how many days of it there are.
+    /// With the number of its days that have data.
     pub baseline: Option<(TimeRange, usize)>,
     pub metrics: Vec<String>,
     pub value: f64,
@@ -156,7 +156,7 @@ pub struct Insight {
     pub caveats: Vec<String>,
 }
 
-/// What could not be looked at, and what it lacks.
+/// A check that had too little data, and what it lacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skipped {
     pub kind: Kind,
@@ -166,28 +166,28 @@ pub struct Skipped {
     pub need: usize,
 }
 
-/// What became of looking for one thing.
+/// The outcome of one check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     Found(Box<Insight>),
     Skipped(Skipped),
-    /// There was enough to look at, and nothing to say.
+    /// There was enough data, and no finding.
     Nothing,
 }
 
-/// All that there is to say.
+/// All findings, and all skipped checks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// The most telling first.
+    /// The most significant first.
     pub insights: Vec<Insight>,
     pub skipped: Vec<Skipped>,
-    /// How many more there were.
+    /// How many more findings there were.
     pub suppressed: usize,
 }
 
 impl Report {
-    /// The findings in the order of how telling they are: score times coverage. What has no score weighs as
-    /// much as a score of one.
+    /// Sorts the findings by significance: score times coverage. A finding without a score counts as one with
+    /// a score of 1.
     #[must_use]
     pub fn of(outcomes: Vec<Outcome>) -> Self {
         let mut report = Self::default();

@@ -1,8 +1,8 @@
-//! Statistics that one odd day does not move: medians and what is built on them.
+//! Statistics that a single odd day does not move: medians and what is built on them.
 //!
-//! Pure functions of finite numbers. Of nothing there is no statistic, which is `None`.
+//! Pure functions of finite numbers. The statistic of no numbers is `None`.
 
-/// What makes the median deviation of a normal distribution its standard deviation (Iglewicz and Hoaglin).
+/// The median deviation of a normal distribution, in standard deviations (Iglewicz and Hoaglin).
 const NORMAL: f64 = 0.6745;
 
 /// The number in the middle, or the mean of the two.
@@ -11,7 +11,7 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The number that `share` of the values lie below; between two of them, in proportion.
+/// The number below which `share` of the values lie; interpolated between neighbours.
 #[must_use]
 pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -24,7 +24,7 @@ pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     Some(low + (high - low) * place.fract())
 }
 
-/// From the first quarter of the values to the last.
+/// The distance from the first quartile to the third.
 #[must_use]
 pub(super) fn interquartile_range(values: &[f64]) -> Option<f64> {
     Some(quantile(values, 0.75)? - quantile(values, 0.25)?)
@@ -38,14 +38,15 @@ pub(super) fn median_deviation(values: &[f64]) -> Option<f64> {
     median(&distances)
 }
 
-/// How far `delta` is, in units of what is usual among `baseline`. `None` where the baseline does not vary.
+/// How large `delta` is in units of the usual variation in `baseline`. `None` where the baseline does not
+/// vary.
 #[must_use]
 pub(super) fn robust_z(delta: f64, baseline: &[f64]) -> Option<f64> {
     let usual = median_deviation(baseline).filter(|usual| *usual > 0.0)?;
     Some(NORMAL * delta / usual)
 }
 
-/// The median of the slopes between any two points (Theil and Sen). Points have different places.
+/// The median of the slopes between any two points (Theil and Sen). No two points have the same x.
 #[must_use]
 pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let mut slopes = Vec::with_capacity(points.len() * points.len() / 2);

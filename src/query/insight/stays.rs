@@ -1,4 +1,4 @@
-//! Places where somebody stayed and had not been for long.
+//! Finds places where somebody stayed after a long absence, or for the first time.
 
 use crate::model::geo::Position;
 use crate::model::time::{Instant, TimeRange};
@@ -9,16 +9,16 @@ use super::report::{Comparison, Evidence, Kind, Outcome};
 
 const MINUTE: i64 = 60_000_000;
 const METRES: f64 = 1_000.0;
-/// Shorter stays are on the way.
+/// Shorter stays are stops on the way.
 const LEAST_STAY: i64 = 30 * MINUTE;
-/// Days in which the place may be new.
+/// The days in which a new place can be found.
 const WEEK: usize = 7;
-/// Days in which it was not visited.
+/// The days before, in which it was not visited.
 const BEFORE: usize = 90;
 const LEAST_DAYS: usize = 14;
 const METRIC: &str = "PlatformLocationVisit";
 
-/// A stay of which both ends are known.
+/// A stay with both ends known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stay {
     pub from: Instant,
@@ -26,14 +26,14 @@ pub struct Stay {
     pub position: Position,
 }
 
-/// From when on stays are looked at.
+/// The time in which stays are read.
 #[must_use]
 pub fn reads(days: &Days) -> Option<TimeRange> {
     days.range(&(last(WEEK + BEFORE, days.today() + 1).start..days.today() + 1))
 }
 
-/// The farthest place of the week where nobody had been in the 90 days before. `stays` in the order of their
-/// starts.
+/// The farthest place of the week that was not visited in the 90 days before. `stays` are in the order of
+/// their starts.
 pub(super) fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
     let kind = Kind::NewPlace;
     let until = look.days.today() + 1;
@@ -111,7 +111,7 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
     })
 }
 
-/// 1 for each day of which some place is known.
+/// 1 for each day with a known place.
 fn days_with_stays(days: &Days, stays: &[Stay]) -> Daily {
     let mut there = vec![None; days.today() + 1];
     for stay in stays {

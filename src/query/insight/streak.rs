@@ -1,4 +1,4 @@
-//! Days in a row with enough steps.
+//! Streaks of days with enough steps.
 
 use super::Metric;
 use super::days::{Daily, last};
@@ -6,10 +6,10 @@ use super::draft::{Draft, Look, shown, skipped};
 use super::report::{Comparison, Kind, Outcome};
 use super::statistics::median;
 
-/// Days whose median is what is enough, where the person does not say.
+/// The days whose median is the default target, where the person has set none.
 const TRAILING: usize = 56;
 const LEAST_HISTORY: usize = 14;
-/// One day is no row.
+/// One day is not a streak.
 const SHORTEST: usize = 2;
 
 pub(super) fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Option<f64>) -> Outcome {
@@ -27,7 +27,7 @@ pub(super) fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Op
         .rev()
         .find(|day| !reached(*day))
         .map_or(0, |broken| broken + 1);
-    // Today breaks nothing, because it is not over.
+    // Today cannot break a streak, because it is not over.
     let until = if finished <= look.days.today() && reached(look.days.today()) {
         look.days.today() + 1
     } else {

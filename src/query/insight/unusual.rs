@@ -1,4 +1,5 @@
-//! Single days that stand out: far from what is usual, never seen before, or without what is always there.
+//! Single days that stand out: far from what is usual, never seen before, or without data that is always
+//! there.
 
 use super::Metric;
 use super::days::{Daily, last};
@@ -6,20 +7,20 @@ use super::draft::{Draft, Look, shown, shown_change, skipped};
 use super::report::{Comparison, Coverage, Kind, Outcome};
 use super::statistics::{median, robust_z};
 
-/// Days that are usual.
+/// The days that define what is usual.
 const TRAILING: usize = 56;
 const LEAST_USUAL: usize = 21;
 /// Iglewicz and Hoaglin's limit.
 const LEAST_Z: f64 = 3.5;
-/// Days of a history that can have records.
+/// The least history, in days, that can have records.
 const LEAST_HISTORY: usize = 90;
-/// In which a type has to have been there daily.
+/// The days in which a type has to be recorded daily.
 const RECENT: usize = 90;
 const LEAST_DAYS: usize = 14;
-/// How many of the usual intervals may pass.
+/// The longest silence, as a multiple of the usual interval.
 const INTERVALS: f64 = 3.0;
 
-/// The last day, where it is far from the 56 before it.
+/// Reports the last day, if it is far from the 56 before it.
 pub(super) fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::Anomaly;
     let finished = look.days.finished();
@@ -79,7 +80,7 @@ pub(super) fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outco
     })
 }
 
-/// The last day, where there was never one like it.
+/// Reports the last day, if it is higher or lower than all before.
 pub(super) fn record(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::Record;
     let finished = look.days.finished();
@@ -140,7 +141,7 @@ pub(super) fn record(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcom
     })
 }
 
-/// A silence where there is usually something each day.
+/// Reports that data is missing where there usually is some each day.
 pub(super) fn data_gap(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::DataGap;
     let until = look.days.today() + 1;

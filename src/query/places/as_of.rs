@@ -1,6 +1,6 @@
-//! The last known place at each of many moments, in one pass over what is told by time.
+//! Finds the last known place at each of many moments, in one pass over fixes and visits by time.
 //!
-//! Holds one fix and the visits of the moment, however long the series. Knows nothing of batches or plans.
+//! Holds one fix and the current visits, however long the series. Knows nothing of batches or plans.
 
 use crate::model::geo::Position;
 
@@ -16,12 +16,12 @@ pub(super) struct Slots {
     pub rate: i64,
 }
 
-/// Where somebody was, as far as known at a moment.
+/// The last known place at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Placed {
     pub slot: i64,
     pub position: Position,
-    /// The moment that the position was told of.
+    /// The moment at which the position was reported.
     pub time: i64,
     pub source: LocationSource,
 }
@@ -47,8 +47,7 @@ impl AsOf {
         }
     }
 
-    /// The next slot before `until` at which a place is known. Everything told before `until` must have been
-    /// taken.
+    /// The next slot before `until` at which a place is known. Every fix before `until` must have been taken.
     pub(super) fn next_before(&mut self, until: i64) -> Option<Placed> {
         let until = until.min(self.slots.end);
         while self.next < until {
@@ -62,8 +61,8 @@ impl AsOf {
         None
     }
 
-    /// Takes what is told next: no earlier than what was taken before, and after `next_before` of its time
-    /// came to an end. What is overtaken before the next slot need not be taken.
+    /// Takes the next fix: no earlier than the previous one, and only after `next_before` returned `None` for
+    /// its time. Fixes that are superseded before the next slot need not be taken.
     pub(super) fn take(&mut self, fix: Fix) {
         let better = |known: Fix| {
             let key = |fix: Fix| (uncertainty(fix.accuracy), fix.source);
@@ -74,7 +73,7 @@ impl AsOf {
         }
     }
 
-    /// The slot that no place was told for yet.
+    /// The first slot that was not answered yet.
     pub(super) const fn next_slot(&self) -> i64 {
         self.next
     }
@@ -103,7 +102,7 @@ impl AsOf {
         })
     }
 
-    /// Leaves out slots about which nothing can be said before something new is told.
+    /// Skips slots for which nothing is known before the next fix or visit.
     fn skip_to_news(&mut self, slot: i64, until: i64) {
         let news = self.visits.idle_until(slot, self.look_back).unwrap_or(slot);
         let behind = (news.min(until).saturating_sub(slot) / self.slots.rate).max(1);
@@ -111,7 +110,7 @@ impl AsOf {
     }
 }
 
-/// Which rows of a series are included, and how far each is from the one before.
+/// Decides which rows of a series are included, and how far each is from the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changes {
     pub least: Option<f64>,
@@ -122,7 +121,7 @@ pub(super) struct Changes {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Change {
     First,
-    /// So many metres away.
+    /// The distance in metres.
     Moved(f64),
     /// Not included.
     TooNear,

@@ -1,8 +1,7 @@
-//! Where somebody was at one moment: the nearest update that can be believed, and a visit where there is
-//! none.
+//! Where somebody was at one moment: the nearest plausible update or, without one, a visit.
 //!
-//! Looks near the moment first and farther away only while nothing was found, so that a place known an hour
-//! ago costs the reading of that hour, however far the caller would go back.
+//! Searches near the moment first, and farther away only while nothing is found: a place known an hour ago
+//! costs the reading of that hour, however far back the caller allows.
 
 use std::sync::Arc;
 
@@ -31,14 +30,14 @@ use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Standing, Visit, collected};
 use super::{Granted, LocationSource, widened, with_rows};
 
-/// What a row says that is a visit.
+/// The kind of a row that is a visit.
 const VISIT: &str = "platform_location_visit";
-/// Where the search begins: microseconds on either side of the moment.
+/// The width of the first search: microseconds on either side of the moment.
 const FIRST_SEARCH: i64 = 14_400 * 1_000_000;
-/// How much farther each search goes than the one before.
+/// The factor by which each search is wider than the previous one.
 const FARTHER: i64 = 8;
 
-/// What is asked about a moment. Equal specs give equal answers on equal data.
+/// A question about a moment. Equal specs give equal answers on equal data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AtTimeSpec {
     /// The microsecond that begins with the moment.
@@ -62,7 +61,7 @@ impl AtTimeSpec {
         })
     }
 
-    /// What has to be read for it.
+    /// The time that has to be read for it.
     #[must_use]
     pub fn reads(&self) -> TimeRange {
         self.around(self.window)
@@ -77,7 +76,7 @@ impl AtTimeSpec {
         widened(self.moment, width, if self.include_after { width } else { 0 })
     }
 
-    /// How far each search goes.
+    /// The widths of the searches.
     fn searches(&self) -> impl Iterator<Item = i64> + use<> {
         let window = self.window;
         std::iter::successors(Some(FIRST_SEARCH.min(window)), move |width| {
@@ -85,13 +84,13 @@ impl AtTimeSpec {
         })
     }
 
-    /// Whether a moment is one that was asked for.
+    /// Whether a moment is inside the window.
     const fn admits(&self, moment: i64) -> bool {
         let away = moment.saturating_sub(self.time());
         away.saturating_abs() <= self.window && (away <= 0 || self.include_after)
     }
 
-    /// The nearer comes first; of two that are as near, the one before.
+    /// Sorts nearer moments first; of two equally near ones, the earlier.
     const fn distance(&self, moment: i64) -> (i64, bool) {
         let away = moment.saturating_sub(self.time());
         (away.saturating_abs(), away > 0)
@@ -99,7 +98,7 @@ impl AtTimeSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// A row, or none. Permits are asked for with what `AtTimeSpec::reads` says.
+    /// One row, or none. Permits are requested for `AtTimeSpec::reads`.
     pub async fn location_at(
         &self,
         updates: &[Updates<Authority>],
@@ -148,21 +147,21 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// Who tells updates, and how one of theirs is shown.
+/// A source of updates, and how one of them is shown.
 #[derive(Clone, Debug)]
 struct Source {
     source: LocationSource,
     shown: Projector,
 }
 
-/// Searches the updates of all sources, then the same over more time, until a row is found; then the visits,
-/// if there is an input of them. Updates come as they are stored: one is shown of all that are looked at.
+/// Searches the updates of all sources, then again over more time, until a row is found; then the visits, if
+/// they are an input. Updates arrive in stored form, because only one of those examined is shown.
 #[derive(Clone, Debug)]
 struct Nearest {
     spec: AtTimeSpec,
     schema: SchemaRef,
     sources: Arc<[Source]>,
-    /// How many of the inputs are updates: for each search one of each source.
+    /// How many of the inputs are updates: one of each source for each search.
     searches: usize,
 }
 
@@ -221,11 +220,11 @@ impl Nearest {
     }
 }
 
-/// How well an update answers, the least best: how far away it is, how unsure, whether a maps provider tells
-/// it.
+/// How well an update answers, the smallest best: its distance in time, its uncertainty, whether it comes
+/// from a maps provider.
 type Merit = ((i64, bool), u64, bool);
 
-/// The row of one source that answers best; the rows come by time and id.
+/// The best row of one source; the rows come by time and id.
 async fn nearest(
     mut rows: SendableRecordBatchStream,
     spec: &AtTimeSpec,
@@ -235,7 +234,7 @@ async fn nearest(
     while let Some(batch) = rows.next().await {
         let batch = batch?;
         let (moments, places) = (times(&batch, TIME)?, Places::of(&batch)?);
-        // Rows mostly come nearer one after the other: only the last of them is taken out of its batch.
+        // Later rows are mostly nearer: only the best row of a batch is taken out of it.
         let mut better: Option<(Merit, usize)> = None;
         for row in 0..batch.num_rows() {
             let moment = moments.value(row);

@@ -1,4 +1,4 @@
-//! From when to when a source tells positions.
+//! The range of time in which a source has positions.
 
 use crate::query::available::Overhang;
 use crate::query::records::{Summary, summarise};
@@ -8,8 +8,8 @@ use super::Granted;
 use super::raw::OneOf;
 
 impl<Authority> Questions<Authority> {
-    /// First and last moment of what may be seen: from the catalogue where it knows whole pieces, from the
-    /// rows otherwise.
+    /// The first and the last visible moment: from the catalogue where it describes whole pieces, otherwise
+    /// from the rows.
     pub async fn location_bounds(
         &self,
         granted: &Granted<Authority>,

@@ -1,9 +1,9 @@
 //! Calendars, and the events in them.
 //!
 //! An event that lasts all day has no hours of its own: it covers whole days of the zone it was planned in
-//! (UTC where it names none), and is selected by these. Its dates arrive in two spellings. Midnights in UTC
-//! are dates: they mean these days, wherever the event takes place. Anything else are moments: the days they
-//! fall on in the event's zone. The row shows the times as they were recorded.
+//! (UTC where it names none), and is selected by these. Its dates arrive in two forms. Midnights in UTC are
+//! dates: they mean these days, wherever the event takes place. All others are moments: they mean the days
+//! they fall on in the event's zone. The row shows the times as they were recorded.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub const CALENDAR_COLUMNS: &[&str] = &[
     "color",
 ];
 
-/// What says where a row of them is.
+/// The columns that locate a row of calendars.
 pub const CALENDAR_KEY: RowKey = RowKey {
     start: "inserted_at",
     end: None,
@@ -50,7 +50,7 @@ pub const CALENDAR_KEY: RowKey = RowKey {
     kind: None,
 };
 
-/// Those that a calendar always has.
+/// Columns that a calendar always has, with their defaults.
 pub const CALENDAR_DEFAULTS: &[(&str, Otherwise)] = &[
     ("calendar_identifier", Otherwise::Text("")),
     ("calendar_name", Otherwise::Text("")),
@@ -97,7 +97,7 @@ pub const EVENT_COLUMNS: &[&str] = &[
     "status",
 ];
 
-/// What says where a row of them is.
+/// The columns that locate a row of events.
 pub const EVENT_KEY: RowKey = RowKey {
     start: "start_date",
     end: Some("end_date"),
@@ -105,14 +105,14 @@ pub const EVENT_KEY: RowKey = RowKey {
     kind: None,
 };
 
-/// How far the days of an event can reach beyond its recorded times: a day on either side, and as far as two
-/// zones are apart.
+/// How far the days of an event can reach beyond its recorded times: a day on either side, plus the greatest
+/// difference between two zones.
 pub const DAY_MARGIN: i64 = 3 * 86_400 * 1_000_000;
 
 impl<Authority> Questions<Authority> {
-    /// The events that take place in `range`. The permit is asked for with `DAY_MARGIN` around it. Another
-    /// person than the owner sees of an event the part inside the range, and events of whole days where they
-    /// may see all of these days.
+    /// The events that take place in `range`. The permit is requested with `DAY_MARGIN` around it. Somebody
+    /// other than the owner sees the part of an event inside the range, and events of whole days only if all
+    /// of these days are visible to them.
     pub async fn calendar_events(
         &self,
         granted: &Granted<Authority>,
@@ -149,7 +149,7 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// Lets the events through that take place in one of the windows.
+/// Passes on the events that take place in one of the windows.
 #[derive(Clone, Debug)]
 struct TakingPlace {
     windows: Arc<[TimeRange]>,

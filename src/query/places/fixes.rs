@@ -1,4 +1,4 @@
-//! Positions that can be believed, by time, whatever told them.
+//! Plausible positions of all sources, by time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,15 +38,15 @@ pub(super) struct Fix {
     pub source: LocationSource,
 }
 
-/// An accuracy as something to sort by, the best first. Unknown is worst.
+/// An accuracy as a sort key, the best first. Unknown is worst.
 pub(super) fn uncertainty(accuracy: Option<f64>) -> u64 {
-    // Floats that are not negative sort like their bits.
+    // Non-negative floats sort like their bits.
     accuracy.map_or(u64::MAX, |accuracy| accuracy.max(0.0).to_bits())
 }
 
 impl<Authority> Questions<Authority> {
-    /// The positions that `sources` tell inside `wanted`, by time. What one source tells of one moment keeps
-    /// its order.
+    /// The positions from `sources` inside `wanted`, by time. Rows of one source at one moment keep their
+    /// order.
     pub(super) fn fixes(
         &self,
         sources: &[PinnedSource<'_, Authority>],
@@ -118,8 +118,8 @@ impl Fixes {
         self.times.value(row)
     }
 
-    /// Of the rows from `row` on that tell of no time after `moment`, those that may tell what is known then:
-    /// the last with a fix, all of its time, and what comes after. Those before are overtaken.
+    /// Of the rows from `row` on up to `moment`, those that may determine the last fix: the last row with a
+    /// fix, all with the same time, and what comes after. Earlier rows are superseded.
     pub(super) fn latest(&self, row: usize, moment: i64) -> Range<usize> {
         let rest = self.times.values().get(row..).unwrap_or_default();
         let end = row + rest.iter().take_while(|time| **time <= moment).count();
@@ -131,7 +131,7 @@ impl Fixes {
         last - alike.count()..end
     }
 
-    /// What a row tells, if that can be believed.
+    /// The fix of a row, if it is plausible.
     pub(super) fn fix(&self, row: usize) -> Option<Fix> {
         let (position, accuracy) = self.places.usable(row)?;
         let source = if self.sources.value(row) == LocationSource::MobileOs as i8 {
@@ -171,7 +171,7 @@ impl Places {
         })
     }
 
-    /// The position of a row and how sure it is, if it can be believed.
+    /// The position of a row and its accuracy, if it is plausible.
     pub(super) fn usable(&self, row: usize) -> Option<(Position, Option<f64>)> {
         if self.latitudes.is_null(row) || self.longitudes.is_null(row) {
             return None;

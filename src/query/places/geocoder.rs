@@ -1,8 +1,8 @@
 //! Names for positions.
 //!
-//! A geocoder lives as long as the process and is shared by all questions. The one that comes with the
-//! product needs no network; an operator may name a service instead. Whoever asks gets a place, nothing, or
-//! an error that they may pass over: no answer is refused because a name is missing.
+//! A geocoder lives as long as the process and is shared by all questions. The built-in one needs no network;
+//! an operator may configure a service instead. A caller gets a place, nothing, or an error that it may
+//! ignore: no answer is refused because a name is missing.
 
 pub mod offline;
 pub mod service;
@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use crate::model::geo::Position;
 use crate::model::ids::PersonId;
 
-/// Metres beyond which a place says nothing about a position.
+/// The greatest distance in metres at which a place describes a position.
 pub const FARTHEST: f64 = 100_000.0;
 
 /// Why a position got no name.
@@ -38,9 +38,9 @@ pub enum GeocoderError {
 /// A place with a name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
-    /// The whole in one line.
+    /// The whole address in one line.
     pub formatted: String,
-    /// What kind of place it is, such as `city`.
+    /// The kind of place, such as `city`.
     pub kind: Option<String>,
     pub city: Option<String>,
     pub county: Option<String>,
@@ -48,29 +48,28 @@ pub struct Place {
     pub state_code: Option<String>,
     pub postcode: Option<String>,
     pub country: Option<String>,
-    /// Two small letters.
+    /// Two lowercase letters.
     pub country_code: Option<String>,
     pub latitude: f64,
     pub longitude: f64,
-    /// Metres from the position that was asked about.
+    /// Metres from the position in question.
     pub distance: f64,
-    /// Where the country has only one.
+    /// Only where the country has a single one.
     pub time_zone: Option<String>,
-    /// Who has to be named wherever this is shown.
+    /// The attribution that is required wherever this is shown.
     pub attribution: Arc<str>,
 }
 
 /// Finds names for positions.
 pub trait Geocoder: Debug + Send + Sync {
-    /// The place at a position; `None` where there is none within `FARTHEST`. When this returns an error, the
-    /// same question may be answered later. How long it takes says nothing about what others than `reader`
-    /// asked before.
+    /// The place at a position; `None` where there is none within `FARTHEST`. After an error, the same
+    /// question may succeed later. The response time must not reveal what anybody but `reader` asked before.
     fn locate(
         &self,
         reader: PersonId,
         position: Position,
     ) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>>;
 
-    /// Changes whenever an answer given before may have lacked names that it would have now.
+    /// Changes whenever an earlier answer may lack names that it would have now.
     fn edition(&self) -> u64;
 }

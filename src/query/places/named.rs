@@ -1,5 +1,4 @@
-//! Names beside positions: adds `address` and `location_details` to rows that have a latitude and a
-//! longitude.
+//! Adds names to positions: `address` and `location_details` for rows that have a latitude and a longitude.
 
 use std::sync::Arc;
 
@@ -20,10 +19,10 @@ use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition, o
 use super::fixes::missing;
 use super::geocoder::{Geocoder, Place};
 
-/// Positions of one answer that are asked about at once.
+/// How many positions of one answer are looked up at once.
 const AT_ONCE: usize = 8;
 
-/// The same rows with names, for `reader`. `columns`: those of the latitude and the longitude.
+/// The same rows with names, for `reader`. `columns`: the names of the latitude and the longitude.
 #[must_use]
 pub fn with_names(
     prepared: Prepared,
@@ -93,7 +92,7 @@ impl Step for Named {
 }
 
 impl Named {
-    /// The place of each row. Somebody who stays is asked about once.
+    /// The place of each row. Repeated positions are looked up once.
     async fn places(&self, batch: &RecordBatch) -> Result<Vec<Option<Arc<Place>>>> {
         let degrees = |name: &str| {
             batch
@@ -125,7 +124,7 @@ impl Named {
     }
 
     async fn place(&self, position: Option<Position>) -> Option<Arc<Place>> {
-        // A name that cannot be had is missing, and the geocoder has said why where such things are said.
+        // A failed lookup leaves the name empty; the geocoder has already reported the reason.
         self.geocoder.locate(self.reader, position?).await.ok().flatten()
     }
 }

@@ -1,5 +1,5 @@
-//! Ends of visits that nobody knows. They are recorded as arrivals in the year 1 and departures in the year
-//! 4001, and answered so to clients that expect it; whoever works with times wants nothing there.
+//! Unknown ends of visits. They are recorded as arrivals in the year 1 and departures in the year 4001, and
+//! returned so to clients that expect that; others get null.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const ARRIVAL: &str = "arrival_date";
 const DEPARTURE: &str = "departure_date";
 
 impl Prepared {
-    /// The same visits with null where an end is not known.
+    /// The same visits with null for unknown ends.
     pub fn with_open_ends(mut self) -> Result<Self, QueryError> {
         let held = self.plan.schema();
         let mut expressions = Vec::with_capacity(held.fields().len());

@@ -1,5 +1,5 @@
-//! Rows of one type as they were recorded, in the columns that clients know, perhaps of some sources or
-//! calendars only.
+//! Rows of one type as they were recorded, in the columns that clients know, optionally only from some
+//! sources or calendars.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::query::{Order, Partition, Prepared, QueryError, Questions};
 
 use super::{Granted, Pinned};
 
-/// The stored column of who wrote a row.
+/// The stored column of a row's source.
 const SOURCE: &str = "source";
 
 /// Rows in which one of `columns` holds one of `values`.
@@ -30,7 +30,7 @@ pub struct OneOf {
     pub values: Vec<String>,
 }
 
-/// What is asked of the rows of one type.
+/// A question about the rows of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RawSpec {
     /// The columns of the answer, by their names in the type's own shape, in this order.
@@ -40,7 +40,7 @@ pub struct RawSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// The rows that the permit lets be seen.
+    /// The rows that the permit makes visible.
     pub async fn raw(&self, granted: &Granted<Authority>, spec: &RawSpec) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
         let plan = self.shown(&pinned, spec, None)?;
@@ -52,7 +52,7 @@ impl<Authority> Questions<Authority> {
         })
     }
 
-    /// The rows inside `wanted`, or all that may be seen.
+    /// The rows inside `wanted`, or all that are visible.
     pub(super) fn shown(
         &self,
         pinned: &Pinned<'_, Authority>,
@@ -63,7 +63,7 @@ impl<Authority> Questions<Authority> {
         shown(rows, &pinned.granted.permit, &pinned.granted.partition, spec)
     }
 
-    /// The stored columns that `spec` needs, of the rows that it chooses.
+    /// The rows that `spec` selects, with the stored columns that it needs.
     pub(super) fn chosen(
         &self,
         pinned: &Pinned<'_, Authority>,
@@ -99,7 +99,7 @@ pub(super) fn shown<Authority>(
     Ok(projected(rows, columns)?)
 }
 
-/// How the columns of the answer are made of those that are `stored`, and what they are called.
+/// The columns of the answer as expressions over `stored`, with their names.
 pub(super) fn columns<Authority>(
     stored: &SchemaRef,
     permit: &ReadPermit<Authority>,
@@ -115,13 +115,13 @@ pub(super) fn columns<Authority>(
 }
 
 impl OneOf {
-    /// Whether the reader may not ask by these columns. Then no row is known to be one of those.
+    /// Whether the reader may not select by these columns. Then no row matches.
     pub(super) fn is_refused<Authority>(&self, permit: &ReadPermit<Authority>, layout: &Layout) -> bool {
         let tells_who = |name: &&str| *name == SOURCE || layout.is_private(name);
         !permit.is_own() && self.columns.iter().any(tells_who)
     }
 
-    /// On stored columns.
+    /// The condition on stored columns.
     pub(super) fn condition(&self) -> Expr {
         let is_one = |name: &&'static str| {
             let values = self.values.iter().map(|value| lit(value.as_str())).collect();

@@ -1,4 +1,4 @@
-//! A person's places at regular moments: at each the last that was known, not older than the look-back.
+//! A person's places at regular moments: at each, the last known place that is not older than the look-back.
 
 use std::sync::Arc;
 
@@ -22,25 +22,25 @@ use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Fallback, collected};
 use super::{Granted, LocationSource, widened};
 
-/// The column of the moment that a row is about.
+/// The column of a row's moment.
 pub const SLOT: &str = "slice_time";
-/// Rows of one batch.
+/// The number of rows in a batch.
 const BATCH_ROWS: usize = 8_192;
 
-/// What is asked of a series of places. Equal specs give equal answers on equal data.
+/// A question for a series of places. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesSpec {
     pub range: TimeRange,
     /// Microseconds from one slot to the next, above zero.
     pub sample_rate: i64,
-    /// Microseconds that a place stays known.
+    /// Microseconds for which a place stays known.
     pub look_back: i64,
-    /// Rows nearer than this to the row before are left out.
+    /// Rows nearer than this to the previous row are left out.
     pub change_meters: Option<f64>,
 }
 
 impl SeriesSpec {
-    /// What has to be read for it.
+    /// The time that has to be read for it.
     #[must_use]
     pub fn reads(&self) -> TimeRange {
         widened(self.range, self.look_back, 0)
@@ -54,7 +54,7 @@ impl SeriesSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// The series. Permits are asked for with what `SeriesSpec::reads` says.
+    /// The series. Permits are requested for `SeriesSpec::reads`.
     pub async fn location_series(
         &self,
         updates: &[Updates<Authority>],
@@ -86,7 +86,7 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// Places at slots, out of fixes by time and of visits.
+/// Computes places at slots from fixes by time and from visits.
 #[derive(Clone, Debug)]
 struct PlaceSeries {
     slots: Slots,
@@ -168,7 +168,7 @@ impl Walk {
             let Some(batch) = self.batch.as_ref().filter(|_| !as_of.is_done()) else {
                 break;
             };
-            // What is told before the next slot is mostly overtaken before it.
+            // Most fixes before the next slot are superseded before it.
             let latest = batch.latest(self.row, as_of.next_slot());
             self.row = latest.end.max(self.row + 1);
             latest
@@ -194,7 +194,7 @@ impl Walk {
         ))
     }
 
-    /// Sees to it that the next fix is at hand, unless there is none.
+    /// Reads until the next fix is available or the input ends.
     async fn look_ahead(&mut self) -> Result<()> {
         while self.batch.as_ref().is_none_or(|batch| self.row >= batch.len()) {
             self.row = 0;

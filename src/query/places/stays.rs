@@ -1,12 +1,12 @@
-//! Visits worked out from updates, for people whose device tells none.
+//! Derives visits from updates, for people whose device reports none.
 //!
-//! Somebody stays where, from one update on, every update lies within 100 metres of it and follows the one
-//! before within 15 minutes, for at least 10 minutes. A stay begins with its first update and ends with the
-//! first one that lies elsewhere; where nothing was told for more than 15 minutes, with the last update
-//! before. Its place is the middle of its updates, its accuracy their mean. Its id follows from that of its
-//! first update, so that it is the same each time.
+//! Somebody stays in a place if, from one update on, all updates lie within 100 metres of it, each within 15
+//! minutes of the previous one, for at least 10 minutes. A stay begins with its first update. It ends with
+//! the first update elsewhere or, before a silence of more than 15 minutes, with the last update. Its place
+//! is the middle of its updates, its accuracy their mean. Its id is derived from that of its first update, so
+//! it is always the same.
 //!
-//! One pass; in memory is what may still become a stay: the updates of 10 minutes.
+//! One pass; only the updates that may still become a stay are in memory: those of 10 minutes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,16 +32,16 @@ use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times};
 use super::{Granted, widened};
 
 const SECOND: i64 = 1_000_000;
-/// Metres around the first update.
+/// The greatest distance in metres from the first update.
 const NEAR: f64 = 100.0;
-/// The least that a stay lasts.
+/// The shortest stay.
 const LEAST_STAY: i64 = 600 * SECOND;
 /// The longest silence inside a stay.
 const LONGEST_GAP: i64 = 900 * SECOND;
-/// How far beyond a range updates are looked at, so that a stay has its whole length.
+/// How far beyond a range updates are read, so that stays have their whole length.
 const MARGIN: i64 = 86_400 * SECOND;
 
-/// What has to be read to know the stays of a range.
+/// The time that has to be read for the stays of a range.
 #[must_use]
 pub fn reads(range: TimeRange) -> TimeRange {
     widened(range, MARGIN, MARGIN)
@@ -49,8 +49,8 @@ pub fn reads(range: TimeRange) -> TimeRange {
 
 impl<Authority> Questions<Authority> {
     /// The stays that share time with `range`, in the shape of visits: the columns of `shape`. The permit is
-    /// asked for with what `reads` says. Another person than the owner sees what follows from the updates in
-    /// the range alone.
+    /// requested for `reads`. For somebody other than the owner, stays follow only from the updates inside
+    /// the range.
     pub async fn stays(
         &self,
         updates: &Granted<Authority>,
@@ -181,7 +181,7 @@ struct Stay {
     accuracy: Option<f64>,
 }
 
-/// An update that can be believed.
+/// A plausible update.
 #[derive(Clone, Copy, Debug)]
 struct Update {
     id: Uuid,
@@ -190,17 +190,17 @@ struct Update {
     accuracy: Option<f64>,
 }
 
-/// Looks for stays in updates by time.
+/// Finds stays in updates that come by time.
 #[derive(Debug, Default)]
 struct Search {
-    /// Updates since the first one of a stay that may come to be. Let go as soon as it is one.
+    /// Updates since the first one of a possible stay. Dropped as soon as it is a stay.
     waiting: VecDeque<Update>,
-    /// What those that wait would be.
+    /// The possible stay of the waiting updates.
     hoped_for: Option<Staying>,
     staying: Option<Staying>,
 }
 
-/// A stay that goes on.
+/// A stay that is not over.
 #[derive(Debug)]
 struct Staying {
     first: Update,
@@ -235,7 +235,7 @@ impl Staying {
         update.time - self.last <= LONGEST_GAP && self.first.position.distance_to(update.position) <= NEAR
     }
 
-    /// When the stay ends, given the first update that does not belong to it.
+    /// The end of the stay, given the first update that does not belong to it.
     fn end(&self, next: Option<&Update>) -> i64 {
         next.filter(|next| next.time - self.last <= LONGEST_GAP)
             .map_or(self.last, |next| next.time)
@@ -293,8 +293,7 @@ impl Search {
         }
     }
 
-    /// Nothing speaks against this stay so far. When it is long enough it is one, and what it is made of need
-    /// not be kept.
+    /// Continues a possible stay. Once it is long enough, it is a stay, and its updates need not be kept.
     fn hope(&mut self, hoped_for: Staying) {
         if hoped_for.last - hoped_for.first.time >= LEAST_STAY {
             self.waiting.clear();
@@ -312,7 +311,7 @@ impl Search {
         self.settle(found, true);
     }
 
-    /// Decides about the updates that wait, as far as they can be decided about.
+    /// Decides about the waiting updates, as far as possible.
     fn settle(&mut self, found: &mut Vec<Stay>, all: bool) {
         while let Some(first) = self.waiting.front() {
             let mut staying = Staying::new(*first);

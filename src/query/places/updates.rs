@@ -1,4 +1,4 @@
-//! Updates of both sources in one shape: that of the device's, with a column that says what each row is.
+//! Updates of both sources in one shape: the device's, with a column that says which kind each row is.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub const UPDATE_COLUMNS: &[&str] = &[
     "source_is_produced_by_accessory",
 ];
 
-/// The columns of an update of a maps provider.
+/// The columns of an update from a maps provider.
 pub const MAPS_COLUMNS: &[&str] = &[
     "uuid",
     "timestamp",
@@ -52,7 +52,7 @@ pub const MAPS_COLUMNS: &[&str] = &[
 
 pub(super) const LOCATION_SOURCE: &str = "location_source";
 
-/// What says where a row of them is.
+/// The columns that locate a row of both kinds.
 pub const UPDATES_KEY: RowKey = RowKey {
     kind: Some((
         LOCATION_SOURCE,
@@ -60,7 +60,7 @@ pub const UPDATES_KEY: RowKey = RowKey {
     )),
     ..UPDATE_KEY
 };
-/// What says where a row of one of them is.
+/// The columns that locate a row of one kind.
 pub const UPDATE_KEY: RowKey = RowKey {
     start: "timestamp",
     end: None,
@@ -68,7 +68,7 @@ pub const UPDATE_KEY: RowKey = RowKey {
     kind: None,
 };
 
-/// The columns of an update by their types, which an update of another source does not have of its own.
+/// The columns of a device's update with their types, to fill in those that another source lacks.
 fn kinds() -> impl Iterator<Item = (&'static str, ArrowType)> {
     UPDATE_COLUMNS.iter().map(|name| {
         let kind = match *name {
@@ -120,7 +120,7 @@ impl<Authority> Questions<Authority> {
         })
     }
 
-    /// Updates and visits as of one moment, and the states of all that.
+    /// Updates and visits as of one moment, and their states.
     pub(super) async fn pinned_with_visits<'a>(
         &self,
         sources: &'a [Updates<Authority>],
@@ -158,17 +158,17 @@ impl<Authority> Questions<Authority> {
             .first()
             .and_then(|plan| ascending(&plan.schema(), &["timestamp", "uuid"]))
             .ok_or_else(|| internal_datafusion_err!("an order has keys"))?;
-        // An update ends when it starts, and ids are shown as texts in the order of ids.
+        // An update ends when it starts, and ids as text sort like ids.
         let sorted = plans.into_iter().map(|plan| known_order(plan, order.clone()));
         let union = UnionExec::try_new(sorted.collect::<Result<_>>()?)?;
-        // Rows that are equal in it come in the order of their sources each time, or no page could go on
-        // where another ended.
+        // Rows that are equal in this order must always come in the order of their sources, or a page could
+        // not continue where another ended.
         let merged = SortPreservingMergeExec::new(order, union).with_round_robin_repartition(false);
         Ok(Arc::new(merged))
     }
 
-    /// The updates of one source as they are stored; and how they are shown in the columns of a device's
-    /// update, null where they have none, with what kind of row each is.
+    /// The updates of one source in stored form, and the expressions that show them in the columns of a
+    /// device's update: null where the source has none, with the kind of the row.
     pub(super) fn stored_updates(
         &self,
         source: LocationSource,

@@ -1,8 +1,8 @@
-//! Visits as something to fall back on where no update says where somebody was.
+//! Visits as a fallback where no update says where somebody was.
 //!
-//! A visit tells a place from its arrival to its departure. Where one of the two is unknown, it tells of the
-//! other moment alone: that somebody came does not say how long they stayed. Where both are unknown it tells
-//! nothing.
+//! A visit gives a place from its arrival to its departure. If one of the two is unknown, it counts only at
+//! the other moment: that somebody arrived does not say how long they stayed. If both are unknown, it is
+//! ignored.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -41,7 +41,7 @@ impl Visit {
         time.clamp(self.from, self.to)
     }
 
-    /// Among visits that tell the same moment: the later arrival, then the better accuracy, then the smaller
+    /// The order of visits at the same moment: the later arrival, then the better accuracy, then the smaller
     /// id.
     pub(super) fn standing(&self) -> Standing {
         (Reverse(self.from), uncertainty(self.accuracy), self.id)
@@ -62,7 +62,7 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// The visits of a batch that tell something.
+/// The usable visits of a batch.
 pub(super) fn visits_of(batch: &RecordBatch) -> Result<Vec<Visit>> {
     let (arrivals, departures) = (times(batch, "start_time")?, times(batch, "end_time")?);
     let places = Places::of(batch)?;
@@ -93,14 +93,14 @@ pub(super) async fn collected(mut rows: SendableRecordBatchStream) -> Result<Vec
     Ok(visits)
 }
 
-/// Visits, asked about for moments that only grow.
+/// Visits, queried at ascending moments.
 #[derive(Debug)]
 pub(super) struct Fallback {
     /// By arrival.
     coming: Peekable<std::vec::IntoIter<Visit>>,
     present: BTreeMap<Standing, Visit>,
     leaving: BinaryHeap<Reverse<(i64, Standing)>>,
-    /// The last that ended.
+    /// The one that ended last.
     left: Option<Visit>,
 }
 
@@ -115,7 +115,7 @@ impl Fallback {
         }
     }
 
-    /// The visit that was last known to go on at `moment`, and when that was.
+    /// The visit that was last known to be going on at `moment`, and its last such moment.
     pub(super) fn at(&mut self, moment: i64) -> Option<(i64, Visit)> {
         while let Some(visit) = self.coming.next_if(|visit| visit.from <= moment) {
             self.leaving.push(Reverse((visit.to, visit.standing())));
@@ -137,7 +137,7 @@ impl Fallback {
         going_on.or_else(|| self.left.map(|left| (left.to, left)))
     }
 
-    /// When the next visit begins, if nobody is anywhere now.
+    /// The start of the next visit, if no place is known at `moment`.
     pub(super) fn idle_until(&mut self, moment: i64, look_back: i64) -> Option<i64> {
         match self.at(moment) {
             Some((told, _)) if told >= moment.saturating_sub(look_back) => None,

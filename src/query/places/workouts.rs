@@ -1,7 +1,7 @@
-//! Rows whose published shape promises a value where the record that was sent has none.
+//! Rows whose published shape requires values that the sent record may lack.
 //!
-//! What is missing is filled with what says nothing: an empty object, an empty list, an empty text, `false`.
-//! A workout without a duration lasted from its start to its end.
+//! Missing values are filled with neutral ones: an empty object, an empty list, an empty text, `false`. A
+//! workout without a duration lasted from its start to its end.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::query::{Prepared, QueryError, Questions};
 use super::Granted;
 use super::raw::RawSpec;
 
-/// What stands in a column where a record has nothing.
+/// The value of a column where a record has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Otherwise {
     /// This text, or this JSON in a column of JSON.
@@ -52,7 +52,7 @@ pub const WORKOUT_COLUMNS: &[&str] = &[
     "workout_events",
 ];
 
-/// What says where a row of them is.
+/// The columns that locate a row of workouts.
 pub const WORKOUT_KEY: RowKey = RowKey {
     start: "start_date",
     end: Some("end_date"),
@@ -60,7 +60,7 @@ pub const WORKOUT_KEY: RowKey = RowKey {
     kind: None,
 };
 
-/// Those that a workout always has.
+/// Columns that a workout always has, with their defaults.
 pub const WORKOUT_DEFAULTS: &[(&str, Otherwise)] = &[
     ("all_statistics", Otherwise::Text("{}")),
     ("duration", Otherwise::Length),
@@ -71,7 +71,7 @@ pub const WORKOUT_DEFAULTS: &[(&str, Otherwise)] = &[
 ];
 
 impl<Authority> Questions<Authority> {
-    /// The rows that the permit lets be seen, with `defaults` where they have nothing.
+    /// The rows that the permit makes visible, with `defaults` for missing values.
     pub async fn completed(
         &self,
         granted: &Granted<Authority>,

@@ -1,4 +1,4 @@
-//! From text to a selector, by a parser of the whole language.
+//! Parses text into a selector, with a parser of the whole language.
 
 use std::time::Duration;
 
@@ -19,8 +19,7 @@ impl Selector {
             return Err(SelectorError::TooLong);
         }
         let words = Words::read(text)?;
-        // The parser checks types as well, so that it knows the rest of the language only where that makes
-        // sense to it.
+        // The parser also checks types, so it rejects some of the unsupported language as malformed.
         let expression = parser::parse(&words.text).map_err(|reason| match unsupported(text) {
             Some(token) => SelectorError::Unsupported { token },
             None => SelectorError::Malformed {
@@ -104,7 +103,7 @@ fn condition(matcher: &Matcher, is_pattern: bool) -> Condition {
     }
 }
 
-/// What the expression is that is no selector, as it is written.
+/// The part of the expression that makes it no selector, as it is written.
 fn token_of(expression: &Expr) -> String {
     match expression {
         Expr::Call(call) => call.func.name.to_owned(),
@@ -119,7 +118,7 @@ fn token_of(expression: &Expr) -> String {
     }
 }
 
-/// To the nearest microsecond, because seconds with a fraction come through a float.
+/// Rounds to the nearest microsecond, because fractions of seconds pass through a float.
 fn micros(duration: Duration) -> i64 {
     i64::try_from((duration.as_nanos() + 500) / 1000).unwrap_or(i64::MAX)
 }

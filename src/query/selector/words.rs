@@ -1,20 +1,20 @@
-//! The words of a selector, before and beside the parser of the whole language.
+//! Tokenises a selector before the parser of the whole language reads it.
 //!
-//! What the parser would misread without saying so is refused or read here: numbers and lengths that it
-//! drops, rounds or cannot hold, and nesting that is deeper than any selector. Of a text that it does not
-//! understand, it is told here what in it is not supported.
+//! What the parser would silently misread is refused or read here: numbers and lengths that it drops, rounds
+//! or cannot hold, and nesting that is deeper than any selector's. If the parser rejects a text, this module
+//! names the part that is not supported.
 
 use super::SelectorError;
 
-/// No selector has more signs than this outside of its texts.
+/// The most signs that a selector can have outside of quoted texts.
 const MAX_SIGNS: usize = 64;
-/// Beyond so many seconds, from whichever moment, there is no calendar.
+/// The most seconds in a length or moment: more lies outside the calendar, from any moment.
 const MAX_SECONDS: i64 = 1_000_000_000_000;
-/// A number in a length has at most so many digits.
+/// The most digits of a number in a length.
 const MAX_DIGITS: usize = 15;
 const MICROS: i64 = 1_000_000;
-/// Units of lengths with their milliseconds, in the order in which they stand. A day has 24 hours and a year
-/// 365 days.
+/// Units of lengths with their milliseconds, in the order in which they must appear. A day has 24 hours and a
+/// year 365 days.
 const UNITS: [(&str, i128); 7] = [
     ("y", 365 * 86_400_000),
     ("w", 7 * 86_400_000),
@@ -29,12 +29,12 @@ const OPERATORS: [&str; 4] = ["and", "or", "unless", "atan2"];
 /// Words that follow the name of an aggregation.
 const GROUPINGS: [&str; 2] = ["by", "without"];
 
-/// A text that the parser reads as it is meant.
+/// A text that the parser reads correctly.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
     /// Every length is a plain number of seconds.
     pub(super) text: String,
-    /// What stands after `@`, in microseconds since 1970: the parser knows milliseconds.
+    /// The moment after `@`, in microseconds since 1970: the parser only supports milliseconds.
     pub(super) moment: Option<i64>,
     /// For each comparison of a label, in order, whether it is with a pattern. `text` compares with plain
     /// texts: the parser would compile every pattern at once, however large it grows.
@@ -48,10 +48,10 @@ impl Words {
             moment: None,
             patterns: Vec::new(),
         };
-        // How the comparison begins that the next sign may go on with.
+        // The start of a comparison that the next sign may continue.
         let mut comparison = None;
         let (mut signs, mut in_labels) = (0, false);
-        // Whether a moment follows, and whether it is before 1970.
+        // Set when a moment follows; whether it is before 1970.
         let mut moment_follows = None;
         for piece in pieces(text) {
             let begun = comparison.take();
@@ -65,7 +65,7 @@ impl Words {
                     }
                     words.text.push_str(seconds.as_deref().unwrap_or(word));
                 }
-                // Comments are of no use here, and the parser reads escapes in raw strings too.
+                // Comments are useless here, and the parser interprets escapes even in raw strings.
                 Piece::Sign(sign @ ('#' | '`')) => {
                     return Err(SelectorError::Unsupported {
                         token: sign.to_string(),
@@ -108,7 +108,7 @@ impl Words {
     }
 }
 
-/// The first thing in a text that the language has and selectors have not.
+/// The first part of a text that the language supports but selectors do not.
 pub(super) fn unsupported(text: &str) -> Option<String> {
     let pieces: Vec<Piece<'_>> = pieces(text)
         .filter(|piece| !matches!(piece, Piece::Blank(_)))
@@ -192,7 +192,7 @@ const fn is_word(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '.')
 }
 
-/// How long the text in quotes is with which `rest` begins, up to the end if they never close.
+/// The length of the quoted text that `rest` begins with, up to the end if it is not closed.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (place, character) in rest.char_indices().skip(1) {
@@ -207,7 +207,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// The seconds that a word says, as a plain decimal; `None` when it does not begin like a number.
+/// The seconds that a word stands for, as a plain decimal; `None` if it does not begin like a number.
 fn seconds(word: &str) -> Result<Option<String>, SelectorError> {
     let wrong = || SelectorError::NoNumber(said(word));
     if is_one_of(word, &["inf", "nan", "infinity"]) {
@@ -244,12 +244,12 @@ fn seconds(word: &str) -> Result<Option<String>, SelectorError> {
         units = units.get(place + 1..).unwrap_or_default();
         rest = after;
     }
-    // From every moment, whatever is longer reaches out of the calendar too.
+    // A longer length leaves the calendar from any moment just as well.
     let millis = millis.min(i128::from(MAX_SECONDS) * 1000);
     Ok(Some(format!("{}.{:03}", millis / 1000, millis % 1000)))
 }
 
-/// A decimal of seconds in microseconds. Finer digits are cut off, so that no moment becomes later.
+/// Converts decimal seconds to microseconds. Finer digits are cut off, so that no moment becomes later.
 fn micros(seconds: &str, is_before: bool) -> Option<i64> {
     let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
     let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
@@ -267,7 +267,7 @@ fn micros(seconds: &str, is_before: bool) -> Option<i64> {
     })
 }
 
-/// The beginning of a text that somebody sent.
+/// The beginning of a text from a request.
 pub(super) fn said(text: &str) -> String {
     const ENOUGH: usize = 200;
     text.chars().take(ENOUGH).collect()

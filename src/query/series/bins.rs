@@ -1,9 +1,9 @@
-//! The bin that is being filled.
+//! The current bin of a series.
 
 use crate::model::grid::Grid;
 use crate::model::time::Instant;
 
-/// A place on a grid that moves forward only.
+/// A position on a grid that moves forward only.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     grid: Grid,
@@ -12,7 +12,7 @@ pub(super) struct Place {
     pub(super) start: i64,
     /// Microseconds, exclusive.
     pub(super) end: i64,
-    /// How many bins after this one are as wide as it is, and how wide: the next is mostly one of them.
+    /// How many of the following bins have the same width, and that width: the next bin mostly does.
     alike: u64,
     width: i64,
 }
@@ -31,7 +31,7 @@ impl Place {
         place
     }
 
-    /// Whether the last bin lies behind.
+    /// Whether the position is behind the last bin.
     pub(super) fn is_past(&self) -> bool {
         self.index >= self.grid.len()
     }
@@ -50,18 +50,18 @@ impl Place {
         self.end = self.edge(index.saturating_add(1));
     }
 
-    /// How many bins of one width there are from this one on, as far as is known without a look at the grid;
-    /// the one behind them is as wide.
+    /// How many bins of equal width start here, as far as is known without consulting the grid; the one after
+    /// them has the same width.
     pub(super) fn even_bins(&self) -> usize {
         usize::try_from(self.alike).unwrap_or(usize::MAX)
     }
 
-    /// How wide these are.
+    /// The width of these bins.
     pub(super) const fn width(&self) -> i64 {
         self.width
     }
 
-    /// Goes on by so many of the bins that are as wide as this one.
+    /// Moves forward by up to `bins` of the bins of equal width.
     pub(super) fn skip_even(&mut self, bins: usize) {
         let bins = (bins as u64).min(self.alike);
         self.alike -= bins;
@@ -70,7 +70,7 @@ impl Place {
         self.end += bins as i64 * self.width;
     }
 
-    /// Where bin `index` begins.
+    /// The start of bin `index`.
     pub(super) fn edge(&self, index: u64) -> i64 {
         self.grid.edge(index).micros()
     }
@@ -79,7 +79,7 @@ impl Place {
         self.grid.len()
     }
 
-    /// The bin that a moment not before this bin lies in; the number of bins when it lies behind all of them.
+    /// The bin of a moment that is not before this bin; the number of bins if it is behind all of them.
     pub(super) fn bin_of(&self, moment: i64) -> u64 {
         if moment < self.end {
             return self.index;

@@ -1,8 +1,8 @@
-//! Amounts on a grid, told apart by other columns of their samples.
+//! Amounts on a grid, split by other columns of their samples.
 //!
-//! Who counts is decided among all samples; each part of an amount then belongs to the values that its sample
-//! has in those columns. Parts of a bin come out in no order and may come more than once, to be added up by
-//! whoever reads them: what is held is what is open at one moment, and a limited number of parts.
+//! Which samples count is decided among all of them; each part of an amount then belongs to the values of its
+//! sample in those columns. Parts of a bin are emitted unordered and may repeat, for the consumer to add up:
+//! only what is open at one moment, and a limited number of parts, is held.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ use super::ranking::Ranking;
 use super::resolve::Resolver;
 use super::rows::{RowReader, Rows};
 
-/// So many parts are held before they are given out.
+/// The most parts that are held before they are emitted.
 const PARTS_AT_ONCE: usize = 8192;
-/// So many cuts are made before somebody else may have the thread.
+/// The number of cuts after which the operator yields.
 const CUTS_AT_ONCE: usize = 1 << 18;
 
-/// Which amounts, and by what they are told apart.
+/// Which amounts to compute, and the columns to split them by.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct AmountsSpec {
     pub(in crate::query) grid: Grid,
@@ -47,13 +47,13 @@ pub(in crate::query) struct AmountsSpec {
     pub(in crate::query) group: Vec<String>,
     /// The name of the column of amounts.
     pub(in crate::query) amount: String,
-    /// How many groups there may be among the samples, and what is said if there are more.
+    /// The most groups among the samples, and the error if there are more.
     pub(in crate::query) most_groups: usize,
     pub(in crate::query) too_many: fn() -> DataFusionError,
 }
 
-/// Its input is that of a series with the columns of the groups beside; its output is `time`, these columns,
-/// and the amounts.
+/// Its input is that of a series plus the columns of the groups; its output is `time`, these columns, and the
+/// amounts.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct AmountsByGroup {
     spec: Arc<AmountsSpec>,
@@ -119,9 +119,9 @@ struct Amounts {
     reader: RowReader,
     groups: Groups,
     clip: Clip,
-    /// None where every sample counts.
+    /// `None` where every sample counts.
     resolver: Option<Resolver>,
-    /// Rows being laid, with the numbers of their groups, and how many have been.
+    /// The current rows with the numbers of their groups; `row` is the next to lay.
     rows: Option<(Rows, Vec<u32>)>,
     row: usize,
     parts: HashMap<(u64, u32), f64>,
@@ -148,7 +148,7 @@ impl Amounts {
         })
     }
 
-    /// The next parts; none when all have been given out.
+    /// The next parts; `None` when all have been emitted.
     async fn next(&mut self, input: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {
         let mut cuts = 0;
         loop {
@@ -212,7 +212,7 @@ impl Amounts {
         cuts
     }
 
-    /// A sample that counts whatever there is beside it.
+    /// Lays a sample that counts regardless of others.
     fn lay_whole(&mut self, sample: &Sample) -> usize {
         let &Sample {
             start,
@@ -265,7 +265,7 @@ impl Amounts {
         cuts + instants
     }
 
-    /// Gives out the parts that are held.
+    /// Emits the parts that are held.
     fn take(&mut self) -> Result<RecordBatch> {
         let mut parts: Vec<((u64, u32), f64)> = self.parts.drain().collect();
         parts.sort_unstable_by_key(|(place, _)| *place);
@@ -291,7 +291,7 @@ fn add(parts: &mut HashMap<(u64, u32), f64>, grid: &Grid, at: i64, group: u32, v
     }
 }
 
-/// Cuts a stretch of time at the edges of bins; returns how many parts that made.
+/// Cuts a stretch of time at the edges of bins; returns the number of parts.
 fn cut(grid: &Grid, from: i64, to: i64, mut part: impl FnMut(u64, i64)) -> usize {
     let Some(first) = grid.bin_of(Instant::from_micros(from)) else {
         return 0;
@@ -310,7 +310,7 @@ fn cut(grid: &Grid, from: i64, to: i64, mut part: impl FnMut(u64, i64)) -> usize
     cuts
 }
 
-/// Rows without a value say nothing.
+/// Drops rows without a value.
 fn with_value(batch: &RecordBatch) -> Result<RecordBatch> {
     let value = batch
         .column_by_name("value")
@@ -321,7 +321,7 @@ fn with_value(batch: &RecordBatch) -> Result<RecordBatch> {
     Ok(filter_record_batch(batch, &is_not_null(value)?)?)
 }
 
-/// The values that samples have in the columns of the groups, numbered as they are met.
+/// The distinct values of samples in the columns of the groups, numbered as they appear.
 struct Groups {
     columns: Vec<usize>,
     converter: RowConverter,

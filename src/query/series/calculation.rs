@@ -1,4 +1,4 @@
-//! Statistics that stand beside the value of a bin.
+//! Statistics that accompany the value of a bin.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub enum Calculation {
     Max,
     Min,
-    /// The greatest less the least.
+    /// The maximum minus the minimum.
     Delta,
     Mean,
     /// The distinct values, ascending.
@@ -17,7 +17,7 @@ pub enum Calculation {
     AllPoints,
     /// The mean of all points from the first bin to this one.
     RollingMean,
-    /// How many points, or how many samples of an amount, the bin has.
+    /// The number of points, or of samples of an amount, in the bin.
     Count,
     Sum,
     First,
@@ -25,11 +25,11 @@ pub enum Calculation {
     Median,
     /// Standard deviation of a sample: null for a single point.
     Std,
-    /// Between the two nearest points where none lies exactly there.
+    /// Interpolated between the two nearest points where no point lies exactly there.
     Percentile(Percentile),
 }
 
-/// How many points of a hundred lie below.
+/// The percentage of points that lie below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Percentile(u8);
 
@@ -39,12 +39,12 @@ impl Percentile {
     }
 }
 
-/// A name that is no calculation.
+/// A name that is not a calculation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown calculation '{0}'; use one of {names}", names = names())]
 pub struct UnknownCalculation(String);
 
-/// What the statistic of a bin looks like in a column.
+/// The type of a statistic's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Number,
@@ -84,7 +84,7 @@ impl Calculation {
         NAMED.into_iter().map(|(_, calculation)| calculation)
     }
 
-    /// The name by which it is asked for.
+    /// The name of the calculation in a request.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMED
@@ -93,7 +93,7 @@ impl Calculation {
             .map_or("", |(name, _)| name)
     }
 
-    /// The column that it makes beside `value_column`.
+    /// The name of its column for the value column `value_column`.
     #[must_use]
     pub fn column(self, value_column: &str) -> String {
         let prefix = match self {
@@ -104,7 +104,7 @@ impl Calculation {
         format!("{prefix}_{value_column}")
     }
 
-    /// Whether amounts that add over time have it too.
+    /// Whether it is also defined for amounts that add up over time.
     #[must_use]
     pub const fn fits_amounts(self) -> bool {
         matches!(self, Self::Count)
@@ -118,7 +118,7 @@ impl Calculation {
         }
     }
 
-    /// Whether it needs every value of a bin by itself.
+    /// Whether it needs every single value of a bin.
     pub(super) const fn needs_values(self) -> bool {
         matches!(
             self,
@@ -126,7 +126,7 @@ impl Calculation {
         )
     }
 
-    /// Whether it tells the first point of a bin from the last.
+    /// Whether it needs the first or the last point of a bin.
     pub(super) const fn needs_places(self) -> bool {
         matches!(self, Self::First | Self::Last)
     }

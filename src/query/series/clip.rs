@@ -1,4 +1,4 @@
-//! The windows in which rows may be seen, as a pair of shears: what lies outside of them does not count.
+//! Clips time to the windows in which rows may be seen: time outside of them does not count.
 
 use crate::model::permit::Windows;
 use crate::model::time::TimeRange;
@@ -10,7 +10,7 @@ pub(super) struct Clip {
 }
 
 impl Clip {
-    /// What of `windows` lies between two moments.
+    /// The parts of `windows` between two moments.
     pub(super) fn new(windows: &Windows, from: i64, to: i64) -> Self {
         let within = |window: &TimeRange| (window.start().micros().max(from), window.end().micros().min(to));
         let windows = windows
@@ -23,7 +23,7 @@ impl Clip {
         }
     }
 
-    /// The parts of `[from, to)` that may be seen, in order.
+    /// The visible parts of `[from, to)`, in order.
     pub(super) fn parts(&self, from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let first = match self.windows.as_slice() {
             [_] => 0,
@@ -37,12 +37,12 @@ impl Clip {
             .filter(|(start, end)| start < end)
     }
 
-    /// How much of `[from, to)` may be seen.
+    /// The visible length of `[from, to)`.
     pub(super) fn length(&self, from: i64, to: i64) -> i64 {
         self.parts(from, to).map(|(start, end)| end - start).sum()
     }
 
-    /// The end of the window that a moment lies in.
+    /// The end of the window that contains a moment.
     pub(super) fn until(&self, moment: i64) -> Option<i64> {
         let after = self.windows.partition_point(|(start, _)| *start <= moment);
         let (_, end) = self.windows.get(after.checked_sub(1)?)?;

@@ -1,5 +1,5 @@
-//! Competing of which the best source counts, on a grid: each bin has the part of every sample that counts in
-//! it, rule 1.3.
+//! Amounts of which only the best source counts, on a grid: each bin gets the part of every sample that
+//! counts in it, rule 1.3.
 
 use super::bins::Place;
 use super::calculation::Calculation;
@@ -18,7 +18,7 @@ pub(super) struct Competing {
     resolver: Resolver,
     rows: Option<Rows>,
     row: usize,
-    /// How far the row has been laid, if some of it has.
+    /// How far the current row has been laid, if only in part.
     within_sample: i64,
     ended: bool,
     bin: Amount,
@@ -28,11 +28,11 @@ pub(super) struct Competing {
     instant: usize,
 }
 
-/// What the bin has so far.
+/// The amount of a bin so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Amount {
     sum: Sum,
-    /// A sample may count for nothing and still be there.
+    /// A sample may count for nothing but still touch the bin.
     touched: bool,
     samples: u64,
 }
@@ -62,7 +62,7 @@ impl Competing {
         }
     }
 
-    /// Takes rows when those before are drained.
+    /// Takes the next rows once the previous ones are drained.
     pub(super) fn feed(&mut self, rows: Rows) {
         self.rows = Some(rows);
         self.row = 0;
@@ -80,7 +80,7 @@ impl Competing {
                 return !self.ended || self.move_to(self.place.last(), out);
             };
             let until = self.resolve(&rows);
-            // What was resolved lies before the samples that need not be.
+            // What was resolved lies before the samples that need no resolving.
             let goes_on =
                 self.lay_resolved(out) && until.is_none_or(|until| self.lay_apart(&rows, until, out));
             if self.row < rows.starts.len() {
@@ -93,7 +93,8 @@ impl Competing {
         false
     }
 
-    /// Resolves rows up to the first that has its time for itself. Until when it may last, if there is one.
+    /// Resolves rows up to the first that shares its time with no other. Returns the moment by which such
+    /// rows must end, if there is one.
     fn resolve(&mut self, rows: &Rows) -> Option<i64> {
         while let Some(sample) = rows.sample(self.row) {
             if rows.is_apart(self.row)
@@ -112,8 +113,8 @@ impl Competing {
         None
     }
 
-    /// Lays rows that have their time for themselves, as most have, and end by `until`. `false`: the output
-    /// is full, and there is more.
+    /// Lays rows that share their time with no other, as most do, and end by `until`. `false`: the output is
+    /// full, and there is more.
     fn lay_apart(&mut self, rows: &Rows, until: i64, out: &mut Output) -> bool {
         while rows.is_apart(self.row)
             && let Some(sample) = rows.sample(self.row).filter(|sample| sample.end <= until)
@@ -128,7 +129,7 @@ impl Competing {
         true
     }
 
-    /// Lays rows that stand alike and end in the bin.
+    /// Lays rows of the same standing that end in the bin.
     fn lay_inside(&mut self, rows: &Rows, until: i64) {
         let values = rows.apart_until(self.row, until.min(self.place.end));
         let Some(last) = values.len().checked_sub(1) else {
@@ -145,7 +146,7 @@ impl Competing {
         self.row += values.len();
     }
 
-    /// Lays a sample of which all counts. `false`: the output is full before that.
+    /// Lays a sample that counts in full. `false`: the output is full before that.
     fn lay_whole(&mut self, sample: &Sample, out: &mut Output) -> bool {
         let mut moment = sample.start.max(self.within_sample);
         while moment < sample.end {

@@ -1,4 +1,4 @@
-//! The plan of a series: stored rows in, one row for each bin out.
+//! The operator of a series: stored rows in, one row for each bin out.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use super::spec::SeriesSpec;
 ///
 /// Its input has one partition with the columns `start_time`, `end_time`, `value`, and, where the best source
 /// counts, `source` and `source_class`, in the order of (start, end, id); `id` where the answer depends on
-/// it. Rows of the output are bins, in their order; all batches but the last are of one size.
+/// it. Output rows are bins, in order; all batches but the last have the same size.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Series {
     spec: Arc<SeriesSpec>,
-    /// What lies outside of these does not count.
+    /// Time outside of these does not count.
     windows: Windows,
     ranking: Arc<Ranking>,
 }
@@ -66,7 +66,7 @@ impl Step for Series {
     }
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
-        // Of rollups in the place of rows only the starts are in order.
+        // Where rollups replace rows, only the starts are in order.
         Needs::by_start(inputs)
     }
 
@@ -126,7 +126,7 @@ impl Evaluator {
         }
     }
 
-    /// Makes rows of what was fed. `false`: the output is full, and there is more.
+    /// Lays the rows that were fed into bins. `false`: the output is full, and there is more.
     fn drain(&mut self, out: &mut Output) -> bool {
         match self {
             Self::Competing(competing) => competing.drain(out),

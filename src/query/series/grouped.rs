@@ -14,7 +14,7 @@ use futures::{Stream, StreamExt as _};
 
 use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
 
-/// The first column of the first series, and all other columns of all of them. The series have the same bins
+/// The first column of the first series, and the other columns of all series. The series have the same bins
 /// and drop none.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Grouped;
@@ -68,7 +68,7 @@ struct GroupedRows {
 
 struct Column {
     stream: SendableRecordBatchStream,
-    /// What came, while the others are waited for.
+    /// The batch that has arrived while others are awaited.
     batch: Option<RecordBatch>,
 }
 
@@ -96,7 +96,7 @@ impl Stream for GroupedRows {
                     .cloned(),
             );
         }
-        // Series of different lengths do not fit together, and say so here.
+        // Series of different lengths do not fit together, and fail here.
         Poll::Ready(Some(Ok(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)))
     }
 }

@@ -1,9 +1,8 @@
-//! Samples that compete with no other for time, on a grid: each is laid by itself into the bins that it
-//! touches.
+//! Samples that do not compete for time, on a grid: each is laid by itself into the bins that it touches.
 //!
 //! A level is a point of every such bin, rule 1.5a, and per bin the points of one source or of all count,
 //! rules 1.4c and 1.4d. A logged amount gives each bin its part, rules 1.3 and 1.4b. Holds the samples that
-//! reach beyond the bin, and what is known of the bin.
+//! reach beyond the current bin, and the state of that bin.
 
 use super::bins::Place;
 use super::calculation::Calculation;
@@ -17,13 +16,13 @@ use super::spec::SeriesSpec;
 use crate::model::summary::Summary;
 use crate::query::ground::measure::Base;
 
-/// The bins of one question about samples that stand alone.
+/// The bins of one question about samples that do not compete.
 #[derive(Debug)]
 pub(super) struct Independent {
     reading: Reading,
     needs: Needs,
     rolls: bool,
-    /// Whether nothing but the mean of levels is asked for.
+    /// Whether only the mean of levels is asked for.
     means_alone: bool,
     place: Place,
     clip: Clip,
@@ -32,14 +31,14 @@ pub(super) struct Independent {
     ended: bool,
     /// Samples that reach beyond this bin, in the order of their starts.
     spans: Vec<Span>,
-    /// The sources that have a point in this bin; those behind `taken` are kept for their memory.
+    /// The sources that have a point in this bin; those from `taken` on are kept to reuse their memory.
     seats: Vec<Seat>,
     taken: usize,
     /// All points that counted in bins before this one.
     so_far: Summary,
 }
 
-/// What a sample is.
+/// How a sample is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     Level(Base),
@@ -58,7 +57,7 @@ struct Span {
 #[derive(Clone, Debug)]
 struct Seat {
     source: u32,
-    /// Of the best of its points.
+    /// The best rank among its points.
     rank: u64,
     points: Points,
 }
@@ -88,7 +87,7 @@ impl Independent {
         }
     }
 
-    /// Takes rows when those before are drained.
+    /// Takes the next rows once the previous ones are drained.
     pub(super) fn feed(&mut self, rows: Rows) {
         self.rows = Some(rows);
         self.row = 0;
@@ -120,8 +119,8 @@ impl Independent {
         !self.ended || self.move_to(self.place.last(), out)
     }
 
-    /// Takes rollups that follow each other from bin to bin, without keeping a state for any of these: years
-    /// are mostly that. Whether there were any.
+    /// Takes consecutive rollups bin by bin without keeping state for them: most bins of long series are like
+    /// that. Returns whether there were any.
     fn take_means(&mut self, rows: &Rows, out: &mut Output) -> bool {
         if self.taken > 0 || !self.spans.is_empty() || out.is_full() {
             return false;
@@ -154,7 +153,7 @@ impl Independent {
         points + self.spans.capacity() * size_of::<Span>()
     }
 
-    /// Takes the row, and those that go the same way. They begin before the end of the bin.
+    /// Takes the row, and following ones that can be handled together. They begin before the end of the bin.
     fn take(&mut self, rows: &Rows) {
         let row = self.row;
         let (Some(&start), Some(&end), Some(&value)) =
@@ -198,7 +197,7 @@ impl Independent {
         self.seat(rows.standing(row)).add(point, needs);
     }
 
-    /// Takes instants of one standing from `row` on as long as they lie before `limit`; how many.
+    /// Takes instants of one standing from `row` on while they lie before `limit`; returns how many.
     fn summarise(&mut self, rows: &Rows, row: usize, limit: i64) -> usize {
         let starts = rows.starts.get(row..).unwrap_or_default();
         let ends = rows.ends.get(row..).unwrap_or_default();

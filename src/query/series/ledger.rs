@@ -1,4 +1,4 @@
-//! The samples that compete for time, and the portions of time that came of it.
+//! The samples that compete for time, and the resulting portions of time.
 
 use crate::model::grid::Grid;
 use crate::model::time::Instant;
@@ -7,20 +7,20 @@ use crate::query::sweep::{Contender, Stretch};
 use super::clip::Clip;
 use super::ranking::Standing;
 
-/// A sample as it comes in.
+/// An incoming sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) value: f64,
     pub(super) standing: Standing,
-    /// What it is told apart by; alike where nobody asks.
+    /// The group of the sample; always equal where amounts are not split.
     pub(super) group: u32,
 }
 
-/// Ranks from here on are those of samples that come after all others.
+/// Ranks from here on belong to samples that rank after all others.
 pub(super) const LONG_RANK: u64 = 1 << 63;
-/// So many samples may be open before those that have ended are looked for.
+/// The number of open samples at which ended ones are looked for.
 const FIRST_CROWD: usize = 64;
 
 /// A sample in the sweep.
@@ -30,7 +30,7 @@ pub(super) struct Claim {
     pub(super) end: i64,
     /// Less is better.
     pub(super) rank: u64,
-    /// Where the ledger keeps it.
+    /// Its index in the ledger.
     pub(super) slot: usize,
 }
 
@@ -55,24 +55,24 @@ impl Contender for Claim {
 pub(super) struct Portion {
     pub(super) start: i64,
     pub(super) end: i64,
-    /// An amount with a uniform rate, and the time that it is meant for.
+    /// An amount with a uniform rate, and the length of time that it covers.
     amount: f64,
     length: i64,
-    /// How many samples count, and how many of them had not counted in the bin before.
+    /// How many samples count, and how many of them did not count earlier in the bin.
     pub(super) samples: u64,
     pub(super) new_samples: u64,
-    /// What its sample is told apart by; of the first, where several are held together.
+    /// The group of its sample; of the first one, where several are combined.
     pub(super) group: u32,
 }
 
 impl Portion {
-    /// What falls to `[start, end)` of the portion.
+    /// The part of the amount that falls into `[start, end)`.
     pub(super) fn amount(&self, start: i64, end: i64) -> f64 {
         prorated(self.amount, end - start, self.length)
     }
 }
 
-/// The part of an amount that falls to `covered` of its whole length.
+/// The part of an amount that falls into `covered` of its whole length.
 pub(super) fn prorated(amount: f64, covered: i64, length: i64) -> f64 {
     if covered == length {
         amount
@@ -81,7 +81,7 @@ pub(super) fn prorated(amount: f64, covered: i64, length: i64) -> f64 {
     }
 }
 
-/// What is open, and what came of what was.
+/// The open samples, and the portions that resulted from earlier ones.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) clip: Clip,
@@ -90,10 +90,10 @@ pub(super) struct Ledger {
     open: Vec<Open>,
     free: Vec<usize>,
     crowded: usize,
-    /// By number of source: the class it showed itself as, and whether it has shown another since.
+    /// By number of source: the first rank of its samples, and whether another has appeared since.
     shown: Vec<Option<Shown>>,
     pub(super) portions: Vec<Portion>,
-    /// Whether samples that count together are held apart.
+    /// Whether samples that count together get separate portions.
     pub(super) apart: bool,
 }
 
@@ -101,7 +101,7 @@ pub(super) struct Ledger {
 struct Open {
     sample: Sample,
     rank: u64,
-    /// Where the last portion ended in which it counted.
+    /// The end of the last portion in which it counted.
     counted_until: i64,
 }
 
@@ -139,7 +139,7 @@ impl Ledger {
         }
     }
 
-    /// Takes note of how the source of a sample shows itself.
+    /// Records the rank that the source of a sample has in it.
     pub(super) fn note(&mut self, sample: &Sample) {
         let (place, rank) = (sample.standing.source as usize, sample.standing.rank);
         if self.shown.len() <= place {
@@ -151,7 +151,7 @@ impl Ledger {
         }
     }
 
-    /// Keeps a sample while it is in the sweep; where it is kept. `decided`: no portion to come begins before
+    /// Keeps a sample while it is in the sweep; returns its slot. `decided`: no later portion begins before
     /// it.
     pub(super) fn keep(&mut self, sample: Sample, rank: u64, decided: i64) -> usize {
         if self.free.is_empty() && self.open.len() >= self.crowded {
@@ -168,7 +168,7 @@ impl Ledger {
         slot
     }
 
-    /// A sample that nothing else touches.
+    /// Records a sample that no other touches.
     pub(super) fn record_alone(&mut self, sample: Sample) {
         let mut alone = Open::new(sample, sample.standing.rank);
         let Self {
@@ -182,7 +182,7 @@ impl Ledger {
         }
     }
 
-    /// What the sweep found.
+    /// Records a stretch that the sweep found.
     pub(super) fn record(&mut self, stretch: &Stretch<'_, Claim>) {
         let winner = stretch
             .winners
@@ -246,8 +246,8 @@ impl Ledger {
         }
     }
 
-    /// A source never suppresses itself, also where some of its samples show a better class than others:
-    /// those of its others that lie in the stretch count beside the winners.
+    /// A source never suppresses itself, even if some of its samples show a better class than others: its
+    /// other samples in the stretch count along with the winners.
     fn record_beside(&mut self, stretch: &Stretch<'_, Claim>, winner: &Open) {
         let is_beside = |open: &Open| {
             open.sample.standing.source == winner.sample.standing.source

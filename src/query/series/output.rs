@@ -1,4 +1,4 @@
-//! Rows of the answer, gathered into batches.
+//! Collects the rows of the answer into batches.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use super::calculation::{Calculation, Form};
 use super::points::Points;
 use super::spec::{Gaps, SeriesSpec};
 
-/// Rows of a batch.
+/// The number of rows in a batch.
 pub(super) const ROWS: usize = 8192;
 
-/// What a bin has to say.
+/// The content of a bin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell<'a> {
     pub(super) base: Option<f64>,
     /// Samples of an amount, or points of a level.
     pub(super) count: u64,
     pub(super) points: Option<&'a Points>,
-    /// The mean of everything up to here.
+    /// The mean of everything up to this bin.
     pub(super) rolling: Option<f64>,
 }
 
@@ -85,7 +85,7 @@ impl Output {
         self.times.is_empty()
     }
 
-    /// One bin.
+    /// Adds one bin.
     pub(super) fn push(&mut self, time: i64, cell: Cell<'_>) {
         if cell.base.is_none() && self.gaps.drop {
             return;
@@ -118,12 +118,12 @@ impl Output {
         }
     }
 
-    /// How many more rows there is room for.
+    /// How many more rows fit.
     pub(super) fn room(&self) -> usize {
         ROWS.saturating_sub(self.times.len())
     }
 
-    /// Bins from `start` on, each `width` long, with their means, where nothing else is asked for.
+    /// Adds bins from `start` on, each `width` long, with their means, where only means are asked for.
     pub(super) fn push_means(&mut self, start: i64, width: i64, means: impl ExactSizeIterator<Item = f64>) {
         let bins = means.len() as i64;
         self.times.extend((0..bins).map(|bin| start + bin * width));
@@ -131,8 +131,8 @@ impl Output {
         self.base.append_slice(&means);
     }
 
-    /// The bins from `place` on that have nothing, up to bin `until`, as many as there is room for. `place`
-    /// moves behind the last of them.
+    /// Adds empty bins from `place` up to bin `until`, as many as fit, and moves `place` behind the last of
+    /// them.
     pub(super) fn push_empty(&mut self, place: &mut Place, until: u64, rolling: Option<f64>) {
         if self.gaps.drop {
             place.move_to(until);
@@ -157,7 +157,7 @@ impl Output {
         place.move_to(until.max(place.index));
     }
 
-    /// What was gathered, in the order in which it came.
+    /// The collected rows, in the order in which they were added.
     pub(super) fn take(&mut self) -> Result<RecordBatch> {
         let times = TimestampMicrosecondArray::from(std::mem::take(&mut self.times))
             .with_timezone(Arc::clone(&self.zone));

@@ -1,4 +1,4 @@
-//! What is known of the points of one bin and source.
+//! The points of one bin and source, as far as statistics need them.
 
 use super::calculation::Calculation;
 use crate::model::sum::Sum;
@@ -9,14 +9,14 @@ use crate::query::ground::measure::Base;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) value: f64,
-    /// Where its sample starts.
+    /// The start of its sample.
     pub(super) start: i64,
     pub(super) id: [u8; 16],
     /// How much of the bin its sample covers, in microseconds; 0 for an instant.
     pub(super) overlap: i64,
 }
 
-/// Which of these beside the summary.
+/// What is needed besides the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) values: bool,
@@ -25,7 +25,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Whether the summary says it all.
+    /// Whether the summary is sufficient.
     pub(super) const fn only_summary(self) -> bool {
         !self.values && !self.places && !self.energy
     }
@@ -42,12 +42,12 @@ pub(super) struct Points {
     energy: Energy,
 }
 
-/// Sound levels on the way to their mean energy.
+/// The energy of sound levels, for their mean.
 #[derive(Clone, Copy, Debug, Default)]
 struct Energy {
     weighted: f64,
     weight: f64,
-    /// Of instants, which weigh alike, and only where nothing lasts.
+    /// Of instants, which weigh the same, and count only where no sample has a duration.
     of_instants: f64,
     instants: f64,
 }
@@ -76,7 +76,7 @@ impl Points {
         }
     }
 
-    /// As new, with the memory of what was there.
+    /// Resets everything but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.summary = Summary::default();
         self.first = None;
@@ -85,7 +85,7 @@ impl Points {
         self.energy = Energy::default();
     }
 
-    /// The number that stands for all of them; `None` without points.
+    /// The base value of the points; `None` without points.
     pub(super) fn base(&self, base: Base) -> Option<f64> {
         match base {
             Base::Mean => self.mean(),
@@ -99,7 +99,7 @@ impl Points {
         (count > 0).then(|| self.summary.sum.value() / count as f64)
     }
 
-    /// A statistic that is a number. What is none, or spans other bins, is `None`.
+    /// A statistic that is a number; `None` for lists and for statistics over several bins.
     pub(super) fn number(&self, calculation: Calculation) -> Option<f64> {
         let summary = &self.summary;
         if summary.count == 0 {
@@ -165,7 +165,7 @@ impl Energy {
     }
 }
 
-/// The value below which `fraction` of `values` lie, between the two nearest where none is exactly there.
+/// The value below which `fraction` of `values` lie, interpolated between the two nearest.
 fn quantile(values: &[f64], fraction: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

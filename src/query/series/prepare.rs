@@ -1,4 +1,4 @@
-//! From a permit and a spec to a plan over stored rows.
+//! Makes a plan over stored rows from a permit and a spec.
 
 use std::sync::Arc;
 
@@ -25,15 +25,15 @@ use super::grouped::GroupedExec;
 use super::ranking::Ranking;
 use super::spec::SeriesSpec;
 
-/// A metric of which a series is asked.
+/// A question for the series of one metric.
 pub struct AskedSeries<'a, Authority> {
-    /// Names the windows that count.
+    /// Its windows are those that count.
     pub permit: &'a ReadPermit<Authority>,
     pub partition: &'a Partition,
-    /// What of the partition is meant.
+    /// The conditions that select records of the partition.
     pub conditions: &'a [Condition],
     pub spec: SeriesSpec,
-    /// For stages of sleep: what they mean. The series is that of the stages without conflicts.
+    /// For stages of sleep: the meaning of their values. The series then uses stages without conflicts.
     pub stages: Option<Arc<StageTable>>,
 }
 
@@ -48,7 +48,7 @@ impl<Authority> Questions<Authority> {
         }
     }
 
-    /// Series of one person on one grid side by side, all as of one moment.
+    /// Several series of one person on one grid, side by side, all as of one moment.
     pub async fn series_grouped(
         &self,
         asked: Vec<AskedSeries<'_, Authority>>,
@@ -58,7 +58,7 @@ impl<Authority> Questions<Authority> {
         Ok(prepared(Arc::new(GroupedExec::new(plans)), states, scope))
     }
 
-    /// The rows in `snapshot` that the permit lets be seen as a series, for questions that go on from there.
+    /// The series of the visible rows in `snapshot`, for questions that build on it.
     pub(in crate::query) fn series_plan(
         &self,
         asked: AskedSeries<'_, Authority>,
@@ -78,7 +78,7 @@ impl<Authority> Questions<Authority> {
         )))
     }
 
-    /// The rows in `snapshot` that the permit lets be seen, as a series reads them.
+    /// The visible rows in `snapshot`, as a series reads them.
     pub(in crate::query) fn series_rows(
         &self,
         asked: &AskedSeries<'_, Authority>,
@@ -95,7 +95,7 @@ impl<Authority> Questions<Authority> {
         }
     }
 
-    /// What each series makes of several sources, in their order.
+    /// The ranking of sources for each series, in order.
     pub(in crate::query) async fn series_rankings(
         &self,
         asked: &[AskedSeries<'_, Authority>],
@@ -170,7 +170,7 @@ impl<Authority> Questions<Authority> {
 }
 
 impl<Authority> Questions<Authority> {
-    /// Rollups in the place of rows, where they give the same series.
+    /// Rollups instead of rows, where they give the same series.
     fn rollups_of(
         &self,
         asked: &AskedSeries<'_, Authority>,
@@ -189,7 +189,7 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// Stages as levels.
+/// Stages as a series of levels.
 fn levels_of(stages: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
     let schema = stages.schema();
     let columns = [

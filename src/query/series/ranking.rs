@@ -1,7 +1,7 @@
-//! Whose samples are preferred: rule 1.4e as numbers.
+//! Ranks the sources of samples: rule 1.4e as numbers.
 //!
-//! A ranking is made once for a question, from the order of the person's sources; the class of a source comes
-//! with each row. The same sources and the same order give the same ranks, whatever order rows come in.
+//! A ranking is made once for a question, from the person's order of sources; the class of a source comes
+//! with each row. The same sources and the same order give the same ranks, whatever the order of rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use std::sync::Arc;
 use crate::model::sources::SourceClass;
 use crate::people::preferences::{SourceOrder, SourcePlace};
 
-/// Who measured a sample, and how good that is.
+/// The source of a sample, and its rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     /// The number of the source.
     pub(super) source: u32,
-    /// Less is preferred. Two sources never have the same.
+    /// Lower is preferred. Two sources never have the same rank.
     pub(super) rank: u64,
 }
 
-/// The preference of sources.
+/// The ranks of sources.
 #[derive(Clone, Debug, Default)]
 pub struct Ranking {
     order: Arc<SourceOrder>,
-    /// Sources by key, numbered as they are met.
+    /// Sources by key, numbered as they appear.
     numbers: HashMap<String, u32>,
-    /// Where they stand, by number.
+    /// Their places in the order, by number.
     places: Vec<SourcePlace>,
 }
 
-/// Classes come after all that the person put in order.
+/// Offset of classes: they rank after all sources that the person ordered.
 const CLASSES: u64 = 1 << 24;
-/// A source that nobody knows comes after those that are known.
+/// Offset of unknown sources: they rank after the known ones.
 const STRANGERS: u32 = 1 << 31;
 
 impl Ranking {
@@ -62,7 +62,7 @@ impl Ranking {
         number
     }
 
-    /// How a sample stands whose source has this number and showed itself as of this class.
+    /// The standing of a sample from this source, which has this class in it.
     pub(super) fn standing(&self, source: u32, class: i8) -> Standing {
         let place = self.places.get(source as usize);
         let recency = place.map_or(u32::MAX, |place| place.recency);

@@ -1,9 +1,9 @@
-//! Who counts where several sources have amounts for the same time: rule 1.4a, in one pass over samples in
-//! the order of their starts.
+//! Decides which amounts count where several sources have some for the same time: rule 1.4a, in one pass over
+//! samples in the order of their starts.
 //!
-//! Intervals go through the sweep that sleep uses too, and come out as portions of time with what counts
+//! Intervals go through the same sweep as sleep, and come out as portions of time with the amounts that count
 //! there. Instants wait until all intervals that begin no later have been seen; then it is known whether a
-//! better source covers them. Holds what is open at one moment.
+//! better source covers them. Holds only what is open at one moment.
 
 use crate::model::grid::Grid;
 use crate::query::ground::measure::LONG;
@@ -13,16 +13,16 @@ use super::clip::Clip;
 use super::ledger::{Claim, LONG_RANK, Ledger, Portion, Sample};
 use super::ranking::Standing;
 
-/// Samples in, what counts of them out.
+/// Takes samples and returns what counts of them.
 #[derive(Debug)]
 pub(super) struct Resolver {
     sweep: Sweep<Claim>,
     ledger: Ledger,
-    /// How far the intervals reach that have been seen.
+    /// The latest end of the intervals seen so far.
     horizon: i64,
-    /// Where the intervals of each standing reach, but for long ones.
+    /// The latest end of intervals by standing, without long ones.
     covers: Vec<Cover>,
-    /// Instants at one moment, which may still prove to be covered.
+    /// Instants at one moment that a better source may still cover.
     waiting: Vec<Sample>,
     /// Instants that count, in the order of time.
     pub(super) instants: Vec<CountedInstant>,
@@ -43,7 +43,7 @@ struct Cover {
 }
 
 impl Resolver {
-    /// `counts`: the bins in which samples are to be counted.
+    /// `counts`: the bins in which samples are counted.
     pub(super) fn new(clip: Clip, counts: Option<Grid>) -> Self {
         Self {
             sweep: Sweep::default(),
@@ -55,14 +55,14 @@ impl Resolver {
         }
     }
 
-    /// Samples that count together in a part of time each have a portion of their own, so that they can be
-    /// told apart.
+    /// Gives each of the samples that count together in a part of time its own portion, so that they can be
+    /// distinguished.
     pub(super) fn apart(mut self) -> Self {
         self.ledger.apart = true;
         self
     }
 
-    /// Takes the next sample. None to come starts before `next`.
+    /// Takes the next sample. No later one starts before `next`.
     pub(super) fn push(&mut self, sample: Sample, next: i64) {
         if self
             .waiting
@@ -101,8 +101,8 @@ impl Resolver {
         self.sweep.push(claim, &mut |stretch| ledger.record(&stretch));
     }
 
-    /// If nothing that was taken lasts beyond `start` or competes with what begins there, decides all of it,
-    /// and tells until when a sample that begins there is seen whole.
+    /// If nothing so far lasts beyond `start` or competes with what begins there, decides all of it, and
+    /// returns the moment until which a sample that begins there is fully visible.
     pub(super) fn clear_from(&mut self, start: i64) -> Option<i64> {
         if self.horizon > start {
             return None;
@@ -117,7 +117,7 @@ impl Resolver {
         self.ledger.clip.until(start)
     }
 
-    /// Takes note of a sample that had its time for itself and was not pushed.
+    /// Records a sample that shared its time with no other and was not pushed.
     #[inline]
     pub(super) fn pass(&mut self, sample: &Sample) {
         if self.cover(sample) {
@@ -126,7 +126,7 @@ impl Resolver {
         self.horizon = self.horizon.max(sample.end);
     }
 
-    /// Decides all before `moment`; no sample to come starts before it.
+    /// Decides everything before `moment`; no later sample starts before it.
     pub(super) fn advance(&mut self, moment: i64) {
         let ledger = &mut self.ledger;
         self.sweep.advance(moment, &mut |stretch| ledger.record(&stretch));
@@ -139,7 +139,7 @@ impl Resolver {
         self.sweep.finish(&mut |stretch| ledger.record(&stretch));
     }
 
-    /// A portion of those decided and not forgotten, in the order of time.
+    /// A portion that was decided and not forgotten; they are in the order of time.
     pub(super) fn portion(&self, index: usize) -> Option<Portion> {
         self.ledger.portions.get(index).copied()
     }
@@ -157,7 +157,7 @@ impl Resolver {
             + self.waiting.capacity() * size_of::<Sample>()
     }
 
-    /// Whether it is the first of its standing.
+    /// Extends the cover of the sample's standing; whether it is the first of that standing.
     fn cover(&mut self, sample: &Sample) -> bool {
         let known = self
             .covers
@@ -174,7 +174,7 @@ impl Resolver {
         is_first
     }
 
-    /// Of the instants at one moment those count that no better source covers, by an interval or by an
+    /// Decides the instants at one moment: those count that no better source covers, by an interval or by an
     /// instant.
     fn settle_instants(&mut self) {
         let Some(first) = self.waiting.first() else { return };
@@ -185,7 +185,7 @@ impl Resolver {
             .filter(|cover| cover.end > at)
             .map(|cover| cover.standing);
         let present = covering.chain(self.waiting.iter().map(|instant| instant.standing));
-        // The best of all, and the best of those of another source.
+        // The best of all, and the best of any other source.
         let mut best: Option<Standing> = None;
         let mut second: Option<Standing> = None;
         for standing in present {

@@ -31,16 +31,16 @@ pub(super) struct Rows {
     pub(super) values: ScalarBuffer<f64>,
     ids: Option<FixedSizeBinaryArray>,
     standings: Standings,
-    /// For rows that are rollups: what the rows come to that they stand for.
+    /// For rows that are rollups: the summaries of the rows that they replace.
     rollups: Option<RollupColumns>,
     /// Whether a row is part of an amount over a very long time.
     long: Option<BooleanArray>,
 }
 
-/// Count, sum, least and greatest, row by row.
+/// Count, sum, minimum and maximum, row by row.
 #[derive(Debug)]
 struct RollupColumns {
-    /// Null in rows that are none.
+    /// Null in rows that are not rollups.
     counts: Int64Array,
     sums: ScalarBuffer<f64>,
     least: ScalarBuffer<f64>,
@@ -49,7 +49,7 @@ struct RollupColumns {
 
 #[derive(Debug)]
 enum Standings {
-    /// All rows have this one.
+    /// The standing of all rows.
     Same(Standing),
     Each(Vec<Standing>),
 }
@@ -64,7 +64,7 @@ impl Rows {
         id.and_then(|id| id.try_into().ok()).unwrap_or_default()
     }
 
-    /// What a row comes to that stands for several.
+    /// The summary of the rows that this one replaces, if it is a rollup.
     pub(super) fn rollup(&self, row: usize) -> Option<Summary> {
         let rollups = self.rollups.as_ref()?;
         if rollups.counts.is_null(row) {
@@ -78,9 +78,8 @@ impl Rows {
         ))
     }
 
-    /// The means of the rollups from `row` on, as long as the next begins in the next of the bins that follow
-    /// each other from `start` on, each `width` long; `most` at most. `None` where there is none, or where
-    /// rows stand differently.
+    /// The means of consecutive rollups from `row` on that each begin in the next bin; bins start at `start`
+    /// and are `width` long; at most `most`. `None` where there are none, or where rows differ in standing.
     pub(super) fn means_in_turn(
         &self,
         row: usize,
@@ -96,7 +95,7 @@ impl Rows {
         };
         let in_turn = starts.iter().take(most).enumerate();
         let mut count = in_turn.take_while(|one| is_in_turn(*one)).count();
-        // Another one may begin in the bin of the last.
+        // Another one may begin in the last bin.
         let last_end = start + count as i64 * width;
         if starts.get(count).is_none_or(|next| *next < last_end) {
             count = count.saturating_sub(1);
@@ -106,7 +105,7 @@ impl Rows {
             rollups.sums.get(range.clone())?,
             rollups.counts.values().get(range)?,
         );
-        // Added to zero, as every sum is: there is no negative zero.
+        // Added to zero, as in every sum, to avoid a negative zero.
         let means = sums
             .iter()
             .zip(counts)
@@ -114,7 +113,7 @@ impl Rows {
         (count > 0).then_some(means)
     }
 
-    /// The same where several rollups begin in a bin, with the number of them all.
+    /// The same where several rollups begin in a bin, with the total number of rollups.
     pub(super) fn means_of_several(
         &self,
         row: usize,
@@ -146,7 +145,7 @@ impl Rows {
         (taken > 0).then_some((means, taken))
     }
 
-    /// The rollups, if the rows are nothing else and stand alike.
+    /// The rollups, if all rows are rollups of the same standing.
     fn rollups_alone(&self) -> Option<&RollupColumns> {
         let rollups = self.rollups.as_ref()?;
         let is_alone = rollups.counts.null_count() == 0 && matches!(self.standings, Standings::Same(_));
@@ -166,7 +165,7 @@ impl Rows {
         }
     }
 
-    /// The row as a sample among others.
+    /// The row as a sample that competes with others.
     #[inline]
     pub(super) fn sample(&self, row: usize) -> Option<Sample> {
         let mut standing = self.standing(row);
@@ -182,8 +181,8 @@ impl Rows {
         })
     }
 
-    /// Whether a row is an interval of no great length that is over when the next begins. The last is not
-    /// said to be: what comes next is not known.
+    /// Whether a row is an interval of moderate length that ends before the next begins. Never true for the
+    /// last row, because its successor is unknown.
     #[inline]
     pub(super) fn is_apart(&self, row: usize) -> bool {
         let times = (self.starts.get(row), self.ends.get(row), self.starts.get(row + 1));
@@ -193,7 +192,7 @@ impl Rows {
         has_its_time(*start, *end, *next) && !self.is_part_of_long(row)
     }
 
-    /// The values from `row` on as long as rows are apart, stand alike and end by `limit`.
+    /// The values from `row` on while rows are apart, have the same standing and end by `limit`.
     pub(super) fn apart_until(&self, row: usize, limit: i64) -> &[f64] {
         let (Standings::Same(_), None) = (&self.standings, &self.long) else {
             return &[];
@@ -209,7 +208,7 @@ impl Rows {
         self.values.get(row..row + count).unwrap_or_default()
     }
 
-    /// How many rows from `row` on have the standing of `row` and are no rollups, `within` at most.
+    /// How many rows from `row` on have its standing and are not rollups, at most `within`.
     pub(super) fn alike(&self, row: usize, within: usize) -> usize {
         let within = match &self.rollups {
             None => within,
@@ -237,12 +236,12 @@ impl Rows {
 pub(super) struct RowReader {
     ranking: Option<Ranking>,
     ids: bool,
-    /// The dictionary of sources that was read last, and the numbers of its entries.
+    /// The dictionary of sources that was read last, and the source numbers of its entries.
     dictionary: Option<(ArrayRef, Vec<u32>)>,
 }
 
 impl RowReader {
-    /// Without a ranking all rows stand alike.
+    /// Without a ranking, all rows have the same standing.
     pub(super) const fn new(ranking: Option<Ranking>, ids: bool) -> Self {
         Self {
             ranking,
@@ -328,7 +327,7 @@ impl RowReader {
         };
         let keys = sources.keys();
         let rows = batch.num_rows();
-        // What was put together from several parts may have an entry of the same source for each of them.
+        // A dictionary that was put together from several parts may list the same source once for each.
         let one_source = match keys.null_count() {
             0 => all_equal(&numbers) || all_equal(keys.values()),
             nameless => nameless == rows,
@@ -352,7 +351,7 @@ impl RowReader {
     }
 }
 
-/// What the rows come to that are rollups, if any is.
+/// The columns of rollups, if any row is one.
 fn rollups(batch: &RecordBatch) -> Result<Option<RollupColumns>> {
     let Some(counts) = batch
         .column_by_name(ROLLUP_COUNT)
@@ -377,12 +376,12 @@ fn rollups(batch: &RecordBatch) -> Result<Option<RollupColumns>> {
     }))
 }
 
-/// Whether an interval of no great length is over when the next begins.
+/// Whether an interval of moderate length ends before the next begins.
 const fn has_its_time(start: i64, end: i64, next: i64) -> bool {
     start < end && end <= next && end - start <= LONG
 }
 
-/// Looks at all of them, which is faster than stopping at the first that differs: they mostly are equal.
+/// Compares all of them, which is faster than stopping at the first difference: mostly they are equal.
 fn all_equal<T: PartialEq + Copy>(values: &[T]) -> bool {
     let Some(first) = values.first() else { return true };
     values.iter().filter(|value| *value != first).count() == 0

@@ -1,4 +1,4 @@
-//! What is asked: plain data, equal when the questions are.
+//! The question of a series as plain data; equal questions are equal specs.
 
 use std::sync::Arc;
 
@@ -22,22 +22,22 @@ pub struct SeriesSpec {
     /// The name of the value's column in the answer.
     pub column: String,
     pub grid: Grid,
-    /// How times are shown. It moves no bin.
+    /// The zone in which times are shown. It moves no bin.
     pub zone: Zone,
     pub measure: Measure,
     /// Each at most once.
     pub calculations: Vec<Calculation>,
     pub gaps: Gaps,
-    /// Sources that the person put before all others for this metric, best first.
+    /// Sources that the person prefers to all others for this metric, best first.
     pub chosen_sources: Vec<Uuid>,
 }
 
-/// What becomes of bins without a value.
+/// How bins without a value are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Gaps {
-    /// Rows without a value are left out. Judged before anything is replaced.
+    /// Leaves out rows without a value. Applies before `replace`.
     pub drop: bool,
-    /// What is still null becomes 0, or an empty list.
+    /// Replaces remaining nulls with 0, or an empty list.
     pub replace: bool,
 }
 
@@ -48,7 +48,7 @@ impl SeriesSpec {
         self.grid.len().saturating_mul(1 + self.calculations.len() as u64)
     }
 
-    /// `time`, the value, the calculations.
+    /// The columns `time`, the value, the calculations.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some(self.zone.written().into()));
@@ -67,14 +67,14 @@ impl SeriesSpec {
         Arc::new(Schema::new(fields))
     }
 
-    /// Whether every value of a bin is kept until the bin is done.
+    /// Whether every value of a bin is kept until the bin is complete.
     pub(super) fn needs_values(&self) -> bool {
         self.calculations
             .iter()
             .any(|calculation| calculation.needs_values())
     }
 
-    /// The rollups that can stand for rows in this series, as far as the question goes.
+    /// The rollups that can replace rows in this series, judging by the question alone.
     pub(super) fn rollups_that_serve(
         &self,
         order: impl FnOnce() -> Arc<SourceOrder>,

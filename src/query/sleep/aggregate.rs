@@ -1,8 +1,8 @@
-//! How long each stage lasted in each period of a calendar.
+//! The time in each stage in each period of a calendar.
 //!
-//! The unit is the time that one cycle spends in one stage, or, where cycles are split, the part of it that
-//! lies in one period. A cycle without the stage is no unit, so that it does not count as nothing. Periods
-//! come in order, hence one is open at a time.
+//! The unit is the time that one cycle spends in one stage or, where cycles are split, the part of it that
+//! lies in one period. A cycle without the stage has no unit, so it does not count as zero. Periods come in
+//! order, so only one is open at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct AggregateSpec {
     pub mode: Mode,
     pub period: Truncation,
     pub zone: Zone,
-    /// Each once, in the order of their columns.
+    /// Each at most once, in the order of their columns.
     pub functions: Vec<Function>,
 }
 
@@ -66,7 +66,7 @@ impl AggregateSpec {
     }
 }
 
-/// What one cycle spends in one stage.
+/// The time that one cycle spends in one stage.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     length: i64,
@@ -96,15 +96,14 @@ pub(super) struct Total {
     pub last_end: i64,
 }
 
-/// Totals of periods as they pass.
+/// Totals of periods, computed as they pass.
 #[derive(Debug)]
 pub(super) struct Totals {
     spec: AggregateSpec,
     periods: Periods,
-    /// What has happened and is not counted yet: a row may be split into more periods than fit into one
-    /// batch.
+    /// Events that are not counted yet: one row may be split into more periods than fit into one batch.
     events: VecDeque<Event>,
-    /// Of the open cycle, or its part in the open period.
+    /// The units of the open cycle, or of its part in the open period.
     units: BTreeMap<i64, Unit>,
     period: Option<i64>,
     open: BTreeMap<i64, Total>,
@@ -148,14 +147,14 @@ impl Totals {
         }
     }
 
-    /// What is not counted yet.
+    /// The number of events and totals that are held.
     #[must_use]
     pub(super) fn waiting(&self) -> usize {
         self.events.len() + self.ready.len()
     }
 
-    /// Totals of periods that have passed, when there are enough for a batch. After the last cycle, `ended`,
-    /// whatever is left.
+    /// Totals of past periods, once there are enough for a batch. After the last cycle, `ended`, all that
+    /// remain.
     pub(super) fn take(&mut self, ended: bool) -> Option<Vec<Total>> {
         while self.ready.len() < BATCH_ROWS {
             match self.events.pop_front() {
@@ -187,7 +186,7 @@ impl Totals {
             (Event::Closed(cycle), mode) => {
                 let moment = match mode {
                     Mode::Start => Some(cycle.start),
-                    // A nap that ends at midnight belongs to the day that it was in.
+                    // A nap that ends at midnight belongs to the day before.
                     Mode::End => Some(cycle.end - 1),
                     Mode::Split => None,
                 };
@@ -209,7 +208,7 @@ impl Totals {
         unit.and(start, end);
     }
 
-    /// From here on everything lies in `period`. What the open cycle spent in the one before is complete.
+    /// From here on everything lies in `period`. The open cycle's units in the previous period are complete.
     fn enter(&mut self, period: i64) {
         if self.period != Some(period) {
             self.end_units();
@@ -217,7 +216,7 @@ impl Totals {
         }
     }
 
-    /// The open cycle belongs to `period` as a whole.
+    /// Assigns the open cycle as a whole to `period`.
     fn enter_with_units(&mut self, period: i64) {
         if self.period != Some(period) {
             self.pass();
@@ -225,7 +224,7 @@ impl Totals {
         }
     }
 
-    /// The open period has passed.
+    /// Closes the open period.
     fn pass(&mut self) {
         self.ready.extend(std::mem::take(&mut self.open).into_values());
     }
@@ -253,16 +252,16 @@ impl Totals {
     }
 }
 
-/// Periods of a calendar, found as moments come.
+/// Periods of a calendar, looked up as moments come.
 #[derive(Debug)]
 struct Periods {
     length: Truncation,
     zone: Zone,
-    /// Periods near the last moment. All but the last are whole.
+    /// Periods near the last moment. All but the last are complete.
     grid: Option<Grid>,
 }
 
-/// How far ahead periods are looked up, at first.
+/// How far ahead periods are looked up at first, in microseconds.
 const AHEAD: i64 = 48 * 3_600_000_000;
 
 impl Periods {
@@ -274,7 +273,7 @@ impl Periods {
         }
     }
 
-    /// The period that a moment lies in: its start and its end.
+    /// The start and end of the period that contains a moment.
     fn around(&mut self, moment: i64) -> (i64, i64) {
         let at = Instant::from_micros(moment);
         let mut ahead = AHEAD;

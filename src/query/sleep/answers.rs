@@ -1,4 +1,4 @@
-//! How each question turns rows of cycles into batches.
+//! Turns rows of cycles into the batches of each question.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use super::spec::SourceNames;
 use super::stages::StageTable;
 use super::summary::{self, Summaries};
 
-/// What an answer is made of: rows of cycles, and sometimes samples as they were recorded.
+/// Builds an answer from rows of cycles, and sometimes from samples as they were recorded.
 pub(super) trait Answer: CycleSink + Send {
     fn sample(&mut self, _sample: &Sample) {}
 
     fn take(&mut self, reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>>;
 
-    /// Rows that wait for others.
+    /// The number of rows that are held.
     fn waiting(&self) -> usize;
 }
 
-/// Whether so many rows are to leave now.
+/// Whether this many rows make a batch now.
 pub(super) const fn is_due(rows: usize, ended: bool) -> bool {
     rows >= BATCH_ROWS || (ended && rows > 0)
 }
@@ -34,7 +34,7 @@ pub(super) const fn is_due(rows: usize, ended: bool) -> bool {
 pub(super) struct StagesAnswer {
     pub rows: StageRows,
     pub schema: SchemaRef,
-    /// `None` when sources are not to be named.
+    /// `None` if sources must not be named.
     pub names: Option<Arc<SourceNames>>,
 }
 

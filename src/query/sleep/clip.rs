@@ -1,4 +1,4 @@
-//! Spans of time cut to the windows that may be seen.
+//! Cuts spans of time to the visible windows.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::model::permit::Windows;
 #[derive(Clone, Debug)]
 pub(super) struct Clip {
     windows: Arc<[(i64, i64)]>,
-    /// So many windows end before every span to come.
+    /// The number of windows that end before every later span.
     passed: usize,
 }
 
@@ -24,7 +24,7 @@ impl Clip {
         }
     }
 
-    /// Cuts nothing.
+    /// A clip that cuts nothing.
     #[must_use]
     pub(super) fn nothing() -> Self {
         Self {

@@ -1,21 +1,20 @@
-//! Cycles: what lies between two gaps.
+//! Finds cycles: the time between two gaps.
 //!
-//! Rows of gap stages do not make a cycle and do not lengthen it; those inside a cycle belong to it, the
-//! others to none. Cycles that share no time with the range that was asked for are not told of, and numbers
-//! count those that are.
+//! Rows of gap stages neither make a cycle nor lengthen it; those inside a cycle belong to it, others to
+//! none. Cycles that share no time with the requested range are skipped and not numbered.
 
 use std::collections::VecDeque;
 
 use super::resolve::Row;
 use super::stages::StageSet;
 
-/// What becomes of rows and cycles as they are found, in order: the rows of a cycle, then its end.
+/// Receives rows and cycles in order as they are found: the rows of a cycle, then its end.
 pub(super) trait CycleSink {
     /// A row of cycle `number`.
     fn row(&mut self, number: i64, row: &Row);
     /// The cycle is complete.
     fn closed(&mut self, cycle: Cycle);
-    /// No cycle is open, and none to come starts before `moment`.
+    /// No cycle is open, and no later one starts before `moment`.
     fn idle(&mut self, _moment: i64) {}
 }
 
@@ -32,10 +31,10 @@ pub(super) struct Cycle {
 pub(super) struct CycleFinder {
     gap: i64,
     gap_stages: StageSet,
-    /// Cycles that share time with this are told of.
+    /// Cycles that share time with this range are emitted.
     asked: (i64, i64),
     open: Option<Open>,
-    /// Rows of gap stages that start where a cycle might.
+    /// Rows of gap stages that start where the next cycle may start.
     early: Vec<Row>,
     next_number: i64,
 }
@@ -47,14 +46,14 @@ struct Open {
     start: i64,
     /// The last end of rows that make the cycle.
     end: i64,
-    /// Rows that cannot be told of yet.
+    /// Rows that cannot be emitted yet.
     waiting: VecDeque<Waiting>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     row: Row,
-    /// Whether it makes the cycle. A row of a gap stage belongs to it when it ends no later.
+    /// Whether it makes the cycle. A row of a gap stage belongs to the cycle if it ends no later.
     makes: bool,
 }
 
@@ -110,7 +109,7 @@ impl CycleFinder {
         self.tell(sink);
     }
 
-    /// Rows that cannot be told of yet.
+    /// The number of rows that cannot be emitted yet.
     #[must_use]
     pub(super) fn waiting(&self) -> usize {
         self.early.len() + self.open.as_ref().map_or(0, |open| open.waiting.len())
@@ -121,7 +120,7 @@ impl CycleFinder {
         self.early.clear();
     }
 
-    /// Tells of the rows that are known to belong to the open cycle, as far as their order allows.
+    /// Emits the rows that are known to belong to the open cycle, as far as their order allows.
     fn tell(&mut self, sink: &mut impl CycleSink) {
         let Some(open) = &mut self.open else { return };
         if open.number.is_none() && open.start < self.asked.1 && open.end > self.asked.0 {

@@ -1,12 +1,11 @@
-//! When somebody was in bed, as their sources said it: conflicts about stages do not eat time in bed.
+//! The time in bed, as sources recorded it: conflicts about stages do not reduce it.
 
 use std::collections::VecDeque;
 
 use super::clip::Clip;
 
-/// Samples of being in bed that a cycle may still touch. A sample that lies inside another says nothing that
-/// the other does not, so starts and ends of those that are kept both rise: a month in bed hides every night
-/// in it.
+/// Samples of being in bed that a cycle may still touch. A sample inside another is redundant and dropped, so
+/// starts and ends of the others both ascend: a month in bed hides every night in it.
 #[derive(Debug)]
 pub(super) struct InBed {
     clip: Clip,
@@ -33,20 +32,20 @@ impl InBed {
         self.samples.push_back((start, end));
     }
 
-    /// No cycle to come starts before `moment`.
+    /// Drops samples that no later cycle can touch; none starts before `moment`.
     pub(super) fn forget_before(&mut self, moment: i64) {
         while self.samples.front().is_some_and(|first| first.1 < moment) {
             self.samples.pop_front();
         }
     }
 
-    /// Samples that are kept.
+    /// The number of samples that are kept.
     #[must_use]
     pub(super) fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// The union of what touches a cycle: sorted, disjoint, not touching.
+    /// The union of the samples that touch a cycle: sorted, disjoint, not touching.
     #[must_use]
     pub(super) fn block(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
         let first = self.samples.partition_point(|sample| sample.1 < start);

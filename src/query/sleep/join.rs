@@ -1,4 +1,4 @@
-//! Neighbours of the same stage become one row.
+//! Joins neighbours of the same stage into one row.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -32,7 +32,7 @@ impl Joiner {
         }
     }
 
-    /// Rows that may still be continued, and those behind them.
+    /// The number of rows that are held: those that may be continued, and those behind them.
     #[must_use]
     pub(super) fn waiting(&self) -> usize {
         match self {
@@ -42,7 +42,7 @@ impl Joiner {
         }
     }
 
-    /// Gives out what is left.
+    /// Emits what is left.
     pub(super) fn finish(&mut self, emit: &mut impl FnMut(Row)) {
         match self {
             Self::Nothing => {}
@@ -61,11 +61,11 @@ impl Joiner {
 pub(super) struct Chains {
     /// In the order of their starts.
     waiting: VecDeque<Row>,
-    /// So many rows have been given out.
+    /// The number of rows that were emitted.
     released: u64,
-    /// So many of the waiting rows, from the first on, end before every row to come.
+    /// How many of the waiting rows, from the first on, end before every later row.
     ended: usize,
-    /// Where a row of a stage and source can be continued: end, stage, source, number of the row.
+    /// The ends at which rows can be continued: end, stage, source, number of the row.
     ends: BTreeSet<(i64, i64, SourceNumber, u64)>,
 }
 
@@ -88,7 +88,7 @@ impl Chains {
         self.ends.insert((row.end, row.stage, row.source, number));
     }
 
-    /// Gives out rows that nothing starting at `moment` or later can continue or come before.
+    /// Emits rows that nothing starting at `moment` or later can continue or precede.
     fn release(&mut self, moment: i64, emit: &mut impl FnMut(Row)) {
         while self.waiting.get(self.ended).is_some_and(|row| row.end < moment) {
             self.ended += 1;

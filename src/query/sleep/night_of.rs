@@ -1,5 +1,5 @@
-//! Which night it is. A night reaches from noon to noon on the wall clock of a zone, and is called by the day
-//! on which it begins, so that going to bed after midnight changes nothing.
+//! Dates nights. A night lasts from noon to noon on the wall clock of a zone, and has the date on which it
+//! begins, so that going to bed after midnight changes nothing.
 
 use datafusion::arrow::datatypes::{DataType, Field};
 
@@ -13,7 +13,7 @@ pub(super) fn field() -> Field {
     Field::new(NIGHT_OF, DataType::Date32, false)
 }
 
-/// The night in which a moment lies, in days since 1970.
+/// The night that contains a moment, in days since 1970.
 pub(super) fn night_of(zone: &Zone, micros: i64) -> i32 {
     let days = zone.wall_clock(micros).saturating_sub(DAY / 2).div_euclid(DAY);
     i32::try_from(days).unwrap_or(if days < 0 { i32::MIN } else { i32::MAX })

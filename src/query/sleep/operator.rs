@@ -1,5 +1,5 @@
-//! The machines as one operator of a plan: samples in, sorted by their starts; an answer out, as it becomes
-//! known.
+//! Runs the machines as one operator of a plan: takes samples sorted by their starts, and emits an answer as
+//! it becomes known.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ fn schema_of(question: &Question) -> SchemaRef {
     }
 }
 
-/// The orders that an answer is in.
+/// The orders in which an answer is sorted.
 const fn orders_of(question: &Question) -> &'static [&'static [&'static str]] {
     match question {
         Question::Resolved | Question::Stages(_) => &[&["start_time"]],
@@ -171,18 +171,18 @@ impl Step for Sleep {
     }
 }
 
-/// Samples in, batches of an answer out.
+/// Takes samples and returns batches of an answer.
 pub(super) trait Machine: Send {
     fn push(&mut self, samples: &RecordBatch) -> Result<()>;
     /// There are no more samples.
     fn finish(&mut self);
-    /// What is ready, when it fills a batch; once all has `ended`, whatever is ready.
+    /// The finished rows, once they fill a batch; after `ended`, all that remain.
     fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>>;
-    /// Rows that wait for others.
+    /// The number of rows that are held.
     fn waiting(&self) -> usize;
 }
 
-/// Runs a machine on a stream of samples, as long as there is memory for what waits in it.
+/// Runs a machine on a stream of samples, within the memory for what it holds.
 pub(super) fn answers(
     samples: SendableRecordBatchStream,
     machine: Box<dyn Machine>,
@@ -228,7 +228,7 @@ impl Running {
     }
 }
 
-/// Samples to rows without conflicts.
+/// Turns samples into rows without conflicts.
 #[derive(Debug)]
 struct Resolve {
     reader: SampleReader,
@@ -266,7 +266,7 @@ impl Machine for Resolve {
     }
 }
 
-/// Samples to rows to cycles to an answer.
+/// Turns samples into rows, rows into cycles, and cycles into an answer.
 #[derive(Debug)]
 struct Pipeline<S> {
     reader: SampleReader,

@@ -1,8 +1,8 @@
-//! From samples to rows: one sample wins each moment, or all are shown; either way nothing lies outside of
-//! what may be seen.
+//! Turns samples into rows: one sample wins each moment, or all are shown; either way nothing outside of the
+//! visible windows remains.
 //!
-//! Who wins is decided by samples as they were recorded, and only then is anything cut: the owner and a
-//! reader who sees a part of a night see the same winners in it.
+//! Samples compete as they were recorded, and only the result is cut: the owner and a reader who sees a part
+//! of a night see the same winners in it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +18,7 @@ pub(super) struct Row {
     /// Microseconds since 1970.
     pub start: i64,
     pub end: i64,
-    /// Of the (first) sample behind it.
+    /// The id of its (first) sample.
     pub id: u128,
     pub stage: i64,
     pub source: SourceNumber,
@@ -36,7 +36,7 @@ impl Row {
     }
 }
 
-/// Makes rows of samples that come in the order of their starts. Rows come in their own order.
+/// Makes rows of samples that come in the order of their starts. Emits rows in order.
 #[derive(Debug)]
 pub(super) struct Rows {
     clip: Clip,
@@ -80,7 +80,7 @@ impl Rows {
         }
     }
 
-    /// Samples and parts of samples that are held.
+    /// The number of samples and parts of samples that are held.
     #[must_use]
     pub(super) fn waiting(&self) -> usize {
         match &self.way {
@@ -89,7 +89,7 @@ impl Rows {
         }
     }
 
-    /// Gives out what is left.
+    /// Emits what is left.
     pub(super) fn finish(&mut self, emit: &mut impl FnMut(Row)) {
         let clip = &mut self.clip;
         match &mut self.way {

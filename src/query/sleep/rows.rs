@@ -1,4 +1,4 @@
-//! Answers that are rows of a hypnogram.
+//! Builds answers that are rows of a hypnogram.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::resolve::Row;
 use super::samples::SourceNumber;
 use super::spec::StagesSpec;
 
-/// Rows of one batch of an answer.
+/// The number of rows in a batch of an answer.
 pub(super) const BATCH_ROWS: usize = 8192;
 
 pub(super) fn moments(micros: Vec<i64>) -> ArrayRef {
@@ -79,7 +79,7 @@ pub(super) struct StageRows {
     spec: StagesSpec,
     cycle: Vec<i64>,
     rows: ResolvedRows,
-    /// Where answers tell them.
+    /// Filled where the answer names sources.
     sources: Vec<SourceNumber>,
     /// The cycle of the last row, and its night.
     night: Option<(i64, i32)>,
@@ -120,7 +120,7 @@ impl StageRows {
         self.rows.len()
     }
 
-    /// The rows so far. `name` gives the id under which a source is listed.
+    /// The rows so far. `name` returns the id under which a source is listed.
     pub(super) fn take(
         &mut self,
         schema: &SchemaRef,

@@ -1,4 +1,4 @@
-//! Stored rows as samples of sleep.
+//! Reads stored rows as samples of sleep.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,14 +17,14 @@ use super::stages::StageTable;
 /// A source, as the number that a [`SampleReader`] gave it.
 pub(super) type SourceNumber = u32;
 
-/// What one source says about one span of time. Never empty.
+/// The stage that one source recorded for one span of time. Never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
     /// Microseconds since 1970, as recorded.
     pub start: i64,
     pub end: i64,
     pub stage: i64,
-    /// Of the stage.
+    /// The priority of the stage.
     pub priority: i64,
     pub id: u128,
     pub source: SourceNumber,
@@ -62,7 +62,7 @@ impl SampleReader {
         }
     }
 
-    /// The samples of a batch. Those of no length say nothing about any moment and are left out.
+    /// Reads the samples of a batch. Samples without duration concern no moment and are left out.
     pub(super) fn read(&mut self, rows: &RecordBatch, mut each: impl FnMut(Sample)) -> Result<()> {
         let starts = column(rows, "start_time")?.as_primitive_opt::<TimestampMicrosecondType>();
         let ends = column(rows, "end_time")?.as_primitive_opt::<TimestampMicrosecondType>();
@@ -104,7 +104,7 @@ impl SampleReader {
         Ok(())
     }
 
-    /// What is stored of a source.
+    /// The stored key of a source.
     #[must_use]
     pub(super) fn source(&self, number: SourceNumber) -> &str {
         let sources = self.sources.as_ref();
@@ -119,7 +119,7 @@ fn column<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
         .ok_or_else(|| internal_datafusion_err!("samples of sleep were read without {name}"))
 }
 
-/// Sources that were met, numbered. There are a handful in a lifetime.
+/// The sources seen so far, numbered. There are a handful in a lifetime.
 #[derive(Debug, Default)]
 struct Sources {
     keys: Vec<Arc<str>>,

@@ -11,7 +11,7 @@ use crate::model::zone::Zone;
 pub use super::aggregate::AggregateSpec;
 pub use super::stages::StageSet;
 
-/// What is asked.
+/// A question about sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Question {
     /// Rows without conflicts, for other questions to build on.
@@ -34,7 +34,7 @@ impl Question {
         }
     }
 
-    /// The same about what may be seen only.
+    /// The same question, restricted to the visible part.
     #[must_use]
     pub(super) fn clipped(mut self) -> Self {
         match &mut self {
@@ -47,20 +47,20 @@ impl Question {
     }
 }
 
-/// Which cycles are asked for, and how they are told apart.
+/// Which cycles are requested, and how they are separated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CyclesSpec {
     pub range: TimeRange,
-    /// Whether samples are cut to what may be seen. Otherwise cycles stay whole, and are shown when they
+    /// Whether samples are cut to the visible windows. Otherwise cycles stay whole, and are included if they
     /// share time with the range.
     pub clip: bool,
-    /// Microseconds without sleep that part two cycles: so many, or more.
+    /// The shortest time without sleep that separates two cycles, in microseconds.
     pub gap: i64,
     /// Stages that count as such time.
     pub gap_stages: StageSet,
-    /// Stages that are shown; all of them where none are named.
+    /// Stages that are shown; `None` shows all.
     pub shown: Option<StageSet>,
-    /// Whether rows say to which night their cycle belongs, and where it is noon there.
+    /// The zone whose noon separates nights; if set, rows name the night of their cycle.
     pub nights: Option<Zone>,
 }
 
@@ -81,10 +81,10 @@ pub struct StagesSpec {
     pub merge_contiguous: bool,
 }
 
-/// The ids under which a person's sources are listed, by what is stored of a source.
+/// The ids under which a person's sources are listed, by their stored keys.
 pub type SourceNames = HashMap<String, Uuid>;
 
-/// To which period a cycle belongs.
+/// The period to which a cycle belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The one in which it starts.
@@ -92,7 +92,7 @@ pub enum Mode {
     /// The one in which it ends.
     #[default]
     End,
-    /// To each the part that lies in it.
+    /// Each period gets the part that lies in it.
     Split,
 }
 
@@ -109,7 +109,7 @@ impl Mode {
     }
 }
 
-/// What is computed over the cycles of a period.
+/// A function over the cycles of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     Sum,
@@ -142,7 +142,7 @@ impl Function {
     }
 }
 
-/// A name that stands for nothing, with those that do.
+/// An unknown name, with the known ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {kind} '{name}'; use one of {allowed}")]
 pub struct UnknownName {

@@ -1,4 +1,4 @@
-//! What the stages of sleep mean to the machines, and sets of them.
+//! The meaning of the stages of sleep, and sets of stages.
 
 use std::fmt::Write as _;
 
@@ -37,7 +37,7 @@ impl StageTable {
         self.get(number).is_some_and(|stage| stage.is_in_bed)
     }
 
-    /// The stage that stands for being in bed.
+    /// The stage of being in bed.
     #[must_use]
     pub fn in_bed(&self) -> i64 {
         self.stages

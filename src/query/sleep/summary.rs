@@ -1,4 +1,4 @@
-//! What a cycle was like, in one row.
+//! Summarises a cycle in one row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::rows::{days, milliseconds, moments, numbers};
 use super::spec::CyclesSpec;
 use super::stages::StageTable;
 
-/// A cycle as it is told of. Times are microseconds since 1970, lengths are microseconds.
+/// The summary of a cycle. Times are microseconds since 1970, lengths are microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Summary {
     pub number: i64,
@@ -29,7 +29,7 @@ pub(super) struct Summary {
     pub start: i64,
     pub end: i64,
     pub asleep: i64,
-    /// From the start until asleep.
+    /// From the start until falling asleep.
     pub latency: Option<i64>,
     /// Sorted and disjoint; never empty.
     pub in_bed: Vec<(i64, i64)>,
@@ -45,8 +45,8 @@ pub(super) struct StageTotal {
     pub latency: i64,
 }
 
-/// The summary of the rows of a cycle. `in_bed` is what its sources say about being in bed; they may say
-/// nothing. `None` when none of the rows has a stage that is shown.
+/// The summary of the rows of a cycle. `in_bed` is the recorded time in bed, which may be empty. `None` if no
+/// row has a stage that is shown.
 pub(super) fn summarise(
     number: i64,
     rows: &[Row],
@@ -99,10 +99,10 @@ pub(super) struct Summaries {
     spec: CyclesSpec,
     stages: Arc<StageTable>,
     pub in_bed: InBed,
-    /// Of the open cycle.
+    /// Rows of the open cycle.
     rows: Vec<Row>,
     ready: Vec<Summary>,
-    /// Intervals in those that are ready.
+    /// The number of intervals in the finished ones.
     intervals: usize,
 }
 
@@ -119,13 +119,13 @@ impl Summaries {
         }
     }
 
-    /// Cycles and intervals that are ready.
+    /// The number of finished cycles and intervals.
     #[must_use]
     pub(super) const fn len(&self) -> usize {
         self.ready.len() + self.intervals
     }
 
-    /// Rows of the open cycle, and what is ready.
+    /// The number of rows of the open cycle, samples in bed, and finished cycles and intervals.
     #[must_use]
     pub(super) fn waiting(&self) -> usize {
         self.rows.len() + self.in_bed.len() + self.len()
@@ -136,7 +136,7 @@ impl Summaries {
         &self.spec
     }
 
-    /// The cycles that have closed since the last time.
+    /// The cycles that have closed since the last call.
     pub(super) fn take(&mut self) -> Vec<Summary> {
         self.intervals = 0;
         std::mem::take(&mut self.ready)

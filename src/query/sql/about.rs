@@ -1,6 +1,6 @@
-//! `information_schema`: which tables there are, what their columns hold, and what is meant by them.
+//! `information_schema`: the tables, the types of their columns, and the meaning of both.
 //!
-//! It lists what its reader can name and nothing else. Knows layouts and schemas of records.
+//! It lists only what its reader can name. Knows layouts and schemas of records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::holdings::{CATALOG, Holdings, Listed, OWN, columns_of};
 
 const NAMES: [&str; 3] = ["columns", "schemata", "tables"];
 
-/// The schema of that name.
+/// The schema `information_schema`.
 pub(super) struct About<Authority> {
     holdings: Arc<dyn Holdings<Authority>>,
 }
@@ -128,7 +128,7 @@ fn columns(listed: &[Listed]) -> Result<Rows> {
     Ok(rows)
 }
 
-/// A table in the making, column by column.
+/// A table under construction, column by column.
 #[derive(Default)]
 struct Rows {
     fields: Vec<Field>,

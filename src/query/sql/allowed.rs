@@ -1,5 +1,5 @@
-//! The functions that a query may call: those of the engine that neither reach beyond the query nor make
-//! something out of nothing, and ours.
+//! The functions that a query may call: those of DataFusion that neither reach beyond the query nor generate
+//! data from nothing, and our own.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use datafusion::logical_expr::ScalarUDF;
 use super::bounded::Bounded;
 use super::local_day::LocalDay;
 
-/// Functions whose results are as large as a number in the query says, those that take far longer than what
-/// they are given is long, and those that tell of files or of the program.
+/// Functions whose results are as large as a number in the query says, those that take far longer than their
+/// input is long, and those that reveal files or the program.
 const REFUSED: [&str; 17] = [
     "repeat",
     "lpad",
@@ -31,12 +31,12 @@ const REFUSED: [&str; 17] = [
     "with_metadata",
 ];
 
-/// Whether there is such a function, which a query may not call.
+/// Whether this is a function that a query may not call.
 pub(super) fn is_refused(name: &str) -> bool {
     REFUSED.contains(&name.to_ascii_lowercase().as_str())
 }
 
-/// What may be called for a value.
+/// The scalar functions that may be called.
 pub(super) fn scalars(state: &SessionState) -> Vec<Arc<ScalarUDF>> {
     let mut allowed: Vec<Arc<ScalarUDF>> = Vec::new();
     for function in state.scalar_functions().values() {

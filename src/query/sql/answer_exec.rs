@@ -1,8 +1,8 @@
 //! The plan of a question as a leaf of a query's plan.
 //!
-//! Plans of this room are put together by hand, in orders that their operators rely on. The optimizer of
-//! queries takes them as they are: it sees columns, an order and one partition, and nothing below. Knows
-//! plans only.
+//! Plans of this room are put together by hand, with orders that their operators rely on. The optimizer of
+//! queries must not change them: it sees columns, an order and one partition, and nothing below. Knows plans
+//! only.
 
 use std::sync::Arc;
 
@@ -31,18 +31,18 @@ pub(in crate::query) struct Answer {
     schema: SchemaRef,
     /// The columns by which its rows are sorted, as far as they are wanted.
     sorted_by: Vec<String>,
-    /// Whether the last of them comes first.
+    /// Whether the rows are in descending order.
     from_the_end: bool,
     is_own: bool,
     label: String,
 }
 
-/// The operator. To whoever plans it is a leaf.
+/// The operator. The planner sees a leaf.
 pub(in crate::query) type AnswerExec = Operator<Answer>;
 
 impl AnswerExec {
-    /// `schema`: the columns that are wanted, by their names. `label`: what this is an answer of. `order`:
-    /// the columns by which its rows are sorted, as far as they are wanted.
+    /// `schema`: the wanted columns, by name. `label`: what this is an answer of. `order`: the columns by
+    /// which its rows are sorted, as far as they are wanted.
     pub(super) fn try_new(
         plan: Arc<dyn ExecutionPlan>,
         schema: &SchemaRef,
@@ -94,7 +94,7 @@ impl AnswerExec {
         Ok(Self::over(step, Vec::new()))
     }
 
-    /// The same of what somebody else shares.
+    /// The same for data that somebody else shares.
     pub(super) fn shared(self, is_shared: bool) -> Self {
         let step = Answer {
             is_own: !is_shared,
@@ -103,12 +103,12 @@ impl AnswerExec {
         Self::over(step, Vec::new())
     }
 
-    /// Whether whoever asks may know all that is read.
+    /// Whether the reader may know everything that is read.
     pub(in crate::query) const fn is_own(&self) -> bool {
         self.step().is_own
     }
 
-    /// What the optimizer does not see.
+    /// The plan, which the optimizer does not see.
     pub(in crate::query) const fn inner(&self) -> &Plan {
         &self.step().inner
     }
@@ -138,7 +138,7 @@ impl Step for Answer {
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
         let order = self.order(self.from_the_end);
-        // The library puts something above its leaves that gives way.
+        // DataFusion puts an operator that yields above its leaves.
         one_partition(Arc::clone(&self.schema), order).with_scheduling_type(SchedulingType::NonCooperative)
     }
 
@@ -147,7 +147,7 @@ impl Step for Answer {
         computed.ok().map(Arc::unwrap_or_clone)
     }
 
-    /// The same rows from their end, where whoever asks wants them so and the plan can begin there.
+    /// The same rows in descending order, where that is wanted and the plan can begin at the end.
     fn in_order(&self, order: &[PhysicalSortExpr]) -> Option<Self> {
         let from_the_end = !self.from_the_end;
         if !begins_with(&self.order(from_the_end)?, order) {

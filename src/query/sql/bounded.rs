@@ -1,9 +1,9 @@
-//! Functions that make something longer out of what they are given, with a limit on how long; and those that
-//! take longer, with a limit too.
+//! Functions whose results are longer than their input, with a limit on the length; and those that take
+//! longer, with a limit too.
 //!
-//! Called upon their own results they grow beyond all measure in a few words, and what they make is in no
-//! memory pool. So the size of a result is known before it is made, and a query makes a limited number of
-//! them at a time. Knows functions and arrays only.
+//! Nested calls let results explode with a few words of text, and results are in no memory pool. So the size
+//! of a result is checked before it is made, and a query may only make a limited number of them at a time.
+//! Knows functions and arrays only.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use datafusion::logical_expr::{
 
 use super::endless;
 
-/// Bytes of one result for one batch of rows.
+/// The most bytes in one result for one batch of rows.
 const LARGEST: usize = 4 << 20;
-/// Comparisons for one batch of rows: nobody comes in between.
+/// The most comparisons for one batch of rows, which cannot be interrupted.
 const MOST_COMPARISONS: usize = 1 << 26;
-/// Bytes that are compared as fast as two numbers.
+/// The number of bytes that are compared as fast as two numbers.
 const AT_ONCE: usize = 32;
-/// Calls in one query that make so much, or take so long.
+/// The most calls of such functions in one query.
 const MOST_CALLS: usize = 64;
 
 /// Functions whose results hold all of their arguments.
@@ -48,7 +48,7 @@ const SUMS: [&str; 12] = [
 /// Functions whose results may hold one argument for each part of the first.
 const PRODUCTS: [&str; 4] = ["replace", "regexp_replace", "array_to_string", "translate"];
 
-/// Functions that compare each part of the first argument with each of the second.
+/// Functions that compare each part of the first argument with each part of the second.
 const COMPARISONS: [&str; 6] = [
     "array_has_all",
     "array_has_any",
@@ -62,7 +62,7 @@ const COMPARISONS: [&str; 6] = [
 enum Growth {
     Sum,
     Product,
-    /// Not what is made is long, but how long it takes.
+    /// The limit is on the time, not on the length of the result.
     Comparisons,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Bounded {
 }
 
 impl Bounded {
-    /// The function itself, or with a limit if it is one that needs one.
+    /// The function itself or, if it needs a limit, a bounded version of it.
     pub(super) fn around(function: &Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         let name = function.name();
         let growth = if SUMS.contains(&name) {
@@ -100,7 +100,7 @@ impl Bounded {
         let (firsts, seconds) = (lengths(first, rows), lengths(second, rows));
         let pairs = firsts.into_iter().zip(&seconds);
         let compared = pairs.map(|(first, second)| first.saturating_mul(*second));
-        // To compare two long texts is to compare their bytes.
+        // Comparing two long texts means comparing their bytes.
         let most = seconds.iter().max().copied().unwrap_or_default();
         let long = (bytes(first, 1) / AT_ONCE).saturating_mul(most);
         if compared.fold(long, usize::saturating_add) <= MOST_COMPARISONS {
@@ -148,7 +148,7 @@ impl Bounded {
     }
 }
 
-/// How many elements a list has in each row, or how many bytes a text.
+/// The number of elements of a list, or of bytes of a text, in each row.
 fn lengths(value: &ColumnarValue, rows: usize) -> Vec<usize> {
     match value {
         ColumnarValue::Scalar(scalar) => match scalar.to_array() {
@@ -185,7 +185,7 @@ fn bytes(value: &ColumnarValue, rows: usize) -> usize {
     }
 }
 
-/// Bytes of the longest text.
+/// The length of the longest text in bytes.
 fn longest(value: &ColumnarValue) -> usize {
     lengths(value, 1).into_iter().max().unwrap_or_default()
 }
@@ -221,7 +221,7 @@ impl ScalarUDFImpl for Bounded {
     }
 }
 
-/// The plan with limits on what the planner put in by itself: lists, structures and `||`.
+/// The plan with limits on functions that the planner itself inserts: lists, structs and `||`.
 pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     let joined = Arc::new(ScalarUDF::new_from_impl(JoinedTexts::new()));
     let joined = Bounded {
@@ -283,7 +283,7 @@ fn bounded_expr(expr: Expr, joined: &Arc<ScalarUDF>) -> Transformed<Expr> {
     }
 }
 
-/// `a || b`: both texts, one after the other; null where one of them is.
+/// `a || b`: both texts, one after the other; null where either is null.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct JoinedTexts {
     signature: Signature,

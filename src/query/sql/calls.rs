@@ -1,4 +1,4 @@
-//! The questions that can be asked as functions: their names, their arguments, and what is meant by them.
+//! The questions that can be asked as functions: their names, their arguments, and how a call is read.
 //!
 //! A call is plain data; equal calls have equal answers on equal data.
 
@@ -10,7 +10,7 @@ use crate::model::time::{Instant, parse_instant};
 use crate::model::zone::Zone;
 use crate::query::aggregate::Function as Total;
 
-/// A function that answers rows.
+/// A function that returns rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     Series,
@@ -49,7 +49,7 @@ impl Function {
         }
     }
 
-    /// The names of its arguments, in their order.
+    /// The names of its arguments, in order.
     #[must_use]
     pub const fn arguments(self) -> &'static [&'static str] {
         match self {
@@ -70,7 +70,7 @@ impl Function {
     }
 }
 
-/// A function with its arguments. Ends of time that were left out are those of what is recorded.
+/// A function with its arguments. An omitted end of the range is that of the recorded data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     Series {
@@ -96,21 +96,21 @@ pub enum Call {
     Agg {
         data_type: String,
         periods: Truncation,
-        /// What is computed of the values; where there is nothing, records are counted.
+        /// The functions of the values; if there are none, records are counted.
         totals: Vec<Total>,
         span: Span,
         zone: Zone,
     },
 }
 
-/// A range of time that may be open.
+/// A range of time whose ends may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     pub start: Option<Instant>,
     pub end: Option<Instant>,
 }
 
-/// How long a window of a series is when nothing is said: seconds, as at the endpoint.
+/// The default length of a window of a series: seconds, as at the endpoint.
 const USUAL_RATE: &str = "60";
 const USUAL_PERIOD: &str = "1d";
 const USUAL_STEP: i64 = 900;
@@ -158,7 +158,7 @@ impl Call {
     }
 }
 
-/// The periods that records are put together by.
+/// The periods by which records are aggregated.
 fn periods(name: &str) -> Result<Truncation, String> {
     match name {
         "15m" => Ok(Truncation::QUARTER_HOURS),
@@ -175,7 +175,7 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The argument, unless it is null or left out.
+    /// The argument, unless it is null or omitted.
     fn value(&self, name: &str) -> Option<&ScalarValue> {
         let place = self
             .function
@@ -252,7 +252,7 @@ impl Given<'_> {
         Ok(Span { start, end })
     }
 
-    /// Names with commas between them, each once.
+    /// Comma-separated names, each at most once.
     fn totals(&self, name: &str) -> Result<Vec<Total>> {
         let text = self.text(name)?.unwrap_or_default();
         let mut totals: Vec<Total> = Vec::new();

@@ -1,8 +1,9 @@
-//! Which parts a query may have. What writes is refused, what grows by a word, and what the planner would
-//! pass over in silence: an answer to another question is worse than none.
+//! Decides which clauses a query may have. Refused are those that write, those that let a few words produce
+//! any amount of data, and those that the planner would silently ignore: an answer to another question is
+//! worse than none.
 //!
-//! Knows the grammar; knows nothing of what names stand for. A part that the grammar gains is not compiled
-//! here until somebody has decided about it.
+//! Knows the grammar; knows nothing of what names stand for. If the grammar gains a field, this module does
+//! not compile until somebody has decided about it.
 
 use std::ops::ControlFlow;
 
@@ -11,10 +12,10 @@ use datafusion::sql::sqlparser::ast::{
     TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Visitor,
 };
 
-/// Tables and functions that one query reads from: fifty joins.
+/// The most tables and functions that one query reads from: fifty joins.
 const MOST_TABLES: usize = 51;
 
-/// Looks at every part of a query, and counts its tables.
+/// Checks every clause of a query, and counts its tables.
 #[derive(Default)]
 pub(super) struct Clauses {
     tables: usize,
@@ -77,7 +78,7 @@ fn refused(clause: &str) -> ControlFlow<String> {
     ControlFlow::Break(format!("{clause} is not allowed"))
 }
 
-/// Refuses the first clause that is there.
+/// Refuses the first clause that is present.
 fn refuse_any<const N: usize>(clauses: [(&str, bool); N]) -> ControlFlow<String> {
     match clauses.into_iter().find(|(_, is_there)| *is_there) {
         Some((clause, _)) => refused(clause),
@@ -205,7 +206,7 @@ fn read_from(table: &TableFactor) -> ControlFlow<String> {
             joined(table_with_joins)?;
             named(alias.as_ref())
         }
-        // Of others the planner takes all or nothing.
+        // The planner handles others fully or rejects them.
         _ => ControlFlow::Continue(()),
     }
 }
@@ -219,7 +220,7 @@ fn called(function: &Function) -> ControlFlow<String> {
     refuse_any([("a function with parameters and arguments", parameters)])
 }
 
-/// Whether a type says how long a list is: null alone would take that much.
+/// Whether a type gives the length of a list: even null would take that much memory.
 fn has_sized_list(shown: &str) -> bool {
     let mut brackets = shown.split('[').skip(1);
     brackets.any(|after| {

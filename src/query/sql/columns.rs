@@ -1,4 +1,4 @@
-//! Names of the columns of an answer: what reads them finds each by its name, so no two are the same.
+//! Makes the names of an answer's columns unique, because readers find each column by its name.
 //!
 //! Knows plans only.
 
@@ -10,7 +10,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-/// The plan with other names for the columns whose names others before them have.
+/// The plan with new names for columns whose names earlier columns already have.
 pub(super) fn with_names_of_their_own(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = plan.schema();
     let held: Vec<&str> = schema
@@ -34,7 +34,7 @@ pub(super) fn with_names_of_their_own(plan: Arc<dyn ExecutionPlan>) -> Result<Ar
     Ok(Arc::new(ProjectionExec::try_new(columns, plan)?))
 }
 
-/// The first of several with one name keeps it; the others are counted.
+/// The first of several equal names stays; the others get a number.
 fn told_apart(held: &[&str]) -> Vec<String> {
     let all: HashSet<&str> = held.iter().copied().collect();
     let mut taken: HashSet<String> = HashSet::new();

@@ -1,14 +1,14 @@
-//! What takes, or keeps, more than a few steps for each row, refused before it is planned: windows that are
-//! computed anew for each row, patterns that are, and summaries of any size.
+//! Refuses, before planning, expressions that take or keep more than a few steps for each row: windows and
+//! patterns that are computed anew for each row, and summaries of any size.
 //!
-//! Nobody comes in between while such a step is taken, so no deadline would help. Knows expressions only.
+//! Such a step cannot be interrupted, so no deadline would help. Knows expressions only.
 
 use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-/// What can be computed over a window in one step for each row, however wide the window is.
+/// Functions that take one step for each row over a window, however wide the window is.
 const OVER_WINDOWS: [&str; 20] = [
     "avg",
     "count",
@@ -32,15 +32,15 @@ const OVER_WINDOWS: [&str; 20] = [
     "var_pop",
 ];
 
-/// Summaries of a distribution, and which of their arguments says how fine they are.
+/// Summaries of a distribution, with the index of the argument that says how fine they are.
 const SUMMARIES: [(&str, usize); 2] = [
     ("approx_percentile_cont", 2),
     ("approx_percentile_cont_with_weight", 3),
 ];
-/// Parts of a summary: ten times as many as are usual. Each group of rows has that many.
+/// The most parts of a summary: ten times the usual number. Each group of rows has that many.
 const MOST_CENTROIDS: u64 = 1_000;
 
-/// Refuses `expr`, and looks at nothing inside it.
+/// Refuses `expr` itself, without looking inside it.
 pub(super) fn refuse(expr: &Expr) -> Result<()> {
     match expr {
         Expr::WindowFunction(window) => {
@@ -80,7 +80,7 @@ fn regular_expression(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Whether the planner makes one value of it.
+/// Whether the planner reduces it to one value.
 fn is_constant(expr: &Expr) -> bool {
     let depends = expr.exists(|part| {
         Ok(!matches!(

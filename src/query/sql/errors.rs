@@ -1,4 +1,4 @@
-//! Why a query has no plan, and where in its text that is.
+//! Why a query has no plan, and the place of the error in its text.
 //!
 //! Knows no grammar and no tables.
 
@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 
 use crate::query::QueryError;
 
-/// Where something stands in a text, both counted from 1.
+/// A place in a text, with line and column counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub line: u64,
@@ -31,7 +31,7 @@ impl From<Location> for Place {
     }
 }
 
-/// What is wrong with a query, and where.
+/// An error in a query, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SqlError {
     pub(super) place: Option<Place>,
@@ -69,12 +69,12 @@ pub enum SqlFailure {
     /// The query is at fault.
     #[error(transparent)]
     Refused(#[from] SqlError),
-    /// What it reads, or the machine, is.
+    /// The data that it reads, or the machine, is at fault.
     #[error(transparent)]
     Failed(DataFusionError),
 }
 
-/// A question's error as a plan's.
+/// Converts a question's error to a plan's.
 #[must_use]
 pub fn outside(error: QueryError) -> DataFusionError {
     match error {

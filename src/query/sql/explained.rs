@@ -1,4 +1,4 @@
-//! What the parser and the planner have against a query, said to its author.
+//! Explains errors of the parser and the planner to the author of a query.
 //!
 //! Knows the errors of the engine and the text; knows nothing of what is in the tables.
 
@@ -11,7 +11,7 @@ use super::allowed;
 use super::errors::{Place, SqlError};
 use super::text::QueryText;
 
-/// What the parser or the planner has against a text. `known`: names of tables.
+/// The error of the parser or the planner, explained. `known`: names of tables.
 pub(super) fn explained(error: &DataFusionError, text: &QueryText<'_>, known: &[String]) -> SqlError {
     match error.find_root() {
         DataFusionError::SQL(error, _) => of_grammar(error, text),
@@ -43,7 +43,7 @@ fn of_grammar(error: &ParserError, text: &QueryText<'_>) -> SqlError {
     };
     let Some((what, rest)) = message.split_once(" at Line: ") else {
         return SqlError {
-            // The parser has no place for what is missing at the end.
+            // The parser gives no place for what is missing at the end.
             place: message.ends_with("found: EOF").then(|| text.end()).flatten(),
             message: message.clone(),
         };
@@ -87,7 +87,7 @@ fn unknown_table(name: &str, known: &[String]) -> String {
     format!("there is no table {shown}{hint}")
 }
 
-/// What an error says to the author of a query.
+/// The message of an error for the author of a query.
 #[must_use]
 pub fn readable(error: &DataFusionError) -> String {
     let root = error.find_root();
@@ -101,10 +101,10 @@ pub fn readable(error: &DataFusionError) -> String {
     }
 }
 
-/// What is said of a failure that says nothing to the author of a query.
+/// The message for a failure that means nothing to the author of a query.
 pub(super) const UNPLANNED: &str = "the query cannot be planned; say it in another way";
 
-/// What errors of the engine begin with, which says nothing to the author of a query.
+/// Prefixes of DataFusion's errors, which mean nothing to the author of a query.
 const KINDS: [&str; 9] = [
     "Error during planning: ",
     "Schema error: ",
@@ -117,7 +117,7 @@ const KINDS: [&str; 9] = [
     "Invalid or Unsupported Configuration: ",
 ];
 
-/// What an error of a regular expression begins with.
+/// The prefix of an error in a regular expression.
 const OF_PATTERNS: &str = "regex parse error:";
 
 fn first_line(text: &str) -> String {
@@ -125,14 +125,14 @@ fn first_line(text: &str) -> String {
     let line = KINDS
         .iter()
         .fold(line, |line, kind| line.strip_prefix(kind).unwrap_or(line));
-    // Where it is wrong is drawn below, and what is wrong stands last.
+    // The lines below show the place of the error, and the last one says what is wrong.
     match text.lines().last().and_then(|last| last.strip_prefix("error: ")) {
         Some(reason) if line == OF_PATTERNS => format!("{OF_PATTERNS} {reason}"),
         _ => line.to_owned(),
     }
 }
 
-/// The first thing in quotes.
+/// The first quoted part.
 fn quoted(message: &str) -> Option<&str> {
     message.split_once('\'')?.1.split_once('\'').map(|(name, _)| name)
 }

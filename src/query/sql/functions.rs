@@ -1,8 +1,7 @@
 //! The questions of this room as table functions.
 //!
-//! A function is met while a query is planned, and is then written down; what it answers is prepared between
-//! two attempts at the plan. So it is planned exactly as at its endpoint, and its columns are what that plan
-//! has.
+//! While a query is planned, each call of a function is recorded; its answer is prepared between two attempts
+//! at planning. So it is planned exactly as at its endpoint, and its columns are those of that plan.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +18,7 @@ use super::answer_exec::AnswerExec;
 use super::calls::{Call, Function};
 use super::holdings::{Holdings, nullable};
 
-/// The functions of one query: which calls were met, and what was prepared for them.
+/// The functions of one query: recorded calls, and the answers prepared for them.
 #[derive(Debug, Default)]
 pub(super) struct Functions(Mutex<Calls>);
 
@@ -44,7 +43,7 @@ impl Functions {
         plan_err!("a function is not prepared yet")
     }
 
-    /// Prepares the calls that were met; whether there were any.
+    /// Prepares the recorded calls; whether there were any.
     pub(super) async fn prepare<Authority>(&self, holdings: &dyn Holdings<Authority>) -> Result<bool> {
         let met = std::mem::take(&mut self.calls().met);
         let any = !met.is_empty();
@@ -70,7 +69,7 @@ pub(super) fn all(functions: &Arc<Functions>) -> HashMap<String, Arc<TableFuncti
     Function::ALL.into_iter().map(of).collect()
 }
 
-/// One function, as the planner meets it.
+/// One function, as the planner sees it.
 #[derive(Debug)]
 struct Met {
     function: Function,
@@ -91,7 +90,7 @@ impl TableFunctionImpl for Met {
     }
 }
 
-/// What a function answers.
+/// The answer of a function.
 #[derive(Debug)]
 struct AnswerTable {
     label: String,

@@ -1,11 +1,10 @@
-//! What stands between the operators of a query.
+//! Guards between the operators of a query.
 //!
-//! The operators of the library take what comes for as long as it comes: a join that finds nothing lets
-//! nobody in between, so no deadline is seen, and rows that are wide enough take memory that is in no pool. A
-//! guard stands above each of them. It passes batches on in small parts, to a join in parts so small that
-//! they make no more pairs than a moment is good for; it gives way when a moment has passed; and it keeps
-//! account of what it passed on and of what a window keeps. Knows plans and batches; knows nothing of what
-//! they are about.
+//! DataFusion's operators consume their input for as long as it lasts: a join that finds nothing never
+//! yields, so deadlines go unnoticed, and wide rows take memory that is in no pool. A guard stands above each
+//! operator. It passes batches on in small parts, and to a join in parts so small that each makes only as
+//! many pairs as a moment allows; it yields when a moment has passed; and it accounts for the memory of what
+//! it passed on and of what a window keeps. Knows plans and batches; knows nothing of what they are about.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -34,22 +33,22 @@ use super::widths::{bytes, spread, widest};
 #[cfg(test)]
 mod tests;
 
-/// Rows of a batch between two operators. What one row may take, so many may take at once.
+/// The most rows of a batch between two operators; a batch may take this many times the size of a row.
 const ROWS: usize = 1 << 10;
-/// Pairs that a join makes of the rows that it is given at once, where it tries each row with each.
+/// The most pairs that a join that tries each row with each makes at once.
 const PAIRS: usize = 1 << 17;
-/// The same where it looks rows up: seldom is one found with all others.
+/// The same for a join that looks rows up: seldom does one row match all others.
 const FOUND_PAIRS: usize = 1 << 18;
-/// For how long an operator may go on without giving way.
+/// How long an operator may run without yielding.
 const MOMENT: Duration = Duration::from_millis(10);
-/// Bytes of a row that a join may repeat.
+/// The most bytes of a row that a join may repeat.
 const WIDEST: usize = 16 << 10;
-/// Bytes that a row may become when its lists are spread over rows.
+/// The most bytes that a row may become when its lists are unnested.
 const MOST_SPREAD: usize = 16 << 20;
-/// Values that windows keep until they have seen the last row: they are computed all at once.
+/// The most values that windows keep until they have seen the last row: they are computed all at once.
 const MOST_KEPT: usize = 1 << 20;
 
-/// The plan with a guard above each operator. `usual`: rows of a batch where nobody says anything about it.
+/// The plan with a guard above each operator. `usual`: the default number of rows in a batch.
 pub(super) fn guarded(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Result<Arc<dyn ExecutionPlan>> {
     above(plan, Use::Any, usual)
 }
@@ -91,7 +90,7 @@ fn above(plan: Arc<dyn ExecutionPlan>, used: Use, usual: usize) -> Result<Arc<dy
     Ok(Arc::new(GuardExec::new(plan, used, released, usual)))
 }
 
-/// How many values it computes for each row out of many rows.
+/// The number of window functions that the operator computes for each row.
 fn windows_of(plan: &dyn ExecutionPlan) -> usize {
     if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
         window.window_expr().len()
@@ -106,19 +105,20 @@ fn windows_of(plan: &dyn ExecutionPlan) -> usize {
 #[derive(Clone, Debug)]
 enum Use {
     Any,
-    /// It keeps them all, to compare others with them. How many there are is told to the guard of the others.
+    /// It keeps them all, to compare others with them. Their number is shared with the guard of the other
+    /// side.
     Built(Arc<AtomicUsize>),
-    /// It compares each with all that are built, and makes so many pairs at a time.
+    /// It compares each with all that are built, and makes up to `pairs` pairs at a time.
     Compared {
         built: Arc<AtomicUsize>,
         pairs: usize,
     },
-    /// It keeps those that are not released yet, with what its windows are for them.
+    /// It keeps those that are not released yet, with the values of its windows for them.
     Kept {
         windows: usize,
         released: Arc<AtomicUsize>,
     },
-    /// It makes a row of each element of their lists.
+    /// It unnests their lists into rows.
     Spread,
 }
 
@@ -126,7 +126,7 @@ enum Use {
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Guard {
     used: Use,
-    /// Counts the rows that come out.
+    /// Counts the rows that leave the operator.
     released: Option<Arc<AtomicUsize>>,
     usual: usize,
 }
@@ -160,7 +160,7 @@ impl Step for Guard {
 
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let input = only(inputs)?;
-        // What reads is no operator of the library, and reads best as it does elsewhere.
+        // A leaf is not an operator of DataFusion, and is best read with the usual batch size.
         let rows = if input.plan().children().is_empty() {
             self.usual
         } else {
@@ -188,7 +188,7 @@ impl Step for Guard {
     }
 }
 
-/// The context with batches of so many rows.
+/// The context with a batch size of `rows`.
 fn with_rows(context: Arc<TaskContext>, rows: usize) -> Arc<TaskContext> {
     if context.session_config().batch_size() == rows {
         return context;
@@ -211,17 +211,17 @@ struct Guarded {
     used: Use,
     released: Option<Arc<AtomicUsize>>,
     reservation: MemoryReservation,
-    /// What has come and is not passed on yet.
+    /// Rows that have arrived but were not passed on.
     rest: Option<RecordBatch>,
     gave_way: Moment,
-    /// Rows that have come.
+    /// The number of rows that have arrived.
     passed: usize,
-    /// Bytes of the widest of them, as far as somebody wants to know.
+    /// The size of the widest row in bytes, where the use needs it.
     widest: usize,
 }
 
 impl Guarded {
-    /// Takes account of a batch.
+    /// Accounts for a batch.
     fn account(&mut self, batch: RecordBatch) -> Result<()> {
         self.passed += batch.num_rows();
         if let Some(released) = &self.released {
@@ -269,7 +269,7 @@ impl Guarded {
         Ok(())
     }
 
-    /// The next part of what has come.
+    /// The next part of the arrived rows.
     fn part(&mut self) -> Option<RecordBatch> {
         let batch = self.rest.take()?;
         let most = match &self.used {
@@ -317,10 +317,10 @@ impl Stream for Guarded {
     }
 }
 
-/// Comes back when everybody else had their turn. A task that wakes itself is first in line among those of
-/// its thread, before sockets and clocks are looked at, and before those whom other threads woke.
+/// Yields until all other tasks have had their turn. A task that wakes itself runs first on its thread,
+/// before sockets and timers are polled, and before tasks that other threads woke.
 fn give_way<T>(context: &mut Context<'_>) -> Poll<T> {
-    // Asked once, it has the waker; nothing is left to wait for.
+    // A single poll registers the waker; nothing else needs to be awaited.
     let _pending = pin!(tokio::task::yield_now()).poll(context);
     Poll::Pending
 }

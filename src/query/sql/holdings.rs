@@ -1,6 +1,6 @@
-//! What a query may read, as it is known here: by names, permits and columns.
+//! What a query may read: names, permits and columns.
 //!
-//! Who may read what is decided above. Knows types; knows nothing of grammar or of plans of queries.
+//! The room above decides who may read what. Knows types; knows nothing of grammar or of plans of queries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,34 +19,34 @@ use crate::query::{Partition, Prepared, Questions};
 
 use super::calls::Call;
 
-/// All that there is, in the words of SQL.
+/// The SQL catalog that contains everything.
 pub(super) const CATALOG: &str = "almanac";
-/// What belongs to whoever asks.
+/// The schema of the caller's own tables.
 pub(super) const OWN: &str = "own";
 
-/// What a query may read, from the room that decides about reading.
+/// What a query may read, provided by the room that decides about reading.
 ///
-/// Futures are written out: that one may go to another thread is then proven once for all of its callers,
-/// where the conditions which `async_trait` puts on each method have the compiler prove it anew for each.
+/// Futures are written out: the compiler then proves once for all callers that they are `Send`. The bounds
+/// that `async_trait` puts on each method would make it prove that anew for each.
 pub trait Holdings<Authority>: fmt::Debug + Send + Sync {
-    /// Where rows come from.
+    /// The source of rows.
     fn questions(&self) -> &Questions<Authority>;
 
-    /// What stands under a name among what is `of` a person, or of whoever asks where none is named. `None`
-    /// is the answer both for what there is not and for what may not be seen.
+    /// The holding called `name` among the tables of person `of`, or of the caller without one. `None` for
+    /// what does not exist and equally for what may not be seen.
     fn find<'a>(
         &'a self,
         of: Option<PersonId>,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Holding<Authority>>>>;
 
-    /// Every table that can be named, in the order in which they are listed.
+    /// Every table that can be named, in the order of listings.
     fn listed(&self) -> BoxFuture<'_, Result<Vec<Listed>>>;
 
-    /// Names of tables for somebody who misspelt one. They are everybody's.
+    /// Names of tables to suggest to somebody who misspelt one. They are the same for everybody.
     fn usual_names(&self) -> Vec<String>;
 
-    /// The answer to the question that a function stands for, about whoever asks.
+    /// The answer to the question behind a function, about the caller.
     fn answer<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Prepared>>;
 }
 
@@ -55,17 +55,17 @@ pub trait Holdings<Authority>: fmt::Debug + Send + Sync {
 pub struct Holding<Authority> {
     pub permit: ReadPermit<Authority>,
     pub partitions: Vec<Partition>,
-    /// What singles it out among the records of its partitions.
+    /// Conditions that distinguish it among the records of its partitions.
     pub conditions: Vec<Condition>,
 }
 
 /// A table that can be named.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// The person who shares it; none where it is the reader's own.
+    /// The person who shares it; `None` if it is the reader's own.
     pub of: Option<PersonId>,
     pub name: String,
-    /// What its rows are, the type of the table first.
+    /// The partitions of its rows, the type of the table first.
     pub partitions: Vec<Partition>,
 }
 
@@ -84,14 +84,14 @@ impl Listed {
         self.partitions.first()?.data_type.metric.as_ref()?.unit.clone()
     }
 
-    /// What is said of a column in the schema of the records.
+    /// The description of a column in the schema of the records.
     pub(super) fn comment(&self, column: &str) -> Option<String> {
         let properties = self.partitions.first()?.data_type.schema.get("properties")?;
         Some(properties.get(column)?.get("description")?.as_str()?.to_owned())
     }
 }
 
-/// The columns of the raw answers of `partitions` to somebody who sees that much.
+/// The columns of the raw answers of `partitions` at a given visibility.
 pub(super) fn columns_of(partitions: &[Partition], sees: Visibility) -> Result<SchemaRef> {
     let one = |partition: &Partition| -> Result<SchemaRef> {
         let layout = &partition.data_type.layout;
@@ -107,7 +107,7 @@ pub(super) fn columns_of(partitions: &[Partition], sees: Visibility) -> Result<S
     Ok(nullable(&schema))
 }
 
-/// The same columns, any of which may be null: what a plan promises beyond that is its own affair.
+/// The same columns, all nullable: a plan may promise more, but that is not part of the table.
 pub(super) fn nullable(schema: &Schema) -> SchemaRef {
     let fields = schema
         .fields()

@@ -1,4 +1,4 @@
-//! `local_day(time, tz)`: the date of a moment where a zone's clocks are.
+//! `local_day(time, tz)`: the local date of a moment in a time zone.
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! What conditions on the times of records say about when the records are.
+//! Derives a range of time from conditions on the times of records.
 //!
-//! A range that follows from the conditions is scanned in the place of all time; the conditions are held
-//! against its rows all the same. Knows expressions and times only.
+//! The range is scanned instead of all time; the conditions are still evaluated on its rows. Knows
+//! expressions and times only.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use crate::model::time::{Instant, TimeRange};
 
-/// The columns of a table that say when its records are.
+/// The columns of a table that hold the times of its records.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeColumns {
     pub starts: Vec<String>,
@@ -32,12 +32,12 @@ impl TimeColumns {
         }
     }
 
-    /// Whether a condition says something about times.
+    /// Whether a condition restricts times.
     pub(super) fn are_in(&self, condition: &Expr) -> bool {
         Bounds::WIDEST.narrowed(self, condition) != Bounds::WIDEST
     }
 
-    /// A range in which all records lie that meet all of `conditions`.
+    /// A range that contains all records that meet all of `conditions`.
     pub(super) fn range(&self, conditions: &[Expr]) -> TimeRange {
         conditions
             .iter()
@@ -48,8 +48,8 @@ impl TimeColumns {
     }
 }
 
-/// What a record must reach beyond, and what it must begin before. The two may cross: a record that begins
-/// by four and ends after six is asked for by both, and no moment lies between them.
+/// A record must end after `after` and begin before `before`. The two may cross: the conditions that a record
+/// begins by four and ends after six leave no moment between them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Bounds {
     after: Instant,
@@ -92,7 +92,7 @@ impl Bounds {
         let next = |by: i64| Instant::from_micros(moment.micros().saturating_add(by));
         let (after, before) = match (op, end) {
             (Operator::Gt | Operator::GtEq, End::Start) => (Some(moment), None),
-            // One that ends at the moment at which a range begins does not lie in it.
+            // A record that ends when a range begins is not in it.
             (Operator::Gt | Operator::GtEq, End::End) => (Some(next(-1)), None),
             (Operator::Lt | Operator::LtEq, _) => (None, Some(next(1))),
             (Operator::Eq, End::Start) => (Some(moment), Some(next(1))),
@@ -105,7 +105,7 @@ impl Bounds {
         }
     }
 
-    /// A record within bounds that cross lasts over the last moment before which it must have begun.
+    /// A record within crossing bounds lasts over the last moment before which it must have begun.
     fn range(self) -> TimeRange {
         let last = Instant::from_micros(self.before.micros().saturating_sub(1));
         TimeRange::between(self.after.min(last), self.before)

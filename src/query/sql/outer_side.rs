@@ -1,9 +1,9 @@
-//! What is known of the rows of one side of an outer join, forgotten where they leave that side.
+//! Discards what is known of the rows of one side of an outer join where they leave that side.
 //!
-//! A column that holds the same in every row of its side does so no more above the join: where nothing was
-//! found it is null. The library goes on taking it for a constant, and what is grouped or sorted by it falls
-//! apart. So an operator that says nothing but its columns stands above such a side before anything is
-//! decided about orders. Knows plans only.
+//! A column that is constant on its side is not constant above the join: where nothing matched, it is null.
+//! DataFusion still treats it as a constant, and grouping or sorting by it gives wrong results. So an
+//! operator that declares nothing but its columns is put above such a side before orders are optimised. Knows
+//! plans only.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use futures::stream::BoxStream;
 
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-/// A rule of the library or of ours.
+/// A rule of DataFusion or of this program.
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// The rules with that of this file before all others.
+/// `rules` with the rule of this file in front.
 pub(super) fn before(rules: &[Rule]) -> Vec<Rule> {
     let ours: Rule = Arc::new(ForgetBelowOuterJoins);
     std::iter::once(ours).chain(rules.iter().cloned()).collect()
@@ -68,7 +68,7 @@ impl PhysicalOptimizerRule for ForgetBelowOuterJoins {
     }
 }
 
-/// Of which sides the columns are null where the other side has something and this has nothing.
+/// For each side, whether its columns are null where only the other side has a row.
 fn padded(plan: &dyn ExecutionPlan) -> [bool; 2] {
     let join_type = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         *join.join_type()
@@ -77,7 +77,7 @@ fn padded(plan: &dyn ExecutionPlan) -> [bool; 2] {
     } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
         join.join_type()
     } else {
-        // Of a join that is not known here, the worst is assumed.
+        // For an unknown join, the worst is assumed.
         let is_unknown = plan.children().len() == 2 && plan.name().ends_with("JoinExec");
         return [is_unknown && !plan.is::<CrossJoinExec>(); 2];
     };
@@ -89,7 +89,7 @@ fn padded(plan: &dyn ExecutionPlan) -> [bool; 2] {
     }
 }
 
-/// The rows of one side, of which nothing is said but their columns.
+/// The rows of one side, of which only the columns are declared.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct OuterSide;
 

@@ -1,4 +1,4 @@
-//! Values that are sent beside the text of a query.
+//! Values that are sent along with the text of a query.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ pub enum Parameters {
     Named(Map<String, Value>),
 }
 
-/// Bytes of one text among the parameters. Every row may repeat it.
+/// The most bytes of one text among the parameters. Every row may repeat it.
 const LONGEST_TEXT: usize = 4 << 10;
 
 impl Parameters {
-    /// A list or an object.
+    /// Reads a list or an object.
     pub fn read(value: Option<Value>) -> Result<Self, String> {
         let parameters = match value {
             None | Some(Value::Null) => return Ok(Self::None),
@@ -42,7 +42,7 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// The value for a name with its `$`.
+    /// The value for a name that starts with `$`.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         let name = name.strip_prefix('$')?;
         match self {

@@ -1,29 +1,29 @@
-//! How much a query reads once each name that `WITH` gives stands for the query behind it.
+//! Limits how much a query reads once each name from `WITH` is replaced by its query.
 //!
-//! Each line may read twice from the one before, so that the two dozen for which there are tables enough read
-//! millions of times. The planner already goes through all of it for a query in an expression, so it is
-//! counted in the text. Knows the grammar, and of names whose they are.
+//! Each name may read twice from the one before it, so two dozen names, for which the limit on tables
+//! suffices, read millions of times. The planner already walks through all of it for a subquery in an
+//! expression, so it is counted in the text. Knows the grammar, and which names come from `WITH`.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, Query, Visitor};
 
-/// So many tables, functions and queries under names, each as often as it is read from.
+/// The most tables, functions and named queries, each counted as often as it is read from.
 const MOST_READ: u64 = 4_096;
 
-/// Goes through a query with all queries in it.
+/// Walks through a query and all queries in it.
 #[derive(Default)]
 pub(super) struct Repeated {
-    /// Queries that are gone through, from the outermost on.
+    /// The queries being walked through, from the outermost on.
     open: Vec<Open>,
-    /// The names of those that `WITH` gives one, by where they are.
+    /// The names of queries from `WITH`, by address.
     named: HashMap<*const Query, String>,
 }
 
 #[derive(Default)]
 struct Open {
-    /// How much is read by each name that was given here.
+    /// How much each name that is defined here reads.
     names: HashMap<String, u64>,
     reads: u64,
 }

@@ -1,4 +1,4 @@
-//! What may be said in SQL: one query, or EXPLAIN of one. Parameters become the literals that they stand for.
+//! Accepts one query, or EXPLAIN of one, and replaces parameters by their literals.
 //!
 //! Knows the grammar; knows nothing of what names stand for.
 
@@ -21,17 +21,17 @@ use super::parameters::Parameters;
 use super::repeated::Repeated;
 use super::text::QueryText;
 
-/// What a query wants to be shown.
+/// What a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     Rows,
-    /// EXPLAIN: how the rows would be found.
+    /// EXPLAIN: the plan of the query.
     Plan,
-    /// EXPLAIN ANALYZE: how they were found.
+    /// EXPLAIN ANALYZE: the plan after running it.
     Run,
 }
 
-/// The parser's own limit, which counts differently from ours.
+/// The parser's own limit, which counts differently from this module's.
 const RECURSION: usize = 100;
 
 /// A query that may be planned.
@@ -41,7 +41,7 @@ pub(super) struct Asked {
     pub show: Show,
 }
 
-/// The one query in `text`, with its parameters put in.
+/// The one query in `text`, with its parameters bound.
 pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Asked, SqlError> {
     let mut statements = DFParserBuilder::new(text.text)
         .with_dialect(&GenericDialect {})
@@ -112,14 +112,14 @@ fn refused(text: &QueryText<'_>, show: Show) -> SqlError {
     }
 }
 
-/// Puts parameters in the place of their names, and named arguments of our functions into their order.
+/// Replaces parameters by their values, and puts named arguments of our functions into order.
 struct Binding<'a> {
     parameters: &'a Parameters,
     used: BTreeSet<String>,
 }
 
 impl VisitorMut for Binding<'_> {
-    /// What is wrong, after the name of what it is about.
+    /// The name that the error is about, and the message.
     type Break = (String, String);
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
@@ -172,7 +172,7 @@ const fn is_named(argument: &FunctionArg) -> bool {
     !matches!(argument, FunctionArg::Unnamed(_))
 }
 
-/// Arguments by position, null where one is left out between others.
+/// Arguments by position, with null for those omitted between others.
 fn in_order(function: Function, given: &[FunctionArg]) -> Result<Vec<FunctionArg>, String> {
     let names = function.arguments();
     let mut ordered: Vec<Option<FunctionArgExpr>> = vec![None; names.len()];
@@ -211,8 +211,8 @@ fn in_order(function: Function, given: &[FunctionArg]) -> Result<Vec<FunctionArg
         .collect())
 }
 
-/// What a parameter stands for, as if it had been written there. A text takes the type of what it is compared
-/// with.
+/// The literal for a parameter, as if it had been written in its place. A text takes the type of what it is
+/// compared with.
 fn literal(value: &Value) -> Result<Expr, String> {
     let plain = match value {
         Value::Null => Literal::Null,

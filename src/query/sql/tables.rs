@@ -1,7 +1,7 @@
-//! Tables: what may be read of a person's types, by name.
+//! Tables: the readable part of a person's types, by name.
 //!
-//! A table is found when a query names it, and made from the permit that the finding gave: what is read of it
-//! can be less than that, and never more. Knows permits, layouts and plans.
+//! A table is found when a query names it, and made from the permit that was found: a scan can read less than
+//! the permit allows, and never more. Knows permits, layouts and plans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,10 +33,10 @@ use super::holdings::{CATALOG, Holding, Holdings, OWN, columns_of};
 use super::narrowing::TimeColumns;
 
 const INFORMATION: &str = "information_schema";
-/// Clocks of two zones are never further apart.
+/// An upper bound on the difference between the clocks of two zones.
 const TWO_DAYS: i64 = 2 * 86_400_000_000;
 
-/// Shelves with tables: the asker's own, and one for each person who shares, named by their id.
+/// Schemas with tables: the caller's own, and one for each person who shares, named by their id.
 pub(super) struct Shelves<Authority> {
     holdings: Arc<dyn Holdings<Authority>>,
 }
@@ -78,7 +78,7 @@ impl<Authority: 'static> CatalogProvider for Shelves<Authority> {
         vec![OWN.to_owned(), INFORMATION.to_owned()]
     }
 
-    /// Every id is a shelf, empty where nothing is shared: who is here is nobody's business.
+    /// Every id is a schema, empty where nothing is shared: a query must not reveal who exists.
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         let holdings = Arc::clone(&self.holdings);
         if name == INFORMATION {
@@ -123,7 +123,7 @@ impl<Authority: 'static> SchemaProvider for Shelf<Authority> {
     }
 }
 
-/// A type of a person, as far as a permit goes.
+/// A type of a person, limited to a permit.
 struct PermittedTable<Authority> {
     holdings: Arc<dyn Holdings<Authority>>,
     name: String,
@@ -154,7 +154,7 @@ impl<Authority> PermittedTable<Authority> {
         })
     }
 
-    /// Whether a condition is held against the pages of the one partition that the table reads.
+    /// Whether the scan can evaluate a condition on the pages of the table's only partition.
     fn takes(&self, condition: &Expr) -> bool {
         self.holding.partitions.len() == 1 && self.holding.permit.is_own() && is_comparison(condition)
     }
@@ -167,8 +167,7 @@ impl<Authority> PermittedTable<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let range = self.times.range(filters);
         let permit = &self.holding.permit;
-        // Of what others share a part may be asked for by the days of another zone than the one it is shown
-        // in.
+        // Shared rows may be selected by the days of another zone than the one they are shown in.
         let around = if permit.is_own() { 0 } else { TWO_DAYS };
         let permit: ReadPermit<Authority> = permit.within(widened(range, around, around));
         let spec = RecordsSpec {
@@ -181,7 +180,7 @@ impl<Authority> PermittedTable<Authority> {
         };
         let taken: Vec<Expr> = filters
             .iter()
-            // What times say is said by the range already.
+            // Conditions on times are already covered by the range.
             .filter(|filter| self.takes(filter) && !self.times.are_in(filter))
             .cloned()
             .collect();
@@ -203,8 +202,7 @@ impl<Authority> PermittedTable<Authority> {
     }
 }
 
-/// Whether a condition compares columns with what is known, and nothing else: no function is called where
-/// rows are read.
+/// Whether a condition only compares columns with constants: no function is called where rows are read.
 fn is_comparison(condition: &Expr) -> bool {
     let is_column = |expr: &Expr| matches!(expr, Expr::Column(_));
     let is_known = |expr: &Expr| matches!(expr, Expr::Literal(..));
@@ -228,11 +226,12 @@ fn is_comparison(condition: &Expr) -> bool {
     }
 }
 
-/// The columns to read so that there are those of `wanted`: all where their names cannot be said.
+/// The columns to read for those of `wanted`; `None`, which reads all, where their names are ambiguous as
+/// paths.
 fn read_for(wanted: &Schema, all: &Schema) -> Option<Columns> {
     let mut names: Vec<String> = wanted.fields().iter().map(|field| field.name().clone()).collect();
     if names.is_empty() {
-        // Rows are counted by the columns that they have.
+        // Rows without columns cannot be counted.
         names.extend(all.fields().first().map(|field| field.name().clone()));
     }
     let have_paths = names.iter().any(|name| name.contains('.'));

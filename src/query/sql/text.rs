@@ -1,7 +1,6 @@
-//! The text of a query before it is understood: how much of it there may be, and where in it something
-//! stands.
+//! The text of a query before it is parsed: its limits, and the places of words in it.
 //!
-//! What is nested or chained too deep is refused here, before anything walks down into it. Knows tokens only.
+//! Nesting or chaining that is too deep is refused here, before any code recurses into it. Knows tokens only.
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -9,12 +8,12 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Wor
 
 use super::errors::{Place, SqlError};
 
-/// Bytes. What a person writes fits many times; what does not is made by a machine that had better use
-/// parameters.
+/// The most bytes. What a person writes fits many times over; longer texts come from programs, which should
+/// use parameters.
 pub(super) const LONGEST: usize = 64 << 10;
-/// Words and signs that join or wrap expressions and queries. Each may be one step further down.
+/// The most words and signs that join or wrap expressions and queries. Each may add a level of recursion.
 const MOST_STEPS: usize = 400;
-/// Parentheses and brackets that are open at one place.
+/// The most parentheses and brackets that are open at one place.
 const MOST_OPEN: usize = 40;
 
 /// A text with its tokens.
@@ -25,7 +24,7 @@ pub(super) struct QueryText<'a> {
 }
 
 impl<'a> QueryText<'a> {
-    /// The text, unless it is too much.
+    /// The text, unless it exceeds a limit.
     pub(super) fn read(text: &'a str) -> Result<Self, SqlError> {
         if text.len() > LONGEST {
             let length = text.len();
@@ -66,7 +65,7 @@ impl<'a> QueryText<'a> {
         Ok(())
     }
 
-    /// Where a name stands first, whichever way it is written; the last part of one that has several.
+    /// The first place of a name, however it is quoted; for a compound name, that of its last part.
     pub(super) fn place_of(&self, name: &str) -> Option<Place> {
         let last = name.rsplit('.').next().unwrap_or(name);
         let last = last.trim_matches('"').trim_end_matches("()");
@@ -82,14 +81,14 @@ impl<'a> QueryText<'a> {
         found(name).or_else(|| found(last))
     }
 
-    /// Where the text ends, without the space after it.
+    /// The end of the text, without trailing space.
     pub(super) fn end(&self) -> Option<Place> {
         let mut tokens = self.tokens.iter().rev();
         let last = tokens.find(|token| !matches!(token.token, Token::EOF | Token::Whitespace(_)));
         last.map(|token| token.span.end.into())
     }
 
-    /// The first word, in capitals, and where it stands.
+    /// The first word, in capitals, and its place.
     pub(super) fn first_word(&self) -> Option<(String, Place)> {
         self.tokens.iter().find_map(|token| match &token.token {
             Token::Word(word) => Some((word.value.to_uppercase(), token.span.start.into())),
@@ -106,7 +105,7 @@ fn spells(word: &Word, name: &str) -> bool {
     }
 }
 
-/// Whether a token may take an expression or a query one step further down.
+/// Whether a token may add a level of recursion to an expression or a query.
 fn is_step(token: &Token) -> bool {
     match token {
         Token::Word(word) => matches!(
@@ -158,7 +157,7 @@ fn is_step(token: &Token) -> bool {
         | Token::RBracket
         | Token::RBrace
         | Token::LParen
-        // The dot of `table.column` takes nothing further down.
+        // The dot of `table.column` adds no level.
         | Token::Period => false,
         _ => true,
     }

@@ -1,17 +1,17 @@
-//! How large a query becomes once each name stands for the query behind it.
+//! Limits the size of a query once each name is replaced by the query behind it.
 //!
-//! A query under a name is there as often as it is read from, and a column is put in the place of its name as
-//! often as that is said; both double with every line of a text that does so twice. Optimizers follow all of
-//! it, in memory that is in no pool, and nobody comes in between. So it is counted before one sees the plan.
-//! Knows plans only.
+//! A named query is copied as often as it is read from, and the expression of a column as often as its name
+//! is used; both double with every line of text that uses a name twice. Optimizers process all of it without
+//! yielding, in memory that is in no pool. So it is counted before an optimizer sees the plan. Knows plans
+//! only.
 
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// Steps of a plan, each counted as often as it is there.
+/// The most steps of a plan, each counted as often as it is copied.
 const MOST_STEPS: usize = 4_096;
-/// Parts of expressions, each counted as often as it may have to be made.
+/// The most parts of expressions, each counted as often as it may be copied.
 const MOST_PARTS: u64 = 1 << 19;
 
 /// Refuses a plan that becomes too large.
@@ -25,16 +25,16 @@ struct Counting {
     parts: u64,
 }
 
-/// What was counted of a step.
+/// The counts for one step.
 struct Counted {
-    /// Parts that come in the place of each column.
+    /// The number of parts that replace each column.
     columns: Vec<u64>,
-    /// How many copies of a condition on it there may be: one for each that a union is of.
+    /// How many copies of a condition on it there may be: one for each input of a union.
     copies: u64,
 }
 
 impl Counting {
-    /// Gives up as soon as it is too much, so that counting takes no longer than the limits say.
+    /// Fails as soon as a limit is exceeded, so that counting takes no longer than the limits allow.
     fn step(&mut self, plan: &LogicalPlan) -> Result<Counted> {
         self.steps += 1;
         if self.steps > MOST_STEPS {
@@ -73,7 +73,7 @@ impl Counting {
         Ok(())
     }
 
-    /// The parts of an expression, with those of the columns that it names.
+    /// The number of parts of an expression, including those of the columns that it names.
     fn expression(&mut self, whole: &Expr, inputs: &[&LogicalPlan], counted: &[Counted]) -> Result<u64> {
         let mut parts: u64 = 0;
         whole.apply(|part| {
@@ -97,13 +97,13 @@ impl Counting {
         Ok(parts)
     }
 
-    /// A query in an expression stays a query of its own.
+    /// A subquery in an expression is not merged into it.
     fn inner(&mut self, plan: &LogicalPlan) -> Result<u64> {
         self.step(plan).map(|_| 1)
     }
 }
 
-/// The parts that come in the place of each column of a step.
+/// The number of parts that replace each column of a step.
 fn columns(plan: &LogicalPlan, inputs: &[Counted], parts: &[u64]) -> Vec<u64> {
     let width = plan.schema().fields().len();
     let found = match plan {
@@ -116,7 +116,7 @@ fn columns(plan: &LogicalPlan, inputs: &[Counted], parts: &[u64]) -> Vec<u64> {
             };
             (0..width).map(|place| at(place).max().unwrap_or(1)).collect()
         }
-        // What is summed up is computed where it stands; what it is grouped by may be computed elsewhere.
+        // Aggregates are computed where they stand; expressions to group by may be moved elsewhere.
         LogicalPlan::Aggregate(aggregate) => {
             let groups = parts.iter().take(aggregate.group_expr.len()).copied();
             groups.chain(aggregate.aggr_expr.iter().map(|_| 1)).collect()

@@ -1,13 +1,13 @@
-//! How much a row takes, at most: what of a batch is repeated takes that much again each time.
+//! The greatest size of a row: each repetition of a row of a batch takes that much again.
 //!
 //! Knows arrays only.
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 
-/// What is in no buffer of its own.
+/// The size of a value without a buffer of its own.
 const LEAST: usize = 1;
-/// A number, and where a text or a list begins.
+/// The size of a number, or of the offset of a text or a list.
 const USUAL: usize = 16;
 
 /// Bytes of the rows of a batch, without what they share with others.
@@ -19,13 +19,13 @@ pub(super) fn bytes(batch: &RecordBatch) -> usize {
     sizes.fold(0, usize::saturating_add)
 }
 
-/// Bytes of the widest row, or more.
+/// An upper bound on the bytes of the widest row.
 pub(super) fn widest(batch: &RecordBatch) -> usize {
     let columns = batch.columns().iter().map(|column| width(column.as_ref()));
     columns.fold(0, usize::saturating_add)
 }
 
-/// Bytes that one row becomes when there is a row for each element of its lists, or more.
+/// An upper bound on the bytes that one row becomes when its lists are unnested.
 pub(super) fn spread(batch: &RecordBatch) -> usize {
     let columns = batch.columns();
     let most = columns.iter().map(|column| elements(column.as_ref())).max();
@@ -72,7 +72,7 @@ fn width(array: &dyn Array) -> usize {
     longest.unwrap_or(LEAST).saturating_add(USUAL)
 }
 
-/// The most that stands in one list, counting what stands in the lists in it.
+/// The most elements of one list, including those of nested lists.
 fn elements(array: &dyn Array) -> usize {
     match items(array) {
         Some((longest, items)) => longest.saturating_mul(elements(items)),
@@ -80,7 +80,7 @@ fn elements(array: &dyn Array) -> usize {
     }
 }
 
-/// How long the longest list is, and what stands in all of them.
+/// The length of the longest list, and the elements of all lists.
 fn items(array: &dyn Array) -> Option<(usize, &dyn Array)> {
     match array.data_type() {
         DataType::List(_) => {

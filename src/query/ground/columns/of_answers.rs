@@ -1,4 +1,4 @@
-//! An answer with the columns that are asked for.
+//! Answers reduced to the selected columns.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::super::prepared::Prepared;
 use super::{ColumnError, ColumnPath, Columns, unknown};
 
 impl Prepared {
-    /// The first so many rows of the same answer; all of them where no number is given.
+    /// The first `limit` rows of the same answer; all of them without a limit.
     #[must_use]
     pub fn first(mut self, limit: Option<usize>) -> Self {
         if limit.is_some() {
@@ -25,7 +25,7 @@ impl Prepared {
         self
     }
 
-    /// The same answer with one column more, the last.
+    /// The same answer with one more column, the last.
     pub(in crate::query) fn with_column(
         mut self,
         expr: Arc<dyn PhysicalExpr>,
@@ -53,7 +53,7 @@ impl Prepared {
         Ok(self)
     }
 
-    /// The same answer with the columns that are asked for, in their order; with all where none are named.
+    /// The same answer with the selected columns, in their order; with all where none are selected.
     pub fn only(mut self, columns: Option<&Columns>) -> Result<Self, QueryError> {
         let Some(columns) = columns else { return Ok(self) };
         let held = self.plan.schema();
@@ -74,14 +74,14 @@ impl Prepared {
     }
 }
 
-/// What is found along a path, and the field that describes it. `held` is what the plan calls its columns,
-/// `shown` how they are described to the caller.
+/// The value at the end of a path, and the field that describes it. `held` is the plan's schema, `shown` the
+/// schema that the caller sees.
 fn reached(
     path: &ColumnPath,
     held: &SchemaRef,
     shown: &Schema,
 ) -> Result<(Arc<dyn PhysicalExpr>, Field), QueryError> {
-    // A name may have dots of its own.
+    // A column's own name may contain dots.
     if let Some((place, _)) = held.column_with_name(&path.0) {
         return Ok((Arc::new(Column::new(&path.0, place)), shown.field(place).clone()));
     }

@@ -1,7 +1,6 @@
-//! Labels of a selector compared with the fields of a record.
+//! Compares labels of a selector with the fields of a record.
 //!
-//! A label that is not there is the same as an empty one. Patterns match whole texts and run in linear time,
-//! whatever they are.
+//! A missing label equals an empty one. Patterns match whole texts and run in linear time, whatever they are.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -90,8 +89,8 @@ fn matches(condition: &Condition, field: FieldOf, pattern: &str) -> Result<Expr,
     Ok(matching.call(vec![text]))
 }
 
-/// `text_matches(text)`: whether a whole text matches, or one of a list of texts. An absent text is an empty
-/// one.
+/// `text_matches(text)`: whether the whole text matches, or one of a list of texts. An absent text is an
+/// empty one.
 #[derive(Debug)]
 struct TextMatches {
     regex: Regex,
@@ -114,7 +113,7 @@ impl TextMatches {
                 other => refused(other.to_string().lines().last().unwrap_or_default().to_owned()),
             })
         };
-        // By itself first: a bracket that closes too early would let it out of its anchors.
+        // Compiled on its own first: an unbalanced bracket would let it out of its anchors.
         compiled(pattern)?;
         let regex = compiled(&format!("^(?s:{pattern})$"))?;
         Ok(Self {

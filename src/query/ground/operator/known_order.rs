@@ -1,4 +1,4 @@
-//! An order that rows are in although nothing in their plan tells it: it follows from where they come from.
+//! Declares an order of rows that their plan does not show, because it follows from where the rows come from.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use futures::stream::BoxStream;
 
 use super::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-/// `plan`, of which it is known that its rows are sorted so. Nothing stands above it where the plan tells.
+/// `plan`, whose rows are known to be sorted by `order`. It stays as it is where its own properties say so.
 pub(in crate::query) fn known_order(plan: Plan, order: LexOrdering) -> Result<Plan> {
     if plan.equivalence_properties().ordering_satisfy(order.clone())? {
         return Ok(plan);

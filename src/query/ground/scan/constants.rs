@@ -1,5 +1,5 @@
-//! Columns that hold the same in every row of an object. Its footer says so, so they are handed out without
-//! being decoded. So are those that it does not have, since no row said anything.
+//! Columns whose value is the same in every row of an object. The footer shows it, so they are produced
+//! without decoding. So are columns that an object lacks because no row had a value.
 //!
 //! Knows footers and plans; knows nothing of what columns mean.
 
@@ -23,22 +23,22 @@ use crate::store::outline::ObjectPlace;
 
 use super::Scan;
 
-/// So many footers are read at a time.
+/// The number of footers that are read at a time.
 const FOOTERS: usize = 8;
 
-/// What every row of some objects holds: for each column of a scan, where that is known.
+/// The constant value of each column of a scan in some objects, where it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Constants(Vec<Option<Constant>>);
 
 impl Constants {
-    /// Every column is decoded.
+    /// No constants: every column is decoded.
     pub(super) fn nothing(scan: &Scan) -> Self {
         Self(vec![None; scan.columns.len()])
     }
 
-    /// For each of `objects`. Their footers stay open for whoever decodes the rest, and are read only if a
-    /// column is wanted that they may tell of. What the hint of a scan speaks of is decoded. An object that
-    /// cannot be opened is for the reader of Parquet to complain about.
+    /// The constants of each of `objects`. Their footers stay open for decoding the rest, and are read only
+    /// if a wanted column can be constant. Columns of the scan's hint are decoded. An object that cannot be
+    /// opened is left to the Parquet reader, which reports the error.
     pub(super) async fn find(scan: &Scan, objects: Vec<ObjectPlace>) -> Vec<Self> {
         let free = free(scan);
         let mut fields = scan.schema.fields().iter().zip(&free);
@@ -66,7 +66,7 @@ impl Constants {
         Self(known.collect())
     }
 
-    /// The places of the others, among the columns of the scan.
+    /// The indices of the other columns among those of the scan.
     pub(super) fn decoded(&self) -> Vec<usize> {
         let columns = self.0.iter().enumerate();
         columns
@@ -74,7 +74,7 @@ impl Constants {
             .collect()
     }
 
-    /// `rows`, which have the other columns, with all of `schema`.
+    /// `rows`, which have the other columns, with all columns of `schema`.
     pub(super) fn put_back(self, rows: Plan, schema: &SchemaRef) -> Plan {
         if self.0.iter().all(Option::is_none) {
             return rows;
@@ -96,7 +96,7 @@ impl Constants {
     }
 }
 
-/// What every row of an object holds in a column, if that is known.
+/// The value that every row of an object has in a column, if known.
 fn known(file: &PieceFile, wanted: &Field) -> Option<Constant> {
     let is_stored = file.schema().column_with_name(wanted.name()).is_some();
     if !is_stored && wanted.is_nullable() {
@@ -105,7 +105,7 @@ fn known(file: &PieceFile, wanted: &Field) -> Option<Constant> {
     Constant::of(file, wanted)
 }
 
-/// Of each column of a scan, whether nobody compares it with anything.
+/// For each column of a scan, whether the hint does not use it.
 fn free(scan: &Scan) -> Vec<bool> {
     let compared = scan.hint.as_ref().map(collect_columns).unwrap_or_default();
     let is_free = |name: &str| !compared.iter().any(|column| column.name() == name);
@@ -113,7 +113,7 @@ fn free(scan: &Scan) -> Vec<bool> {
     fields.map(|field| is_free(field.name())).collect()
 }
 
-/// Puts columns back at their places.
+/// Puts constant columns back in their places.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct PutBack {
     constants: Constants,
@@ -124,7 +124,7 @@ pub(in crate::query) struct PutBack {
 pub(in crate::query) type ConstantsExec = Operator<PutBack>;
 
 impl PutBack {
-    /// The names of the columns, and nothing of what is in them.
+    /// The names of the columns, without their values.
     pub(in crate::query) fn names(&self) -> String {
         let columns = self.constants.0.iter().zip(self.schema.fields());
         let names = columns.filter_map(|(known, field)| known.as_ref().map(|_| field.name().as_str()));
@@ -134,7 +134,7 @@ impl PutBack {
 
 impl Step for PutBack {
     const NAME: &'static str = "ConstantsExec";
-    // What it reads does.
+    // Its input does.
     const YIELDS_BY_ITSELF: bool = true;
     const KEEPS_ORDER: bool = true;
 
@@ -162,7 +162,7 @@ impl Step for PutBack {
     }
 }
 
-/// The columns, made once for as many rows as come at a time.
+/// The constant columns, made once for the longest batch so far.
 struct Made {
     columns: Vec<Option<ArrayRef>>,
     length: usize,

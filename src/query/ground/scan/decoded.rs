@@ -1,5 +1,5 @@
-//! The rows of a scan from what is decoded already, where they lie in few stretches: without opening a
-//! reader of Parquet, and without decoding what was decoded a moment ago.
+//! Reads rows that lie in few stretches from decoded columns in memory: without opening a Parquet reader, and
+//! without decoding again what was decoded a moment ago.
 //!
 //! Knows which rows are wanted; knows nothing of what they mean.
 
@@ -24,7 +24,7 @@ use super::pieces::Chain;
 use super::selected::selected;
 use super::{Scan, Selection};
 
-/// Where rows lie in more stretches, a scan has decoded them before the first of them is wanted again.
+/// The most stretches: with more, a scan has decoded all of them before the first is wanted again.
 pub(super) const MOST_STRETCHES: usize = 8;
 
 /// Rows of some objects, one object after the other.
@@ -36,12 +36,12 @@ pub(super) struct Decoded {
     found: Vec<Found>,
 }
 
-/// An object, the ids whose row does not count, and where rows are that may be selected.
+/// An object, the ids of its dead rows, and the stretches in which rows may be selected.
 type Found = (Arc<PieceFile>, Arc<[RecordId]>, Vec<Stretch>);
 
 impl Decoded {
-    /// Where the rows of a chain are, unless there are too many, or their columns have to be converted. An
-    /// object that cannot be opened is for the reader of Parquet to complain about.
+    /// Finds the rows of a chain, unless they lie in too many stretches or their columns have to be
+    /// converted. An object that cannot be opened is left to the Parquet reader, which reports the error.
     pub(super) async fn find(scan: &Scan, chain: &Chain<'_>) -> Option<Self> {
         let touched = scan.selection.touched()?;
         let rows = &scan.objects.decoded;
@@ -94,7 +94,7 @@ impl Step for Decoded {
             async move {
                 let rows = decoded.rows.read(&file, stretch, &decoded.schema).await;
                 let rows = selected(&rows.map_err(outside)?, &decoded.selection, &dead)?;
-                // What the object does not have is null, in the few rows of a page that are left.
+                // Columns that the object lacks are null; only the few rows that are left get them.
                 with_columns(&rows, &decoded.schema).map_err(outside)
             }
         });

@@ -1,4 +1,4 @@
-//! The plan by which rows of a partition are read, of pieces as they are now.
+//! The plan that reads the rows of a partition from its present pieces.
 //!
 //! Objects that do not overlap are read one after the other, the others are merged; the tail comes from
 //! memory. Dead rows are dropped piece by piece, so a piece without dead rows pays nothing. Knows snapshots
@@ -31,7 +31,7 @@ use super::{Scan, tail};
 
 /// An object, and where it is.
 pub(super) type Link<'s> = (&'s SnapshotPiece, &'s ObjectPlace);
-/// Objects of which each begins after the one before ends.
+/// Objects each of which begins after the previous one ends.
 pub(super) type Chain<'s> = Vec<Link<'s>>;
 
 impl Scan {
@@ -59,8 +59,8 @@ impl Scan {
         chains
     }
 
-    /// The rows of a chain, read as Parquet. What the footers of its objects say of all their rows is not
-    /// decoded; neighbours of which they say the same are read together.
+    /// The rows of a chain, read as Parquet. Columns that are constant according to footers are not decoded;
+    /// neighbouring objects with the same constants are read together.
     pub(super) async fn parquet(&self, chain: &[Link<'_>]) -> Result<Plan> {
         let objects = chain.iter().map(|(_, place)| (*place).clone()).collect();
         let known = Constants::find(self, objects).await;
@@ -81,7 +81,7 @@ impl Scan {
         Ok(Arc::new(InTurnExec::try_new(plans, key_order(&self.schema)?)?))
     }
 
-    /// The rows of a chain with `constants`, read as Parquet beside those.
+    /// The rows of a chain, read as Parquet except for the columns in `constants`.
     pub(super) fn parquet_beside(&self, constants: &Constants, chain: &[Link<'_>]) -> Result<Plan> {
         let decoded = constants.decoded();
         let schema = Arc::new(self.schema.project(&decoded)?);
@@ -102,7 +102,7 @@ impl Scan {
             let both = |reaching| -> Arc<dyn PhysicalExpr> {
                 Arc::new(BinaryExpr::new(reaching, Operator::And, Arc::clone(hint)))
             };
-            // What the hint speaks of is decoded first, and the rest only where it holds.
+            // The columns of the hint are decoded first, the rest only for rows that meet it.
             source = source
                 .with_predicate(reaching.map_or_else(|| Arc::clone(hint), both))
                 .with_pushdown_filters(true);
@@ -117,7 +117,7 @@ impl Scan {
             .build();
         let mut plan: Plan = DataSourceExec::from_data_source(config);
         if chain.len() > 1 {
-            // Each begins after the one before ends, which files do not tell.
+            // Each begins after the previous one ends, which the files do not show.
             plan = known_order(plan, key_order(&schema)?)?;
         }
         let dead = match chain {
@@ -143,19 +143,19 @@ impl Scan {
         };
         let rows = tail::sorted(&pieces, &self.storage, &self.columns)?;
         let source = tail::in_memory(rows, &self.schema)?;
-        // Of the dead none is left in it.
+        // Dead rows are already removed from it.
         let rows = SelectedExec::of(self.selection.clone(), Arc::default(), source);
         Ok(Some((starts, Arc::new(rows))))
     }
 
-    /// Those that may hold selected rows.
+    /// The pieces that may hold selected rows.
     fn pieces(&self) -> impl Iterator<Item = &SnapshotPiece> {
         let pieces = self.snapshot.pieces.iter();
         pieces.filter(|piece| self.selection.may_hold(piece.bounds))
     }
 }
 
-/// Between which moments rows start.
+/// The first and the last start of some rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Starts {
     first: Instant,
@@ -178,7 +178,7 @@ impl Starts {
     }
 }
 
-/// Sorted inputs as one: those whose starts overlap are merged, the others follow each other.
+/// Combines sorted inputs: those whose starts overlap are merged, the others follow each other.
 pub(super) fn in_order(mut inputs: Vec<(Starts, Plan)>, schema: &SchemaRef) -> Result<Plan> {
     inputs.sort_by_key(|(starts, _)| starts.first);
     let mut groups: Vec<(Starts, Vec<Plan>)> = Vec::new();

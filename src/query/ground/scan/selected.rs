@@ -1,8 +1,8 @@
-//! Those of the rows of a scan that are selected and not dead, where others are read with them.
+//! Keeps those rows of a scan that are selected and not dead, where others are read along with them.
 //!
-//! Rows come in the order of their starts, so where a window begins and ends is searched for, no row is
-//! compared with it, and what lies together is handed on as it is. Knows rows and the rule by which they are
-//! selected; knows nothing of where they were read.
+//! Rows come in the order of their starts, so the bounds of a window are found by search instead of by
+//! comparing each row, and contiguous rows are passed on as they are. Knows rows and the rule of selection;
+//! knows nothing of where rows come from.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::query::ground::operator::{Input, Needs, Operator, Plan, Step, Task, l
 
 use super::Selection;
 
-/// Lets selected rows pass that are not dead.
+/// Passes on selected rows that are not dead.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Selected {
     selection: Selection,
-    /// In order.
+    /// Sorted.
     dead: Arc<[RecordId]>,
 }
 
@@ -40,7 +40,7 @@ impl SelectedExec {
 
 impl Step for Selected {
     const NAME: &'static str = "SelectedExec";
-    // What it reads does.
+    // Its input does.
     const YIELDS_BY_ITSELF: bool = true;
     const KEEPS_ORDER: bool = true;
 

@@ -1,7 +1,7 @@
 //! Which rows of a partition are read: those that intersect one of some windows.
 //!
-//! The rule stands here twice: as code, by which rows are chosen, and as a condition, by which readers of
-//! files leave out what cannot hold any. Knows bounds of pieces and times; knows nothing of files.
+//! The rule is here twice: as code that selects rows, and as a condition by which readers of files skip what
+//! cannot hold any. Knows bounds of pieces and times; knows nothing of files.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
 use crate::catalog::records::Bounds;
 use crate::model::time::{Instant, TimeRange};
 
-/// What is read of a partition.
+/// What to read of a partition.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Selection {
-    /// Rows are selected that intersect one of these.
+    /// Rows that intersect one of these are selected,
     pub windows: Arc<[TimeRange]>,
-    /// And that begin in this, if it is given.
+    /// and only those that begin in this, if it is given.
     pub begins: Option<TimeRange>,
 }
 
@@ -35,13 +35,13 @@ impl Selection {
         self.begins.is_none_or(begins) && self.windows.iter().any(intersects)
     }
 
-    /// Whether every row is selected that starts from the first to the last of two moments.
+    /// Whether every row is selected that starts between two moments, both inclusive.
     pub(super) fn holds_all(&self, first: Instant, last: Instant) -> bool {
         let holds = |range: &TimeRange| range.start() <= first && last < range.end();
         self.windows.iter().any(holds) && self.begins.as_ref().is_none_or(holds)
     }
 
-    /// The time that selected rows touch, and before which they start.
+    /// The time that selected rows touch; they start before its end.
     pub(super) fn touched(&self) -> Option<Range<i64>> {
         let from = self.windows.iter().map(|window| window.start()).min()?;
         let before = self.windows.iter().map(|window| window.end()).max()?;
@@ -52,9 +52,9 @@ impl Selection {
         Some(from.micros()..before.micros())
     }
 
-    /// Which of some rows are selected, that come in the order of their starts. The intersect rule,
-    /// `start < to and (end > from or start >= from)`, for some window; and where rows are to begin. Only of
-    /// rows that begin before a window it matters when they end.
+    /// Which of the rows, given in the order of their starts, are selected. Applies the intersect rule `start
+    /// < to and (end > from or start >= from)` for any window, and then `begins`. The end matters only for
+    /// rows that begin before a window.
     pub(super) fn selected(&self, starts: &[i64], ends: &[i64]) -> Vec<bool> {
         let before = |moment: Instant| starts.partition_point(|start| *start < moment.micros());
         let rows_in = |range: &TimeRange| before(range.start())..before(range.end());
@@ -78,7 +78,7 @@ impl Selection {
         selected
     }
 
-    /// The same as a condition.
+    /// The same rule as a condition.
     fn condition(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
         let [start, end] = ends(schema)?;
         let any = self
@@ -106,9 +106,9 @@ impl Selection {
         ))
     }
 
-    /// What follows from [`Selection::condition`], in parts that speak of one column each: by such parts
-    /// pages are left out that hold nothing selected, not only whole row groups. No record ends before it
-    /// starts, so one that begins in a window does not end before the window.
+    /// A consequence of [`Selection::condition`] in parts that each use one column: such parts let the reader
+    /// skip pages, not only whole row groups. No record ends before it starts, so one that begins in a window
+    /// does not end before the window.
     pub(super) fn reaching(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
         let selected = self.condition(schema)?;
         let first = self.windows.iter().map(|window| window.start()).min();
@@ -127,7 +127,7 @@ impl Selection {
     }
 }
 
-/// The columns of the times between which a record lies.
+/// The columns of a record's start and end.
 fn ends(schema: &Schema) -> Result<[Arc<dyn PhysicalExpr>; 2]> {
     let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
         Ok(Arc::new(Column::new(name, schema.index_of(name)?)))

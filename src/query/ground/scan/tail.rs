@@ -1,4 +1,4 @@
-//! The rows of a partition that are still in its tail.
+//! Reads the rows of a partition that are still in its tail.
 //!
 //! Knows pieces in memory; knows nothing of objects.
 
@@ -20,13 +20,13 @@ use crate::query::ground::operator::Plan;
 use crate::store::arrange::{KeyColumns, sort_rows, with_columns};
 use crate::store::snapshot::{SnapshotPiece, TailRows};
 
-/// The rows of `pieces` that count, with those of the stored `columns`, sorted by the key.
+/// The living rows of `pieces`, with the stored `columns`, sorted by the key.
 pub(super) fn sorted(
     pieces: &[(&SnapshotPiece, &Arc<TailRows>)],
     storage: &SchemaRef,
     columns: &[usize],
 ) -> Result<RecordBatch> {
-    // Sorted by all of the key, whatever is wanted of it.
+    // Sorted by the whole key, whichever of its columns are wanted.
     let keys = KEY_COLUMNS.iter().filter_map(|name| storage.index_of(name).ok());
     let mut read: Vec<usize> = columns.iter().copied().chain(keys).collect();
     read.sort_unstable();
@@ -41,14 +41,14 @@ pub(super) fn sorted(
     with_columns(&sort_rows(&rows).map_err(outside)?, &wanted).map_err(outside)
 }
 
-/// Rows that are sorted by the key.
+/// A plan of rows that are already sorted by the key.
 pub(super) fn in_memory(rows: RecordBatch, schema: &SchemaRef) -> Result<Plan> {
     let rows = MemorySourceConfig::try_new(&[vec![rows]], Arc::clone(schema), None)?;
     let rows = rows.try_with_sort_information(vec![key_order(schema)?])?;
     Ok(DataSourceExec::from_data_source(rows))
 }
 
-/// `rows` with only those members of structures that `schema` has.
+/// `rows` with struct columns reduced to the members that `schema` has.
 fn with_members(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let own = rows.schema();
     let mut fields: Vec<FieldRef> = own.fields().iter().cloned().collect();
@@ -78,7 +78,7 @@ fn with_members(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// `rows` without those that are dead.
+/// `rows` without dead rows.
 fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
     if dead.is_empty() {
         return Ok(rows.clone());

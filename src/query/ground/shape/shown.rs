@@ -1,5 +1,5 @@
-//! Columns that an answer shows otherwise than they are stored: versions, which are texts there and lists of
-//! numbers here, and members without a column of their own, which stand among the extras.
+//! Columns that are shown in another form than they are stored: versions are stored as text and shown as
+//! lists of numbers, and members without a column of their own are shown among the extras.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::model::registry::json_text;
 use crate::model::stored_json::{self, Unreadable};
 use crate::model::version::numbers_of;
 
-/// `version_lists(object)`: the same with some of its texts as the numbers of the versions that they name.
+/// `version_lists(object)`: the object with some of its texts as the numbers of the versions that they name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct VersionLists {
     members: Vec<String>,
@@ -29,8 +29,8 @@ pub(super) struct VersionLists {
     last: LastShown,
 }
 
-/// What was made of an array last. Of a device that measured all rows of a piece the same array comes again
-/// and again. No part of what a function is.
+/// The last array and its result. Rows of a piece that one device measured share the same array again and
+/// again. Not part of the function's identity.
 #[derive(Debug, Default)]
 struct LastShown(Mutex<Option<(ArrayRef, ArrayRef)>>);
 
@@ -47,7 +47,7 @@ impl Hash for LastShown {
 }
 
 impl LastShown {
-    /// What `make` makes of `stored`, made again only if that is another array.
+    /// The result of `make` for `stored`; computed again only for a different array.
     fn of(&self, stored: &ArrayRef, make: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, shown)) = last.as_ref()
@@ -148,7 +148,7 @@ impl ScalarUDFImpl for VersionLists {
     }
 }
 
-/// The numbers of each version. What repeats is read once.
+/// The numbers of each version. Repeated texts are parsed once.
 fn lists(texts: &ArrayRef) -> Result<ArrayRef> {
     let mut lists = ListBuilder::new(Int64Builder::new());
     let read = |texts: &StringArray| -> Vec<Option<Vec<i64>>> {
@@ -181,7 +181,7 @@ fn lists(texts: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(lists.finish()))
 }
 
-/// The key that all rows have: those of one device mostly do.
+/// The key that all rows share, as rows of one device mostly do.
 fn only_key(keys: &Int32Array) -> Option<usize> {
     let first = keys.values().first().filter(|_| keys.null_count() == 0)?;
     let is_only = keys.values().iter().all(|key| key == first);
@@ -204,7 +204,7 @@ fn repeated(numbers: &[i64], rows: usize) -> Result<ArrayRef> {
     )?))
 }
 
-/// `extras_with(extras, list, …)`: the extras with lists of texts as members, where there are such lists.
+/// `extras_with(extras, list, …)`: the extras with non-null lists of texts added as members.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct ExtrasWith {
     names: Vec<String>,
@@ -281,7 +281,7 @@ fn items(list: &ArrayRef, row: usize) -> Result<Option<Value>> {
     )))
 }
 
-/// The object with more members behind its own, none of which gives way.
+/// The object with more members appended; its own members take precedence.
 fn with_members(own: Option<&str>, members: Vec<(&str, Value)>) -> Result<Option<String>> {
     if members.is_empty() {
         return Ok(own.map(str::to_owned));

@@ -1,9 +1,9 @@
 //! Cuts sorted rows to windows, as an operator of a plan.
 //!
 //! A row becomes one row for each window that it shares time with, with the same id, in the order of (start,
-//! end, id). An amount that is spread over its time leaves the part that falls into the window; of everything
-//! else that a row holds, only what is as true of a part as of the whole stays. Rows that lie inside one
-//! window, nearly all, are passed on untouched; held back are parts before which others may still come.
+//! end, id). An amount that is spread over its time is reduced to the part that falls into the window; of all
+//! other columns, only those stay that are as true of a part as of the whole. Rows inside one window, nearly
+//! all, are passed on untouched; parts are held back while earlier ones may still come.
 
 use std::sync::Arc;
 
@@ -40,16 +40,16 @@ use super::{OriginalLength, VALUE};
 pub(super) struct Rule {
     /// Where rows are cut.
     pub(super) edges: Windows,
-    /// Rows that cannot be cut are left out unless they lie inside one of these.
+    /// Rows that cannot be cut are dropped unless they lie inside one of these.
     pub(super) whole_within: Windows,
-    /// Only parts that share time with one of these; all, where nothing is said.
+    /// Keeps only parts that share time with one of these; `None` keeps all.
     pub(super) asked: Option<Vec<TimeRange>>,
-    /// Only parts that begin in it.
+    /// Keeps only parts that begin in this.
     pub(super) begins: Option<TimeRange>,
     pub(super) extents: Extents,
     /// The value is an amount that is spread evenly over the time of its row.
     pub(super) spread: bool,
-    /// Columns that stay as they are in rows that are cut, beside those of the key.
+    /// Columns, besides those of the key, that keep their values in cut rows.
     pub(super) kept: Vec<String>,
     pub(super) lengths: OriginalLength,
 }
@@ -124,18 +124,18 @@ fn cut(rows: SendableRecordBatchStream, cutter: Cutter) -> impl Stream<Item = Re
     )
 }
 
-/// What is under way.
+/// The state of a running cut.
 struct Cutter {
     rule: Arc<Rule>,
     schema: SchemaRef,
-    /// Parts before which others may come, and the first start among them.
+    /// Parts that others may still precede, and the first start among them.
     held: Vec<RecordBatch>,
     first_held: i64,
     memory: MemoryReservation,
 }
 
 impl Cutter {
-    /// Takes the next rows, and gives out what nothing to come can precede.
+    /// Takes the next rows, and returns the parts that no later one can precede.
     fn push(&mut self, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
         let (starts, ends) = times(rows)?;
         let Some(last) = starts.last().copied() else {
@@ -180,12 +180,12 @@ impl Cutter {
     }
 }
 
-/// A stretch of time of a row, and how much of the row's own time that is.
+/// A stretch of a row's time that may be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     start: i64,
     end: i64,
-    /// Of a row that was cut: how long it was.
+    /// For a row that was cut: how long it was.
     cut_from: Option<i64>,
 }
 
@@ -212,7 +212,7 @@ impl Rule {
         let mut fields: Vec<Field> = rows.fields().iter().map(|field| field.as_ref().clone()).collect();
         for field in &mut fields {
             if self.spread && field.name() == VALUE {
-                // A part of a whole number may be none.
+                // A part of a whole number may not be whole.
                 *field = field.clone().with_data_type(DataType::Float64);
             } else if !KEY_COLUMNS.contains(&field.name().as_str()) {
                 *field = field.clone().with_nullable(true);
@@ -224,9 +224,9 @@ impl Rule {
         Arc::new(Schema::new_with_metadata(fields, rows.metadata().clone()))
     }
 
-    /// Whether the rows, which are sorted by their starts, are all seen as they are, and no part of a later
-    /// row can come before one of them. A later row that begins with the last of them may end with it too
-    /// once it is cut, so that one must not reach to the end of the window.
+    /// Whether the rows, sorted by their starts, are all visible uncut, and no part of a later row can
+    /// precede one of them. A later row that begins with the last of them may, once cut, also end with it, so
+    /// the last one must not reach the end of the window.
     fn leaves_whole(&self, starts: &[i64], ends: &[i64]) -> bool {
         let (Some(first), Some(last), Some(last_end)) = (starts.first(), starts.last(), ends.last()) else {
             return true;
@@ -318,7 +318,7 @@ impl Rule {
         }
     }
 
-    /// The parts as rows.
+    /// Makes rows of the parts.
     fn made(&self, rows: &RecordBatch, parts: Parts, schema: &SchemaRef) -> Result<RecordBatch> {
         let taken = take_record_batch(rows, &UInt32Array::from(parts.rows))?;
         let is_cut: BooleanArray = parts
@@ -355,7 +355,7 @@ impl Rule {
     }
 }
 
-/// Start and end of the window that a moment lies in.
+/// Start and end of the window that contains a moment.
 fn window_of(windows: &Windows, moment: i64) -> Option<(i64, i64)> {
     let windows = windows.as_slice();
     let after = windows.partition_point(|window| window.start().micros() <= moment);
@@ -364,7 +364,7 @@ fn window_of(windows: &Windows, moment: i64) -> Option<(i64, i64)> {
     (moment < end).then_some((start, end))
 }
 
-/// What is left of each amount, given how much of its time is and how long that was.
+/// The part of each amount that is left, given the time that is left and the original length.
 fn shares<'a>(amounts: &ArrayRef, parts: impl Iterator<Item = (i64, &'a Option<i64>)>) -> Result<ArrayRef> {
     let amounts = cast(amounts, &DataType::Float64)?;
     let amounts = amounts
@@ -395,7 +395,7 @@ fn times(rows: &RecordBatch) -> Result<(&[i64], &[i64])> {
     Ok((times("start_time")?, times("end_time")?))
 }
 
-/// By start, end and, where it is read, id.
+/// Sorts by start, end and, where it is read, id.
 fn sorted(rows: &RecordBatch) -> Result<RecordBatch> {
     let column = |name: &str| rows.column_by_name(name).map(Arc::clone);
     let columns = ["start_time", "end_time", "id"].into_iter().filter_map(column);

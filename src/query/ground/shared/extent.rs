@@ -1,4 +1,4 @@
-//! When a row takes place, where its recorded times do not say all.
+//! When a row takes place, where its recorded times alone do not say.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -12,18 +12,18 @@ use crate::query::ground::events::{CALENDAR_EVENTS, Events, PLATFORM_VISITS, kno
 pub(super) enum Extent {
     /// It can be cut.
     Span(i64, i64),
-    /// It has no hours of its own: it is seen as it is or not at all.
+    /// It has no hours of its own: it is shown whole or not at all.
     Whole(i64, i64),
-    /// It says of no moment that it was then.
+    /// It took place at no known moment.
     Never,
 }
 
-/// How the rows of a type say when they take place.
+/// How a type says when its rows take place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extents {
     /// From the recorded start to the recorded end.
     Recorded,
-    /// The same, but a sentinel is no moment: a visit of which only the arrival is known tells of that alone.
+    /// The same, but a sentinel is not a moment: a visit with only a known arrival is just that moment.
     Visits,
     /// The same, but events of whole days cover the days of a zone.
     CalendarEvents,
@@ -38,7 +38,7 @@ impl Extents {
         }
     }
 
-    /// Stored columns that have to be read to know.
+    /// The stored columns that this depends on.
     pub(super) fn fields(self) -> Vec<Field> {
         match self {
             Self::Recorded | Self::Visits => Vec::new(),

@@ -1,4 +1,4 @@
-//! Columns without what is for the owner alone, rule 9.2d.
+//! Hides the columns that only the owner may see, rule 9.2d.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::query::ground::computed::{Computed, computed};
 
 /// The stored column of members that were not declared.
 const EXTRAS: &str = "extras";
-/// Members that tell who measured, where a person's own type does not declare them.
+/// Members that identify the source, where a person's own type does not declare them.
 const IDENTIFYING_MEMBERS: [&str; 7] = [
     "device",
     "device_properties",
@@ -26,17 +26,17 @@ const IDENTIFYING_MEMBERS: [&str; 7] = [
     "tags",
 ];
 
-/// Whether an answer needs a stored column to be read for somebody else.
+/// Whether a stored column has to be read for somebody other than the owner.
 pub(in crate::query) fn is_needed(layout: &Layout, column: &str) -> bool {
     !layout.is_private(column) || is_own_words(layout, column)
 }
 
-/// What a person wrote into a record of a type of their own, beside what the type declares.
+/// Undeclared members that a person wrote into records of a type of their own.
 fn is_own_words(layout: &Layout, column: &str) -> bool {
     column == EXTRAS && layout.undeclared == Undeclared::AsGiven
 }
 
-/// A stored column as somebody else sees it.
+/// A stored column as others see it.
 pub(in crate::query) fn public(layout: &Layout, column: &str, rows: &Schema) -> Result<Expr> {
     if !is_needed(layout, column) {
         let field = layout.storage.field_with_name(column)?;
@@ -63,8 +63,7 @@ pub(in crate::query) fn public(layout: &Layout, column: &str, rows: &Schema) -> 
     Ok(computed(public, [stored]))
 }
 
-/// `without_members(object)`: the structure with nothing in some of its members, or the JSON object without
-/// them.
+/// `without_members(object)`: the struct with some members set to null, or the JSON object without them.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct WithoutMembers {
     column: FieldRef,

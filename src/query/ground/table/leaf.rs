@@ -1,7 +1,7 @@
 //! The rows of a table as a leaf of a plan.
 //!
-//! A plan says which rows are wanted and in which order they come. How they are read is decided when they are
-//! asked for, so a question that is answered from elsewhere has not paid for readers. Knows tables; knows
+//! A plan says which rows are wanted and in which order. How to read them is decided only when they are
+//! requested, so a question that is answered from elsewhere pays nothing for readers. Knows tables; knows
 //! nothing of what stands above.
 
 use std::fmt::Write as _;
@@ -29,11 +29,11 @@ use crate::query::ground::order::Order;
 
 use super::PartitionTable;
 
-/// Rows of a table, one after the other.
+/// The rows of a table, in one partition.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Rows {
     table: PartitionTable,
-    /// Those that are read, by their places among the stored ones.
+    /// The columns that are read, as indices of stored ones.
     columns: Vec<usize>,
     order: Order,
     schema: SchemaRef,
@@ -72,8 +72,8 @@ impl PartitionExec {
         Ok(Self::over(rows, Vec::new()))
     }
 
-    /// The plan by which the rows were read; before that, the one by which they would be if nothing of them
-    /// is known already.
+    /// The plan by which the rows were read; before a run, the one that would be used if nothing were known
+    /// of them.
     pub(in crate::query) fn below(&self) -> Result<Plan> {
         match self.step().taken.plan() {
             Some(taken) => Ok(taken),
@@ -81,8 +81,7 @@ impl PartitionExec {
         }
     }
 
-    /// The plan by which the rows would be read if nothing of them were known, be it decoded or told by
-    /// footers.
+    /// The plan that reads the rows without using cached decoded rows or footers.
     pub(in crate::query) fn undecoded(&self) -> Result<Plan> {
         let rows = self.step();
         match rows.order {
@@ -92,7 +91,7 @@ impl PartitionExec {
     }
 }
 
-/// A plan over less time: of each table in it what lies in `range`.
+/// A plan over less time: each table in it is reduced to `range`.
 pub(in crate::query) fn within(plan: &Plan, range: TimeRange) -> Result<Plan> {
     let narrowed = Arc::clone(plan).transform_up(|part| {
         let Some(table) = part.downcast_ref::<PartitionExec>() else {
@@ -118,7 +117,7 @@ impl Rows {
         self.table.scan(&self.columns, hint.transpose()?)
     }
 
-    /// The rows of a scan as they are seen, those that are wanted.
+    /// The rows of a scan as they are seen, filtered by the condition.
     fn over(&self, scan: Plan) -> Result<Plan> {
         let rows = self.table.seen(scan, &self.columns)?;
         Ok(match &self.condition {
@@ -127,7 +126,7 @@ impl Rows {
         })
     }
 
-    /// The last row first.
+    /// The rows with the last first.
     fn descending(&self) -> Result<Plan> {
         let selection = &self.table.selection;
         let all = TimeRange::ALWAYS;
@@ -167,7 +166,7 @@ impl Rows {
 
 impl Step for Rows {
     const NAME: &'static str = "PartitionExec";
-    // What it runs does.
+    // The plan that it runs does.
     const YIELDS_BY_ITSELF: bool = true;
 
     fn detail(&self) -> String {
@@ -175,7 +174,7 @@ impl Step for Rows {
         let names: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
         let mut detail = format!("columns=[{}]", names.join(", "));
         if self.order == Order::Descending {
-            // A text that is written cannot fail.
+            // Writing to a string cannot fail.
             let _written = write!(detail, ", from the end");
         }
         detail

@@ -1,4 +1,4 @@
-//! What DataFusion asks of a table.
+//! The interface of a table to DataFusion.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::query::ground::order::Order;
 use super::PartitionTable;
 
 impl PartitionTable {
-    /// How many rows there are and between which moments, where the snapshot says so exactly.
+    /// The row count and the range of times, where the snapshot has them exactly.
     pub(super) fn statistics(&self, schema: &Schema) -> Option<Statistics> {
         let is_all = self.selection.begins.is_none()
             && self.selection.windows.first() == Some(&TimeRange::ALWAYS)
@@ -60,8 +60,8 @@ impl PartitionTable {
 }
 
 impl PartitionTable {
-    /// The beginning of a logical plan: of the rows that meet `condition`, the stored columns of the key and
-    /// `columns`, by their places.
+    /// The start of a logical plan: the rows that meet `condition`, with the stored columns of the key and
+    /// `columns`, given by index.
     pub(in crate::query) fn scanned(
         self,
         columns: impl IntoIterator<Item = usize>,
@@ -95,14 +95,14 @@ impl TableProvider for PartitionTable {
         TableType::Base
     }
 
-    /// Every condition is held against the rows before they leave the table, and against what is known of
-    /// pages where that is possible.
+    /// Every condition is evaluated on the rows before they leave the table, and on the statistics of pages
+    /// where possible.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Exact; filters.len()])
     }
 
-    /// Written out as `async_trait` has it, since nothing is waited for: a future that held conditions would
-    /// have the compiler prove for seconds that all of what they are made of may go to another thread.
+    /// Expanded from `async_trait` by hand, since nothing is awaited: with a future that holds conditions,
+    /// the compiler takes seconds to prove that all of their parts are `Send`.
     fn scan<'table, 'session, 'columns, 'filters, 'scan>(
         &'table self,
         _state: &'session dyn Session,

@@ -1,7 +1,7 @@
-//! The nearest of the places that come with the product: some 144,000 towns and villages of GeoNames, found
-//! on the unit sphere, so that neither a pole nor the antimeridian stands between a position and its place.
+//! The built-in geocoder: the nearest of some 144,000 towns and villages of GeoNames, searched on the unit
+//! sphere, so that positions near a pole or the antimeridian find their places too.
 //!
-//! They are read when first asked for, on a thread that may block, and stay in memory from then on.
+//! The places are loaded on first use, on a thread that may block, and stay in memory from then on.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{FARTHEST, Geocoder, GeocoderError, Place};
 const ATTRIBUTION: &str = "GeoNames (https://www.geonames.org/), CC BY 4.0";
 const COUNTRIES: &str = include_str!("countries.tsv");
 
-/// A geocoder that asks nobody.
+/// A geocoder without a network.
 #[derive(Debug)]
 pub struct Offline {
     loaded: OnceCell<Arc<Gazetteer>>,
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Gazetteer {
 struct Country {
     code: String,
     name: String,
-    /// Only where all of the country has the same.
+    /// Only where the whole country has the same.
     time_zone: Option<String>,
 }
 

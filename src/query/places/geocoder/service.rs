@@ -1,9 +1,9 @@
-//! Places from a service that speaks as Nominatim does, for operators who run or rent one.
+//! Places from a service with Nominatim's interface, for operators who run or rent one.
 //!
-//! Every position that is named leaves for that service. Answers are kept, bounded, by cells of some ten
-//! metres, for the one who asked: a fast answer would tell others that somebody was there. Nobody may ask
-//! without end, since the operator's terms with the service are everybody's. A service that does not answer
-//! in time is left alone for a while, so that it delays one question and not all of them.
+//! Every position that is named is sent to that service. Answers are cached, bounded, by cells of some ten
+//! metres and separately for each reader: a fast answer would reveal to others that somebody was there. Each
+//! reader has a limit, since the operator's terms with the service apply to all together. A service that does
+//! not answer in time is not asked for a while, so that it delays one question and not all of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,29 +21,30 @@ use crate::model::meters::GeocoderMeters;
 
 use super::{FARTHEST, Geocoder, GeocoderError, Place};
 
-/// For how long a service that did not answer is left alone.
+/// How long a service that failed is not asked.
 const REST: Duration = Duration::from_secs(10);
-/// The time for which `ServiceSettings::per_person` is.
+/// The time to which `ServiceSettings::per_person` applies.
 const BUDGET_TIME: Duration = Duration::from_mins(1);
-/// People whose questions are counted at once. Whoever asked longest ago is counted anew beyond it.
+/// The number of people whose questions are counted. Beyond it, the count of the one who asked longest ago
+/// restarts.
 const COUNTED_PEOPLE: u64 = 10_000;
-/// Cells to a degree: some eleven metres from north to south.
+/// Cells per degree: each is some eleven metres from north to south.
 const CELLS: f64 = 10_000.0;
-/// A longer answer is none.
+/// The longest answer that is accepted, in bytes.
 const LARGEST_ANSWER: usize = 256 * 1024;
-/// Services want to know who asks.
+/// Services require that clients identify themselves.
 const USER_AGENT: &str = concat!("almanac/", env!("CARGO_PKG_VERSION"));
 
-/// What the operator decides about the service.
+/// Settings of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceSettings {
-    /// Without a slash at the end; `/reverse` is asked.
+    /// Without a slash at the end; requests go to `/reverse` below it.
     pub url: String,
-    /// How long an answer is waited for.
+    /// How long to wait for an answer.
     pub timeout: Duration,
-    /// How many answers are kept.
+    /// How many answers are cached.
     pub cache: u64,
-    /// How many positions are sent in a minute for one who asks.
+    /// How many positions are sent per minute for one reader.
     pub per_person: u64,
 }
 
@@ -54,11 +55,11 @@ pub struct Service {
     client: reqwest::Client,
     known: Cache<(PersonId, i32, i32), Option<Arc<Found>>>,
     per_person: u64,
-    /// What each one has asked since a minute began for them.
+    /// The number of positions for each reader since their current minute began.
     asked: ShortLived<PersonId, Arc<AtomicU64>>,
     resting_until: Mutex<Option<Instant>>,
-    /// How many positions have gone without a name that might have one later. It changes with each, so that
-    /// such an answer is never taken for a good one.
+    /// The number of positions that got no name but might get one later. It changes with each, so that such
+    /// an answer is never mistaken for a final one.
     nameless: AtomicU64,
     meters: GeocoderMeters,
 }
@@ -71,7 +72,7 @@ impl Service {
         };
         let url = format!("{}/reverse", settings.url);
         let url = reqwest::Url::parse(&url).map_err(|error| address(error.to_string()))?;
-        // A redirect would lead positions to somebody whom the operator did not name.
+        // A redirect would send positions to a host that the operator did not configure.
         let client = reqwest::Client::builder()
             .timeout(settings.timeout)
             .redirect(reqwest::redirect::Policy::none())
@@ -96,7 +97,7 @@ impl Service {
             (position.latitude * CELLS).round() as i32,
             (position.longitude * CELLS).round() as i32,
         );
-        // Questions about the same cell at the same time wait for one answer.
+        // Concurrent questions about the same cell wait for one answer.
         self.known.get_or_find(&cell, self.ask(reader, position)).await
     }
 
@@ -156,7 +157,7 @@ impl Service {
         self.meters.failures.inc();
         self.nameless.fetch_add(1, Ordering::Relaxed);
         *self.resting_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
-        // No position in the log.
+        // The log must not contain the position.
         tracing::warn!(%error, "no name for a position");
     }
 }
@@ -179,7 +180,7 @@ impl Geocoder for Service {
     }
 }
 
-/// What the service says, as far as it is understood.
+/// The parts of the service's response that are used.
 #[derive(Debug, Deserialize)]
 struct Answer {
     error: Option<serde_json::Value>,
@@ -194,7 +195,7 @@ struct Answer {
     address: Address,
 }
 
-/// Degrees come as a number or as its text.
+/// Degrees arrive as a number or as text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Degrees {
@@ -228,14 +229,14 @@ struct Address {
     country_code: Option<String>,
 }
 
-/// A place without the position that it was found from.
+/// A place without the distance to the position in question.
 #[derive(Debug)]
 struct Found {
     place: Place,
 }
 
 impl Answer {
-    /// `None` where the service knows of no place.
+    /// `None` where the service knows no place.
     fn found(self) -> Result<Option<Found>, GeocoderError> {
         if self.error.is_some() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Rollups as rows: what series read in the place of the rows that they were made from.
+//! Rollups in the form of rows: what series read in place of the rows that were reduced.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) fn schema(counting: Counting, amounts: bool) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// `batch` in the columns of `schema`; those that it has not are null, and `long` is the one that tells long
+/// `batch` in the columns of `schema`; missing ones are null, and `long` is the column that marks long
 /// amounts.
 pub(super) fn fitted(
     batch: &RecordBatch,
@@ -64,7 +64,7 @@ pub(super) fn fitted(
     )?)
 }
 
-/// Amounts per rollup, as amounts that last as long as their rollup.
+/// Amounts per rollup, as amounts with the duration of the rollup.
 pub(super) fn of_amounts(sums: &[RecordBatch], step: i64, counting: Counting) -> Result<RecordBatch> {
     let schema = schema(counting, true);
     let mut starts = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn of_amounts(sums: &[RecordBatch], step: i64, counting: Counting) ->
     fitted(&batch, &schema, None)
 }
 
-/// Rollups as rows: those of all sources in one place together, where sources do not matter.
+/// Rollups as rows: one for all sources together at each time, where sources do not matter.
 pub(super) fn of_rollups(rollups: &RecordBatch, counting: Counting) -> Result<RecordBatch> {
     let rollups = match counting {
         Counting::Everything => together(rollups).map_err(outside)?,

@@ -1,6 +1,6 @@
-//! What is asked of the rows that a series is made from, and where rollups may stand for them.
+//! The rows that a series needs, and where rollups may replace them.
 //!
-//! Which stretches of time a piece answers for alone is known from the snapshot, so nothing is read here.
+//! The snapshot says in which stretches of time a piece is the only one with rows, so nothing is read here.
 //! Knows snapshots, permits and tables.
 
 use std::ops::Range;
@@ -28,15 +28,16 @@ use super::cut::Cut;
 use super::mixed_input::Patch;
 use super::spans::{Extent, Span, by_month, down, lanes, spans, up};
 
-/// Rollups are read or made for a question that asks for at least this part of what a piece has in a month;
-/// smaller ones read rows, which is less.
+/// A question that needs at least one part in this many of a piece's month reads or makes rollups; smaller
+/// ones read rows, which is less work.
 const WORTH_A_QUARTER: i64 = 4;
 
-/// Of so many amounts, rollups may stand for one each: they are kept in memory alone, and spare decoding the
-/// rows and resolving them anew. Of fewer that is less than making them.
+/// From this many amounts on, a rollup may replace as little as one each: such rollups are kept in memory
+/// only, and save decoding the rows and resolving them again. With fewer amounts, that costs less than making
+/// rollups.
 const MANY_AMOUNTS: i64 = 4096;
 
-/// What rollups are to say, and how long they are.
+/// The required content and step of rollups.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct RollupsAsked {
     pub(in crate::query) step: Step,
@@ -44,7 +45,7 @@ pub(in crate::query) struct RollupsAsked {
     pub(in crate::query) ranking: Arc<Ranking>,
 }
 
-/// Rows that a series is made from, and rollups that may stand for them.
+/// The rows that a series is made from, and the rollups that may replace them.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) engine: Arc<Engine>,
@@ -53,21 +54,21 @@ pub(super) struct Asked {
     pub(super) snapshot: Arc<Snapshot>,
     /// The rows as the reader sees them.
     seen: PartitionTable,
-    /// And as they were recorded.
+    /// The rows as they were recorded.
     recorded: PartitionTable,
     windows: Windows,
     is_own: bool,
     pub(super) meant: RollupsAsked,
 }
 
-/// A stretch of time in the order in which it is answered for.
+/// A stretch of time, and how it is answered; stretches come in order.
 #[derive(Debug)]
 pub(super) enum Stretch {
-    /// What reaches into a window from before it.
+    /// Samples that reach into a window from before it.
     ReachingInto(Range<i64>),
-    /// Where rows are read.
+    /// Rows are read.
     Rows(Range<i64>),
-    /// Where the rollups of a piece may stand for its rows.
+    /// The rollups of a piece may replace its rows.
     Rollups(Wanted),
 }
 
@@ -76,21 +77,21 @@ pub(super) enum Stretch {
 pub(super) struct Wanted {
     pub(super) key: Key,
     pub(super) piece: SnapshotPiece,
-    /// What the piece has in that month, and what of it is asked for.
+    /// The time of the piece in that month, and the part of it that is needed.
     pub(super) whole: Range<i64>,
     pub(super) time: Range<i64>,
 }
 
 impl Wanted {
-    /// Whether making them is worth it for what is asked.
+    /// Whether the needed part is large enough to make them.
     pub(super) const fn is_worth_making(&self) -> bool {
         (self.time.end - self.time.start) * WORTH_A_QUARTER >= self.whole.end - self.whole.start
     }
 }
 
-/// Parts of a snapshot that are told of one by one, and put together by time; none where no piece has
-/// rollups. Amounts compete with each other across pieces, so they are one part. Points do not: where their
-/// pieces overlap, rollups of each may stand for its own.
+/// Parts of a snapshot that are planned one by one and merged by time; none where no piece can have rollups.
+/// Amounts compete across pieces, so they are one part. Points do not: where their pieces overlap, rollups of
+/// each may replace its own rows.
 pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc<Snapshot>> {
     let extents = extents(&snapshot.pieces, rollups);
     if !extents.iter().any(|extent| extent.fit) {
@@ -108,7 +109,8 @@ pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc
 }
 
 impl Asked {
-    /// What the snapshot and the permit say. `None` where there are more windows than rollups are worth.
+    /// The question for a snapshot and a permit. `None` where there are too many windows for rollups to be
+    /// worthwhile.
     pub(super) fn of<Authority>(
         questions: &Questions<Authority>,
         permit: &ReadPermit<Authority>,
@@ -132,7 +134,7 @@ impl Asked {
         }))
     }
 
-    /// Whether rollups are there, or worth making.
+    /// Whether rollups exist or are worth making.
     pub(super) fn may_serve(&self, stretch: &Stretch) -> bool {
         match stretch {
             Stretch::Rollups(wanted) => wanted.is_worth_making() || self.kept.held.contains(&wanted.key),
@@ -146,7 +148,7 @@ impl Asked {
         as_rows::schema(kind.counting(), matches!(kind, Kind::Amounts(..)))
     }
 
-    /// What answers for which time, in the order of time.
+    /// How each stretch of time is answered, in the order of time.
     pub(super) fn stretches(&self) -> Vec<Stretch> {
         let step = self.meant.step.micros();
         let pieces = &self.snapshot.pieces;
@@ -157,7 +159,7 @@ impl Asked {
             let mut rollups_from = time.start;
             if self.meant.kind == Kind::Starts {
                 if !self.is_own {
-                    // What reaches into the window starts with it once it is cut, and rollups do not know.
+                    // What reaches into the window starts with it once it is cut, which rollups do not show.
                     rollups_from += 1;
                 } else if pieces.iter().any(|piece| reaches_into(piece, window.start())) {
                     stretches.push(Stretch::ReachingInto(time.clone()));
@@ -173,7 +175,7 @@ impl Asked {
         stretches
     }
 
-    /// The rollups that may stand for a span that lies in one month.
+    /// The rollups that may replace rows in a span that lies in one month.
     fn wanted(&self, extents: &[Extent], span: &Span) -> Option<Wanted> {
         let alone = span.alone?;
         let (piece, extent) = (self.snapshot.pieces.get(alone)?, extents.get(alone)?);
@@ -192,13 +194,14 @@ impl Asked {
         })
     }
 
-    /// Rows of stretches of time that come one after the other, where nothing stands for them.
+    /// The rows of consecutive stretches of time that rollups do not replace.
     pub(super) fn rows(&self, times: &[Range<i64>]) -> Result<Vec<Patch>> {
         let (table, cut, at_once) = match self.meant.kind {
-            // A level that lasts from one window into the next is one point: it is read once for all.
+            // A level that lasts from one window into the next is one point, so all windows are read at once.
             Kind::Points(_) => (&self.seen, Cut::Whole, times.len().max(1)),
             Kind::Starts => (&self.seen, Cut::StartInside, 1),
-            // Cut to the time of their patch anyway, and ranked by how long they were before.
+            // Read uncut: they are cut to the time of their patch anyway, and ranked by their original
+            // length.
             Kind::Amounts(..) => (&self.recorded, Cut::Inside, 1),
         };
         let patches = times.chunks(at_once).filter_map(|times| {
@@ -222,18 +225,18 @@ impl Asked {
         })
     }
 
-    /// All that a piece has in a time.
+    /// All rows of a piece in a range.
     pub(super) fn piece(&self, piece: &SnapshotPiece, time: TimeRange) -> Result<Plan> {
         self.read(self.recorded.piece_in(piece, time))
     }
 
-    /// The rollups that a piece keeps itself.
+    /// The rollups that a piece itself stores.
     pub(super) async fn kept_by(&self, wanted: &Wanted) -> Result<Option<KeptRollups>> {
         let (step, month) = (wanted.key.step, wanted.key.month);
         self.recorded.rollups_in(&wanted.piece, step, month).await
     }
 
-    /// The columns that a series needs.
+    /// Reads the columns that a series needs.
     fn read(&self, table: PartitionTable) -> Result<Plan> {
         let columns: &[&str] = match self.meant.kind.counting() {
             Counting::BestSource => &["value", "source", "source_class"],
@@ -261,7 +264,7 @@ fn extent(piece: &SnapshotPiece, meant: &RollupsAsked) -> Extent {
     let (first, last) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
     let end = piece.bounds.max_end.micros().max(last.saturating_add(1));
     let rollups = (last - first) / step + 1;
-    // An amount that is dead had a part in what counted wherever it reached.
+    // A dead amount influenced what counted wherever it reached.
     let most_dead = match meant.kind {
         Kind::Amounts(..) => 0,
         Kind::Points(_) | Kind::Starts => MOST_DEAD,
@@ -285,7 +288,7 @@ fn micros(range: TimeRange) -> Range<i64> {
     range.start().micros()..range.end().micros()
 }
 
-/// `None` where it is empty.
+/// `None` if it is empty.
 fn range(time: &Range<i64>) -> Option<TimeRange> {
     TimeRange::new(Instant::from_micros(time.start), Instant::from_micros(time.end))
 }

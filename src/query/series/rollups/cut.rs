@@ -1,4 +1,4 @@
-//! What of the rows of a stretch of time counts in it.
+//! Cuts the rows of a stretch of time to what counts in it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::query::ground::measure::LONG;
 /// How rows become the rows of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// All of them, as they are: each touches only what is read as rows.
+    /// All rows uncut: each touches only time that is read as rows.
     Whole,
-    /// An amount counts with the part that lies inside.
+    /// The part of each amount that lies inside.
     Inside,
-    /// Those that start inside, as instants.
+    /// The rows that start inside, as instants.
     StartInside,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Columns<'a> {
 }
 
 impl Cut {
-    /// What of `batch` counts in `time`, and which of the amounts were long before they were cut.
+    /// The part of `batch` that counts in `time`, and which amounts were long before the cut.
     pub(super) fn apply(
         self,
         batch: &RecordBatch,
@@ -96,7 +96,7 @@ fn inside(
     let utc =
         |times: Vec<i64>| Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")) as ArrayRef;
     let starts = spans().map(|(start, _)| start.max(time.start)).collect();
-    // Instants are inside; they were selected for it.
+    // Instants are inside; they were selected for that.
     let ends = spans()
         .map(|(start, end)| if start == end { end } else { end.min(time.end) })
         .collect();
@@ -120,7 +120,7 @@ fn inside(
     Ok((with(&cut, "value", Arc::new(values))?, Some(long)))
 }
 
-/// `batch` with another column of this name.
+/// `batch` with the column `name` replaced.
 fn with(batch: &RecordBatch, name: &str, column: ArrayRef) -> Result<RecordBatch> {
     let at = batch.schema().index_of(name)?;
     let mut columns = batch.columns().to_vec();

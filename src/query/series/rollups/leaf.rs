@@ -1,6 +1,6 @@
-//! Rows and rollups in their place as a leaf of a plan, which decides between them when it runs.
+//! A leaf of a plan that reads rows or, in their place, rollups, and decides between them when it runs.
 //!
-//! So a question that is answered from elsewhere, or whose answer is known to be the same, has made no
+//! A question that is answered from elsewhere, or whose answer is known to be unchanged, therefore makes no
 //! rollups.
 
 use std::ops::Range;
@@ -23,7 +23,7 @@ use super::asked::{Asked, RollupsAsked, Stretch, parts};
 use super::made::Told;
 use super::mixed_input::{MixedInputExec, Patch};
 
-/// Rows as far as they have to be read, and rollups for the rest.
+/// Rows where they have to be read, and rollups elsewhere.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct RowsOrRollups {
     asked: Asked,
@@ -35,8 +35,8 @@ pub(in crate::query) struct RowsOrRollups {
 pub(in crate::query) type RowsOrRollupsExec = Operator<RowsOrRollups>;
 
 impl<Authority> Questions<Authority> {
-    /// The rows as far as they have to be read, and rollups for the rest; which is decided when they are
-    /// asked for. `None` when there is nothing that rollups could stand for.
+    /// Rows where they have to be read, and rollups elsewhere, decided at run time. `None` if rollups cannot
+    /// replace anything.
     pub(in crate::query) fn with_rollups(
         &self,
         permit: &ReadPermit<Authority>,
@@ -60,7 +60,7 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-/// One plan of several that are in the order of time; none of none.
+/// Merges several plans that are each in the order of time; `None` without plans.
 fn in_turn(mut lanes: Vec<Plan>) -> Option<Plan> {
     if lanes.len() < 2 {
         return lanes.pop();
@@ -79,8 +79,7 @@ impl RowsOrRollupsExec {
         Self::over(rows, Vec::new())
     }
 
-    /// The plan by which it was done; before that, the one by which it would be if rollups serve wherever
-    /// they may.
+    /// The plan that was run; before a run, the one that would be used if rollups serve wherever they may.
     pub(in crate::query) fn below(&self) -> Result<Plan> {
         let step = self.step();
         if let Some(taken) = step.taken.plan() {
@@ -121,7 +120,7 @@ impl RowsOrRollups {
 
 impl Step for RowsOrRollups {
     const NAME: &'static str = "RowsOrRollupsExec";
-    // What it runs does.
+    // The plan that it runs does.
     const YIELDS_BY_ITSELF: bool = true;
 
     fn detail(&self) -> String {
@@ -142,11 +141,11 @@ impl Step for RowsOrRollups {
     }
 }
 
-/// What was found so far, in the order of time.
+/// The patches found so far, in the order of time.
 struct Patches<'a> {
     asked: &'a Asked,
     found: Vec<Patch>,
-    /// Where rows are read, behind what was found.
+    /// Stretches behind `found` in which rows are read.
     rows: Vec<Range<i64>>,
 }
 

@@ -1,4 +1,4 @@
-//! Rollups from memory, those that objects keep, and making those that are nowhere yet.
+//! Gets rollups from memory or from objects, and makes those that exist nowhere yet.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use super::as_rows::{of_amounts, of_rollups};
 use super::asked::{Asked, Wanted};
 use super::spans::down;
 
-/// So many rollups of a month in which rows are dead are told anew from the rows that are not; if there are
-/// more, all of the month is.
+/// The most rollups in a month that are replaced by living rows because they contain dead ones; with more,
+/// the whole month is read as rows.
 const MOST_HOLES: usize = 16;
 
-/// What answers for a part of what is wanted of a piece.
+/// How one part of the wanted time of a piece is answered.
 pub(super) enum Told {
     Rollups(RecordBatch),
     Rows(Range<i64>),
 }
 
 impl Asked {
-    /// What answers for all that is wanted, in the order of time.
+    /// How all of the wanted time is answered, in the order of time.
     pub(super) async fn told(&self, wanted: &Wanted) -> Result<Vec<Told>> {
         let holes = self.holes(wanted).await?;
         let rollups = match &holes {
@@ -59,8 +59,8 @@ impl Asked {
         Ok(told)
     }
 
-    /// The rollups in what is wanted that hold a row that is dead, in the order of time; `None` if that is
-    /// not known or they are too many.
+    /// The wanted rollups that contain a dead row, in the order of time; `None` if that is unknown or they
+    /// are too many.
     async fn holes(&self, wanted: &Wanted) -> Result<Option<Vec<Range<i64>>>> {
         let Some(dead) = self.dead.of(&self.snapshot, &wanted.piece).await? else {
             return Ok(None);
@@ -73,8 +73,8 @@ impl Asked {
         Ok(holes.map(|holes| holes.into_iter().map(|start| start..start + step).collect()))
     }
 
-    /// All rollups of the piece in the month; `None` when there are none to be had, or when
-    /// reading the rows is less work.
+    /// All rollups of the piece in the month; `None` when there are none, or when reading the rows is less
+    /// work.
     async fn rollups(&self, wanted: &Wanted) -> Result<Option<Arc<RecordBatch>>> {
         let held = match self.kept.held.get(&wanted.key) {
             Some(held) => held,
@@ -87,7 +87,7 @@ impl Asked {
         })
     }
 
-    /// Brings the rows of one piece down to rollups.
+    /// Reduces the rows of one piece to rollups.
     async fn made(&self, wanted: &Wanted) -> Result<Held> {
         let time = &wanted.whole;
         let bounds = (Instant::from_micros(time.start), Instant::from_micros(time.end));
@@ -156,7 +156,7 @@ impl Asked {
         Ok(Held::Rollups(Arc::new(of_amounts(&sums, step, counting)?)))
     }
 
-    /// Runs a plan until `take` has had enough; whether it took everything.
+    /// Runs a plan until `take` returns `false`; whether it took everything.
     async fn each_batch(
         &self,
         plan: Plan,

@@ -1,4 +1,4 @@
-//! Rollups and rows, one after the other in the order of time.
+//! Emits rollups and rows one after the other, in the order of time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending
 use super::as_rows::fitted;
 use super::cut::Cut;
 
-/// What answers for a stretch of time.
+/// The rollups or rows of a stretch of time.
 #[derive(Clone, Debug)]
 pub(super) enum Patch {
     Rollups(RecordBatch),
     Rows { plan: Plan, time: Range<i64>, cut: Cut },
 }
 
-/// Gives out the patches in turn.
+/// Emits the patches in turn.
 #[derive(Clone, Debug)]
 pub(super) struct MixedInput {
     parts: Vec<Part>,
@@ -32,7 +32,7 @@ pub(super) struct MixedInput {
 /// The operator.
 pub(super) type MixedInputExec = Operator<MixedInput>;
 
-/// A patch, whose rows are the next input of the operator where it is of rows.
+/// A patch; the rows of a patch of rows are the next input of the operator.
 #[derive(Clone, Debug)]
 enum Part {
     Rollups(RecordBatch),
@@ -40,7 +40,7 @@ enum Part {
 }
 
 impl MixedInputExec {
-    /// `patches` in the order of time, with what can be made to fit `schema`.
+    /// `patches` in the order of time, which are made to fit `schema`.
     pub(super) fn new(patches: Vec<Patch>, schema: SchemaRef) -> Self {
         let mut inputs = Vec::new();
         let part = |patch| match patch {
@@ -76,7 +76,7 @@ impl Step for MixedInput {
     fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let schema = self.schema;
         let mut inputs = inputs.into_iter();
-        // The next patch is opened when the one before is over, so that only one is read at a time.
+        // The next patch is opened only when the previous one is exhausted, so that one is read at a time.
         let batches = futures::stream::iter(self.parts)
             .map(move |part| -> Result<BoxStream<'static, Result<RecordBatch>>> {
                 match part {

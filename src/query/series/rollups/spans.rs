@@ -1,10 +1,10 @@
-//! Where one piece alone has rows, and where rows of several have to be looked at together.
+//! Finds where only one piece has rows, and where several have to be read together.
 
 use std::ops::Range;
 
 use crate::store::rollups::Month;
 
-/// So many pieces that overlap are each looked at by themselves. Compaction leaves few that do.
+/// The most overlapping pieces that each get a lane of their own. Compaction leaves few that overlap.
 const MOST_LANES: usize = 8;
 
 /// The time in which a piece may have rows, in whole rollups.
@@ -15,16 +15,16 @@ pub(super) struct Extent {
     pub(super) fit: bool,
 }
 
-/// A stretch of time and what answers for it.
+/// A stretch of time and how it is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) time: Range<i64>,
-    /// The number of the extent whose piece is alone there; `None` where rows are read.
+    /// The index of the extent whose piece alone has rows there; `None` where rows are read.
     pub(super) alone: Option<usize>,
 }
 
-/// Cuts the time of `window` that any extent covers. Ends of the window that fall inside a rollup are read as
-/// rows, and so is what lies before `rollups_from`.
+/// Cuts the part of `window` that any extent covers into spans. Ends of the window inside a rollup are read
+/// as rows, and so is the time before `rollups_from`.
 pub(super) fn spans(extents: &[Extent], window: Range<i64>, rollups_from: i64, step: i64) -> Vec<Span> {
     let whole = up(rollups_from.max(window.start), step)..down(window.end, step);
     let mut edges: Vec<i64> = extents
@@ -54,9 +54,9 @@ pub(super) fn spans(extents: &[Extent], window: Range<i64>, rollups_from: i64, s
     joined(found)
 }
 
-/// Which extents are looked at together: the numbers of those in each lane. Where pieces overlap they come
-/// into different lanes, so that each is alone in its own as far as there are lanes; rows of what is left are
-/// read, all in the last one.
+/// Sorts extents into lanes, each a list of their indices. Overlapping pieces get different lanes, so that
+/// each is alone in its own, as long as there are lanes; the remaining ones share the last lane, where rows
+/// are read.
 pub(super) fn lanes(extents: &[Extent]) -> Vec<Vec<usize>> {
     let mut by_start: Vec<(usize, &Extent)> = extents.iter().enumerate().collect();
     by_start.sort_by_key(|(_, extent)| extent.time.start);
@@ -81,7 +81,7 @@ pub(super) fn lanes(extents: &[Extent]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Extents of which none overlaps another.
+/// Extents that do not overlap each other.
 #[derive(Default)]
 struct Lane {
     numbers: Vec<usize>,
@@ -95,7 +95,7 @@ impl Lane {
     }
 }
 
-/// Spans that touch and are answered by the same made one.
+/// Joins touching spans that are answered in the same way.
 pub(super) fn joined(spans: Vec<Span>) -> Vec<Span> {
     let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
     for span in spans {
@@ -109,7 +109,7 @@ pub(super) fn joined(spans: Vec<Span>) -> Vec<Span> {
     joined
 }
 
-/// A span that a piece answers for, cut where months begin.
+/// A span with a single piece, cut at the beginnings of months.
 pub(super) fn by_month(span: Span) -> Vec<Span> {
     if span.alone.is_none() {
         return vec![span];
