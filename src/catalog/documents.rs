@@ -7,6 +7,7 @@
 mod changing;
 mod reading;
 
+pub use reading::{DeletedPage, DeletedPlace};
 use uuid::Uuid;
 
 use super::database::Value;

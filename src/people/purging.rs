@@ -63,45 +63,61 @@ impl Purging {
     }
 
     async fn documents(&self, moment: Instant) -> Result<usize, CatalogError> {
-        let mut removed = 0;
+        let (mut removed, mut after) = (0, None);
         loop {
-            let deleted = self
+            let page = self
                 .catalog
-                .documents_deleted_before(&MARKED, moment, AT_ONCE)
+                .documents_deleted_before(&MARKED, moment, after, AT_ONCE)
                 .await?;
-            let mut gone = 0;
-            for document in &deleted {
-                let change = removal(document);
-                gone += usize::from(self.catalog.change_documents(vec![change]).await? == Changed::Done);
+            report_damaged(page.damaged);
+            for document in &page.documents {
+                match self.catalog.change_documents(vec![removal(document)]).await {
+                    Ok(changed) => removed += usize::from(changed == Changed::Done),
+                    Err(error @ CatalogError::Corrupt { .. }) => report_kept(&error),
+                    Err(error) => return Err(error),
+                }
             }
-            removed += gone;
-            if gone == 0 {
-                return Ok(removed);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(removed),
             }
         }
     }
 
     async fn deleted_files(&self, moment: Instant) -> Result<usize, StoreError> {
-        let mut removed = 0;
+        let (mut removed, mut after) = (0, None);
         loop {
-            let deleted = self
+            let page = self
                 .catalog
-                .documents_deleted_before(&[DocumentKind::File], moment, AT_ONCE)
+                .documents_deleted_before(&[DocumentKind::File], moment, after, AT_ONCE)
                 .await?;
-            let mut gone = 0;
-            for file in &deleted {
+            report_damaged(page.damaged);
+            for file in &page.documents {
                 match self.files.purge(file).await {
-                    Ok(purged) => gone += usize::from(purged),
-                    Err(FilesError::Store(error)) => return Err(error),
-                    // An unreadable file does not prevent the others' removal.
-                    Err(error) => tracing::error!(%error, "a deleted file stays; run `almanac check`"),
+                    Ok(purged) => removed += usize::from(purged),
+                    Err(FilesError::Store(error)) if !error.is_damage() => return Err(error),
+                    Err(error) => report_kept(&error),
                 }
             }
-            removed += gone;
-            if gone == 0 {
-                return Ok(removed);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(removed),
             }
         }
+    }
+}
+
+/// What cannot be removed does not keep the rest.
+fn report_kept(error: &dyn std::error::Error) {
+    tracing::error!(%error, "something deleted stays; run `almanac check`");
+}
+
+fn report_damaged(rows: usize) {
+    if rows > 0 {
+        tracing::error!(
+            rows,
+            "rows of deleted documents are damaged and stay; run `almanac check`"
+        );
     }
 }
 

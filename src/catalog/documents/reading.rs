@@ -24,6 +24,20 @@ const PAGE: usize = 1000;
 const AFTER: &str = "WHERE person = $1 AND kind = $2 AND (created_at, document) > ($3, $4) \
                      ORDER BY created_at, document LIMIT $5";
 
+/// Some of the documents that were deleted long ago.
+#[derive(Debug, Default)]
+pub struct DeletedPage {
+    pub documents: Vec<Document>,
+    /// The number of rows in between that differ from what was written.
+    pub damaged: usize,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<DeletedPlace>,
+}
+
+/// A place among deleted documents: when one was deleted, and its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeletedPlace(i64, Uuid);
+
 impl Catalog {
     /// The document with this id, deleted or not, whoever owns it.
     pub async fn document(
@@ -170,25 +184,45 @@ impl Catalog {
             .collect()
     }
 
-    /// Documents of some kinds that were deleted before `moment`, whoever owns them, the longest deleted
-    /// first; `limit` at most.
+    /// Documents of some kinds that were deleted before `moment`, whoever owns them, the longest deleted first;
+    /// of those after `after`, and `limit` at most.
     pub async fn documents_deleted_before(
         &self,
         kinds: &[DocumentKind],
         moment: Instant,
+        after: Option<DeletedPlace>,
         limit: usize,
-    ) -> Result<Vec<Document>, CatalogError> {
-        let (list, mut values) = one_of(3, kinds.iter().map(|kind| text(kind.as_str())).collect());
+    ) -> Result<DeletedPage, CatalogError> {
+        let after = after.unwrap_or(DeletedPlace(i64::MIN, Uuid::nil()));
+        let (list, mut values) = one_of(5, kinds.iter().map(|kind| text(kind.as_str())).collect());
         values.splice(
             0..0,
             [
                 Value::Int(moment.micros()),
                 Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+                Value::Int(after.0),
+                id(after.1),
             ],
         );
-        let rest = format!("WHERE deleted_at < $1 AND kind IN {list} ORDER BY deleted_at, document LIMIT $2");
-        let rows = self.database.select(&DOCUMENTS, &rest, values).await?;
-        rows.iter().map(document_of).collect()
+        let rest = format!(
+            "WHERE deleted_at < $1 AND (deleted_at, document) > ($3, $4) AND kind IN {list} ORDER BY \
+             deleted_at, document LIMIT $2"
+        );
+        let rows = self.database.fetch(DOCUMENTS.select(&rest), values).await?;
+        let mut page = DeletedPage::default();
+        for row in &rows {
+            match DOCUMENTS.verify(row).and_then(|record| document_of(&record)) {
+                Ok(document) => page.documents.push(document),
+                Err(CatalogError::Corrupt { .. }) => page.damaged += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(last) = rows.last().filter(|_| rows.len() == limit) {
+            let document = Uuid::from_slice(&last.bytes(1)?).unwrap_or_default();
+            let deleted_at = last.optional_int(8)?.unwrap_or(i64::MIN);
+            page.next = Some(DeletedPlace(deleted_at, document));
+        }
+        Ok(page)
     }
 
     /// What is wrong with a person's documents as the catalogue has them. Empty when all is well.

@@ -42,7 +42,7 @@ struct Bench {
     objects: ObjectStorage,
     clock: Arc<ManualClock>,
     person: PersonId,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Bench {
@@ -80,7 +80,7 @@ impl Bench {
             objects,
             clock,
             person: PersonId(Uuid::now_v7()),
-            _directory: directory,
+            directory,
         }
     }
 

@@ -14,6 +14,7 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::MetricTraits;
 use crate::model::time::Instant;
 use crate::query::engine::deadline_passed;
+use crate::query::ground::events::{FIRST_KNOWN, FIRST_UNKNOWN};
 use crate::query::places::Granted;
 use crate::query::places::raw::RawSpec;
 use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
@@ -28,11 +29,6 @@ use super::report::Report;
 use super::stays::Stay;
 use super::{Material, Metric, Targets};
 
-/// Arrivals before the first of these are unknown, and departures from the second on.
-const KNOWN: (i64, i64) = (
-    Instant::MIN.micros() + 366 * 86_400_000_000,
-    64_092_211_200_000_000,
-);
 /// The columns of a visit that matter here.
 const VISIT_COLUMNS: &[&str] = &[
     "uuid",
@@ -199,7 +195,7 @@ impl<Authority> Questions<Authority> {
                 let (from, to) = (arrivals.value(row), departures.value(row));
                 let position = Position::new(latitudes.value(row), longitudes.value(row));
                 let accuracy = accuracies.is_valid(row).then(|| accuracies.value(row));
-                let is_known = KNOWN.0 <= from && to < KNOWN.1 && from <= to;
+                let is_known = FIRST_KNOWN <= from && to < FIRST_UNKNOWN && from <= to;
                 let is_place =
                     latitudes.is_valid(row) && longitudes.is_valid(row) && position.is_usable(accuracy);
                 if is_known && is_place {

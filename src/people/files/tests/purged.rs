@@ -3,6 +3,8 @@
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::model::meters::Meters;
+use sqlx::Connection as _;
+
 use crate::people::purging::Purging;
 use crate::upkeep::lease::Leases;
 
@@ -58,17 +60,46 @@ async fn what_is_restored_at_the_last_moment_is_not_purged() {
     }
 }
 
-#[tokio::test]
-async fn only_what_was_deleted_long_ago_is_purged() {
-    let bench = Bench::sqlite().await;
-    let after = Duration::from_hours(30 * 24);
-    let purging = Purging {
+fn purging(bench: &Bench, after: Duration) -> Purging {
+    Purging {
         catalog: bench.catalog.clone(),
         files: bench.files.clone(),
         leases: Leases::new(bench.catalog.clone(), "one".to_owned(), Meters::default().upkeep),
         after,
         interval: Duration::from_secs(1),
-    };
+    }
+}
+
+#[tokio::test]
+async fn damaged_rows_of_what_was_deleted_keep_nothing_else() {
+    let bench = Bench::sqlite().await;
+    let ids = [
+        bench.put("a", b"a").await,
+        bench.put("b", b"b").await,
+        bench.put("c", b"c").await,
+    ];
+    for id in ids {
+        delete(&bench, id).await;
+        bench.pass(Duration::from_secs(1));
+    }
+    let file = bench.directory.path().join("catalogue.sqlite");
+    let address = format!("sqlite://{}", file.display());
+    let mut connection = sqlx::SqliteConnection::connect(&address).await.unwrap();
+    let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = $1";
+    let sql = sqlx::query(sql).bind(ids[0].as_bytes().to_vec());
+    assert_eq!(sql.execute(&mut connection).await.unwrap().rows_affected(), 1);
+    connection.close().await.unwrap();
+    let purging = purging(&bench, Duration::from_secs(1));
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(purging.purge().await.unwrap(), 2);
+    assert_eq!(purging.purge().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn only_what_was_deleted_long_ago_is_purged() {
+    let bench = Bench::sqlite().await;
+    let after = Duration::from_hours(30 * 24);
+    let purging = purging(&bench, after);
     let note = |kind, deleted_at| Document {
         kind,
         id: Uuid::now_v7(),
