@@ -165,8 +165,8 @@ impl Catalog {
             .transpose()
     }
 
-    /// The numbers of the newest manifests that were noted here, by person, of those after `after`; a thousand at
-    /// most.
+    /// The numbers of the newest manifests that were noted here, by person, of those after `after`; a
+    /// thousand at most.
     pub async fn known_manifests(
         &self,
         after: Option<PersonId>,

@@ -193,8 +193,8 @@ impl Upkeep {
     async fn erasing(&self) {
         let mut heeded: Option<Moment> = None;
         loop {
-            // Again and again: a database may be put back, or a replica that is behind take its place, under a
-            // service that runs.
+            // Again and again: a database may be put back, or a replica that is behind take its place, under
+            // a service that runs.
             if heeded.is_none_or(|heeded| heeded.elapsed() >= self.settings.interval * HEEDING) {
                 let work = self.attempt("heed erasures", erase::heed_notes(&self.stores));
                 heeded = Box::pin(work).await.then(Moment::now);

@@ -184,8 +184,8 @@ impl Catalog {
             .collect()
     }
 
-    /// Documents of some kinds that were deleted before `moment`, whoever owns them, the longest deleted first;
-    /// of those after `after`, and `limit` at most.
+    /// Documents of some kinds that were deleted before `moment`, whoever owns them, the longest deleted
+    /// first; of those after `after`, and `limit` at most.
     pub async fn documents_deleted_before(
         &self,
         kinds: &[DocumentKind],

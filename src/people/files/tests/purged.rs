@@ -1,10 +1,10 @@
 //! What was deleted is gone for good when its time is over, and not before.
 
+use sqlx::Connection as _;
+
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::model::meters::Meters;
-use sqlx::Connection as _;
-
 use crate::people::purging::Purging;
 use crate::upkeep::lease::Leases;
 
