@@ -66,8 +66,8 @@ impl Catalog {
         Ok(grants)
     }
 
-    /// Verifies the links of `people`. A damaged link no longer leads where it led, which must not look like
-    /// a share that was never given.
+    /// Verifies the links of `people`: a damaged one no longer leads where it led, which must not look like a
+    /// share never given.
     async fn verify_links(&self, people: &[PersonId]) -> Result<(), CatalogError> {
         let (list, values) = one_of(1, people.iter().map(|person| id(person.0)).collect());
         let rest = format!("WHERE person IN {list}");

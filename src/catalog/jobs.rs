@@ -314,7 +314,7 @@ impl Catalog {
             .transpose()
     }
 
-    /// The same, but if nothing was stored under the name, stores `proposal`, which then holds on every node.
+    /// The same, but stores `proposal` first if there is nothing yet; it then holds on every node.
     pub async fn settled_meta(&self, name: &str, proposal: &str) -> Result<String, CatalogError> {
         if let Some(settled) = self.meta(name).await? {
             return Ok(settled);

@@ -113,7 +113,7 @@ pub(super) async fn create_people(
     Ok(created)
 }
 
-/// Refuses to create a ledger for somebody who has partitions: then their ledger was lost.
+/// Refuses to recreate a lost ledger: a new person has no partitions.
 async fn refuse_lost(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
     if !session
         .select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)])

@@ -227,7 +227,7 @@ pub(super) async fn read_contents(
 }
 
 impl Content {
-    /// Turns this into a partition with the blobs that were read for it.
+    /// The partition, with the blobs read for it.
     fn into_partition(self, blobs: &mut HashMap<PieceId, Vec<u8>>) -> Result<Partition, CatalogError> {
         let mut pieces: Vec<Piece> = self.pieces.into_iter().map(|(piece, _)| piece).collect();
         for piece in &mut pieces {

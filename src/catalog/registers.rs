@@ -69,7 +69,7 @@ impl Catalog {
     ) -> Result<Vec<Record>, CatalogError> {
         let rest = format!("WHERE person = $1 {order}");
         let values = vec![id(person.0)];
-        // Sources are few and short, and every question about an amount asks for them.
+        // Sources are few and short, and read for every amount.
         let rows = if kind == SOURCES_KIND {
             self.database.find(table, &rest, values).await?
         } else {
@@ -95,7 +95,7 @@ impl Catalog {
         Ok(rows)
     }
 
-    /// Describes the damage if not everybody is there who was ever created.
+    /// Reports if anybody who was created is missing.
     pub async fn damaged_roster(&self) -> Result<Option<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let counted = roster(&mut session, false).await;

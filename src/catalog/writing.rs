@@ -21,7 +21,7 @@ const SETTINGS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PR
                         PRAGMA cell_size_check = on; PRAGMA wal_autocheckpoint = 4000; \
                         PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;";
 
-/// The connection that writes, and the turn to use it.
+/// The connection that writes, used in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Writer(Arc<Shared>);
 
