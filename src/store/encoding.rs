@@ -31,8 +31,7 @@ pub const ROW_GROUP_ROWS: usize = 131_072;
 const ROW_GROUP_BYTES: usize = 32 << 20;
 /// The rows of a page: the least that a selective read decodes.
 pub(super) const PAGE_ROWS: usize = 8_192;
-/// A dictionary does not pay if the share of different values among the first rows is larger than one in this
-/// many.
+/// A dictionary does not pay if more than one in this many of the first rows has a new value.
 const FEW_DIFFERENT: usize = 4;
 
 pub const PERSON_KEY: &str = "almanac.person";

@@ -24,8 +24,8 @@ use crate::model::registry::{dictionary_text, timestamp};
 pub use gather::{Gathered, Gatherer, together};
 pub use kept::KeptRollups;
 
-/// Rollups are made where there are at least this many rows per rollup; those of many amounts, which no
-/// object keeps, also where there are fewer.
+/// The least number of rows per rollup for rollups to be made; those of many amounts, which no object keeps,
+/// are made of fewer too.
 pub const ROWS_A_ROLLUP: i64 = 3;
 
 /// The columns of rollups besides their start.

@@ -34,7 +34,7 @@ pub struct IncomingName {
 }
 
 impl IncomingName {
-    /// Where the object is.
+    /// The path of the object.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{INCOMING_FOLDER}/{}/{}/{}", self.person, self.content, self.file)

@@ -131,9 +131,9 @@ impl PersonKeys {
         Ok(people)
     }
 
-    /// Wraps the key of a person with the current master key; returns whether there was anything to do. The
-    /// caller must check afterwards whether the person is being erased: the key may have been destroyed
-    /// meanwhile.
+    /// Wraps the key of a person again as it would be wrapped today; returns whether there was anything to
+    /// do. The caller must check afterwards whether the person is being erased: the key may have been
+    /// destroyed meanwhile.
     pub async fn wrap_anew(&self, person: PersonId) -> Result<bool, StoreError> {
         let path = path_of(person);
         let wrapped = self.place.get(&path).await?;
@@ -148,7 +148,7 @@ impl PersonKeys {
         Ok(true)
     }
 
-    /// Refuses to make a key if existing keys were wrapped by another master key than the current one: once
+    /// Refuses to make a key if existing keys were wrapped by something else than what would wrap it: once
     /// the operator has restored that, nobody could open this one.
     async fn refuse_strange_wrapping(&self) -> Result<(), StoreError> {
         if self.tried.get().is_some() {

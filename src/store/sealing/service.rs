@@ -22,7 +22,7 @@ use super::master::KEY_BYTES;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The prefix of everything that a service wrapped.
 const WRAPPED: &[u8] = b"vault:";
-/// The longest answer that is accepted; real ones are far shorter.
+/// No valid answer is nearly this large.
 const LARGEST_ANSWER: usize = 64 << 10;
 
 /// The address of a key service, and the token for it.

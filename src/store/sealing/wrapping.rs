@@ -8,7 +8,7 @@ use crate::store::errors::StoreError;
 use super::master::{KEY_BYTES, MasterKeys, NONCE_BYTES};
 use super::service::KeyService;
 
-/// To open a key, the caller must say what it belongs to; it cannot be opened as anything else.
+/// To open a key, say what it belongs to; it cannot be opened as anything else.
 #[derive(Debug)]
 pub struct Wrapping {
     file: Option<MasterKeys>,
