@@ -1,4 +1,4 @@
-//! What an operator can say about background work.
+//! The operator's settings for background work.
 
 use std::time::Duration;
 
