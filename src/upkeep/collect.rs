@@ -6,7 +6,6 @@
 //! condemned, the catalogue refuses to name it. A catalogue that knows nothing has no garbage: nothing is
 //! collected with a catalogue without people or with an unfinished repair, or when an improbably large part
 //! of the store would go.
-//! improbable part of the store would go.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

@@ -110,8 +110,8 @@ fn age_of(moment: Instant) -> Option<Duration> {
     now.checked_sub(then)
 }
 
-/// The files below a directory that nobody has written to for `age`. Skips the lock files of parts, which are
-/// empty.
+/// The files below a directory that nobody has written to for `age`. Skips empty files: the locks that say
+/// whose parts are whose.
 fn older_files(directory: &Path, age: Duration, found: &mut Vec<String>) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

@@ -20,19 +20,18 @@ use crate::store::tail;
 const MOST_PIECES: i64 = 256;
 /// A tail whose rows take this many times the flush size in memory is flushed, however well it is compressed.
 const MOST_EXPANDED: i64 = 4;
-/// Bytes of rows that all tails together may come to. Whoever asks about a tail reads it as a whole, and what
-/// was read is kept in memory as far as there is room: with more tails than that, each question reads its own
-/// again.
+/// How many bytes the rows of all tails together may take. A question about a tail reads all of it, and keeps
+/// it in memory while there is room. With larger tails, each question would read its own again.
 const ALL_EXPANDED: i64 = 16 << 20;
-/// Of tails that are too much together, those with fewer bytes of rows wait for their time: they are read in
-/// no time, and would become objects that are hardly larger than what is said about them.
+/// When all tails together are too large, those with fewer bytes of rows are still left to wait: they are
+/// read in no time, and would become objects hardly larger than their metadata.
 const LEAST_EXPANDED: i64 = 64 << 10;
 /// How many bytes of rows in memory are flushed at once. More are flushed in several steps.
 const AT_ONCE: usize = 8 << 20;
 /// How often a partition is tried that others keep changing.
 const ATTEMPTS: usize = 5;
-/// Who was overtaken, because writes that come put small pieces together, leaves those with fewer rows to the
-/// next round, first these and then also those of more. Rows that waited long are in larger ones.
+/// A flush is overtaken when writes merge small pieces. Each time, it leaves pieces with fewer rows than the
+/// next of these numbers to the next round. Rows that have waited long are in larger pieces.
 const LEFT_TO_WRITES: [i64; 3] = [0, 256, 4096];
 
 /// The tails to flush now: those that have waited long enough or are too large to wait, and the largest of

@@ -339,7 +339,7 @@ impl Merge {
         let left = cursor.keys.len() - cursor.row;
         let run = limit.map_or(left.min(room), |limit| cursor.reaches(limit, room));
         if run >= SHORTEST_RUN.min(left).min(room) || self.inputs.len() < 2 {
-            // A run limited by the start of an unopened piece has no rows before that piece.
+            // An input that begins when an unopened piece does has no row before that piece.
             let run = run.max(1);
             let part = self.inputs.get_mut(least).map(|cursor| cursor.take(run));
             self.rows += run;
