@@ -152,7 +152,7 @@ impl Catalog {
         self.witnesses.conclude(&self.database, session).await
     }
 
-    /// Drops all cached rows, whosever they are.
+    /// Drops all cached rows.
     pub fn forget_all(&self) {
         self.database.forget_all();
     }

@@ -228,7 +228,7 @@ impl Database {
         Ok(())
     }
 
-    /// Drops all cached rows, whosever they are.
+    /// Drops all cached rows.
     pub(super) fn forget_all(&self) {
         if let Self::Sqlite { lookups, .. } = self {
             lookups.forget_all();

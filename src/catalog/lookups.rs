@@ -96,7 +96,7 @@ impl Lookups {
         Ok(found)
     }
 
-    /// Drops all cached rows, whosever they are.
+    /// Drops all cached rows.
     pub(super) fn forget_all(&self) {
         self.inner().kept.forget();
     }

@@ -81,7 +81,7 @@ impl DecodedRows {
         meters.watch("decoded", &self.known);
     }
 
-    /// Drops everything from memory, whosever it is.
+    /// Drops everything from memory.
     pub fn forget_all(&self) {
         self.known.clear();
     }

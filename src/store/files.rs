@@ -91,7 +91,7 @@ impl PieceFiles {
         meters.watch("outlines", &self.outlines);
     }
 
-    /// Drops everything from memory, whosever it is.
+    /// Drops everything from memory.
     pub fn forget_all(&self) {
         self.opened.clear();
         self.outlines.clear();

@@ -86,7 +86,7 @@ impl Finder {
         meters.watch("filters", &self.0.filters);
     }
 
-    /// Drops everything from memory, whosever it is.
+    /// Drops everything from memory.
     pub fn forget_all(&self) {
         self.0.filters.clear();
     }

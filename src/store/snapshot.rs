@@ -217,7 +217,7 @@ impl Snapshots {
         meters.watch("snapshots", &self.known);
     }
 
-    /// Drops everything from memory, whosever it is.
+    /// Drops everything from memory.
     pub fn forget_all(&self) {
         self.known.clear();
     }
