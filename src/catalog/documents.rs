@@ -126,7 +126,7 @@ pub enum Change {
     },
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     Done,

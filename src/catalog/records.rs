@@ -347,7 +347,7 @@ pub struct KnownPerson {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitOutcome {
     Done,
-    /// A partition changed since it was looked at, or an idempotency key was taken meanwhile. Nothing
-    /// happened; look again.
+    /// A partition changed since it was read, or an idempotency key was taken meanwhile. Nothing happened;
+    /// read again.
     Stale,
 }

@@ -95,7 +95,7 @@ impl Catalog {
         Ok(rows)
     }
 
-    /// Reports if anybody who was created is missing.
+    /// What is wrong if not everybody ever created is there.
     pub async fn damaged_roster(&self) -> Result<Option<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let counted = roster(&mut session, false).await;

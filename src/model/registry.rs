@@ -240,7 +240,7 @@ pub enum TimeFields {
     /// `start` is required; without `end` the record is an instant. Each name is a list: canonical first,
     /// then accepted spellings.
     StartEnd { start: Vec<String>, end: Vec<String> },
-    /// One moment. `optional`: now when absent.
+    /// One moment. `optional`: the present moment when absent.
     Moment { at: Vec<String>, optional: bool },
     /// `recorded_at`: a moment or `{start_time, end_time}`. Where the schema also declares `start_time` and
     /// `end_time`, they serve when `recorded_at` is absent. The present moment when all are absent.

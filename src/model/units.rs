@@ -61,7 +61,7 @@ pub enum Conversion {
     FractionUpTo {
         limit: f64,
     },
-    /// Codes of another list: by their place, the catalogue's codes.
+    /// For each code of another list, at that index, the catalogue's code.
     Codes([f64; MOST_CODES]),
 }
 

@@ -17,8 +17,8 @@ const MOST_BYTES: usize = 256 << 10;
 /// A piece that is merged, with its rows.
 pub type Taken<'s> = (&'s SnapshotPiece, &'s TailRows);
 
-/// The pieces that a new one of `rows` rows takes along. Never one with dead rows, which are stored by their
-/// piece. Nor one that `stays`.
+/// The pieces that a new one of `rows` rows takes along. Never one with dead rows, because these are named by
+/// their piece. Nor one that `stays`.
 #[must_use]
 pub fn taken_along(
     snapshot: &Snapshot,

@@ -271,7 +271,7 @@ impl ObjectStorage {
         blocking(move || directory.staged(age)).await
     }
 
-    /// Every object whose path begins with the folders of `prefix`, in no order.
+    /// Every object whose path begins with the folders of `prefix`, in no particular order.
     pub fn list(
         &self,
         prefix: &str,

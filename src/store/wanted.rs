@@ -69,7 +69,7 @@ impl WantedIds {
             return found;
         };
         // Where ids are made in order of time, most other rows are before or after all of them, and
-        // consecutive rows have consecutive ids.
+        // consecutive rows have ids that follow each other.
         let mut next = 0;
         for (row, bytes) in may_be {
             let id = RecordId(Uuid::from_bytes(*bytes));
