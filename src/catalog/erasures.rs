@@ -42,7 +42,7 @@ pub struct Erasure {
     /// The person's id, as long as there may be something to look for.
     pub person: Option<PersonId>,
     pub begun_at: Instant,
-    /// When the last search for remains began that then left nothing.
+    /// When the last search that left nothing began.
     pub purged_at: Option<Instant>,
     /// When the erasure was over.
     pub ended_at: Option<Instant>,

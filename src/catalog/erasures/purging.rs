@@ -258,8 +258,8 @@ impl Catalog {
     }
 }
 
-/// Whether the rows of a table belong to a person and go with them, except for those that all others refer
-/// to.
+/// Whether the rows of a table belong to a person and go with them. Not `people`, which goes last, nor
+/// `erasures`, which stays.
 fn is_purged(table: &Table) -> bool {
     table.has_owner() && table.name != PEOPLE.name && table.name != ERASURES.name
 }
