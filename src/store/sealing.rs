@@ -54,8 +54,8 @@ pub async fn sealed(keys: &PersonKeys, person: PersonId, piece: NewPiece) -> Res
     })
 }
 
-/// Refuses a store with sealed objects to a process without a key. To that, everything in the store would
-/// look unknown, and be collected.
+/// Refuses a store with sealed objects to a process without keys: to it, everything in the store would look
+/// unknown, and be collected.
 pub async fn refuse_marked(objects: &ObjectStorage) -> Result<(), StoreError> {
     if objects.version(MARK).await?.is_none() {
         return Ok(());
