@@ -1,10 +1,10 @@
 //! The SQL catalogue: the only truth about what exists.
 //!
-//! SQLite embedded, or PostgreSQL shared by several nodes; the same statements for both. It knows people,
-//! partitions and the pieces they are made of, and holds the bytes of the youngest pieces itself. Every row
-//! carries a checksum, and the rows that belong together a digest, so that damage is an error and never a
-//! wrong answer. Knows neither Parquet nor Arrow, and nothing of what a record means. Lives as long as the
-//! process.
+//! It runs on embedded SQLite, or on PostgreSQL shared by several nodes, with the same statements for both.
+//! It knows people, partitions and the pieces they are made of, and holds the bytes of the youngest pieces
+//! itself. Every row carries a checksum, and rows that belong together have a digest, so that damage is an
+//! error and never a wrong answer. Knows neither Parquet nor Arrow, and nothing of what a record means. Lives
+//! as long as the process.
 
 pub mod access_log;
 mod checking;
@@ -66,7 +66,7 @@ use crate::model::time::Instant;
 pub struct Catalog {
     database: Database,
     clock: Arc<dyn Clock>,
-    /// The time of a database that has no clock of its own.
+    /// The clock for a database that has none of its own.
     time: Arc<dyn Clock>,
     witnesses: Witnesses,
 }
@@ -86,12 +86,12 @@ impl Catalog {
         })
     }
 
-    /// Whether `address` can be understood, without looking there.
+    /// Whether `address` can be understood. Does not look there.
     pub fn understands(address: &str) -> Result<(), CatalogError> {
         Address::read(address).map(drop)
     }
 
-    /// Whether there is a catalogue at `address`. Looking makes none: a database that is empty stays so.
+    /// Whether there is a catalogue at `address`. Creates nothing: an empty database stays empty.
     pub async fn is_there(address: &str) -> Result<bool, CatalogError> {
         if let Address::Sqlite(path) = Address::read(address)? {
             return Ok(path.exists());
@@ -104,20 +104,20 @@ impl Catalog {
         found
     }
 
-    /// Gives up what stands behind damage in the log of the database at `address`, which nobody has open;
-    /// says so, if there was any. Until then such a catalogue is not opened.
+    /// Cuts the log of the database at `address`, which nobody has open, at the first damage; returns a
+    /// description of what was lost, if any. A catalogue with a damaged log is not opened before that.
     pub fn cut_damaged_log(address: &str) -> Result<Option<String>, CatalogError> {
         Database::cut_damaged_log(address)
     }
 
-    /// The same catalogue under another clock for what has to be the same on all nodes: where nodes whose own
-    /// clocks differ share an SQLite file, which only tests do.
+    /// The same catalogue with another clock for the time that all nodes must share. Only tests need it,
+    /// where nodes whose own clocks differ share an SQLite file.
     #[must_use]
     pub fn keeping_time(self, time: Arc<dyn Clock>) -> Self {
         Self { time, ..self }
     }
 
-    /// The same catalogue with a disturbed database, which is asked once how a transaction ended.
+    /// The same catalogue with a disturbed database, which is asked only once how a transaction ended.
     #[must_use]
     pub fn disturbed_by(mut self, disturbance: Arc<dyn Disturbance>) -> Self {
         self.witnesses.patience = Duration::ZERO;
@@ -127,13 +127,13 @@ impl Catalog {
         self
     }
 
-    /// Whether it is written on the thread of whoever changes it, who waits for the disk.
+    /// Whether writes run on the caller's thread, which then waits for the disk.
     #[must_use]
     pub const fn is_written_by_the_caller(&self) -> bool {
         matches!(self.database, Database::Sqlite { .. })
     }
 
-    /// What time it is for everybody who shares the catalogue.
+    /// The time that everybody who shares the catalogue agrees on.
     pub async fn now(&self) -> Result<Instant, CatalogError> {
         let mut session = self.database.read().await?;
         let now = session.now(&*self.time).await?;
@@ -147,12 +147,12 @@ impl Catalog {
     }
 
     /// Commits, and finds out what happened if the database does not say. Every change that must not happen
-    /// twice, or that somebody is told of, ends here.
+    /// twice, or that is reported to somebody, ends here.
     async fn conclude(&self, session: Session) -> Result<(), CatalogError> {
         self.witnesses.conclude(&self.database, session).await
     }
 
-    /// Keeps nothing that was found any more, whosever it was.
+    /// Drops all cached rows.
     pub fn forget_all(&self) {
         self.database.forget_all();
     }

@@ -1,5 +1,5 @@
-//! How rows become durable bytes and come back: the object store, the Parquet layout of pieces, the tail's
-//! blobs, snapshots of both.
+//! Turns rows into durable bytes and back: the object store, the Parquet layout of pieces, the tail's blobs,
+//! snapshots of both.
 //!
 //! Stands on the catalogue, which says what exists. Knows nothing of HTTP, JSON bodies or plans.
 

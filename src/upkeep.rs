@@ -1,7 +1,7 @@
-//! The background jobs: they change how rows are stored, and never which rows there are.
+//! The background jobs, which change how rows are stored, but never which rows there are.
 //!
 //! *Flush* turns tails into objects, *compact* many objects into one, *collect* removes what nothing refers
-//! to any more, *scrub* looks for damage. *Erase* alone takes rows away: all those of a person who asked for
+//! to any more, *scrub* looks for damage. Only *erase* takes rows away: all those of a person who asked for
 //! it. Each is a plain function over the stores; the runner calls them, one node at a time. A job that is
 //! stopped anywhere leaves the same rows and at most an orphan. Knows the store and the catalogue; knows
 //! nothing of requests, types or questions.

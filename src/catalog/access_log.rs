@@ -1,7 +1,6 @@
-//! The log of what others read of a person, and of what became of the person's shares.
+//! The log of what others read of a person, and of what happened to the person's shares.
 //!
-//! Entries are added, completed once, and otherwise stay as they are. Their bodies are JSON text and opaque
-//! here.
+//! Entries are added, completed once, and otherwise never change. Their bodies are JSON text and opaque here.
 
 use uuid::Uuid;
 
@@ -30,8 +29,8 @@ pub struct LogEntry {
 }
 
 impl Catalog {
-    /// Writes entries, in the place of those with the same ids. When this returns `Ok`, they survive a crash,
-    /// but for those about people who were erased meanwhile.
+    /// Writes entries, replacing those with the same ids. When this returns `Ok`, they survive a crash,
+    /// except for those about people who were erased meanwhile.
     pub async fn log_access(&self, entries: Vec<LogEntry>) -> Result<(), CatalogError> {
         let refused = match self.write_entries(entries.clone()).await {
             Err(refused @ CatalogError::Refused { .. }) => refused,

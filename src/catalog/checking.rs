@@ -1,4 +1,4 @@
-//! Whether the catalogue is what was written: all of it, for `almanac check` and the scrub.
+//! Checks that the whole catalogue is what was written, for `almanac check` and the scrub.
 
 use super::Catalog;
 use super::damage::Damage;
@@ -13,7 +13,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
 impl Catalog {
-    /// Reads everything and says what is damaged. Empty when nothing is.
+    /// Reads everything and describes what is damaged. Empty when nothing is.
     pub async fn complaints(&self) -> Result<Vec<String>, CatalogError> {
         let mut complaints = self.database.self_check().await?;
         complaints.extend(self.damaged_rows().await?);
@@ -42,7 +42,7 @@ impl Catalog {
             .collect())
     }
 
-    /// Rows of any table that are not what was written, by table and person, in words.
+    /// Describes the rows of any table that are not what was written, by table and person.
     pub(super) async fn damaged_rows(&self) -> Result<Vec<String>, CatalogError> {
         let mut damage = Damage::default();
         for table in ALL {
@@ -56,7 +56,7 @@ impl Catalog {
         Ok(damage.told())
     }
 
-    /// The pieces of a partition whose own rows are what was written, whatever is wrong with the others.
+    /// The pieces of a partition whose own rows are intact, whatever is wrong with the others.
     pub async fn sound_pieces_of(
         &self,
         person: PersonId,
@@ -68,7 +68,7 @@ impl Catalog {
         Ok(records.filter_map(|record| piece_of(&record).ok()).collect())
     }
 
-    /// The documents of a kind whose own rows are what was written, whatever is wrong with the others.
+    /// The documents of a kind whose own rows are intact, whatever is wrong with the others.
     pub async fn sound_documents_of(
         &self,
         person: PersonId,

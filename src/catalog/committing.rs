@@ -1,8 +1,8 @@
-//! The one way in which records get into the catalogue.
+//! The only way for records to get into the catalogue.
 //!
 //! A commit locks the people it touches in the order of their ids, compares the versions of the partitions it
 //! changes, and writes everything with a handful of statements, however many people and partitions there are.
-//! All of it happens, or nothing.
+//! It happens completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -31,15 +31,15 @@ impl Catalog {
     /// Makes everything in `commit` durable and visible to every node, or nothing of it. People who are new
     /// are created.
     ///
-    /// On `Stale` and on an error nothing happened and nothing will, except on `Unknown`: then the connection
-    /// broke while the database confirmed, and it could not be asked again.
+    /// On `Stale` and on errors nothing happened and nothing will, except on `Unknown`: then the connection
+    /// broke while the database was confirming, and it could not be asked again.
     pub async fn commit(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
         let stamps = self.commit_stamped(&commit).await?;
         Ok(stamps.map_or(CommitOutcome::Stale, |_| CommitOutcome::Done))
     }
 
-    /// The same; what the changed partitions hold afterwards, in the order of the changes, or none when the
-    /// commit was stale.
+    /// The same, but returns what the changed partitions hold afterwards, in the order of the changes, or
+    /// `None` when the commit was stale.
     pub async fn commit_stamped(&self, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let mut attempt = 0;
         loop {
@@ -51,14 +51,14 @@ impl Catalog {
         }
     }
 
-    /// The same for a commit of several people who have nothing to do with each other: if somebody else is
-    /// changing what belongs to one of them, it ends with `Contended` at once, and the others need not wait.
+    /// The same for a commit of several unrelated people: if somebody else is changing what belongs to one of
+    /// them, it fails with `Contended` at once, so that the others need not wait.
     pub async fn commit_together(&self, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let session = self.database.write().await?;
         self.settle(session, commit, Patience::GoesAway).await
     }
 
-    /// Keeps everybody else from changing the partitions of a person until the hold is used or given back.
+    /// Keeps everybody else from changing a person's partitions until the hold is used or given back.
     pub async fn hold(&self, person: PersonId) -> Result<Hold, CatalogError> {
         let people = BTreeSet::from([person]);
         let mut attempt = 0;
@@ -72,7 +72,7 @@ impl Catalog {
         }
     }
 
-    /// Commits what was prepared under a hold, so that it cannot be stale.
+    /// Commits what was prepared under a hold. It cannot be stale.
     pub async fn commit_held(&self, hold: Hold, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         self.settle(hold.session, commit, Patience::Waits).await
     }
@@ -97,8 +97,9 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Takes note of the requests that named a key; `false` if one of the keys is taken. How long a key is
-    /// remembered is measured by the database's clock, like everything that is forgotten with time.
+    /// Stores the requests that carried an idempotency key; `false` if one of the keys is taken. The
+    /// database's clock measures how long a key is remembered, as it does for everything that is forgotten
+    /// with time.
     async fn store_uploads(&self, session: &mut Session, commit: &Commit) -> Result<bool, CatalogError> {
         if commit.uploads.iter().all(|upload| upload.key.is_none()) {
             return Ok(true);
@@ -109,7 +110,7 @@ impl Catalog {
             .iter()
             .filter_map(|upload| {
                 let (key, fingerprint) = upload.key.as_ref()?;
-                // What it did stands behind the fingerprint, in the same column.
+                // The effect follows the fingerprint in the same column.
                 let effect = upload.effect.to_bytes();
                 Some(vec![
                     id(upload.person.0),
@@ -125,7 +126,7 @@ impl Catalog {
     }
 }
 
-/// A person's partitions, as nobody else can change them.
+/// A person's partitions, locked so that nobody else can change them.
 pub struct Hold {
     session: Session,
 }
@@ -262,8 +263,8 @@ async fn apply(
     Ok(Some(stamps))
 }
 
-/// Removes the pieces that were put together anew; answers since when the oldest rows of what they became
-/// have waited. The partition's bounds stay, because no row is lost.
+/// Removes the pieces that were gathered; returns for each resulting piece since when its oldest rows have
+/// waited. The partition's bounds stay, because no row is lost.
 async fn remove_gathered(
     session: &mut Session,
     commit: &Commit,
@@ -318,8 +319,8 @@ async fn remove_gathered(
 
 type Partitions = HashMap<(PersonId, TypeId), (PartitionRow, Option<u32>)>;
 
-/// The rows of the partitions that a commit names, each with the checksum it is stored under, or none if
-/// it is new.
+/// The rows of the partitions that a commit names, each with the checksum it is stored under, or `None` if it
+/// is new.
 async fn current_partitions(
     session: &mut Session,
     named: impl Iterator<Item = (PersonId, &TypeId)>,
@@ -352,7 +353,7 @@ async fn current_partitions(
     Ok(partitions)
 }
 
-/// Writes partition rows and takes note of them in the ledgers.
+/// Writes partition rows and updates the ledgers to match.
 pub(super) async fn store_partitions(
     session: &mut Session,
     rows: Vec<(PartitionRow, Option<u32>)>,
@@ -399,7 +400,7 @@ async fn store_sources(
     Ok(())
 }
 
-/// The same source of the same person has the same id on every node.
+/// A source has the same id on every node, derived from its person and key.
 pub(super) fn source_id(person: PersonId, key: &str) -> Uuid {
     Uuid::new_v5(&person.0, key.as_bytes())
 }

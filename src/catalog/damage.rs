@@ -1,5 +1,4 @@
-//! Rows that are not what was written, counted by the table that they are in and whose they are, so that a
-//! check and a copy say the same of the same damage.
+//! Counts damaged rows by table and owner, so that a check and a copy report the same damage alike.
 //!
 //! Lives as long as one pass over the tables. Knows nothing of what rows mean, or of what is done about them.
 
@@ -15,21 +14,21 @@ use crate::model::ids::PersonId;
 /// What is wrong with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
-    /// It can be read, but is not what its checksum was made of.
+    /// It can be read, but does not match its checksum.
     Differs,
     /// It holds what no row of its table can hold.
     Unreadable,
-    /// It has the key of another row, so that only one of the two can be copied.
+    /// It has the key of another row, so only one of the two can be copied.
     Doubled,
 }
 
-/// A row that could be read, as it is, with the checksum that it carries.
+/// A row that could be read, unverified, with the checksum that it carries.
 pub(super) struct Found {
     pub values: Vec<Value>,
     pub checksum: i64,
 }
 
-/// What is wrong, so far.
+/// The damage found so far.
 #[derive(Debug, Default)]
 pub(super) struct Damage {
     rows: BTreeMap<(&'static str, Option<PersonId>, Fault), u64>,
@@ -37,8 +36,8 @@ pub(super) struct Damage {
 }
 
 impl Damage {
-    /// Looks at every row of a table. Not page by page: the way to the row behind a damaged key may lead
-    /// back, or past others.
+    /// Looks at every row of a table. Does not page: the way to the row behind a damaged key may lead back,
+    /// or past others.
     pub(super) async fn look_through(
         &mut self,
         session: &mut Session,
@@ -59,7 +58,7 @@ impl Damage {
         Ok(())
     }
 
-    /// A row that `Table::select` gave, if it can be read; notes what is wrong with it.
+    /// A row that `Table::select` returned, if it can be read; notes what is wrong with it.
     pub(super) fn look_at(&mut self, table: &Table, row: &Row) -> Result<Option<Found>, CatalogError> {
         let found = table
             .values(row)
@@ -81,12 +80,12 @@ impl Damage {
         }
     }
 
-    /// A row that was read has the key of another one.
+    /// Notes that a row has the same key as another.
     pub(super) fn doubled(&mut self, table: &Table, values: &[Value]) {
         self.note(table, owner_in(table, values), Fault::Doubled);
     }
 
-    /// The database cannot go through all of a table.
+    /// Notes that the database cannot read all of a table.
     pub(super) fn cut_short(&mut self, table: &str, what: &str) {
         self.others
             .push(format!("table {table}: some of it cannot be read: {what}"));
@@ -96,7 +95,7 @@ impl Damage {
         self.others.push(what);
     }
 
-    /// All of it in words.
+    /// Describes all of it.
     pub(super) fn told(self) -> Vec<String> {
         let rows = self.rows.into_iter().map(|((table, owner, fault), count)| {
             let owner = owner.map_or_else(String::new, |person| format!(", person {person}"));
@@ -122,7 +121,7 @@ fn owner_column(table: &Table) -> Option<usize> {
     table.columns.iter().position(|(name, _)| *name == "person")
 }
 
-/// Whose a row is, as far as it says.
+/// The owner of a row, if it names one.
 fn owner_in(table: &Table, values: &[Value]) -> Option<PersonId> {
     match values.get(owner_column(table)?)? {
         Value::Bytes(bytes) => PersonId::from_slice(bytes),

@@ -1,11 +1,11 @@
-//! One face for SQLite and PostgreSQL: everything in which the two differ is in this file and those below
-//! it, and nothing else in the room names either but `lookups` and `writing`, shorter ways to a few rows of
-//! SQLite and to its log.
+//! One interface for SQLite and PostgreSQL. Everything in which the two differ is in this file and those
+//! below it. Only `lookups` and `writing` name either elsewhere in the room: they are shorter ways to a few
+//! rows of SQLite and to its log.
 //!
 //! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each
 //! of these on a thread of its own; the pool hands them out. A `Session` is one transaction and rolls back
-//! when it is dropped before `commit`. What the driver does while it opens a connection takes up to 15 KiB,
-//! which whoever waits for it would carry about in every future, so it is boxed. Knows no tables.
+//! when it is dropped before `commit`. The driver's future for opening a connection takes up to 15 KiB, which
+//! every future that awaits it would contain, so it is boxed. Knows no tables.
 
 mod address;
 mod ahead_log;
@@ -37,10 +37,10 @@ pub(super) use super::value::Value;
 pub(super) use address::Address;
 pub(super) use statements::{Row, Rows};
 
-/// Serialises the migrations of nodes that start together; any number that is ours alone.
+/// Serialises the migrations of nodes that start together. Any number that nobody else uses would do.
 const MIGRATION_LOCK: i64 = 0x616c_6d61_6e61_6331;
 
-/// How often it is looked whether somebody still reads what the log holds, and how long between.
+/// How often to check for readers that still need the log, and the pause between two checks.
 const LOOKS_AT_READERS: usize = 100;
 const READERS_PAUSE: Duration = Duration::from_millis(50);
 
@@ -62,7 +62,7 @@ pub(super) enum Session {
     Postgres(PostgresSession),
 }
 
-/// How placeholders of a long list are written.
+/// How the placeholders of a long list are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marks {
     /// `?`
@@ -101,7 +101,7 @@ impl Database {
         })
     }
 
-    /// A transaction that may change the catalogue. SQLite lets one in at a time; PostgreSQL relies on the
+    /// A transaction that may change the catalogue. SQLite admits one at a time; PostgreSQL relies on the
     /// locks that the caller takes.
     pub(super) async fn write(&self) -> Result<Session, CatalogError> {
         Ok(match self {
@@ -112,7 +112,7 @@ impl Database {
         })
     }
 
-    /// One reading statement, which by itself sees one moment.
+    /// Runs one reading statement, which by itself sees one moment.
     pub(super) async fn fetch(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         match self {
             Self::Sqlite {
@@ -128,8 +128,8 @@ impl Database {
         }
     }
 
-    /// The same for a statement that finds a few rows by their keys: of SQLite, where the disk is near, they
-    /// are read on this thread.
+    /// The same for a statement that finds a few rows by their keys. With SQLite, where the disk is near,
+    /// they are read on this thread.
     pub(super) async fn look_up(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         if let Self::Sqlite {
             lookups,
@@ -145,8 +145,8 @@ impl Database {
         self.fetch(sql, values).await
     }
 
-    /// Overwrites what deleted rows left in the database's files. SQLite writes the database anew, and
-    /// empties its log. What PostgreSQL keeps of dead rows is its own affair, and that of its operator.
+    /// Overwrites what deleted rows left in the database's files. SQLite rewrites the database and empties
+    /// its log. What PostgreSQL keeps of dead rows is up to PostgreSQL and its operator.
     pub(super) async fn scour(&self) -> Result<(), CatalogError> {
         let Self::Sqlite { writer, .. } = self else {
             return Ok(());
@@ -158,7 +158,7 @@ impl Database {
         empty_log(writer).await
     }
 
-    /// Cuts the log of a database that was not opened yet where it is damaged; says so, if it was.
+    /// Cuts the log of a database that is not open yet where it is damaged; describes the damage, if any.
     pub(super) fn cut_damaged_log(address: &str) -> Result<Option<String>, CatalogError> {
         match Address::read(address)? {
             Address::Sqlite(path) => ahead_log::cut_damaged(path),
@@ -166,7 +166,7 @@ impl Database {
         }
     }
 
-    /// A write transaction in which nobody else migrates.
+    /// A write transaction that excludes other migrations.
     pub(super) async fn migrating(&self) -> Result<Session, CatalogError> {
         let mut session = self.write().await?;
         if matches!(session, Session::Postgres(_)) {
@@ -180,7 +180,7 @@ impl Database {
         Ok(session)
     }
 
-    /// What the database itself has to say against its own structure. Empty when it is sound.
+    /// What the database finds wrong with its own structure. Empty when it is sound.
     pub(super) async fn self_check(&self) -> Result<Vec<String>, CatalogError> {
         match self {
             Self::Sqlite { .. } => {
@@ -200,7 +200,7 @@ impl Database {
         }
     }
 
-    /// Whether the database answers and would let anybody write: one that only follows another does not.
+    /// Whether the database answers and accepts writes, which a replica does not.
     pub(super) async fn takes_writes(&self) -> Result<(), CatalogError> {
         let sql = match self {
             Self::Sqlite { .. } => "SELECT 0",
@@ -217,7 +217,7 @@ impl Database {
         }
     }
 
-    /// From now on takes rows that name others which are not there, where these are put in as they were
+    /// Accepts from now on rows that refer to missing ones, so that rows can be copied just as they were
     /// found.
     pub(super) async fn allow_loose_ends(&self) -> Result<(), CatalogError> {
         if let Self::Sqlite { writer, .. } = self {
@@ -228,7 +228,7 @@ impl Database {
         Ok(())
     }
 
-    /// Keeps nothing that was found any more, whosever it was.
+    /// Drops all cached rows.
     pub(super) fn forget_all(&self) {
         if let Self::Sqlite { lookups, .. } = self {
             lookups.forget_all();
@@ -263,20 +263,20 @@ impl Session {
         }
     }
 
-    /// The rows of a statement that may be many, as they are read.
+    /// The rows of a statement that may return many, as they are read.
     pub(super) fn stream(&mut self, sql: String) -> Result<Rows<'_>, CatalogError> {
         match self {
             Self::Sqlite(session) => {
                 let working = working(&session.disturbed);
                 let rows = session.link()?.stream(sql)?;
-                // It is at work until the last row was taken.
+                // It is at work until the last row is taken.
                 Ok(rows.inspect(move |_| _ = &working).boxed())
             }
             Self::Postgres(session) => session.stream(sql),
         }
     }
 
-    /// Whether the transaction can read on after damage was found. PostgreSQL gives it up.
+    /// Whether the transaction can go on reading after damage. PostgreSQL aborts it.
     pub(super) const fn goes_on_after_damage(&self) -> bool {
         matches!(self, Self::Sqlite(_))
     }
@@ -292,8 +292,8 @@ impl Session {
         })
     }
 
-    /// What time it is for everybody who shares the database. SQLite has no other clock than that of the
-    /// process that it is in.
+    /// The time that everybody who shares the database agrees on. SQLite has no clock but that of its
+    /// process.
     pub(super) async fn now(&mut self, clock: &dyn Clock) -> Result<Instant, CatalogError> {
         match self {
             Self::Sqlite(_) => Ok(clock.now()),
@@ -308,13 +308,13 @@ impl Session {
         }
     }
 
-    /// Until the transaction ends, keeps out whoever calls `lock_alone` for the table. SQLite's writers are
-    /// alone anyway.
+    /// Keeps out callers of `lock_alone` for the table until the transaction ends. SQLite's writers are alone
+    /// anyway.
     pub(super) async fn lock_shared(&mut self, table: &str) -> Result<(), CatalogError> {
         self.lock(table, "SHARE").await
     }
 
-    /// Waits for all that hold `lock_shared`, and keeps further ones out until the transaction ends.
+    /// Waits for all holders of `lock_shared`, and keeps out further ones until the transaction ends.
     pub(super) async fn lock_alone(&mut self, table: &str) -> Result<(), CatalogError> {
         self.lock(table, "SHARE ROW EXCLUSIVE").await
     }
@@ -342,7 +342,7 @@ impl Session {
         Ok(!rows.is_empty())
     }
 
-    /// Runs a script of definitions written for SQLite, in the words of this database.
+    /// Runs a script of definitions written for SQLite, translated for this database.
     pub(super) async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => {
@@ -353,7 +353,7 @@ impl Session {
         Ok(())
     }
 
-    /// Words that make a `SELECT` keep its rows locked until the transaction ends. SQLite's writers are alone
+    /// A clause that makes a `SELECT` lock its rows until the transaction ends. SQLite's writers are alone
     /// anyway.
     pub(super) fn locking(&self) -> &'static str {
         match self {
@@ -362,7 +362,7 @@ impl Session {
         }
     }
 
-    /// The same, but whoever would have to wait for a lock fails.
+    /// The same, but the statement fails if it would have to wait for a lock.
     pub(super) fn locking_at_once(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "",
@@ -370,7 +370,7 @@ impl Session {
         }
     }
 
-    /// `$1` is understood everywhere, but SQLite takes it for a name and searches all names for each value:
+    /// Both databases understand `$1`, but SQLite takes it for a name and searches all names for each value:
     /// quadratic in long lists.
     pub(super) fn marks(&self) -> Marks {
         match self {
@@ -379,8 +379,8 @@ impl Session {
         }
     }
 
-    /// When this returns `Ok`, what the transaction did survives a crash of this process and of the
-    /// database's machine.
+    /// Commits. When this returns `Ok`, the changes survive a crash of this process and of the database's
+    /// machine.
     pub(super) async fn commit(self) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => session.commit().await,
@@ -388,7 +388,7 @@ impl Session {
         }
     }
 
-    /// Undoes what the transaction did. Dropping it does the same but costs SQLite the connection.
+    /// Undoes the transaction. Dropping it does the same, but costs SQLite the connection.
     pub(super) async fn rollback(self) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => session.end("ROLLBACK").await,
@@ -397,8 +397,8 @@ impl Session {
     }
 }
 
-/// Moves what is in the log into the file, and empties it. Whoever still reads an earlier state of it comes
-/// to an end while others write, and not while they wait for this.
+/// Moves the log into the file, and empties it. Lets others write between its attempts, until everybody who
+/// still reads an earlier state has finished.
 async fn empty_log(writer: &Writer) -> Result<(), CatalogError> {
     for _ in 0..LOOKS_AT_READERS {
         let mut writing = writer.take().await?;

@@ -17,14 +17,14 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
 impl Catalog {
-    /// Stores a definition that is new.
+    /// Stores a new definition.
     pub async fn insert_definition(&self, definition: &StoredDefinition) -> Result<(), CatalogError> {
         self.insert_definition_within(definition, u64::MAX)
             .await
             .map(drop)
     }
 
-    /// The same, unless its owner has `limit` definitions already: then nothing happens and the answer is
+    /// The same, unless its owner already has `limit` definitions: then nothing happens and this returns
     /// `false`.
     pub async fn insert_definition_within(
         &self,
@@ -50,7 +50,7 @@ impl Catalog {
     }
 
     /// Stores a changed definition, unless somebody else changed it since version `expected` was read: then
-    /// nothing happens and the answer is `false`.
+    /// nothing happens and this returns `false`.
     pub async fn update_definition(
         &self,
         definition: &StoredDefinition,

@@ -1,7 +1,7 @@
-//! Since when records of a partition wait to be gone for good: those that were replaced or deleted, and are
-//! dead rows of pieces or were when somebody looked.
+//! Since when deletions in a partition wait to become final: the partition has records that were replaced or
+//! deleted and are still dead rows of pieces, or were when that was last checked.
 //!
-//! That a partition has dead rows is noticed by looking, so that no write pays for it. All times are the
+//! Dead rows in a partition are noticed by looking for them, so that no write pays for it. All times are the
 //! database's.
 
 use super::Catalog;
@@ -13,12 +13,12 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
-/// Stands for no partition: older manifests of the person are there, which may say what was deleted since.
+/// Stands for the person's older manifests instead of a partition: they may hold what was deleted since.
 const WRITTEN_DOWN: &str = "";
-/// What is not to wait at all was noticed before this moment: its time counts backwards from here, so that a
-/// later notice differs from the one that somebody is at work on.
+/// Notices that must not wait have a time before this moment. It counts backwards from here, so that a later
+/// notice differs from the one being worked on.
 const AT_ONCE: Instant = Instant::from_micros(0);
-/// Partitions that one statement returns.
+/// How many partitions one statement returns.
 const PAGE: i64 = 1_000;
 
 /// A partition in which something was replaced or deleted.
@@ -26,12 +26,12 @@ const PAGE: i64 = 1_000;
 pub struct NoticedDeletion {
     pub person: PersonId,
     pub data_type: TypeId,
-    /// Not before the first of them.
+    /// Not before the first deletion.
     pub noticed_at: Instant,
 }
 
 impl Catalog {
-    /// Takes note of partitions that have dead rows, unless that was noted before; returns how many are new.
+    /// Marks partitions that have dead rows and are not marked yet; returns how many are new.
     pub async fn notice_deletions(&self) -> Result<u64, CatalogError> {
         let unnoticed = "SELECT person, data_type FROM partitions p WHERE dead > 0 AND NOT EXISTS (SELECT 1 \
                          FROM deletions d WHERE d.person = p.person AND d.data_type = p.data_type) ORDER BY \
@@ -58,7 +58,7 @@ impl Catalog {
         Ok(written.rows)
     }
 
-    /// Partitions noticed before `moment`, the longest ago first; a thousand at most.
+    /// Partitions noticed before `moment`, oldest notice first; a thousand at most.
     pub async fn deletions_before(&self, moment: Instant) -> Result<Vec<NoticedDeletion>, CatalogError> {
         let rest =
             "WHERE noticed_at < $1 AND data_type <> $2 ORDER BY noticed_at, person, data_type LIMIT $3";
@@ -66,8 +66,8 @@ impl Catalog {
         self.deletions(rest, values).await
     }
 
-    /// People of whom something has been written down since before `moment` that is known otherwise now; a
-    /// thousand at most, of those after `after`. `None`: only where it is to go at once.
+    /// People whose manifests have held something outdated since before `moment`, of those after `after`; a
+    /// thousand at most. `None`: only those whose outdated manifests must go at once.
     pub async fn people_needing_manifest(
         &self,
         moment: Option<Instant>,
@@ -93,15 +93,15 @@ impl Catalog {
             .collect()
     }
 
-    /// Has a person written down anew, and what was written down before removed.
+    /// Requests a new manifest of a person, and the removal of the older ones.
     pub async fn request_manifest(&self, person: PersonId) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         self.note_urgent_manifest(&mut session, person).await?;
         session.commit().await
     }
 
-    /// Takes note in the same transaction that there are older manifests of a person, which say what is not
-    /// to be known any more.
+    /// Notes in the same transaction that a person has older manifests, which hold what must no longer be
+    /// known.
     pub(super) async fn note_urgent_manifest(
         &self,
         session: &mut Session,
@@ -114,7 +114,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Forgets a partition in which nothing waits any more. What dies from now on is noticed again.
+    /// Forgets a partition in which nothing waits any more. Rows that die from now on are noticed again.
     pub async fn forget_deletion(&self, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         let sql = "DELETE FROM deletions WHERE person = $1 AND data_type = $2 AND noticed_at = $3";
@@ -128,7 +128,7 @@ impl Catalog {
     }
 }
 
-/// Takes note in the same transaction that there are older manifests of a person.
+/// Notes in the same transaction that a person has older manifests.
 pub(super) async fn note_older_manifests(
     session: &mut Session,
     person: PersonId,

@@ -1,6 +1,6 @@
 //! Documents: what a person writes, keeps and shares, beside their records.
 //!
-//! A document has an id, an owner, perhaps a name that is its owner's only once, and links by which it is
+//! A document has an id, an owner, possibly a name that is unique for its owner, and links by which it is
 //! found from what it refers to. Its body is JSON text and opaque here. Several documents change in one
 //! transaction or not at all.
 
@@ -17,7 +17,7 @@ use super::tables::Record;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
-/// What a document is. The text is stored.
+/// The kind of a document. The text is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DocumentKind {
     Annotation,
@@ -25,14 +25,14 @@ pub enum DocumentKind {
     Reflection,
     Session,
     File,
-    /// The bytes of files: of which parts they consist.
+    /// The bytes of files, as the list of their parts.
     FileContent,
     /// How many bytes the files of a person take.
     FileUsage,
     Share,
     Group,
     Membership,
-    /// An archive of everything that a person has, and how far it is.
+    /// An archive of everything that a person has, and its progress.
     Export,
     /// An answer that is kept for a while.
     Frame,
@@ -84,7 +84,7 @@ pub struct Document {
     pub kind: DocumentKind,
     pub id: Uuid,
     pub person: PersonId,
-    /// What no other document of this person and kind may be called. `None`: it has no such name.
+    /// Unique among this person's documents of this kind. `None`: it has no such name.
     pub name: Option<String>,
     pub body: String,
     /// Grows by one with each change.
@@ -94,7 +94,7 @@ pub struct Document {
     pub deleted_at: Option<Instant>,
 }
 
-/// By what a document is found: `kind` says what `target` is to it.
+/// How a document is found: `kind` says what `target` is to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
     pub kind: &'static str,
@@ -111,14 +111,14 @@ pub enum Change {
         /// How many documents of this kind the person may have, deleted ones included.
         limit: u64,
     },
-    /// Another state of a document that is at version `expected`. Its version must be `expected + 1`.
+    /// Another state of a document that is at version `expected`. The new version must be `expected + 1`.
     Update {
         document: Document,
         expected: i64,
         /// The links it has from now on; `None` leaves them as they are.
         links: Option<Vec<Link>>,
     },
-    /// No trace of it stays.
+    /// Leaves no trace of the document.
     Remove {
         kind: DocumentKind,
         id: Uuid,
@@ -127,11 +127,11 @@ pub enum Change {
     },
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     Done,
-    /// A document is not at the version that was expected, or is gone. Nothing happened.
+    /// A document is not at the expected version, or is gone. Nothing happened.
     Overtaken,
     /// A document of this person and kind has the name already. Nothing happened.
     NameTaken {
@@ -145,8 +145,8 @@ pub enum Changed {
     },
 }
 
-/// Tells apart the states in which a person's documents of one kind were: the sum of versions grows with
-/// every change, and the moment is another one where a restored catalogue counts to the same number again.
+/// Tells the states of a person's documents of one kind apart. The sum of versions grows with every change;
+/// the moment differs where a restored catalogue counts up to the same sum again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocumentStamp {
     documents: i64,
@@ -154,7 +154,7 @@ pub struct DocumentStamp {
     latest: i64,
 }
 
-/// From where a listing goes on: the document that was listed last.
+/// Where a listing continues: after this document, which was listed last.
 pub type DocumentCursor = (Instant, Uuid);
 
 fn values(document: Document) -> Vec<Value> {

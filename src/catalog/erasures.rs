@@ -1,9 +1,9 @@
-//! People whose erasure was begun, and what the catalogue still knows of them.
+//! People whose erasure has begun, and what the catalogue still knows of them.
 //!
-//! Erasing begins with one transaction, after which nobody stores or reads anything of the person, and goes
-//! on in small ones that can stop anywhere: what they remove is found again by looking for it. Which tables
-//! are somebody's is told by their columns, so that a new one cannot be forgotten. Knows rows; knows nothing
-//! of what they mean, and nothing of the object store.
+//! An erasure begins with one transaction, after which nobody stores or reads anything of the person, and
+//! goes on in small ones that can stop anywhere: each finds what is left to remove by looking for it. The
+//! columns of a table tell whether its rows belong to a person, so that a new table cannot be forgotten.
+//! Knows rows; knows nothing of what they mean, and nothing of the object store.
 
 mod mentions;
 mod purging;
@@ -22,7 +22,7 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use mentions::mentioning;
 
-/// What goes in the first transaction: everything by which something else is found, and everything that is
+/// What the first transaction removes: everything by which something else is found, and everything that is
 /// counted, so that what is left of a person never looks like damage.
 const FIRST: [&Table; 8] = [
     &LINKS,
@@ -35,20 +35,20 @@ const FIRST: [&Table; 8] = [
     &LEDGERS,
 ];
 
-/// Somebody is erased.
+/// The erasure of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Erasure {
     pub mark: ErasureMark,
-    /// Who it is, as long as there may be something to look for.
+    /// The person's id, as long as there may be something to look for.
     pub person: Option<PersonId>,
     pub begun_at: Instant,
-    /// When somebody began to look for the last time and then left nothing.
+    /// When the last search that left nothing began.
     pub purged_at: Option<Instant>,
-    /// When it was over.
+    /// When the erasure was over.
     pub ended_at: Option<Instant>,
 }
 
-/// Rows in which somebody is still to be found.
+/// Rows in which a person is still found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub table: String,
@@ -61,7 +61,7 @@ impl Erasure {
         self.ended_at.is_some()
     }
 
-    /// Whether a token that was issued at a moment, or nobody knows when, may be accepted.
+    /// Whether a token issued at this moment may be accepted; `None` where the moment is unknown.
     #[must_use]
     pub fn admits(&self, issued: Option<Instant>) -> bool {
         self.is_over() && issued.is_some_and(|issued| issued > self.begun_at)
@@ -93,8 +93,8 @@ impl Erasure {
 }
 
 impl Catalog {
-    /// Begins to erase somebody, unless that is under way already. When this returns `Ok`, nothing of theirs
-    /// is found any more, and nothing is stored for them until the erasure is over.
+    /// Begins to erase a person, unless an erasure is under way. When this returns `Ok`, nothing of theirs is
+    /// found any more, and nothing is stored for them until the erasure is over.
     pub async fn begin_erasure(&self, person: PersonId) -> Result<Erasure, CatalogError> {
         let mut attempt = 0;
         loop {
@@ -108,14 +108,14 @@ impl Catalog {
     async fn try_begin_erasure(&self, person: PersonId) -> Result<Erasure, CatalogError> {
         let mut session = self.database.write().await?;
         let mark = ErasureMark::of(person);
-        // Not verified: damage to what somebody stored is no reason to keep it.
+        // Not verified: damage to stored data is no reason to keep it.
         let ledger = format!(
             "SELECT person FROM ledgers WHERE person = $1{}",
             session.locking()
         );
         session.fetch(ledger.clone(), vec![id(person.0)]).await?;
         session.lock_alone(ERASURES.name).await?;
-        // Somebody may have stored the first thing of theirs until then.
+        // The first data of this person may have been stored meanwhile.
         session.fetch(ledger, vec![id(person.0)]).await?;
         if let Some(under_way) = read(&mut session, mark).await?.filter(|found| !found.is_over()) {
             session.rollback().await?;
@@ -139,32 +139,32 @@ impl Catalog {
         Ok(erasure)
     }
 
-    /// What is known of somebody's erasure, under way or over.
+    /// What is known of a person's erasure, under way or over.
     pub async fn erasure_of(&self, person: PersonId) -> Result<Option<Erasure>, CatalogError> {
         self.erasure_marked(ErasureMark::of(person)).await
     }
 
-    /// Whether somebody's erasure was begun and is not over: nothing of them is shown any more.
+    /// Whether a person's erasure has begun and is not over. Nothing of them is shown any more.
     pub async fn is_being_erased(&self, person: PersonId) -> Result<bool, CatalogError> {
         let erasure = self.erasure_of(person).await?;
         Ok(erasure.is_some_and(|erasure| !erasure.is_over()))
     }
 
-    /// The same of somebody of whom only the mark is known.
+    /// The same for a person of whom only the mark is known.
     pub async fn erasure_marked(&self, mark: ErasureMark) -> Result<Option<Erasure>, CatalogError> {
         let values = vec![Value::Bytes(mark.as_bytes().to_vec())];
         let found = self.database.find(&ERASURES, "WHERE mark = $1", values).await?;
         found.first().map(Erasure::of).transpose()
     }
 
-    /// Those that are not over, the longest under way first.
+    /// The erasures that are not over, the longest under way first.
     pub async fn erasures_under_way(&self) -> Result<Vec<Erasure>, CatalogError> {
         let rest = "WHERE ended_at IS NULL ORDER BY begun_at, mark";
         let found = self.database.select(&ERASURES, rest, Vec::new()).await?;
         found.iter().map(Erasure::of).collect()
     }
 
-    /// Takes note of how far an erasure has come.
+    /// Stores the progress of an erasure.
     pub async fn note_erasure(&self, erasure: &Erasure) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         session.lock_alone(ERASURES.name).await?;
@@ -174,11 +174,11 @@ impl Catalog {
         self.conclude(session).await
     }
 
-    /// Where somebody is still to be found, in any column of any table.
+    /// Where a person is still found, in any column of any table.
     pub async fn traces_of(&self, person: PersonId) -> Result<Vec<Trace>, CatalogError> {
         let is_under_way = self.is_being_erased(person).await?;
         let mut traces = Vec::new();
-        // An erasure that is under way has to know whose it is.
+        // An erasure that is under way must keep the person's id.
         for table in ALL
             .iter()
             .filter(|table| !(is_under_way && table.name == ERASURES.name))
@@ -213,14 +213,13 @@ impl Catalog {
         Ok(())
     }
 
-    /// Overwrites what removed rows leave behind in the database's own files, where the database can be told
-    /// to.
+    /// Overwrites what removed rows leave in the database's own files, where the database supports that.
     pub async fn scour(&self) -> Result<(), CatalogError> {
         self.database.scour().await
     }
 }
 
-/// Refuses to make somebody whose erasure is under way. From here to the end of the transaction none begins.
+/// Refuses to create a person whose erasure is under way. No erasure begins before the transaction ends.
 pub(super) async fn refuse_erased(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
     session.lock_shared(ERASURES.name).await?;
     match read(session, ErasureMark::of(person)).await? {

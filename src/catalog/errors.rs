@@ -1,4 +1,4 @@
-//! What can go wrong in the catalogue, in the terms its callers act on: try later, make room, repair, or
+//! What can go wrong in the catalogue, in terms of what the caller can do: try later, make room, repair, or
 //! correct the call.
 
 use thiserror::Error;
@@ -10,8 +10,8 @@ pub enum CatalogError {
     /// Nothing is known to be damaged; the same call may succeed later.
     #[error("the catalogue cannot be reached or is busy: {detail}; try again later")]
     Unavailable { detail: String },
-    /// Somebody else held what this needed, and the database undid it for that. The same call will succeed
-    /// once they are done.
+    /// Somebody else held what this needed, and the database undid it for that reason. The same call will
+    /// succeed once they are done.
     #[error("the catalogue is busy with the same rows: {detail}; try again")]
     Contended { detail: String },
     /// The database was asked to commit and did not say whether it did, nor could it be asked.
@@ -19,13 +19,13 @@ pub enum CatalogError {
     Unknown { detail: String },
     #[error("the catalogue has no room left: {detail}; free disk space, then try again")]
     Full { detail: String },
-    /// Whoever runs this may not write where the catalogue is, or nobody may.
+    /// The process may not write where the catalogue is, or nobody may.
     #[error(
         "the catalogue cannot be written: {detail}; give the user that this runs as the right to write to \
          it and to its directory"
     )]
     ReadOnly { detail: String },
-    /// What is there is not a database at all, or does not begin like one.
+    /// The file is not a database, or does not begin like one.
     #[error(
         "the catalogue is not a database, or its header is damaged ({detail}): correct \
          ALMANAC_DATABASE_URL, put a backup in its place, or move it away and run `almanac check --repair`, \
@@ -49,7 +49,7 @@ pub enum CatalogError {
     Exists { what: String },
     #[error("{what} is not in the catalogue")]
     Missing { what: String },
-    /// Nothing is taken from or for somebody whose erasure is under way.
+    /// Nothing is taken from or for a person whose erasure is under way.
     #[error("person {person} is being erased; nothing is stored for them before that is over")]
     Erased { person: PersonId },
     /// The database refused a statement that should have been right.
@@ -58,7 +58,7 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
-    /// What SQLite says with an extended code.
+    /// The error for an extended result code of SQLite.
     pub(super) fn of_sqlite(code: u32, detail: String) -> Self {
         const NO_ROOM_FOR_SHARED_MEMORY: u32 = 4874;
         match (code, code & 0xff) {

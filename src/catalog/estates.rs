@@ -3,8 +3,8 @@
 //! and who read what of them.
 //!
 //! Read in one transaction, page by page, so that it takes the memory of a page; put back in one transaction,
-//! and held against its digests before that commits. Knows tables and columns; knows nothing of what the rows
-//! mean, so that a table with a person in it needs only to be listed here.
+//! and verified against its digests before that commits. Knows tables and columns; knows nothing of what the
+//! rows mean, so a new table with a person in it only needs to be listed here.
 
 use serde_json::Value as Json;
 
@@ -24,8 +24,8 @@ use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
-/// The tables with rows of a person, each after those that it refers to. Not `uploads`: keys of requests mean
-/// nothing any more when what they did may be lost.
+/// The tables with rows of a person, each after those that it refers to. Not `uploads`: idempotency keys mean
+/// nothing once the effects of their requests may be lost.
 const TABLES: [&Table; 12] = [
     &PEOPLE,
     &LEDGERS,
@@ -40,12 +40,12 @@ const TABLES: [&Table; 12] = [
     &FOLDERS,
     &ACCESS_LOG,
 ];
-/// The bytes of the tail, which are in a table without checksums.
+/// The bytes of the tail. Their table has no checksums.
 const BLOBS: &str = "blobs";
-/// Rows, and blobs, of a page. One blob may be large.
+/// How many rows, and blobs, are on a page. One blob may be large.
 const PAGE_ROWS: i64 = 512;
 const PAGE_BLOBS: i64 = 1;
-/// Entries of the access log that are looked at for what changed.
+/// How many of the newest entries of the access log are checked for changes.
 const NEWEST_ENTRIES: i64 = 64;
 
 /// Some rows of one table. Bytes are hexadecimal text.
@@ -62,11 +62,11 @@ pub struct KnownManifest {
     pub state: i64,
 }
 
-/// Gives out what there is of a person.
+/// Reads everything the catalogue knows of a person.
 pub struct EstateReader {
     session: Session,
     person: PersonId,
-    /// What tells this state of all that apart from others.
+    /// Tells this state of the person's rows apart from others.
     pub state: i64,
     /// The time of the database.
     pub read_at: Instant,
@@ -75,19 +75,19 @@ pub struct EstateReader {
     blobs_after: Vec<u8>,
 }
 
-/// Takes what there was of a person.
+/// Puts back what was read of a person.
 pub struct EstateWriter {
     session: Session,
     person: PersonId,
-    /// Somebody of this id was made, and nothing is known of them yet.
+    /// The person exists already, but nothing else is known of them.
     is_known: bool,
 }
 
 impl Catalog {
-    /// Begins to read what there is of a person; `None` if nobody has this id.
+    /// Begins to read everything known of a person; `None` if nobody has this id.
     pub async fn read_estate(&self, person: PersonId) -> Result<Option<EstateReader>, CatalogError> {
         let mut session = self.database.read().await?;
-        // Not after anything that is read.
+        // Not later than anything that is read.
         let read_at = session.now(&*self.time).await?;
         let Some(state) = state_of(&mut session, person).await? else {
             return Ok(None);
@@ -103,7 +103,7 @@ impl Catalog {
         }))
     }
 
-    /// What tells the present state of all that there is of a person apart from others.
+    /// Tells the present state of everything known of a person apart from others.
     pub async fn estate_state(&self, person: PersonId) -> Result<Option<i64>, CatalogError> {
         let mut session = self.database.read().await?;
         let state = state_of(&mut session, person).await?;
@@ -111,7 +111,7 @@ impl Catalog {
         Ok(state)
     }
 
-    /// Begins to put back what there was of a person; `None` if something is known of them already.
+    /// Begins to put back a person's rows; `None` if something is known of them already.
     pub async fn restore_estate(&self, person: PersonId) -> Result<Option<EstateWriter>, CatalogError> {
         let mut session = self.database.write().await?;
         let known = session
@@ -136,7 +136,7 @@ impl Catalog {
             session.rollback().await?;
             return Ok(None);
         }
-        // A token that was made meanwhile is not among what comes back; another one can be made.
+        // A token made meanwhile is not among what comes back; another one can be made.
         for table in [LINKS.name, DOCUMENTS.name, FOLDERS.name] {
             let sql = format!("DELETE FROM {table} WHERE person = $1");
             session.execute(sql, vec![id(person.0)]).await?;
@@ -148,7 +148,7 @@ impl Catalog {
         }))
     }
 
-    /// What the newest manifest of a person holds, as far as that was noted here.
+    /// What the newest manifest of a person holds, as far as it was noted here.
     pub async fn known_manifest(&self, person: PersonId) -> Result<Option<KnownManifest>, CatalogError> {
         let found = self
             .database
@@ -180,7 +180,7 @@ impl Catalog {
             .collect()
     }
 
-    /// Takes note of a manifest. `older`: there are others, from before it.
+    /// Notes a manifest. `older`: there are older ones.
     pub async fn note_manifest(
         &self,
         person: PersonId,
@@ -204,7 +204,7 @@ impl Catalog {
 }
 
 impl EstateReader {
-    /// The tables there may be pages of, each with the names of its columns.
+    /// The tables that pages may come from, each with the names of its columns.
     #[must_use]
     pub fn columns() -> Vec<(&'static str, Vec<&'static str>)> {
         let mut columns: Vec<_> = TABLES
@@ -215,7 +215,7 @@ impl EstateReader {
         columns
     }
 
-    /// The next rows; `None` when those were all.
+    /// The next rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<EstatePage>, CatalogError> {
         while let Some(table) = TABLES.get(self.table) {
             let page = self.page(table).await?;
@@ -236,7 +236,7 @@ impl EstateReader {
         self.blobs().await
     }
 
-    /// Nothing more is read.
+    /// Ends the reading.
     pub async fn end(self) -> Result<(), CatalogError> {
         self.session.commit().await
     }
@@ -342,20 +342,20 @@ impl EstateWriter {
         Ok(())
     }
 
-    /// Makes it durable, if it is all of one state: nothing is missing and nothing too much.
+    /// Makes the rows durable, if they are all of one state, with nothing missing and nothing extra.
     pub async fn finish(mut self) -> Result<(), CatalogError> {
         let rows = verify_partitions(&mut self.session, self.person).await?;
         read_contents(&mut self.session, self.person, rows).await?;
         self.session.commit().await
     }
 
-    /// Leaves the catalogue as it was.
+    /// Rolls back and leaves the catalogue as it was.
     pub async fn give_up(self) -> Result<(), CatalogError> {
         self.session.rollback().await
     }
 }
 
-/// The checksums of the rows that change with everything that is a person's, brought together. `None`: nobody
+/// The combined checksums of the rows that change with everything that belongs to a person. `None`: nobody
 /// has this id.
 async fn state_of(session: &mut Session, person: PersonId) -> Result<Option<i64>, CatalogError> {
     let mut hasher = crc32fast::Hasher::new();
@@ -369,14 +369,14 @@ async fn state_of(session: &mut Session, person: PersonId) -> Result<Option<i64>
             sum = sum.wrapping_mul(31).wrapping_add(row.checksum);
         }
     }
-    // The log grows without a count of its own; what is completed of it is among the newest.
+    // The log grows without a count of its own; entries that get completed are among the newest.
     let newest = format!("WHERE person = $1 ORDER BY entry DESC LIMIT {NEWEST_ENTRIES}");
     for row in session.select(&ACCESS_LOG, &newest, vec![id(person.0)]).await? {
         hasher.update(&row.checksum.to_le_bytes());
         sum = sum.wrapping_mul(31).wrapping_add(row.checksum);
     }
-    // Partitions change without their ledger's other columns when pieces are replaced, but never without its
-    // digest.
+    // When pieces are replaced, their partitions change without the ledger's other columns, but never without
+    // its digest.
     let state = (i64::from(hasher.finalize()) << 31) ^ i64::from(sum);
     Ok(known.then_some(state))
 }

@@ -1,7 +1,7 @@
-//! A copy of the whole catalogue, from one moment, in a fresh SQLite file. Works from either database.
+//! Copies the whole catalogue, from one moment, into a new SQLite file. Works from either database.
 //!
-//! What is damaged is copied as it is, with the checksum that tells so: whoever checks the copy finds what
-//! is wrong here, and nobody else's rows stay behind for it.
+//! Damaged rows are copied as they are, with the checksums that give them away: a check of the copy finds the
+//! damage, and no other rows are left out because of it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,16 +15,16 @@ use super::tables::{ALL, Existing, OF_THIS_STORE, PIECES, Table};
 use super::{Catalog, migrations};
 use crate::model::ids::PersonId;
 
-/// Rows written by one statement.
+/// How many rows one statement writes.
 const ROWS_AT_ONCE: usize = 64;
 
-/// The tail as its pieces tell of it: the checksum of each blob, and whose it is.
+/// What pieces say about the tail: the checksum of each blob, and its owner.
 type Tail = HashMap<Vec<u8>, (i64, Option<PersonId>)>;
 
 impl Catalog {
-    /// Copies the catalogue into a new SQLite file at `path`; every row is compared on the way. Returns what
-    /// is wrong, in words: rows that differ from what was written are copied as they are, and rows that
-    /// cannot be read are left out. Refuses a path that exists.
+    /// Copies the catalogue into a new SQLite file at `path`, and verifies every row on the way. Returns a
+    /// description of the damage: rows that differ from what was written are copied as they are, and rows
+    /// that cannot be read are left out. Refuses a path that exists.
     pub async fn export_to(&self, path: &Path) -> Result<Vec<String>, CatalogError> {
         if path.exists() {
             return Err(CatalogError::Exists {
@@ -33,7 +33,7 @@ impl Catalog {
         }
         let target = Database::open(&format!("sqlite://{}", path.display())).await?;
         migrations::run(&target, self.clock.now()).await?;
-        // A damaged row may name somebody who is not there.
+        // A damaged row may refer to a person who does not exist.
         target.allow_loose_ends().await?;
         let mut copying = Copying {
             from: self.database.read().await?,
@@ -41,7 +41,7 @@ impl Catalog {
             damage: Damage::default(),
             tail: Tail::new(),
         };
-        // The copy has counted its own people already: none.
+        // The migrations have already counted the people of the copy: none.
         copying
             .to
             .execute("DELETE FROM meta".to_owned(), Vec::new())
@@ -53,7 +53,7 @@ impl Catalog {
         copying.blobs().await?;
         let Copying { from, to, damage, .. } = copying;
         to.commit().await?;
-        // Nothing was changed there, and after damage it may not end well.
+        // Nothing was changed there, and after damage the transaction may not end well.
         drop(from);
         target.close().await;
         Ok(damage.told())
@@ -73,13 +73,13 @@ impl Copying {
             return Ok(());
         };
         self.damage.cut_short(table.name, &what);
-        // What is behind the damage is reached from the other end.
+        // Rows behind the damage are reached from the other end.
         let from_the_end = table.backwards();
         self.run_through(table, &from_the_end, true).await.map(drop)
     }
 
-    /// Copies rows up to what the database cannot read, which it then returns in its words. `again`: some of
-    /// them may have been copied already.
+    /// Copies rows until the database cannot read on, and then returns its message. `again`: some of the rows
+    /// may have been copied already.
     async fn run_through(
         &mut self,
         table: &Table,
@@ -115,7 +115,7 @@ impl Copying {
         Ok(cut_short)
     }
 
-    /// The bytes of the tail, which carry no checksums of their own: their pieces have them.
+    /// The bytes of the tail. Their checksums are in the rows of their pieces.
     async fn blobs(&mut self) -> Result<(), CatalogError> {
         let goes_on = self.from.goes_on_after_damage();
         let mut rows = self.from.stream("SELECT piece, blob FROM blobs".to_owned())?;
@@ -130,7 +130,7 @@ impl Copying {
                 }
                 Err(error) => return Err(error),
             };
-            // One that no piece names is not lost by being copied: its piece may be what is damaged.
+            // One that no piece names is copied all the same: its piece may be what is damaged.
             if let Some((checksum, owner)) = self.tail.remove(&piece)
                 && i64::from(crc32fast::hash(&blob)) != checksum
             {
@@ -172,7 +172,7 @@ fn of_tail(piece: &[u8], owner: Option<PersonId>, what: &str) -> String {
     format!("tail piece {piece}{owner} {what}")
 }
 
-/// Writes rows with the checksums that they carry, whatever they are made of.
+/// Writes rows with the checksums that they carry, whether these match or not.
 async fn put(
     to: &mut Session,
     table: &Table,
@@ -191,7 +191,7 @@ async fn put(
     let all = table.insert(rows.len(), Existing::Refuse, to.marks());
     match to.execute(all, rows.iter().flat_map(values).collect()).await {
         Ok(_) => return Ok(()),
-        // A statement that is refused changed nothing.
+        // A refused statement changed nothing.
         Err(CatalogError::Exists { .. }) => {}
         Err(error) => return Err(error),
     }

@@ -1,8 +1,8 @@
-//! Folders: how many documents, or rows of another kind, somebody has, and what they add up to. A row that
-//! vanished is noticed like one that changed.
+//! Folders: how many documents, or rows of another kind, a person has, with their digest, so that a vanished
+//! row is noticed like a changed one.
 //!
-//! A folder is changed in the transaction that changes what is in it, while its person is locked. Knows
-//! counts; knows nothing of what is counted.
+//! A folder changes in the same transaction as its contents, while its person is locked. Knows counts; knows
+//! nothing of what is counted.
 
 use super::database::{Session, Value};
 use super::errors::CatalogError;
@@ -10,7 +10,7 @@ use super::rows::{digest, id, text};
 use super::tables::{Existing, FOLDERS, Record};
 use crate::model::ids::PersonId;
 
-/// How many there are of one kind, and the exclusive or of all that must be there.
+/// The number of rows of one kind, and the exclusive or of the checksums of all that must exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Folder {
     pub documents: i64,
@@ -18,7 +18,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// With rows of these checksums more.
+    /// Adds rows with these checksums.
     pub(super) fn gain(&mut self, checksums: &[u32]) {
         self.documents += checksums.len() as i64;
         self.digest = checksums.iter().fold(self.digest, |digest, one| digest ^ one);
@@ -31,7 +31,7 @@ impl Folder {
         folder
     }
 
-    /// As the value of a fact.
+    /// As the value of a `meta` row.
     pub(super) fn written(self) -> String {
         format!("{} {}", self.documents, self.digest)
     }
@@ -44,7 +44,7 @@ impl Folder {
         })
     }
 
-    /// The row of `folders` that says so.
+    /// The row of `folders` for this.
     pub(super) fn values(self, person: PersonId, kind: &str) -> Vec<Value> {
         vec![
             id(person.0),

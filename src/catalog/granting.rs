@@ -1,7 +1,6 @@
-//! What stands between people: the shares that reach somebody, directly or through a group, found by one
-//! statement.
+//! Finds the shares that reach a person, directly or through a group, with one statement.
 //!
-//! The statement gives back every row that the answer rests on, links included, so that each is held against
+//! The statement returns every row that the answer rests on, links included, so that each is verified against
 //! its checksum. Knows how documents are linked; knows nothing of what a share allows.
 
 use std::collections::BTreeSet;
@@ -16,29 +15,29 @@ use super::rows::{id, text};
 use super::tables::{DOCUMENTS, LINKS, Record, one_of};
 use crate::model::ids::PersonId;
 
-/// From a share to somebody who may use it.
+/// From a share to a person who may use it.
 pub const SHARED_WITH_PERSON: &str = "share_person";
 /// From a share to a group whose members may use it.
 pub const SHARED_WITH_GROUP: &str = "share_group";
 /// From a membership to its group.
 pub const MEMBER_OF: &str = "membership_group";
-/// From a membership to the name by which its group knows the member.
+/// From a membership to the name by which the group knows the member.
 pub const PARTICIPATES_AS: &str = "membership_participant";
-/// From a group to somebody who may join although it is private.
+/// From a private group to somebody who may join all the same.
 pub const INVITES: &str = "group_invited";
 /// From a group that everybody may see to [`EVERYBODY`].
 pub const OPEN_TO: &str = "group_public";
-/// Whom a public group is open to.
+/// The target of the links of public groups.
 pub const EVERYBODY: Uuid = Uuid::nil();
 
-/// Documents whose links one statement looks for.
+/// How many documents' links one statement looks up.
 const DOCUMENTS_AT_ONCE: usize = 64;
 
-/// A share that reaches somebody.
+/// A share that reaches a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub share: Document,
-    /// The group through which it does; `None` when it names the person.
+    /// The group through which it reaches them; `None` when it names the person.
     pub group: Option<Uuid>,
 }
 
@@ -48,7 +47,7 @@ pub struct StoredLink {
     pub kind: String,
     pub target: Uuid,
     pub document: Uuid,
-    /// Whose the document is.
+    /// The owner of the document.
     pub person: PersonId,
 }
 
@@ -67,8 +66,8 @@ impl Catalog {
         Ok(grants)
     }
 
-    /// A damaged link no longer leads to where it led, which must not pass for a share that was never
-    /// given.
+    /// Verifies the links of `people`: a damaged one no longer leads where it led, which must not look like a
+    /// share never given.
     async fn verify_links(&self, people: &[PersonId]) -> Result<(), CatalogError> {
         let (list, values) = one_of(1, people.iter().map(|person| id(person.0)).collect());
         let rest = format!("WHERE person IN {list}");
@@ -115,7 +114,7 @@ impl Catalog {
                 _ => return Err(CatalogError::corrupt("a link leads to what it cannot lead to")),
             }
         }
-        // A share with a group counts only beside the reader's membership and the group itself.
+        // A share with a group counts only if the reader's membership and the group itself were found.
         shares.retain(|grant| grant.group.is_none_or(|group| groups.contains(&group)));
         Ok(shares)
     }
@@ -135,8 +134,8 @@ impl Catalog {
     }
 }
 
-/// Shares with the reader, `$1`, and with groups of the reader, each beside the link that leads to it; and
-/// the groups, each beside the reader's membership. `narrowed` says which links of shares are meant.
+/// Shares with the reader, `$1`, and with groups of the reader, each with the link that leads to it; and the
+/// groups, each with the reader's membership. `narrowed` limits the links of shares.
 fn statement(narrowed: &str) -> String {
     let share = format!("{}, {}", LINKS.selected_as("l"), DOCUMENTS.selected_as("d"));
     let group = format!("{}, {}", LINKS.selected_as("m"), DOCUMENTS.selected_as("d"));

@@ -1,4 +1,4 @@
-//! Which object store belongs to this catalogue, and whether its repair was finished.
+//! Says which object store belongs to this catalogue, and whether its repair was finished.
 
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ const IDENTITY: &str = "store:identity";
 const REPAIR: &str = "repair:unfinished";
 
 impl Catalog {
-    /// The identity of the store that belongs to this catalogue. `None`: none was settled yet.
+    /// The identity of the store that belongs to this catalogue. `None`: not settled yet.
     pub async fn store_identity(&self) -> Result<Option<Uuid>, CatalogError> {
         let Some(written) = self.meta(IDENTITY).await? else {
             return Ok(None);
@@ -24,7 +24,8 @@ impl Catalog {
         }
     }
 
-    /// Settles to which store this catalogue belongs, unless somebody else did before; returns what holds.
+    /// Settles which store belongs to this catalogue, unless that was settled before; returns the settled
+    /// identity.
     pub async fn settle_store_identity(&self, identity: Uuid) -> Result<Uuid, CatalogError> {
         let mut session = self.database.write().await?;
         let row = vec![text(IDENTITY), text(&identity.to_string())];
@@ -33,12 +34,12 @@ impl Catalog {
         Ok(self.store_identity().await?.unwrap_or(identity))
     }
 
-    /// The same in the place of whatever was settled before.
+    /// The same, but replaces whatever was settled before.
     pub async fn replace_store_identity(&self, identity: Uuid) -> Result<(), CatalogError> {
         self.set_meta(IDENTITY, &identity.to_string()).await
     }
 
-    /// Since when the catalogue is being made anew, if that is not finished.
+    /// Since when the catalogue is being rebuilt, if that is not finished.
     pub async fn unfinished_repair(&self) -> Result<Option<String>, CatalogError> {
         self.meta(REPAIR).await
     }
@@ -55,8 +56,8 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Whether anything is known here of anybody. People who were only made to have a token for, and the
-    /// sessions of their tokens, do not count.
+    /// Whether anything is known of anybody. People who were created only to have a token, and the sessions
+    /// of their tokens, do not count.
     pub async fn knows_anything(&self) -> Result<bool, CatalogError> {
         let partitions = "SELECT person FROM partitions LIMIT 1".to_owned();
         if !self.database.fetch(partitions, Vec::new()).await?.is_empty() {

@@ -1,4 +1,4 @@
-//! What background jobs ask of the catalogue: who works on what, what waits, what may be removed.
+//! Answers for background jobs: who works on what, what waits, what may be removed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
-/// What the names of notes about damaged objects begin with.
+/// The prefix of the names of notes about damaged objects.
 const DAMAGE: &str = "damage:";
 
-/// How much larger rows of the tail are in memory, where it was not written down.
+/// How many times its stored size a tail row takes in memory, where this was not noted.
 const USUAL_RATIO: i64 = 4;
 
-/// Rows that one listing statement returns.
+/// How many rows one listing statement returns.
 const PAGE: i64 = 1_000;
 
-/// What a listing gave, without what could not be read.
+/// The result of a listing, without the rows that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithDamage<T> {
     pub sound: Vec<T>,
-    /// Partitions with damaged rows, each in words.
+    /// Partitions with damaged rows, each described.
     pub set_aside: BTreeSet<String>,
 }
 
@@ -41,8 +41,8 @@ impl<T> Default for WithDamage<T> {
 
 impl Catalog {
     /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it. The time
-    /// is the database's; a lease that would end later than any that is taken now was taken by a clock that
-    /// was wrong, and counts as ended.
+    /// is the database's. A lease that ends later than any taken now could was taken under a wrong clock, and
+    /// counts as ended.
     pub async fn acquire_lease(
         &self,
         name: &str,
@@ -53,7 +53,7 @@ impl Catalog {
         let now = session.now(&*self.time).await?.micros();
         let length = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
         let until = now.saturating_add(length);
-        // Leases of other names may be longer, but not so much.
+        // Leases of other names may be longer, but not by that much.
         let longest = until.saturating_add(length);
         let holds = |until: i64| until > now && until <= longest;
         let rest = format!("WHERE name = $1{}", session.locking());
@@ -61,7 +61,7 @@ impl Catalog {
         let taken = match session.select(&LEASES, &rest, vec![text(name)]).await?.first() {
             Some(lease) if lease.text(1)? != holder && holds(lease.int(2)?) => false,
             Some(_) => session.insert(&LEASES, vec![row], Existing::Replace).await?.rows == 1,
-            // Somebody else may insert the same name meanwhile; then theirs stands.
+            // Somebody else may insert the same name meanwhile; then theirs holds.
             None => session.insert(&LEASES, vec![row], Existing::Keep).await?.rows == 1,
         };
         session.commit().await?;
@@ -119,8 +119,8 @@ impl Catalog {
         })
     }
 
-    /// Rows of a table without those that are damaged, which are named as well as can be: by person and type,
-    /// or by the table.
+    /// Rows of a table without the damaged ones, which are named as well as possible: by person and type, or
+    /// by the table.
     async fn with_damage(
         &self,
         table: &Table,
@@ -144,7 +144,7 @@ impl Catalog {
         Ok(with_damage)
     }
 
-    /// Bytes that all rows of the tail take when they are read.
+    /// How many bytes all rows of the tail take when they are read.
     pub async fn tail_memory(&self) -> Result<i64, CatalogError> {
         let sql = format!(
             "SELECT CAST(COALESCE(SUM(COALESCE(footer_bytes, bytes * {USUAL_RATIO})), 0) AS BIGINT) \
@@ -154,15 +154,15 @@ impl Catalog {
         rows.first().map_or(Ok(0), |row| row.int(0))
     }
 
-    /// The bytes of a piece of the tail, unless it is gone.
+    /// The bytes of a tail piece, unless it is gone.
     pub async fn tail_blob(&self, piece: PieceId) -> Result<Option<Vec<u8>>, CatalogError> {
         let sql = "SELECT blob FROM blobs WHERE piece = $1".to_owned();
         let rows = self.database.fetch(sql, vec![id(piece.0)]).await?;
         rows.first().map(|row| row.bytes(0)).transpose()
     }
 
-    /// Partitions with at least `pieces` pieces or any dead row: those in which compaction may find something
-    /// to do. Largest number of pieces first.
+    /// Partitions with at least `pieces` pieces or any dead row, in which compaction may find work. The
+    /// largest number of pieces first.
     pub async fn compaction_candidates(
         &self,
         pieces: i64,
@@ -198,7 +198,7 @@ impl Catalog {
             .collect()
     }
 
-    /// Forgets retired objects, once they are removed from the object store.
+    /// Forgets retired objects, after they were removed from the object store.
     pub async fn forget_objects(&self, paths: &[String]) -> Result<(), CatalogError> {
         if paths.is_empty() {
             return Ok(());
@@ -216,7 +216,7 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Paths of objects that pieces point to, after `after` in a fixed order of (person, type, piece); a
+    /// Paths of objects that pieces point to, after `after` in the fixed order (person, type, piece); a
     /// thousand at most. An empty answer is the end.
     pub async fn object_paths(
         &self,
@@ -252,7 +252,7 @@ impl Catalog {
             .collect()
     }
 
-    /// How many objects there are that pieces point to.
+    /// The number and size of the objects that pieces point to.
     pub async fn object_totals(&self) -> Result<ObjectTotals, CatalogError> {
         let sql =
             "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM pieces WHERE path IS NOT NULL";
@@ -266,12 +266,12 @@ impl Catalog {
         })
     }
 
-    /// Takes note that an object is damaged, until `forget_damage` is called for it.
+    /// Marks an object as damaged, until `forget_damage` is called for it.
     pub async fn note_damage(&self, path: &str, what: &str) -> Result<(), CatalogError> {
         self.set_meta(&format!("{DAMAGE}{path}"), what).await
     }
 
-    /// Objects that are known to be damaged, each with what is wrong with it.
+    /// Objects known to be damaged, each with a description of the damage.
     pub async fn damages(&self) -> Result<Vec<(String, String)>, CatalogError> {
         let rows = self
             .database
@@ -314,7 +314,7 @@ impl Catalog {
             .transpose()
     }
 
-    /// The same, where nobody said it before as `proposal`, from then on on every node.
+    /// The same, but stores `proposal` first if there is nothing yet; it then holds on every node.
     pub async fn settled_meta(&self, name: &str, proposal: &str) -> Result<String, CatalogError> {
         if let Some(settled) = self.meta(name).await? {
             return Ok(settled);
@@ -337,7 +337,7 @@ impl Catalog {
     }
 }
 
-/// An object that a piece points to, and the place in the listing after it.
+/// An object that a piece points to, and its place in the listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectCursor {
     pub person: PersonId,
@@ -347,7 +347,7 @@ pub struct ObjectCursor {
 }
 
 impl ObjectCursor {
-    /// The place as text, from which `parse` makes it again.
+    /// The place as text, which `parse` reads.
     #[must_use]
     pub fn written(&self) -> String {
         format!(

@@ -1,5 +1,5 @@
-//! Rows that were looked up, kept until anything is committed, by whomever: they are what the same statement
-//! would find again.
+//! Caches rows that were looked up, until anything is committed, by anybody: until then the same statement
+//! would find the same rows.
 //!
 //! Keeps few bytes, since the next commit makes them worthless. Knows neither files nor tables.
 
@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use super::log_index::LogState;
 use super::value::{Found, Value};
 
-/// Bytes of all rows that are kept, and of those that one statement found.
+/// How many bytes all kept rows may take, and those that one statement found.
 const MOST: usize = 2 << 20;
 const MOST_OF_ONE: usize = 4 << 10;
-/// Bytes that a statement, and a value, takes beside its own.
+/// How many bytes a statement, and a value, takes beside its own.
 const AROUND_ONE: usize = 128;
 const AROUND_VALUE: usize = 32;
 
@@ -22,7 +22,7 @@ pub(super) struct Asked {
     pub values: Vec<Value>,
 }
 
-/// Rows of one state of the log.
+/// Rows found in one state of the log.
 #[derive(Debug, Default)]
 pub(super) struct KeptRows {
     state: Option<LogState>,
@@ -36,7 +36,7 @@ impl KeptRows {
         self.rows.get(asked).cloned()
     }
 
-    /// Keeps rows that were found after the log had been in `state`.
+    /// Keeps rows that were found after `state` was read from the log.
     pub(super) fn keep(&mut self, state: LogState, asked: Asked, rows: &[Vec<Found>]) {
         self.pass_to(state);
         let bytes = weight(&asked, rows);
@@ -61,7 +61,7 @@ impl KeptRows {
         self.bytes = 0;
     }
 
-    /// Rows of another state are let go, and the room that they had is used again.
+    /// Drops rows of another state, and frees their room.
     fn pass_to(&mut self, state: LogState) {
         if self.state != Some(state) {
             self.rows.clear();

@@ -1,8 +1,8 @@
-//! Ledgers: each person has one, and whoever changes anything of theirs locks it first, so that the changes
-//! of one person happen one after the other.
+//! Ledgers: each person has one, and every change to what is theirs locks it first, so that the changes of
+//! one person happen one after the other.
 //!
-//! People are locked in the order of their ids, and somebody who is new is made on the way. Knows nothing of
-//! what is changed.
+//! People are locked in the order of their ids, and new ones are created on the way. Knows nothing of what is
+//! changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +16,22 @@ use super::tables::{Existing, LEDGERS, PARTITIONS, one_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
-/// People whose ledgers or partitions one statement looks at.
+/// How many people's ledgers or partitions one statement reads.
 pub(super) const PEOPLE_AT_ONCE: usize = 64;
 
-/// A state of all that is somebody's own: what they stored, defined, wrote and prefer. While it stays the
-/// same, nothing of it changes.
+/// The state of everything that belongs to a person: what they stored, defined, wrote and prefer. While it
+/// stays the same, none of that has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PersonState {
     sequence: i64,
     partitions: i64,
-    /// It alone changes when pieces are put together anew, which changes no record.
+    /// When pieces are rewritten, which changes no record, only this changes.
     digest: u32,
 }
 
 impl Catalog {
-    /// The state of what is a person's now; none of somebody who never had anything. One row by its key.
+    /// The present state of what belongs to a person; `None` for somebody who never had anything. Reads one
+    /// row by its key.
     pub async fn person_state(&self, person: PersonId) -> Result<Option<PersonState>, CatalogError> {
         let values = vec![id(person.0)];
         let found = self.database.find(&LEDGERS, "WHERE person = $1", values).await?;
@@ -43,14 +44,14 @@ impl Catalog {
     }
 }
 
-/// What to do when somebody else has a person locked.
+/// What to do when somebody else has locked a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
     Waits,
     GoesAway,
 }
 
-/// The ledgers of `people`, locked until the transaction ends; people who are new are created.
+/// The ledgers of `people`, locked until the transaction ends. People who are new are created.
 pub(super) async fn lock_people(
     session: &mut Session,
     people: &BTreeSet<PersonId>,
@@ -70,8 +71,8 @@ pub(super) async fn lock_people(
     Ok(ledgers)
 }
 
-/// The same for changes that write no ledger of their own: each is written down here, so that whoever looks
-/// at the ledger alone sees that something changed.
+/// The same for changes that write no ledger of their own: this counts each in the ledger, so that a look at
+/// the ledger alone shows that something changed.
 pub(super) async fn lock_for_change(
     session: &mut Session,
     people: &BTreeSet<PersonId>,
@@ -86,7 +87,7 @@ pub(super) async fn lock_for_change(
     Ok(())
 }
 
-/// Creates those people who are not there already; returns how many were new.
+/// Creates the people who do not exist yet; returns how many were new.
 pub(super) async fn create_people(
     session: &mut Session,
     people: &[PersonId],
@@ -112,7 +113,7 @@ pub(super) async fn create_people(
     Ok(created)
 }
 
-/// Somebody who is new has no partitions.
+/// Refuses to recreate a lost ledger: a new person has no partitions.
 async fn refuse_lost(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
     if !session
         .select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)])

@@ -1,12 +1,13 @@
-//! Rows of SQLite found by their keys, read on the thread that asks.
+//! Finds rows of SQLite by their keys, on the calling thread.
 //!
 //! The driver hands every statement to a thread of the connection's own and waits for it, which costs several
 //! times what finding a row does. What a request asks of the catalogue before it does any work (may this be
 //! read, what is there now) is a few rows by their key, most of them in memory, so it is asked here.
-//! Statements that read much, transactions, and everything of PostgreSQL go through the driver. What was
-//! found is kept for as long as nothing is committed.
+//! Statements that read much, transactions, and everything of PostgreSQL go through the driver. Found rows
+//! are kept until the next commit.
 //!
-//! Never waits: who would have to is told so, and asks the driver. Knows no tables.
+//! Never waits: a caller that would have to wait gets its statement back, and asks the driver. Knows no
+//! tables.
 
 #[cfg(test)]
 mod tests;
@@ -21,12 +22,12 @@ use super::kept_rows::{Asked, KeptRows};
 use super::log_index::LogIndex;
 use super::value::{Found, Value};
 
-/// Statements kept prepared on a connection.
+/// How many statements are kept prepared on a connection.
 const PREPARED_STATEMENTS: usize = 64;
-/// Connections kept open. One more thread than that asks the driver.
+/// How many connections are kept open. Further threads ask the driver.
 const CONNECTIONS: usize = 8;
 
-/// The connections, which belong to whoever asks next.
+/// The connections, which go to whoever asks next.
 #[derive(Clone, Debug)]
 pub(super) struct Lookups(Arc<Shared>);
 
@@ -34,24 +35,25 @@ pub(super) struct Lookups(Arc<Shared>);
 struct Shared {
     path: PathBuf,
     inner: Mutex<Inner>,
-    /// Tells whether anything was committed; none where nothing can be kept. Let go after the connections.
+    /// Tells whether anything was committed; `None` where nothing can be kept. Released after the
+    /// connections.
     index: Option<LogIndex>,
 }
 
 #[derive(Debug)]
 struct Inner {
     idle: Vec<Connection>,
-    /// How many further ones may be opened.
+    /// How many more connections may be opened.
     unopened: usize,
-    /// One that was in use then is not kept when it comes back.
+    /// After closing, a connection that was in use is not kept when it comes back.
     is_closed: bool,
-    /// Keeps the index from being made anew under us, and is used for nothing else.
+    /// Keeps SQLite from recreating the index, and is used for nothing else.
     anchor: Option<Connection>,
     kept: KeptRows,
 }
 
 impl Lookups {
-    /// Of the file at `path`, which is there.
+    /// Opens the file at `path`, which exists.
     pub(super) fn open(path: &Path) -> Self {
         let anchor = open(path).ok();
         Self(Arc::new(Shared {
@@ -67,10 +69,10 @@ impl Lookups {
         }))
     }
 
-    /// The rows that the statement finds. It is given back when it has to be asked in another way: all
-    /// connections are taken, somebody is in the way, or something is wrong that the driver shall name.
+    /// The rows that the statement finds. Returns the statement when it must be asked in another way: all
+    /// connections are taken, somebody is in the way, or something is wrong that the driver is to report.
     pub(super) fn look_up(&self, asked: Asked) -> Result<Vec<Vec<Found>>, Asked> {
-        // From before anything is read: what is found then is not older.
+        // Read before the rows, so that these are not older than it.
         let state = self.0.index.as_ref().and_then(LogIndex::state);
         if let Some(rows) = state.and_then(|state| self.inner().kept.find(state, &asked)) {
             return Ok(rows);
@@ -81,7 +83,7 @@ impl Lookups {
         let found = rows(&connection, &asked.sql, &asked.values);
         let mut inner = self.inner();
         let Ok(found) = found else {
-            // One that has failed is not used again.
+            // A connection that failed is not used again.
             inner.unopened += 1;
             return Err(asked);
         };
@@ -94,12 +96,12 @@ impl Lookups {
         Ok(found)
     }
 
-    /// Holds nothing of anybody's any more.
+    /// Drops all cached rows.
     pub(super) fn forget_all(&self) {
         self.inner().kept.forget();
     }
 
-    /// Closes them, and opens no more.
+    /// Closes the connections, and opens no more.
     pub(super) fn close(&self) {
         let mut inner = self.inner();
         inner.is_closed = true;
@@ -131,7 +133,7 @@ impl Lookups {
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
-    // Whoever holds one of them is alone with it, so it needs no lock of its own.
+    // Each connection has only one user at a time, so it needs no lock of its own.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
@@ -161,8 +163,8 @@ pub(super) fn rows(
     Ok(found)
 }
 
-/// `$2` is the second value wherever it stands, and as often as it does; marks without a number take the
-/// values in turn.
+/// Binds values to marks. `$2` is the second value wherever and however often it stands; marks without a
+/// number take the values in turn.
 pub(super) fn bind(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<()> {
     for mark in 1..=statement.parameter_count() {
         let number = statement

@@ -1,12 +1,12 @@
-//! How the catalogue's tables came to be. Applied at open, in order, in one transaction that only one process
-//! runs at a time. A migration that was released never changes; what it got wrong is put right by the next.
+//! The migrations of the catalogue's tables. Applied at open, in order, in one transaction that only one
+//! process runs at a time. A released migration never changes; the next one corrects its mistakes.
 
 use super::database::{Database, Value};
 use super::errors::CatalogError;
 use super::registers::register_all;
 use crate::model::time::Instant;
 
-/// From here on the rows of people, sources and definitions are counted.
+/// From this version on, the rows of people, sources and definitions are counted.
 const REGISTERED: i64 = 8;
 
 const MIGRATIONS: &[(i64, &str)] = &[

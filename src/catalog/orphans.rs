@@ -1,9 +1,10 @@
-//! Objects of the store that nothing names, on their way out in two phases.
+//! Objects of the store that nothing names, and their removal in two phases.
 //!
-//! One is noticed, and after a long while condemned; from then on every commit that would name it is refused,
-//! in its own transaction; only then is it deleted. So no clock of a node and no clock of the object store
-//! decides about a write that is under way: if it was taken for abandoned, it is refused, and nothing ever
-//! points to what is gone. All times are the database's. Knows nothing of what the objects are.
+//! An orphan is noticed, and after a long while condemned. From then on every commit that would name it is
+//! refused, in that commit's own transaction; only then is it deleted. So no clock of a node or of the object
+//! store decides about a write that is under way: if the write was taken for abandoned, it is refused, and
+//! nothing ever points to a deleted object. All times are the database's. Knows nothing of what the objects
+//! are.
 
 use super::Catalog;
 use super::database::{Session, Value};
@@ -13,12 +14,12 @@ use super::rows::text;
 use super::tables::{Existing, ORPHANS, one_of};
 use crate::model::time::Instant;
 
-/// Rows that one listing statement returns.
+/// How many rows one listing statement returns.
 const PAGE: i64 = 1_000;
-/// Paths named by one statement.
+/// How many paths one statement names.
 const PATHS_AT_ONCE: usize = 64;
 
-/// What may be true of objects that nothing names.
+/// How many orphans are in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrphanTotals {
     pub noticed: i64,
@@ -28,7 +29,7 @@ pub struct OrphanTotals {
 }
 
 impl Catalog {
-    /// Takes note of objects that nothing seems to name, unless that was noted before.
+    /// Notes objects that nothing seems to name, unless they are noted already.
     pub async fn notice_orphans(&self, paths: &[String]) -> Result<(), CatalogError> {
         if paths.is_empty() {
             return Ok(());
@@ -40,7 +41,7 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Takes note of objects that are never to be collected.
+    /// Marks objects that must never be collected.
     pub async fn keep_objects(&self, paths: &[String]) -> Result<(), CatalogError> {
         if paths.is_empty() {
             return Ok(());
@@ -53,7 +54,8 @@ impl Catalog {
     }
 
     /// Condemns objects that were noticed before `moment`, and returns their paths; a thousand at most. When
-    /// this returns, whatever was to name one of them has done so, visibly to the caller, or never will.
+    /// this returns, any commit that was to name one of them has done so, visibly to the caller, or never
+    /// will.
     pub async fn condemn_orphans(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.write().await?;
         session.lock_alone(ORPHANS.name).await?;
@@ -88,7 +90,7 @@ impl Catalog {
         found.iter().map(|row| row.text(0).map(str::to_owned)).collect()
     }
 
-    /// Takes note that condemned objects were deleted.
+    /// Marks condemned objects as deleted.
     pub async fn note_removed(&self, paths: &[String]) -> Result<(), CatalogError> {
         if paths.is_empty() {
             return Ok(());
@@ -110,7 +112,7 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Forgets objects that are no orphans after all.
+    /// Forgets objects that turned out not to be orphans.
     pub async fn unmark_orphans(&self, paths: &[String]) -> Result<(), CatalogError> {
         if paths.is_empty() {
             return Ok(());
@@ -188,8 +190,8 @@ pub(super) fn paths_of<'p>(pieces: impl IntoIterator<Item = &'p NewPiece>) -> Ve
     pieces.into_iter().filter_map(path).collect()
 }
 
-/// Refuses to name an object that is condemned. Whoever names objects of the store calls this in the same
-/// transaction: from here to its end nobody condemns any.
+/// Refuses to name a condemned object. Every change that names objects of the store calls this in its
+/// transaction: from here to the end of that nobody condemns any.
 pub(super) async fn refuse_condemned(session: &mut Session, paths: Vec<&str>) -> Result<(), CatalogError> {
     if paths.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! People, what they prefer, where their records came from, and what they were told about accepted requests.
+//! People, their preferences, the sources of their records, and the idempotency keys of accepted requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::model::time::{Instant, TimeRange};
 const MINUTE: i64 = 60_000_000;
 
 impl Catalog {
-    /// Creates a person unless there is one; returns whether it was new. A name is kept from the first call.
+    /// Creates a person unless there is one; returns whether they are new. An existing name is kept.
     pub async fn ensure_person(&self, person: PersonId, name: Option<&str>) -> Result<bool, CatalogError> {
         if self.person(person).await?.is_some() {
             return Ok(false);
@@ -43,7 +43,7 @@ impl Catalog {
         found.first().map(known_person).transpose()
     }
 
-    /// Everybody, in the order of their ids.
+    /// All people, in the order of their ids.
     pub async fn people(&self) -> Result<Vec<KnownPerson>, CatalogError> {
         self.database
             .select(&PEOPLE, "ORDER BY person", Vec::new())
@@ -53,7 +53,7 @@ impl Catalog {
             .collect()
     }
 
-    /// The ids of everybody, also of those whose row is damaged elsewhere than in its id.
+    /// The ids of all people, including those whose row is damaged elsewhere than in its id.
     pub async fn people_ids(&self) -> Result<Vec<PersonId>, CatalogError> {
         let sql = "SELECT person FROM people ORDER BY person";
         let rows = self.database.fetch(sql.to_owned(), Vec::new()).await?;
@@ -64,7 +64,7 @@ impl Catalog {
         Ok(ids)
     }
 
-    /// Puts a person's preferences, JSON text, in the place of `before`; `false` if something else is there.
+    /// Replaces a person's preferences, which are JSON text; `false` if they were not `before`.
     pub async fn swap_preferences(
         &self,
         person: PersonId,
@@ -74,7 +74,7 @@ impl Catalog {
         let missing = || CatalogError::Missing {
             what: format!("person {person}"),
         };
-        // Locking somebody makes them.
+        // Locking a person creates them.
         if !self.person_exists(person).await? {
             return Err(missing());
         }
@@ -97,7 +97,7 @@ impl Catalog {
         Ok(true)
     }
 
-    /// The sources that a person's records came from, oldest first.
+    /// The sources of a person's records, oldest first.
     pub async fn sources_of(&self, person: PersonId) -> Result<Vec<KnownSource>, CatalogError> {
         let rows = self
             .registered(person, (&SOURCES, SOURCES_KIND), "ORDER BY added_at, source_key")
@@ -145,7 +145,7 @@ impl Catalog {
         }))
     }
 
-    /// How many idempotency keys of a person are kept; nobody counts beyond `most`.
+    /// How many idempotency keys of a person are kept, counted up to `most`.
     pub async fn key_count(&self, person: PersonId, most: u64) -> Result<u64, CatalogError> {
         let counted = "SELECT COUNT(*) FROM (SELECT 1 FROM uploads WHERE person = $1 LIMIT $2) AS counted";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
@@ -170,8 +170,8 @@ impl Catalog {
         Ok(forgotten)
     }
 
-    /// Records put or deleted by type, accepted in the minutes that `range` touches. Changes are counted by
-    /// the minute, so whoever asks up to now is told of those of the current one.
+    /// How many records were put or deleted, by type, in the minutes that `range` touches. Changes are
+    /// counted by the minute, so a range up to now includes all of the current one.
     pub async fn updates_between(
         &self,
         person: PersonId,

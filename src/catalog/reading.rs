@@ -1,7 +1,7 @@
-//! What a person's partitions are made of, as of one moment.
+//! Reads what a person's partitions are made of, as of one moment.
 //!
-//! Everything read is held against the digests that commits keep, so that a row that got lost is noticed as
-//! well as one that changed.
+//! Everything is verified against the digests that commits keep, so that a lost row is noticed as well as a
+//! changed one.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, Record, one_of};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 
-/// Which rows are a person's, in their two tables.
+/// Conditions that select a person's rows in the two tables.
 const LEDGER_OF: &str = "WHERE person = $1";
 const PARTITIONS_OF: &str = "WHERE person = $1 ORDER BY data_type";
-/// Blobs fetched by one statement.
+/// How many blobs one statement fetches.
 const BLOBS_AT_ONCE: usize = 64;
 
 impl Catalog {
@@ -58,7 +58,7 @@ impl Catalog {
             .collect()
     }
 
-    /// The same, without the partitions that still hold what is `known`: these are `None`.
+    /// The same, but partitions that still hold what is `known` are `None`.
     pub async fn changed_since(
         &self,
         person: PersonId,
@@ -133,15 +133,15 @@ impl Catalog {
         let recorded = rows.iter().filter(|row| row.records > 0);
         let mut types: Vec<(TypeId, Stamp)> =
             recorded.map(|row| (row.data_type.clone(), row.stamp())).collect();
-        // Databases order texts in ways of their own.
+        // Each database orders text in its own way.
         types.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Ok(types)
     }
 
     /// All partitions of a person as of one moment.
     async fn partition_rows(&self, person: PersonId) -> Result<Vec<PartitionRow>, CatalogError> {
-        // Two statements, two moments: but if nothing was committed in between, the partitions are those that
-        // the ledger tells of. If they are not, a transaction says whether anything is wrong.
+        // These are two statements and two moments: but if nothing was committed in between, the partitions
+        // match the ledger. If they do not, a transaction finds out whether anything is wrong.
         let key = || vec![id(person.0)];
         let ledger = self.database.find(&LEDGERS, LEDGER_OF, key()).await?;
         let rows = self.database.find(&PARTITIONS, PARTITIONS_OF, key()).await?;
@@ -155,7 +155,7 @@ impl Catalog {
     }
 }
 
-/// A partition with everything that its digest covers, held against it.
+/// A partition with everything that its digest covers, verified against it.
 pub(super) struct Content {
     pub row: PartitionRow,
     /// Each with the checksum of its row.
@@ -179,7 +179,7 @@ pub(super) async fn read_rows(
         .collect()
 }
 
-/// What belongs to partitions of one person, as the same transaction sees it.
+/// The contents of one person's partitions, as the same transaction sees them.
 pub(super) async fn read_contents(
     session: &mut Session,
     person: PersonId,
@@ -227,7 +227,7 @@ pub(super) async fn read_contents(
 }
 
 impl Content {
-    /// With the blobs that were read for it.
+    /// The partition, with the blobs read for it.
     fn into_partition(self, blobs: &mut HashMap<PieceId, Vec<u8>>) -> Result<Partition, CatalogError> {
         let mut pieces: Vec<Piece> = self.pieces.into_iter().map(|(piece, _)| piece).collect();
         for piece in &mut pieces {
@@ -256,7 +256,7 @@ impl Content {
         })
     }
 
-    /// Compares with the partition's digest and hands each piece its dead rows.
+    /// Verifies the partition's digest and hands each piece its dead rows.
     fn settle(&mut self) -> Result<(), CatalogError> {
         let digest = self
             .pieces
@@ -294,7 +294,7 @@ impl Content {
     }
 }
 
-/// Every partition of a person, held against the person's digest.
+/// Every partition of a person, verified against the person's digest.
 pub(super) async fn verify_partitions(
     session: &mut Session,
     person: PersonId,
@@ -305,7 +305,7 @@ pub(super) async fn verify_partitions(
     held_against(person, &ledger, &rows)
 }
 
-/// The partitions of a person, if the ledger tells of just these.
+/// The partitions of a person, if they match the ledger.
 fn held_against(
     person: PersonId,
     ledger: &[Record],

@@ -1,4 +1,4 @@
-//! What the catalogue says about stored rows: partitions, the pieces they are made of, and commits that
+//! The catalogue's description of stored rows: partitions, the pieces they are made of, and commits that
 //! change them.
 
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
-/// What tells the states of a partition apart, also when a number comes twice because an older catalogue was
-/// put back or a database lost its last commits.
+/// Tells the states of a partition apart, even when a version comes twice because an older catalogue was
+/// restored or a database lost its last commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stamp {
     /// Grows with every change to the partition, whoever makes it. 0: nothing was ever stored.
@@ -64,7 +64,7 @@ pub struct Piece {
     pub created_at: Instant,
 }
 
-/// The extremes of a piece's rows.
+/// The extremes of the times of a piece's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     pub min_start: Instant,
@@ -73,7 +73,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The smallest bounds that hold both.
+    /// The smallest bounds that contain both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self {
@@ -116,7 +116,7 @@ pub struct NewPiece {
 pub enum NewPlace {
     Tail {
         blob: Bytes,
-        /// Bytes that its rows take when they are read.
+        /// How many bytes its rows take when they are read.
         memory: u32,
     },
     Object {
@@ -125,13 +125,13 @@ pub enum NewPlace {
     },
 }
 
-/// Everything one group commit does, for any number of people. All of it happens, or nothing.
+/// Everything one group commit does, for any number of people. It happens completely or not at all.
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
     pub changes: Vec<PartitionChange>,
-    /// What some of the changes put together anew.
+    /// Pieces that some of the changes gather into new ones.
     pub gathered: Vec<Gathered>,
-    /// Partitions that were looked at and need no change.
+    /// Partitions that were read and need no change.
     pub unchanged: Vec<SeenPartition>,
     pub uploads: Vec<UploadReceipt>,
     pub sources: Vec<SeenSource>,
@@ -142,11 +142,11 @@ pub struct Commit {
 pub struct PartitionChange {
     pub person: PersonId,
     pub data_type: TypeId,
-    /// The version that was looked at. If the partition has another one by now, the whole commit is refused
-    /// as stale. `None`: nothing was looked at, because the change only adds rows under ids that are new,
-    /// which is right whatever else happened.
+    /// The version that was read. If the partition has another one by now, the whole commit is refused as
+    /// stale. `None`: nothing was read, because the change only adds rows under new ids, which is right
+    /// whatever else happened.
     pub expected_version: Option<i64>,
-    /// What it held then, where that was looked at. The number alone comes again after a database lost its
+    /// The digest that was read with it, if any. The version alone may come again after a database lost its
     /// last commits.
     pub expected_digest: Option<u32>,
     pub add: Vec<NewPiece>,
@@ -158,8 +158,8 @@ pub struct PartitionChange {
     pub updates: i64,
 }
 
-/// Pieces of the tail whose rows are in one that a change of the same commit adds, all of them: none of them
-/// has dead rows in the state that was looked at, and none of their rows dies by this commit.
+/// Tail pieces whose rows are all in a piece that a change of the same commit adds. None of them has dead
+/// rows in the state that was read, and none of their rows dies by this commit.
 #[derive(Clone, Debug)]
 pub struct Gathered {
     pub person: PersonId,
@@ -169,8 +169,8 @@ pub struct Gathered {
     pub into: PieceId,
 }
 
-/// A partition as it was looked at. If it is another by now, a commit that rests on it is refused as stale:
-/// that nothing has to be done is as little true of another state as what has to be.
+/// A partition as it was read. If it has changed by now, a commit that rests on it is refused as stale: that
+/// it needs no change holds only for the state that was read.
 #[derive(Clone, Debug)]
 pub struct SeenPartition {
     pub person: PersonId,
@@ -179,7 +179,7 @@ pub struct SeenPartition {
     pub digest: u32,
 }
 
-/// An accepted request, kept so that its repetition has no second effect.
+/// An accepted request, kept so that repeating it has no second effect.
 #[derive(Clone, Debug)]
 pub struct UploadReceipt {
     pub person: PersonId,
@@ -194,18 +194,18 @@ pub struct UploadReceipt {
 pub struct KeptUpload {
     pub upload: UploadId,
     pub fingerprint: [u8; 32],
-    /// None where it was accepted by a version that did not count.
+    /// `None` where a version that did not count accepted it.
     pub effect: Option<Effect>,
 }
 
-/// What a request did to the records of its person: those that are different afterwards, each counted once
-/// however often the request names it, and those that it brought as they were stored.
+/// What a request did to the records of its person: how many changed, each counted once however often the
+/// request names it, and how many it repeated just as they were stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Effect {
     pub stored: u64,
-    /// Took the place of a stored version.
+    /// These replaced a stored version.
     pub replaced: u64,
-    /// Left out, because they were stored just so.
+    /// Left out, because they were already stored like this.
     pub unchanged: u64,
     pub deleted: u64,
 }
@@ -247,13 +247,13 @@ impl Effect {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SeenSource {
     pub person: PersonId,
-    /// The source's identity inside the person, as rule 1.4e defines it.
+    /// The source's identity within the person, as rule 1.4e defines it.
     pub key: String,
     pub name: Option<String>,
 }
 
-/// Other pieces with the same rows: tail pieces flushed into an object, or several objects compacted into
-/// one.
+/// Replaces pieces by others with the same rows: tail pieces flushed into an object, or several objects
+/// compacted into one.
 #[derive(Clone, Debug)]
 pub struct Replace {
     pub person: PersonId,
@@ -282,7 +282,7 @@ pub struct PartitionSummary {
     pub changed_at: Instant,
 }
 
-/// The tail of one partition, as far as it waits to become an object.
+/// The tail of one partition that waits to become an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TailBacklog {
     pub person: PersonId,
@@ -290,12 +290,12 @@ pub struct TailBacklog {
     pub pieces: i64,
     pub rows: i64,
     pub bytes: i64,
-    /// Bytes that the rows take when they are read.
+    /// How many bytes the rows take when they are read.
     pub memory: i64,
     pub oldest: Instant,
 }
 
-/// A partition in which compaction may find something to do.
+/// A partition in which compaction may find work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionCandidate {
     pub person: PersonId,
@@ -303,7 +303,7 @@ pub struct CompactionCandidate {
     pub version: i64,
 }
 
-/// The objects that pieces point to.
+/// The number and size of the objects that pieces point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectTotals {
     pub objects: i64,
@@ -347,7 +347,7 @@ pub struct KnownPerson {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitOutcome {
     Done,
-    /// A partition changed since it was looked at, or an idempotency key was taken meanwhile. Nothing
-    /// happened; look again.
+    /// A partition changed since it was read, or an idempotency key was taken meanwhile. Nothing happened;
+    /// read again.
     Stale,
 }

@@ -1,8 +1,8 @@
-//! Rows that no partition covers, counted: people for the catalogue as a whole, sources and definitions for
-//! each person. A row that vanished is noticed like one that changed.
+//! Counts rows that no partition covers: people for the catalogue as a whole, sources and definitions for
+//! each person. A vanished row is noticed like a changed one.
 //!
-//! The counts of a person stand among their folders, under kinds that no document has. Knows nothing of what
-//! the rows mean.
+//! The counts of a person are kept among their folders, under kinds that no document has. Knows nothing of
+//! what the rows mean.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) const SOURCES_KIND: &str = "sources";
 pub(super) const DEFINITIONS_KIND: &str = "definitions";
 /// All kinds of folders that hold no documents.
 pub(super) const REGISTERS: [&str; 2] = [SOURCES_KIND, DEFINITIONS_KIND];
-/// The name of the fact that says how many people there are.
+/// The name of the `meta` row that counts the people.
 const ROSTER: &str = "people";
 
 /// Rows of a person that no partition and no document covers.
@@ -45,7 +45,7 @@ impl Catalog {
         Ok(counts)
     }
 
-    /// What is wrong with the rows of a person that no partition and no document covers.
+    /// Describes the damage to a person's rows that no partition and no document covers.
     pub async fn damaged_registers(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let mut complaints = Vec::new();
@@ -60,7 +60,7 @@ impl Catalog {
         Ok(complaints)
     }
 
-    /// Rows of a table that a person has, in an order, held against their count.
+    /// A person's rows of a table, in this order, verified against their count.
     pub(super) async fn registered(
         &self,
         person: PersonId,
@@ -69,7 +69,7 @@ impl Catalog {
     ) -> Result<Vec<Record>, CatalogError> {
         let rest = format!("WHERE person = $1 {order}");
         let values = vec![id(person.0)];
-        // Sources are few and short, and asked for with every amount.
+        // Sources are few and short, and read for every amount.
         let rows = if kind == SOURCES_KIND {
             self.database.find(table, &rest, values).await?
         } else {
@@ -95,7 +95,7 @@ impl Catalog {
         Ok(rows)
     }
 
-    /// Whether everybody is there who was ever created.
+    /// What is wrong if not everybody ever created is there.
     pub async fn damaged_roster(&self) -> Result<Option<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let counted = roster(&mut session, false).await;
@@ -115,7 +115,7 @@ impl Catalog {
     }
 }
 
-/// A person's rows of a table, when they are all that were ever put there.
+/// A person's rows of a table, verified to be complete.
 async fn verified_rows(
     session: &mut Session,
     person: PersonId,
@@ -134,7 +134,7 @@ async fn verified_rows(
     }
 }
 
-/// Changes the count of one kind of a person's rows. The person's ledger is locked by the caller.
+/// Changes the count of one kind of a person's rows. The caller has locked the person's ledger.
 pub(super) async fn change_register(
     session: &mut Session,
     person: PersonId,
@@ -146,7 +146,7 @@ pub(super) async fn change_register(
     write_folder(session, person, kind, folder).await
 }
 
-/// Creates people who are new, and counts them; returns how many were.
+/// Creates the people who are new, and counts them; returns how many were new.
 pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Result<u64, CatalogError> {
     let mut known = roster(session, true).await?;
     let mut created = 0;
@@ -166,7 +166,7 @@ pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Resul
     Ok(created)
 }
 
-/// Removes somebody of whom nothing else is left, and counts them no more; whether they were there.
+/// Removes a person of whom nothing else is left, and reduces the count; returns whether they existed.
 pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bool, CatalogError> {
     let mut known = roster(session, true).await?;
     let removed = session
@@ -184,8 +184,7 @@ pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bo
     Ok(removed > 0)
 }
 
-/// How many people there are by what was written down. `lock`: until the transaction ends nobody else changes
-/// it.
+/// The stored count of people. `lock`: nobody else changes it until the transaction ends.
 async fn roster(session: &mut Session, lock: bool) -> Result<Folder, CatalogError> {
     let rest = format!("WHERE name = $1{}", if lock { session.locking() } else { "" });
     let found = session.select(&META, &rest, vec![text(ROSTER)]).await?;
@@ -206,7 +205,7 @@ async fn counted_people(session: &mut Session) -> Result<Folder, CatalogError> {
     Ok(folder)
 }
 
-/// Counts what is there, for a catalogue that did not count so far.
+/// Counts what is there, for a catalogue that has not counted so far.
 pub(super) async fn register_all(session: &mut Session) -> Result<(), CatalogError> {
     let people = counted_people(session).await?;
     let row = vec![text(ROSTER), text(&people.written())];

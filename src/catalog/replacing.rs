@@ -1,4 +1,5 @@
-//! The same rows in other pieces: how flush and compaction change the catalogue without changing an answer.
+//! Moves the same rows into other pieces: this is how flush and compaction change the catalogue without
+//! changing an answer.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,12 +17,12 @@ use super::witness::is_repeated;
 use crate::model::ids::{PieceId, RecordId};
 use crate::model::time::Instant;
 
-/// Pieces removed by one statement.
+/// How many pieces one statement removes.
 const PIECES_AT_ONCE: usize = 64;
 
 impl Catalog {
-    /// Puts `output` in the place of `inputs`, if these all still exist. Their objects are retired, and rows
-    /// of theirs that died after the output was read are dead in the output too.
+    /// Replaces `inputs` by `output`, if they all still exist. Their objects are retired, and their rows that
+    /// died after the inputs were read are dead in the output too.
     pub async fn replace(&self, replace: Replace) -> Result<CommitOutcome, CatalogError> {
         let mut attempt = 0;
         loop {
@@ -75,7 +76,7 @@ async fn apply(
         .max()
         .unwrap_or(0);
     let applied: HashSet<(PieceId, RecordId)> = replace.applied.iter().copied().collect();
-    // What was left out as dead lives again where a database lost its last commits.
+    // A row that was left out as dead is alive again where a database lost its last commits.
     let dead_now: HashSet<(PieceId, RecordId)> = content
         .dead
         .iter()
@@ -109,8 +110,8 @@ async fn apply(
         if let NewPlace::Tail { blob, .. } = &piece.place {
             blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
         }
-        // Which of several outputs holds the row is not known here. An id that is dead in a piece without it
-        // does no harm.
+        // It is not known here which of several outputs holds the row. An id that is dead in a piece without
+        // it does no harm.
         dead.extend(
             late.iter().map(|record| {
                 DeadRow::values(replace.person, &replace.data_type, piece.id, *record, sequence)
@@ -143,7 +144,7 @@ async fn apply(
     Ok(CommitOutcome::Done)
 }
 
-/// The partition's row as it is without `inputs` and their dead rows.
+/// The partition's row without `inputs` and their dead rows.
 fn without(content: &Content, inputs: &HashSet<PieceId>) -> PartitionRow {
     let mut row = PartitionRow {
         pieces: 0,

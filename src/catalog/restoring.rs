@@ -1,5 +1,5 @@
-//! Putting back what an archive says of a person, beside their records and documents: who they are, and where
-//! their records came from. What is known here already stays.
+//! Restores what an archive says of a person beside their records and documents: who they are, and the
+//! sources of their records. What is known here already stays.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +17,8 @@ use super::tables::{Existing, PEOPLE, SOURCES};
 use crate::model::ids::PersonId;
 
 impl Catalog {
-    /// Makes the person of `known`, with the name and the first moment that it says. Somebody who is here
-    /// already gets the name if they have none, and the moment if it is earlier. Returns whether anything
-    /// changed.
+    /// Creates the person of `known`, with their name and creation time. Somebody who exists already gets the
+    /// name if they have none, and the time if it is earlier. Returns whether anything changed.
     pub async fn restore_person(&self, known: &KnownPerson) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let person = [known.id];
@@ -53,8 +52,8 @@ impl Catalog {
         Ok(created || is_new)
     }
 
-    /// Takes note of sources as they were known elsewhere, with the moments at which they were added there;
-    /// returns how many were new. A source has the id that follows from its person and key.
+    /// Adds sources as they were known elsewhere, with the times at which they were added there; returns how
+    /// many were new. The id of a source follows from its person and key.
     pub async fn restore_sources(
         &self,
         person: PersonId,
@@ -82,7 +81,7 @@ impl Catalog {
         Ok(new.len())
     }
 
-    /// The id that a source of `person` has.
+    /// The id of a source of `person`.
     #[must_use]
     pub fn source_id(person: PersonId, key: &str) -> Uuid {
         source_id(person, key)

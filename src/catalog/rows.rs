@@ -1,4 +1,5 @@
-//! The catalogue's own rows that more than one of its statements needs, between their stored form and names.
+//! Converts those of the catalogue's own rows that more than one of its statements needs, between stored and
+//! typed form.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub(super) struct PartitionRow {
     pub bytes: i64,
     pub bounds: Option<Bounds>,
     pub changed_at: Instant,
-    /// The newest minute in which something was accepted, and how much.
+    /// The newest minute in which updates were accepted, and their number.
     pub current_minute: i64,
     pub current_count: i64,
 }
@@ -105,7 +106,7 @@ impl PartitionRow {
         })
     }
 
-    /// The row of a partition that has none yet.
+    /// The row of a partition that does not have one yet.
     pub(super) fn empty(person: PersonId, data_type: TypeId, now: Instant) -> Self {
         Self {
             person,
@@ -160,7 +161,7 @@ impl PartitionRow {
         PARTITIONS.checksum(&self.values())
     }
 
-    /// Takes note of a piece whose row has the given checksum.
+    /// Adds a piece whose row has the given checksum.
     pub(super) fn gain(&mut self, piece: &NewPiece, checksum: u32) {
         self.pieces += 1;
         self.bytes += piece.bytes;
@@ -171,14 +172,14 @@ impl PartitionRow {
         );
     }
 
-    /// Takes note that a piece is gone whose row has the given checksum, and whose rows are in another one.
+    /// Subtracts a piece whose row has the given checksum, and whose rows are in another piece.
     pub(super) fn lose(&mut self, piece: &Piece, checksum: u32) {
         self.pieces -= 1;
         self.bytes -= piece.bytes;
         self.digest ^= checksum;
     }
 
-    /// Counts updates in `minute`. Returns the minute before with its count, if that has ended.
+    /// Counts updates in `minute`. Returns the previous minute with its count, if that has ended.
     pub(super) fn count(&mut self, minute: i64, updates: i64) -> Option<(i64, i64)> {
         let ended = (minute > self.current_minute && self.current_count != 0)
             .then_some((self.current_minute, self.current_count));
@@ -281,7 +282,7 @@ pub(super) fn piece_values(
     now: Instant,
 ) -> Vec<Value> {
     let (path, footer_bytes, footer_checksum) = match &piece.place {
-        // A piece of the tail has no footer; what stands there is what its rows take in memory.
+        // A tail piece has no footer; this column holds what its rows take in memory.
         NewPlace::Tail { memory, .. } => (Value::NullText, Value::Int(i64::from(*memory)), Value::NullInt),
         NewPlace::Object { path, footer } => (
             Value::Text(path.clone()),

@@ -1,17 +1,17 @@
-//! Which tables there are, and how their rows are written and read: always whole, and always with a checksum
-//! that every read verifies.
+//! The tables, and how their rows are written and read: always whole, and always with a checksum that every
+//! read verifies.
 //!
-//! Statements are made from these definitions, so that a column cannot be forgotten in a checksum. Knows
-//! nothing of what the rows mean.
+//! Statements are generated from these definitions, so that a checksum cannot miss a column. Knows nothing of
+//! what the rows mean.
 
 use std::fmt::Write as _;
 
 use super::database::{Database, Marks, Row, Session, Value};
 use super::errors::CatalogError;
 
-/// Rows written by one statement at most. Powers of two up to here are the only lengths that get prepared.
+/// How many rows one statement writes at most. Only powers of two up to here get prepared.
 const LONGEST_INSERT: usize = 64;
-/// Rows read by one statement where a whole table is read.
+/// How many rows one statement reads where a whole table is read.
 const PAGE_ROWS: i64 = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     OptionalText,
 }
 
-/// A table whose rows carry a checksum in a last column of that name.
+/// A table whose rows carry a checksum in a last column named `checksum`.
 #[derive(Debug)]
 pub(super) struct Table {
     pub name: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct Table {
     pub key: usize,
 }
 
-/// A row that was read and whose checksum was right.
+/// A row that was read and has the right checksum.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     table: &'static str,
@@ -311,8 +311,8 @@ pub(super) const ALL: &[&Table] = &[
     &META,
 ];
 
-/// What a catalogue knows of the object store beside it, and of the nodes that work on both. It means nothing
-/// in a copy.
+/// What a catalogue knows of its own object store, and of the nodes that work on both. It means nothing in a
+/// copy.
 pub(super) const OF_THIS_STORE: &[&Table] = &[&ORPHANS, &MANIFESTS, &LEASES];
 
 impl Table {
@@ -331,7 +331,7 @@ impl Table {
         sql
     }
 
-    /// The columns of the primary key, with commas between them.
+    /// The columns of the primary key, separated by commas.
     pub(super) fn key_columns(&self) -> String {
         let names: Vec<&str> = self
             .columns
@@ -342,19 +342,19 @@ impl Table {
         names.join(", ")
     }
 
-    /// The order of the keys from the last one to the first, as the rest of a `select`.
+    /// The reverse order of the keys, as the rest of a `select`.
     pub(super) fn backwards(&self) -> String {
         let names = self.columns.iter().take(self.key);
         let falling: Vec<String> = names.map(|(name, _)| format!("{name} DESC")).collect();
         format!("ORDER BY {}", falling.join(", "))
     }
 
-    /// Whether its rows are each somebody's.
+    /// Whether each of its rows belongs to a person.
     pub(super) fn has_owner(&self) -> bool {
         self.columns.iter().any(|(name, _)| *name == "person")
     }
 
-    /// The columns of a whole row, of the table under the name `alias`, for a statement that joins.
+    /// The columns of a whole row, of the table under the name `alias`, for a join.
     pub(super) fn selected_as(&self, alias: &str) -> String {
         let mut sql = String::with_capacity(256);
         for (name, _) in self.columns {
@@ -369,7 +369,7 @@ impl Table {
         self.columns.len() + 1
     }
 
-    /// A row that `select` gave, as it is.
+    /// A row returned by `select`, unverified.
     pub(super) fn values(&self, row: &Row) -> Result<Vec<Value>, CatalogError> {
         self.values_from(row, 0)
     }
@@ -389,12 +389,12 @@ impl Table {
         Ok(values)
     }
 
-    /// The same, if it is the row that was written.
+    /// The same, verified to be the row that was written.
     pub(super) fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
         self.verify_from(row, 0)
     }
 
-    /// The same, of a row whose columns begin at `first`.
+    /// The same, for a row whose columns begin at `first`.
     pub(super) fn verify_from(&self, row: &Row, first: usize) -> Result<Record, CatalogError> {
         let values = self.values_from(row, first)?;
         let checksum = self.checksum(&values);
@@ -437,7 +437,7 @@ impl Table {
         hasher.finalize()
     }
 
-    /// `INSERT` of so many rows, each with its checksum.
+    /// An `INSERT` of `rows` rows, each with its checksum.
     pub(super) fn insert(&self, rows: usize, existing: Existing, marks: Marks) -> String {
         let width = self.columns.len() + 1;
         let mut sql = String::with_capacity(256 + rows * width * 5);
@@ -502,12 +502,12 @@ impl Record {
         }
     }
 
-    /// A column of 16 bytes as the id that `make` makes of them.
+    /// A column of 16 bytes as the id that `make` turns it into.
     pub(super) fn id<T>(&self, column: usize, make: impl Fn(&[u8]) -> Option<T>) -> Result<T, CatalogError> {
         make(self.bytes(column)?).ok_or_else(|| self.unexpected(column))
     }
 
-    /// The first columns, as many as the table's key has.
+    /// The first columns of the row, which are the key of `table`.
     pub(super) fn key(&self, table: &Table) -> Vec<Value> {
         self.values.iter().take(table.key).cloned().collect()
     }
@@ -525,7 +525,7 @@ impl Record {
 }
 
 impl Database {
-    /// Verified rows by one statement outside of any transaction.
+    /// Verified rows by one statement outside any transaction.
     pub(super) async fn select(
         &self,
         table: &Table,
@@ -569,8 +569,8 @@ impl Session {
             .collect()
     }
 
-    /// The verified rows after the one with the key `after` (none: from the first), in the order of their
-    /// keys. No rows: that was all.
+    /// The verified rows after the one with the key `after` (from the first if there is none), in the order
+    /// of their keys. An empty result is the end.
     pub(super) async fn page(&mut self, table: &Table, after: &[Value]) -> Result<Vec<Record>, CatalogError> {
         let key: Vec<&str> = table
             .columns
@@ -590,8 +590,7 @@ impl Session {
         self.select(table, &rest, values).await
     }
 
-    /// Writes rows with their checksums, which are returned in order together with the number of rows that
-    /// were written.
+    /// Writes rows with their checksums; returns these in order, and how many rows were written.
     pub(super) async fn insert(
         &mut self,
         table: &Table,
@@ -616,7 +615,7 @@ impl Session {
         Ok(written)
     }
 
-    /// Writes those of the rows whose keys are new; returns the checksums of these.
+    /// Writes those of the rows whose keys are new; returns their checksums.
     pub(super) async fn insert_new(
         &mut self,
         table: &Table,
@@ -664,8 +663,8 @@ pub(super) struct Written {
     pub checksums: Vec<u32>,
 }
 
-/// `($first, …)` with as many placeholders as the next power of two, and the values to bind: the last one
-/// repeated. Few lengths, few statements.
+/// `($first, …)` with the next power of two of placeholders, and the values to bind, the last one repeated.
+/// Few lengths mean few statements.
 pub(super) fn one_of(first: usize, mut values: Vec<Value>) -> (String, Vec<Value>) {
     let length = values.len().next_power_of_two();
     if let Some(last) = values.last().cloned() {

@@ -1,4 +1,4 @@
-//! What is bound to a statement, and what SQLite finds. Knows no database.
+//! The values that are bound to a statement, and those that SQLite returns. Knows no database.
 
 /// A value to bind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

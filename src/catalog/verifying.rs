@@ -1,5 +1,5 @@
-//! Is the catalogue what was written? Looks at every row of every table, and goes on after damage, so that
-//! all of it is told at once.
+//! Checks whether the catalogue is what was written. Looks at every row of every table, and goes on after
+//! damage, so that all of it is reported at once.
 
 use super::Catalog;
 use super::errors::CatalogError;
@@ -7,7 +7,7 @@ use super::reading::{read_contents, verify_partitions};
 use crate::model::ids::PersonId;
 
 impl Catalog {
-    /// What the database says against its own structure, and tables with rows that differ from what was
+    /// Damage that the database finds in its own structure, and tables with rows that differ from what was
     /// written. Empty when all is well.
     pub async fn damaged_tables(&self) -> Result<Vec<String>, CatalogError> {
         let mut complaints: Vec<String> = self
@@ -21,7 +21,7 @@ impl Catalog {
         Ok(complaints)
     }
 
-    /// What is wrong with a person's partitions as the catalogue has them. Empty when all is well.
+    /// Describes the damage to a person's partitions. Empty when there is none.
     pub async fn damaged_partitions(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let rows = match verify_partitions(&mut session, person).await {

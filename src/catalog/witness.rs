@@ -1,9 +1,9 @@
-//! Finding out what became of a transaction when the database's answer to COMMIT is lost.
+//! Finds out what happened to a transaction when the database's answer to COMMIT is lost.
 //!
-//! Each transaction leaves a row of its own, its witness. Whoever did not hear the answer puts the same row
-//! in from a fresh connection: the database lets them wait for a transaction that is still on its way, then
-//! either the row is there, and the transaction happened, or theirs is the first, and it never can. So the
-//! answer is certain, and only a database that stays away leaves it open.
+//! Each transaction leaves a row of its own, its witness. If the answer is lost, the caller inserts the same
+//! row over a fresh connection. The database makes it wait for a transaction that is still on its way. Then
+//! either the row is there, and the transaction happened, or the caller's is the first, and the transaction
+//! never can. So the answer is certain, and stays open only if the database stays away.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant as Moment};
@@ -16,21 +16,21 @@ use super::rows::id;
 use super::tables::one_of;
 use crate::model::ids::{IdSource, SystemIds};
 
-/// How long the database is asked. A caller waits for this answer.
+/// How long to ask the database. A caller waits for this answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two questions.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A transaction that finds so many spent witnesses of its process removes them.
+/// A transaction that finds this many spent witnesses of its process removes them.
 const SPENT_AT_ONCE: usize = 64;
-/// How often a transaction is repeated that the database undid for the sake of another one.
+/// How often a transaction is repeated that the database undid in favour of another.
 const REPETITIONS: u32 = 6;
 
-/// The witnesses of a process: where new ones come from, and those that nobody will ask for any more.
+/// The witnesses of a process: the source of new ones, and those that nobody will ask for any more.
 #[derive(Clone)]
 pub(super) struct Witnesses {
     ids: Arc<SystemIds>,
     spent: Arc<Mutex<Vec<Uuid>>>,
-    /// How long the database is asked.
+    /// How long to ask the database.
     pub(super) patience: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Witnesses {
             .push(witness);
     }
 
-    /// Those to be removed now, if there are enough of them.
+    /// The witnesses to remove now, if there are enough of them.
     fn take_spent(&self) -> Vec<Uuid> {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         if spent.len() < SPENT_AT_ONCE {
@@ -79,7 +79,7 @@ impl Witnesses {
             session.execute(forgetting, values).await?;
         }
         match session.commit().await {
-            // The database itself says no in every other way.
+            // In all other cases the database itself refused.
             Err(lost @ CatalogError::Unavailable { .. }) => self.find_out(database, witness, lost).await?,
             outcome => outcome?,
         }
@@ -87,7 +87,7 @@ impl Witnesses {
         Ok(())
     }
 
-    /// `lost` if the transaction with this witness did not happen.
+    /// Returns `lost` if the transaction with this witness did not happen.
     async fn find_out(
         &self,
         database: &Database,
@@ -110,7 +110,7 @@ impl Witnesses {
     }
 }
 
-/// Whether the transaction with this witness happened. When this says no, it never will.
+/// Whether the transaction with this witness happened. If not, it never will.
 pub(super) async fn ask(database: &Database, witness: Uuid) -> Result<bool, CatalogError> {
     let mut session = database.write().await?;
     testify(&mut session, witness, false).await?;
@@ -145,7 +145,7 @@ pub(super) async fn testify(
     Ok(())
 }
 
-/// Whether to repeat what ended with `error` in its `attempt`th try, after the pause that is due.
+/// Waits and returns `true` if what failed with `error` in its `attempt`th try is to be repeated.
 pub(super) async fn is_repeated(error: &CatalogError, attempt: u32) -> bool {
     if !matches!(error, CatalogError::Contended { .. }) || attempt >= REPETITIONS {
         return false;

@@ -1,9 +1,8 @@
-//! The one connection that writes to SQLite, used by the thread that writes.
+//! The only connection that writes to SQLite, used on the thread that writes.
 //!
-//! A commit is a dozen short statements and one wait for the disk. Handed one by one to a thread of the
-//! connection's own, as the driver does it, they make threads wake each other dozens of times. So they are
-//! carried out here, and the runtime is told that its thread is busy. Writers come one after the other. Knows
-//! no tables.
+//! A commit is a dozen short statements and one wait for the disk. The driver hands each statement to a
+//! thread of the connection's own, so that threads wake each other dozens of times. So the statements run
+//! here, and the runtime is told that its thread is busy. Writers take turns. Knows no tables.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,12 +16,12 @@ use super::errors::CatalogError;
 use super::lookups::{bind, rows};
 use super::value::{Found, Value};
 
-/// How the connection is set up. What is in the log moves into the file after 4,000 pages of it: 16 MB.
+/// How the connection is set up. The log moves into the file after 4,000 pages of it: 16 MB.
 const SETTINGS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA foreign_keys = on; \
                         PRAGMA cell_size_check = on; PRAGMA wal_autocheckpoint = 4000; \
                         PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;";
 
-/// Who writes, and with what.
+/// The connection that writes, used in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Writer(Arc<Shared>);
 
@@ -35,7 +34,7 @@ struct Shared {
     turn: Arc<Semaphore>,
 }
 
-/// How much the writer waits for and keeps.
+/// How long the writer waits and how much it keeps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// How long a caller waits for its turn, and a statement for another process.
@@ -43,8 +42,8 @@ pub(super) struct Limits {
     pub prepared_statements: usize,
 }
 
-/// The connection, while a transaction has it. One that is not given back is closed, which undoes what it
-/// did.
+/// The connection, while a transaction has it. If it is not given back, it is closed, which undoes the
+/// transaction.
 pub(super) struct Writing {
     connection: Connection,
     writer: Writer,
@@ -52,7 +51,7 @@ pub(super) struct Writing {
 }
 
 impl Writer {
-    /// Opens the file, and makes its log one that is written ahead.
+    /// Opens the file, and switches it to write-ahead logging.
     pub(super) fn open(path: &Path, limits: Limits) -> Result<Self, CatalogError> {
         let connection = connect(path, limits)?;
         Ok(Self(Arc::new(Shared {
@@ -63,7 +62,7 @@ impl Writer {
         })))
     }
 
-    /// Waits until nobody else of this process writes.
+    /// Waits until nobody else in this process writes.
     pub(super) async fn take(&self) -> Result<Writing, CatalogError> {
         let turn = Arc::clone(&self.0.turn).acquire_owned();
         let Ok(Ok(turn)) = tokio::time::timeout(self.0.limits.patience, turn).await else {
@@ -83,7 +82,7 @@ impl Writer {
         })
     }
 
-    /// Waits for who writes, and closes the connection.
+    /// Waits for the present writer, and closes the connection.
     pub(super) async fn close(&self) {
         if let Ok(writing) = self.take().await {
             self.0.turn.close();
@@ -101,7 +100,7 @@ impl Writing {
         busy(|| rows(&self.connection, sql, values)).map_err(classify)
     }
 
-    /// The same where nobody is waited for: what others keep from being done is not done.
+    /// The same, but without waiting: what others prevent is not done.
     pub(super) fn fetch_at_once(&mut self, sql: &str) -> Result<Vec<Vec<Found>>, CatalogError> {
         let patience = self.writer.0.limits.patience;
         self.connection.busy_timeout(Duration::ZERO).map_err(classify)?;
@@ -125,13 +124,14 @@ impl Writing {
         busy(|| self.connection.execute_batch(script)).map_err(classify)
     }
 
-    /// The transaction ended well, and another one may begin.
+    /// Ends the transaction well, so that another one may begin.
     pub(super) fn give_back(self) {
         *self.writer.idle() = Some(self.connection);
     }
 }
 
-/// Does what may wait for the disk on this thread, which its runtime does without meanwhile.
+/// Runs `work`, which may wait for the disk, on this thread, and tells the runtime to do without it
+/// meanwhile.
 fn busy<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
@@ -140,7 +140,7 @@ fn busy<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn connect(path: &Path, limits: Limits) -> Result<Connection, CatalogError> {
-    // Whoever has it is alone with it, so it needs no lock of its own.
+    // It has only one user at a time, so it needs no lock of its own.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(classify)?;
     connection.busy_timeout(limits.patience).map_err(classify)?;

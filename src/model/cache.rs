@@ -1,4 +1,4 @@
-//! A bounded cache of what can be computed or read again, shared by all clones.
+//! A bounded cache of values that can be computed or read again, shared by all clones.
 //!
 //! Knows nothing of its entries but their weight.
 
@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use quick_cache::sync::{Cache as Entries, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 
-/// Entries within a bound; those that were not asked for lately go first. Cheap to clone; all clones share
-/// the entries.
+/// Entries within a bound; the least recently used go first. Cheap to clone; all clones share the entries.
 pub struct Cache<K, V>(Arc<Weighed<K, V>>);
 
 type Weighed<K, V> = Entries<K, V, Weigh<K, V>, RandomState>;
@@ -28,29 +27,29 @@ impl<K, V> Clone for Weigh<K, V> {
 }
 
 impl<K, V> Weighter<K, V> for Weigh<K, V> {
-    /// What weighs nothing would never go.
+    /// At least 1: an entry without weight would never be evicted.
     fn weight(&self, key: &K, value: &V) -> u64 {
         (self.0)(key, value).max(1) as u64
     }
 }
 
 impl<K: Hash + Eq, V: Clone> Cache<K, V> {
-    /// At most so many entries.
+    /// A cache of at most `most` entries.
     #[must_use]
     pub fn of(most: u64) -> Self {
         Self::of_bytes(most, 1, |_, _| 1)
     }
 
-    /// At most `memory` bytes of entries that have as many as `weigh` says. `large`: what a large one has, by
-    /// which it is decided into how many parts with a lock of their own the memory is divided: what is larger
-    /// than a part is not kept.
+    /// A cache of at most `memory` bytes of entries, each of which has as many as `weigh` says. `large` is
+    /// the size of a large entry. It decides into how many parts, each with its own lock, the memory is
+    /// divided: an entry larger than a part is not kept.
     #[must_use]
     pub fn of_bytes(memory: u64, large: u64, weigh: fn(&K, &V) -> usize) -> Self {
         Self(Arc::new(Entries::with(
             usize::try_from(memory / large.max(1)).unwrap_or(usize::MAX),
             memory,
             Weigh(weigh),
-            // Callers choose keys: none of them may choose which ones collide.
+            // Callers choose keys, and must not be able to choose colliding ones.
             RandomState::new(),
             DefaultLifecycle::default(),
         )))
@@ -72,24 +71,24 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         self.0.remove(key);
     }
 
-    /// Keeps those entries only.
+    /// Keeps only the entries that `keep` accepts.
     pub fn retain(&self, keep: impl Fn(&K) -> bool) {
         self.0.retain(|key, _| keep(key));
     }
 
-    /// How much there is room for.
+    /// The total weight that there is room for.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.0.capacity()
     }
 
-    /// How much of it is taken.
+    /// The total weight of the entries.
     #[must_use]
     pub fn weight(&self) -> u64 {
         self.0.weight()
     }
 
-    /// Keeps nothing any more.
+    /// Removes all entries.
     pub fn clear(&self) {
         self.0.clear();
     }
@@ -106,14 +105,14 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
-    /// What is kept, or what `make` makes now. Of several who ask at once one makes it.
+    /// The kept value, or the one that `make` makes now. Of several concurrent callers one makes it.
     pub fn get_or_make(&self, key: &K, make: impl FnOnce() -> V) -> V {
         let Ok(value) = self.0.get_or_insert_with(key, || Ok::<V, Infallible>(make()));
         value
     }
 
-    /// What is kept, or what `found` brings. Of several who ask at once one waits for it and the others for
-    /// that one; if it fails, the next one tries.
+    /// The kept value, or the one that `found` returns. Of several concurrent callers one awaits it and the
+    /// others wait for that one; if it fails, the next one tries.
     pub async fn get_or_find<E>(&self, key: &K, found: impl Future<Output = Result<V, E>>) -> Result<V, E> {
         self.0.get_or_insert_async(key, found).await
     }
@@ -131,7 +130,7 @@ impl<K: Hash + Eq, V: Clone> fmt::Debug for Cache<K, V> {
     }
 }
 
-/// A cache of what is good for a while only.
+/// A cache whose entries expire.
 #[derive(Clone, Debug)]
 pub struct ShortLived<K: Hash + Eq, V: Clone> {
     entries: Cache<K, (Instant, V)>,
@@ -139,7 +138,7 @@ pub struct ShortLived<K: Hash + Eq, V: Clone> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> ShortLived<K, V> {
-    /// At most so many entries, each of them for as long as it `lasts`.
+    /// A cache of at most `most` entries, each valid for as long as it `lasts`.
     #[must_use]
     pub fn of(most: u64, lasts: Duration) -> Self {
         let entries = Cache::of(most);
@@ -163,7 +162,7 @@ impl<K: Hash + Eq + Clone, V: Clone> ShortLived<K, V> {
         self.entries.remove(key);
     }
 
-    /// What is kept, or what `make` makes now.
+    /// The kept value, or the one that `make` makes now.
     pub fn get_or_make(&self, key: &K, make: impl FnOnce() -> V) -> V {
         self.forget_old(key);
         self.entries.get_or_make(key, || (Instant::now(), make())).1

@@ -1,10 +1,11 @@
-//! Time is passed in. Nothing else in the product reads the system clock for anything a person can see.
+//! The clock, which is passed in. Nothing else in the product reads the system clock for anything a person
+//! can see.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::time::Instant;
 
-/// What time it is.
+/// Tells the time.
 pub trait Clock: Send + Sync {
     fn now(&self) -> Instant;
 }

@@ -1,8 +1,8 @@
 //! Lengths of time as requests write them: `1d`, `PT2H`, `1mo@14d`, `5400`.
 //!
 //! Two kinds of text are read: a *truncation*, which says where periods of a calendar begin, and a *length*,
-//! which is so many microseconds and nothing else. One family of units to a period, because a day has no
-//! fixed number of hours and a month no fixed number of days. Knows no zone and no clock.
+//! which is a fixed number of microseconds. A period uses one family of units, because a day has no fixed
+//! number of hours and a month no fixed number of days. Knows no zone and no clock.
 
 mod error;
 mod read;
@@ -17,10 +17,10 @@ pub use error::DurationError;
 pub(super) const MICROS_PER_SECOND: i64 = 1_000_000;
 pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 /// Ten thousand years in months of 31 days. No period and no offset reaches further than the calendar itself,
-/// so that no sum of a time and a period leaves what 64 bits can say.
+/// so that the sum of a time and a period always fits into 64 bits.
 const LONGEST: i128 = 120_000 * 31 * MICROS_PER_DAY as i128;
 
-/// Periods of a calendar: how long each is, and how far its start lies from the calendar's own.
+/// Periods of a calendar: their length, and how far they are moved from the calendar's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Truncation {
     pub(super) every: Every,
@@ -80,11 +80,10 @@ impl Truncation {
     }
 }
 
-/// What a sampling rate asks for: windows of one width from the start of the range on, or periods of a
-/// calendar.
+/// A sampling rate: windows of one width from the start of the range on, or periods of a calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SampleRate {
-    /// Microseconds, more than none.
+    /// Microseconds, more than zero.
     Width(i64),
     Calendar(Truncation),
 }
@@ -99,8 +98,8 @@ impl SampleRate {
     }
 }
 
-/// Reads a length: seconds as a number, or units that always last the same, where a day has 24 hours and a
-/// week seven days. In microseconds, more than none.
+/// Reads a length: seconds as a number, or units of fixed length, where a day has 24 hours and a week seven
+/// days. Returns microseconds, more than zero.
 pub fn parse_length(text: &str) -> Result<i64, DurationError> {
     if let Some(seconds) = seconds(text) {
         return seconds;
@@ -116,7 +115,7 @@ pub fn parse_length(text: &str) -> Result<i64, DurationError> {
     more_than_none(bounded(whole_micros(nanos, text)?, 1, text)?, text)
 }
 
-/// A bare number of seconds, if that is what the text is.
+/// A bare number of seconds; `None` if the text is something else.
 fn seconds(text: &str) -> Option<Result<i64, DurationError>> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let digits = !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -1,7 +1,7 @@
-//! The mark of an erased person: what is kept of them, so that nothing brings them back by mistake.
+//! The mark of an erased person: all that is kept of them, so that nothing brings them back by mistake.
 //!
-//! Whoever has an id can tell whether it is marked. Nobody can tell the id from the mark: ids are too many to
-//! try.
+//! Anybody who has an id can tell whether it is marked. Nobody can derive the id from the mark: there are too
+//! many ids to try.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::ids::PersonId;
 
-/// Hashed before the id, so that a mark is nothing else than that.
+/// Hashed before the id, so that a mark cannot equal any other hash of an id.
 const PURPOSE: &[u8] = b"almanac erased person 1";
 const BYTES: usize = 32;
 
@@ -32,7 +32,7 @@ impl ErasureMark {
         &self.0
     }
 
-    /// The mark stored in `bytes`, if they are as many as it has.
+    /// The mark stored in `bytes`, if their number is right.
     #[must_use]
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
@@ -45,7 +45,7 @@ impl fmt::Display for ErasureMark {
     }
 }
 
-/// The text is no mark.
+/// The text is not a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected 64 hexadecimal digits")]
 pub struct NoMark;

@@ -1,5 +1,5 @@
-//! What is wrong with something that was sent, and where: the items of a 422 answer. Built where the fact is
-//! known, carried up unchanged.
+//! What is wrong with a request, and where: the items of a 422 answer. Created where the error is found, and
+//! passed up unchanged.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -9,10 +9,10 @@ use serde_path_to_error::{Path, Segment};
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// The way to it, such as body, line 3, `value`.
+    /// The path to it, such as body, line 3, `value`.
     pub loc: Vec<LocPart>,
     pub message: String,
-    /// A word programs can branch on.
+    /// A word that programs can branch on.
     pub kind: &'static str,
     /// The value in question, where showing it helps.
     pub value: Option<Value>,
@@ -39,7 +39,7 @@ impl Fault {
         }
     }
 
-    /// What a reader of JSON did not take: the value at `path` below `loc`.
+    /// The value that a JSON reader refused, at `path` below `loc`.
     #[must_use]
     pub fn misread(mut loc: Vec<LocPart>, path: &Path, error: &serde_json::Error) -> Self {
         loc.extend(path.iter().filter_map(|segment| match segment {

@@ -1,8 +1,8 @@
-//! Positions on the earth: which of them can be believed, and how far apart they are.
+//! Positions on the earth: which can be believed, and how far apart they are.
 //!
-//! The earth is a sphere here. Within the distances that people cover between two fixes the error of that is
-//! smaller than that of the fixes, and at the thresholds that matter (some ten to some hundred metres) it is
-//! below a metre. Knows no time and no records.
+//! The earth is treated as a sphere. Over the distances that people cover between two fixes, the resulting
+//! error is smaller than that of the fixes, and at the thresholds that matter (tens to hundreds of metres) it
+//! is below a metre. Knows no time and no records.
 
 use std::fmt;
 
@@ -29,12 +29,12 @@ impl Position {
         let across = ((other_north - north) / 2.0).sin();
         let along = ((other.longitude - self.longitude).to_radians() / 2.0).sin();
         let half_chord = across * across + north.cos() * other_north.cos() * along * along;
-        // Rounding can put opposite points a little farther apart than the earth is wide.
+        // Rounding can put opposite points slightly farther apart than the earth is wide.
         2.0 * EARTH_RADIUS_METERS * half_chord.sqrt().clamp(0.0, 1.0).asin()
     }
 
-    /// Whether a fix of this accuracy says where somebody was: an accuracy below zero calls it invalid, and
-    /// zero degrees north and east without any accuracy is what a device reports that knows nothing.
+    /// Whether a fix of this accuracy says where somebody was. A negative accuracy marks it as invalid, and
+    /// 0° north, 0° east without an accuracy is what a device without a fix reports.
     #[must_use]
     pub fn is_usable(self, accuracy: Option<f64>) -> bool {
         match accuracy {
@@ -88,7 +88,7 @@ impl Middle {
         }
     }
 
-    /// The middle; the first position where the positions cancel each other out. `None` without positions.
+    /// The middle, or the first position where the positions cancel each other out. `None` without positions.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         let (latitude, longitude) = self.first?;
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Metres on the WGS84 ellipsoid, after Vincenty; `None` where the iteration does not settle (nearly
+    /// Metres on the WGS84 ellipsoid, after Vincenty; `None` where the iteration does not converge (nearly
     /// opposite points).
     fn vincenty(from: Position, to: Position) -> Option<f64> {
         let (major, flattening) = (6_378_137.0_f64, 1.0 / 298.257_223_563_f64);

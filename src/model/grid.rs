@@ -1,7 +1,7 @@
 //! Bins over a range of time: windows of one width, or the periods of a calendar in some zone.
 //!
 //! A grid is computed once for a question and holds its edges as runs of equal width, so that a year of
-//! seconds takes as much memory as a day, and no row ever asks a zone anything. Bins are half-open, ascending
+//! seconds takes as much memory as a day, and no row needs a look at a zone. Bins are half-open, ascending
 //! and without gaps; the first may begin before the range, the last ends with it.
 
 mod calendar;
@@ -38,7 +38,7 @@ impl Run {
             .saturating_add(self.width.saturating_mul(within as i64))
     }
 
-    /// The bin of an instant that is not before the run. The last bin reaches to whatever comes after.
+    /// The bin of an instant that is not before the run. The last bin takes everything later.
     fn bin_of(self, micros: i64) -> u64 {
         let within = (micros.saturating_sub(self.start) / self.width) as u64;
         self.first + within.min(self.count - 1)
@@ -61,8 +61,7 @@ impl Grid {
         let (start, end) = (range.start().micros(), range.end().micros());
         let mut edges = Edges::default();
         let width = width.max(1);
-        // No range is longer than what 64 bits can say: instants are, and ranges between them lie within the
-        // calendar.
+        // The length of a range fits into 64 bits: instants lie within the calendar.
         let length = end.saturating_sub(start) as u64;
         if length > 0 {
             edges.push(start, width, length.div_ceil(width as u64));
@@ -70,7 +69,7 @@ impl Grid {
         edges.into_grid(start, end)
     }
 
-    /// How many bins there are. Costs nothing, so that it can be asked before anything else is done.
+    /// The number of bins. Costs nothing, so it can be asked before anything else is done.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.len
@@ -90,7 +89,7 @@ impl Grid {
         self.len == 0
     }
 
-    /// Where bin `index` begins; at `len` and beyond, where the last one ends.
+    /// The start of bin `index`; at `len` and beyond, the end of the last bin.
     #[must_use]
     pub fn edge(&self, index: u64) -> Instant {
         let after = self.runs.partition_point(|run| run.first <= index);
@@ -101,7 +100,7 @@ impl Grid {
         }
     }
 
-    /// The bin that holds an instant.
+    /// The bin that contains an instant.
     #[must_use]
     pub fn bin_of(&self, instant: Instant) -> Option<u64> {
         let micros = instant.micros();
@@ -113,22 +112,22 @@ impl Grid {
         Some(run.bin_of(micros))
     }
 
-    /// How many bins follow on bin `index` that are all as wide as it is, and how wide.
+    /// How many of the bins after `index` are known to be as wide as it is, and that width.
     #[must_use]
     pub fn alike_after(&self, index: u64) -> (u64, i64) {
         let after = self.runs.partition_point(|run| run.first <= index);
         let run = after.checked_sub(1).and_then(|at| self.runs.get(at));
-        // The last bin of a run may be cut short by what comes next.
+        // The last bin of a run may be cut short by the next run.
         let alike = |run: &Run| (run.count.saturating_sub(index - run.first + 2), run.width);
         run.map_or((0, 0), alike)
     }
 
-    /// All bins in order, with their bounds.
+    /// The bounds of all bins, in order.
     pub fn bins(&self) -> impl Iterator<Item = (Instant, Instant)> + '_ {
         self.bins_from(0).map(|bin| (bin.start, bin.end))
     }
 
-    /// The bins from number `index` on.
+    /// The bins from `index` on.
     #[must_use]
     pub fn bins_from(&self, index: u64) -> Bins<'_> {
         let run = self
@@ -142,7 +141,7 @@ impl Grid {
         }
     }
 
-    /// Finds the bins of instants that come in order without searching for each.
+    /// A cursor that finds the bins of ascending instants without searching for each.
     #[must_use]
     pub fn cursor(&self) -> Cursor<'_> {
         let at = Instant::from_micros(i64::MIN);
@@ -157,7 +156,7 @@ impl Grid {
         }
     }
 
-    /// The bin `within` run number `run`.
+    /// Bin number `index`, which is in run number `run`.
     fn bin(&self, run: usize, index: u64) -> Option<Bin> {
         let held = self.runs.get(run)?;
         let within = index.checked_sub(held.first)?;
@@ -174,7 +173,7 @@ impl Grid {
     }
 }
 
-/// Walks over bins.
+/// Iterates over bins.
 #[derive(Clone, Debug)]
 pub struct Bins<'a> {
     grid: &'a Grid,
@@ -201,8 +200,8 @@ impl Iterator for Bins<'_> {
     }
 }
 
-/// Remembers the bin found last, because the next instant is mostly in it or in the one after. Instants in
-/// any order are found, ascending ones fast.
+/// Remembers the last bin found, because the next instant is mostly in it or the one after. Finds instants in
+/// any order, ascending ones fast.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     grid: &'a Grid,
@@ -211,7 +210,7 @@ pub struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// The bin that holds an instant, as `Grid::bin_of` finds it.
+    /// The bin that contains an instant, as `Grid::bin_of` finds it.
     #[must_use]
     pub fn find(&mut self, instant: Instant) -> Option<Bin> {
         if instant < self.bin.start || instant >= self.bin.end {
@@ -241,14 +240,14 @@ impl Cursor<'_> {
     }
 }
 
-/// Edges as they are found, in ascending order.
+/// Collects edges in ascending order.
 #[derive(Debug, Default)]
 struct Edges {
     runs: Vec<Run>,
 }
 
 impl Edges {
-    /// Takes `count` edges. The first lies after all that were taken before.
+    /// Adds `count` edges. The first lies after all earlier ones.
     fn push(&mut self, start: i64, width: i64, count: u64) {
         if count == 0 {
             return;
@@ -279,8 +278,8 @@ impl Edges {
         });
     }
 
-    /// The grid that covers `[start, end)`: edges before the last that is not after `start` are dropped, and
-    /// those that are not before `end`.
+    /// The grid that covers `[start, end)`. Drops edges before the last one that is not after `start`, and
+    /// edges not before `end`.
     fn into_grid(self, start: i64, end: i64) -> Grid {
         let mut runs = Vec::with_capacity(self.runs.len());
         let mut len = 0;

@@ -1,4 +1,4 @@
-//! Bytes as text, as checksums, signatures and stored rows are shown.
+//! Bytes as hexadecimal text, as checksums, signatures and stored rows are shown.
 
 /// Two digits for each byte.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Ids are newtypes, so that a person can never be passed where a record is meant.
+//! Ids as newtypes, so that a person can never be passed where a record is meant.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ macro_rules! uuid_newtype {
                 self.0.as_bytes()
             }
 
-            /// The id stored in `bytes`, if they are 16.
+            /// The id stored in `bytes`, if there are 16.
             #[must_use]
             pub fn from_slice(bytes: &[u8]) -> Option<Self> {
                 Uuid::from_slice(bytes).ok().map(Self)
@@ -55,7 +55,7 @@ uuid_newtype!(
     PersonId
 );
 uuid_newtype!(
-    /// One record of one person; unique inside (person, data type).
+    /// One record of one person; unique within (person, data type).
     RecordId
 );
 uuid_newtype!(
@@ -73,15 +73,15 @@ pub trait IdSource: Send + Sync {
     fn next(&self) -> Uuid;
 }
 
-/// UUID version 7 from the system's clock and randomness. Each is greater than all that were made before it,
-/// within a millisecond and when the clock was set back, too.
+/// UUIDs of version 7 from the system's clock and randomness. Each is greater than all made before it, even
+/// within a millisecond and when the clock was set back.
 #[derive(Debug, Default)]
 pub struct SystemIds {
-    /// Of the last one its millisecond, and behind it the bits that are random.
+    /// The millisecond of the last id, followed by its random bits.
     last: Mutex<u128>,
 }
 
-/// Bits of an id beside its millisecond, its version and its variant.
+/// The bits of an id besides its millisecond, its version and its variant.
 const RANDOM_BITS: u32 = 74;
 
 impl IdSource for SystemIds {
@@ -93,10 +93,10 @@ impl IdSource for SystemIds {
     }
 }
 
-/// What comes after `last` at a millisecond.
+/// The value that follows `last` at a millisecond.
 fn following(last: u128, millisecond: u128, random: u128) -> u128 {
     if millisecond > last >> RANDOM_BITS {
-        // The first bit leaves room for those that follow.
+        // The top bit stays 0, which leaves room for the ids that follow.
         (millisecond << RANDOM_BITS) + (random >> (u128::BITS - RANDOM_BITS + 1))
     } else {
         last + 1 + (random >> (u128::BITS - u32::BITS))
@@ -104,7 +104,7 @@ fn following(last: u128, millisecond: u128, random: u128) -> u128 {
 }
 
 fn uuid_of(bits: u128) -> Uuid {
-    // Twelve bits stand before the variant, the others behind it.
+    // Twelve bits come before the variant, the others after it.
     let before = (bits >> 62) as u16 & 0xfff;
     let behind = bits as u64 & (u64::MAX >> 2);
     let mut random = [0; 10];
@@ -144,7 +144,7 @@ mod tests {
             (at(5, 7), 5, at(5, 7 + (1 << 32))),
             // Set back.
             (at(5, 7), 3, at(5, 7 + (1 << 32))),
-            // So many that the next millisecond has begun for them.
+            // So many that they reach into the next millisecond.
             (greatest, 5, at(6, (1 << 32) - 1)),
             (greatest, 6, at(6, (1 << (RANDOM_BITS - 1)) - 1)),
         ] {

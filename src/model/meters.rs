@@ -1,7 +1,7 @@
-//! What the service counts about itself.
+//! Counters of the service itself.
 //!
 //! Counters are cheap handles to shared atomics. They are made once at start, registered once, and handed to
-//! the rooms that do the work; whoever shows them needs to know none of those rooms. No label ever carries a
+//! the rooms that do the work; the code that shows them knows none of those rooms. No label ever carries a
 //! person's id.
 
 mod caches;
@@ -38,7 +38,7 @@ pub struct Meters {
 }
 
 impl Meters {
-    /// Meters that `registry` shows from now on.
+    /// Creates meters and registers them with `registry`.
     pub fn registered(registry: &mut Registry) -> Self {
         let meters = Self::default();
         meters
@@ -77,7 +77,7 @@ pub struct CommitMeters {
     pub records: Histogram,
     pub seconds: Histogram,
     pub failures: Counter,
-    /// Commits that had to look again because a partition changed meanwhile.
+    /// Commits that had to be prepared again because a partition changed meanwhile.
     pub stale: Counter,
 }
 
@@ -133,7 +133,7 @@ impl QueueMeters {
     }
 }
 
-/// Questions being answered.
+/// Questions that are being answered.
 #[derive(Clone, Debug, Default)]
 pub struct QueryMeters {
     /// Bytes reserved from the memory pool.
@@ -169,9 +169,9 @@ pub struct StoreMeters {
     pub tail_bytes: Gauge,
     pub objects: Gauge,
     pub object_bytes: Gauge,
-    /// Objects that no commit may name any more and that are still there.
+    /// Objects that no commit may name any more and that still exist.
     pub condemned_objects: Gauge,
-    /// Objects or blobs whose checksum did not fit.
+    /// Objects or blobs whose checksum did not match.
     pub corrupt: Counter,
 }
 
@@ -197,7 +197,7 @@ pub struct UpkeepMeters {
     pub flushes: Counter,
     pub compactions: Counter,
     pub collected_objects: Counter,
-    /// Searches for garbage that would have removed an improbable part of the store.
+    /// Searches for garbage that would have removed an improbably large part of the store.
     pub refused_collections: Counter,
     pub manifests: Counter,
     pub lost_leases: Counter,
@@ -237,7 +237,7 @@ impl UpkeepMeters {
     }
 }
 
-/// Names asked of an outside service.
+/// Place names requested from an outside service.
 #[derive(Clone, Debug, Default)]
 pub struct GeocoderMeters {
     pub asked: Counter,

@@ -1,12 +1,12 @@
-//! The name that somebody probably meant: what differs from theirs by a slip of the finger, or only in how
-//! its words are joined.
+//! Finds the name that somebody probably meant: one that differs from theirs by a typing mistake, or only in
+//! how its words are joined.
 
-/// Longer texts are nobody's slip.
+/// Longer texts are not typing mistakes.
 const LONGEST: usize = 64;
-/// One slip is forgiven for every so many letters.
+/// One slip is forgiven per this many letters.
 const LETTERS_PER_SLIP: usize = 4;
 
-/// The name among `known` that is nearest to `text`, if one is near. The first of equally near ones.
+/// The nearest of the `known` names, if it is near enough. The first of equally near ones.
 #[must_use]
 pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = letters(text)?;
@@ -19,13 +19,13 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
-/// Ends a message about a name that nobody knows: what may be meant, if anything may.
+/// The end of a message about an unknown name: a suggestion, if there is one.
 #[must_use]
 pub fn hint(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest}?"))
 }
 
-/// Only the letters and digits, small. `None` where there are none, or far too many.
+/// Only the letters and digits, in lower case. `None` if there are none, or too many.
 fn letters(text: &str) -> Option<Vec<char>> {
     let letters: Vec<char> = text
         .chars()
@@ -36,7 +36,7 @@ fn letters(text: &str) -> Option<Vec<char>> {
     (1..=LONGEST).contains(&letters.len()).then_some(letters)
 }
 
-/// How many letters have to be added, left out, replaced, or exchanged with their neighbour.
+/// How many letters must be added, omitted, replaced, or swapped with their neighbour.
 fn slips_between(one: &[char], other: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=other.len()).collect();

@@ -1,4 +1,4 @@
-//! What no text may hold: U+0000, which databases refuse and half of all programs take for an end.
+//! Finds U+0000, which no text may contain: databases refuse it, and many programs take it for the end.
 //!
 //! Pure functions over JSON.
 
@@ -6,16 +6,17 @@ use serde_json::Value;
 
 use super::faults::LocPart;
 
-/// How JSON writes it; bare it is no JSON.
+/// How JSON writes it; unescaped it is not JSON.
 const ESCAPED: &str = "\\u0000";
 
-/// Whether some text of `json` may hold U+0000. `false` is certain.
+/// Whether some text of `json` may contain U+0000. `false` is certain.
 #[must_use]
 pub fn may_hold_nul(json: &str) -> bool {
     json.contains(ESCAPED)
 }
 
-/// The way to the first text with U+0000, from the outermost value on. A name that holds it is shown without.
+/// The path to the first text with U+0000, from the outermost value on. A name that contains it is shown
+/// without it.
 #[must_use]
 pub fn path_to_nul(value: &Value) -> Option<Vec<LocPart>> {
     match value {
@@ -37,7 +38,7 @@ pub fn path_to_nul(value: &Value) -> Option<Vec<LocPart>> {
     }
 }
 
-/// Bytes of the longest text in `value`, names included.
+/// The length in bytes of the longest text in `value`, names included.
 #[must_use]
 pub fn longest_text(value: &Value) -> usize {
     match value {

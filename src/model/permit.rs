@@ -1,10 +1,10 @@
 //! Permission to read, as a value.
 //!
-//! Whoever answers questions about stored rows asks for one of these instead of for a person's id, so that no
-//! question can be put without a decision. A permit lives as long as the request it was given for. It is
-//! bound to the `Authority` that decided: only somebody who holds such a value can make one, it can be
-//! neither copied nor changed, and code that is written for one authority takes the permits of no other. Who
-//! the authority is, and how it decides, is not known here.
+//! Code that answers questions about stored rows takes one of these instead of a person's id, so that no
+//! question can be asked without a decision. A permit lives as long as the request it was given for. It is
+//! bound to the `Authority` that decided: only a holder of such a value can make one, a permit can be neither
+//! copied nor changed, and code written for one authority takes the permits of no other. Who the authority
+//! is, and how it decides, is not known here.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ use super::time::{Instant, TimeRange};
 pub struct Windows(Vec<TimeRange>);
 
 impl Windows {
-    /// The windows that together cover what `ranges` cover.
+    /// The windows that together cover the same time as `ranges`.
     pub fn new(ranges: impl IntoIterator<Item = TimeRange>) -> Self {
         let mut sorted: Vec<TimeRange> = ranges
             .into_iter()
@@ -49,7 +49,7 @@ impl Windows {
         self.0.is_empty()
     }
 
-    /// What of `range` they cover.
+    /// The part of `range` that they cover.
     #[must_use]
     pub fn within(&self, range: TimeRange) -> Self {
         let cut = |window: &TimeRange| {
@@ -66,7 +66,7 @@ impl Windows {
             .any(|window| window.start() <= range.start() && range.end() <= window.end())
     }
 
-    /// Whether they cover all that `others` cover.
+    /// Whether they cover everything that `others` cover.
     #[must_use]
     pub fn cover_all(&self, others: &Self) -> bool {
         others.0.iter().all(|other| self.cover(*other))
@@ -88,29 +88,28 @@ pub struct ReadPermit<Authority> {
     owner: PersonId,
     data_type: TypeId,
     windows: Windows,
-    /// Another person who reads. Such a reader sees less: see [`ReadPermit::shared`].
+    /// Set when another person reads. Such a reader sees less: see [`ReadPermit::shared`].
     reader: Option<SharedWith>,
     given_by: PhantomData<fn() -> Authority>,
 }
 
-/// Between whom something is shared.
+/// The two people of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharing {
     pub owner: PersonId,
     pub reader: PersonId,
 }
 
-/// Somebody who reads what another person shares.
+/// A person who reads what another person shares.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SharedWith {
     pub reader: PersonId,
-    /// Where rows are cut: all that was granted. What is asked for may be narrower.
+    /// Where rows are cut: everything that was granted. The question may ask for less.
     pub edges: Windows,
 }
 
 impl<Authority> ReadPermit<Authority> {
-    /// A permit for the owner of the rows, given by `_authority`. Holding the authority is what entitles to
-    /// decide.
+    /// A permit for the owner of the rows, given by `_authority`. Only a holder of the authority can decide.
     #[must_use]
     pub fn given(_authority: &Authority, owner: PersonId, data_type: TypeId, windows: Windows) -> Self {
         Self {
@@ -122,8 +121,8 @@ impl<Authority> ReadPermit<Authority> {
         }
     }
 
-    /// A permit for somebody else. Rows are cut to the windows, and what names devices, applications and tags
-    /// of the owner is left out.
+    /// A permit for another person. Rows are cut to the windows, and what names devices, applications and
+    /// tags of the owner is left out.
     #[must_use]
     pub fn shared(
         _authority: &Authority,
@@ -147,7 +146,7 @@ impl<Authority> ReadPermit<Authority> {
         self.reader.is_none()
     }
 
-    /// The reader, if it is not the owner, and where rows are cut for them.
+    /// The reader, if not the owner, and where rows are cut for them.
     #[must_use]
     pub const fn shared_with(&self) -> Option<&SharedWith> {
         self.reader.as_ref()
@@ -158,7 +157,7 @@ impl<Authority> ReadPermit<Authority> {
         self.owner
     }
 
-    /// The same permission for less time. Rows that reach out of `range` are selected as any others are, and
+    /// The same permission for less time. Rows that reach beyond `range` are selected like any others, and
     /// cut where they were cut before.
     #[must_use]
     pub fn within(&self, range: TimeRange) -> Self {
@@ -176,9 +175,8 @@ impl<Authority> ReadPermit<Authority> {
         &self.data_type
     }
 
-    /// Whether rows that `owner` stored under `partition` are among those that it is for: the partition of
-    /// its type, those of what is defined upon its type, or the one in which records of its definition are
-    /// kept.
+    /// Whether it covers rows that `owner` stored under `partition`: the partition of its type, those of
+    /// types defined upon its type, or the one that holds the records of its definition.
     #[must_use]
     pub fn is_for(&self, owner: PersonId, partition: &TypeId) -> bool {
         self.owner == owner
@@ -218,14 +216,14 @@ pub struct ListPermit<Authority> {
 pub enum Visible {
     /// Every type, in these windows.
     EveryType(Windows),
-    /// What each of these shows; together where several show the same.
+    /// What each of these shows, combined where several show the same type.
     Granted(Vec<Opening>),
 }
 
-/// What one grant lets a listing show.
+/// What one grant shows in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// These types and all that is defined upon them; `None` is every type.
+    /// These types and all types defined upon them; `None` is every type.
     pub types: Option<Vec<TypeId>>,
     pub windows: Windows,
 }
@@ -253,7 +251,7 @@ impl<Authority> ListPermit<Authority> {
         }
     }
 
-    /// A permit for somebody else: what reaches out of a window counts with the part inside.
+    /// A permit for another person: records that reach beyond a window count with the part inside.
     #[must_use]
     pub fn shared(_authority: &Authority, owner: PersonId, visible: Visible) -> Self {
         Self {
@@ -275,7 +273,7 @@ impl<Authority> ListPermit<Authority> {
         self.owner
     }
 
-    /// Where rows of `data_type` may be counted; `None` when its existence is not to be told.
+    /// Where rows of `data_type` may be counted; `None` when its existence must not be revealed.
     #[must_use]
     pub fn windows_of(&self, data_type: &TypeId) -> Option<Windows> {
         match &self.visible {

@@ -1,5 +1,5 @@
-//! What can be recorded: data types, the columns their records are stored in, and the shape in which they are
-//! read.
+//! The data types: what can be recorded, the columns that records are stored in, and the shape in which they
+//! are read.
 //!
 //! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look
 //! exactly the same from here on.
@@ -52,8 +52,8 @@ impl TypeId {
         Self(id.into())
     }
 
-    /// The id that `text` spells: `Base`, or `Base/<uuid>` with the uuid in any case. Says nothing about
-    /// whether there is such a type.
+    /// The id that `text` spells: `Base`, or `Base/<uuid>` with the uuid in any case. Does not check that
+    /// there is such a type.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (base, definition) = text
@@ -86,7 +86,7 @@ impl TypeId {
         &self.0
     }
 
-    /// What stands before the slash; the whole id of a type without a definition.
+    /// The part before the slash; the whole id of a type without a definition.
     #[must_use]
     pub fn base(&self) -> &str {
         self.0.split_once('/').map_or(&*self.0, |(base, _)| base)
@@ -141,7 +141,7 @@ pub struct DataType {
     pub deprecated: bool,
     /// A base of person-defined types or of annotation definitions.
     pub is_base: bool,
-    /// Other names the type is found by; never listed.
+    /// Other names by which the type is found. Never listed.
     pub aliases: Vec<String>,
     pub metric: Option<MetricTraits>,
     /// `record_spec` as the catalogue shows it.
@@ -165,22 +165,22 @@ pub struct Layout {
     pub times: TimeFields,
     /// Names accepted for the record's id, first the canonical one.
     pub id: Vec<String>,
-    /// Other spellings of the remaining members: as it may arrive, and as the schema calls it.
+    /// Other spellings of the remaining members: the accepted one, and the schema's.
     pub aliases: Vec<(String, String)>,
-    /// What becomes of members the schema does not declare. They are stored in `extras` either way.
+    /// What happens to members that the schema does not declare. They are stored in `extras` either way.
     pub undeclared: Undeclared,
-    /// Stored columns, and members of such as `column.member`, that nobody but the owner sees: they name
+    /// Stored columns, and members of columns as `column.member`, that only the owner sees: they name
     /// devices, applications, accounts and tags.
     pub private: Vec<String>,
-    /// Stored columns that are as true of a part of a record as of the whole.
+    /// Stored columns whose values hold for every part of a record as for the whole.
     pub throughout: Vec<String>,
-    /// What tells the stored columns and their version apart from others.
+    /// Tells the stored columns and their version apart from others.
     pub state: u64,
 }
 
 impl Layout {
-    /// Whether a field, named as in a condition, is for the owner alone. A structure with members that are is
-    /// not.
+    /// Whether a field, named as in a condition, is for the owner alone. A structure with private members is
+    /// not itself private.
     #[must_use]
     pub fn is_private(&self, field: &str) -> bool {
         self.private.iter().any(|private| {
@@ -216,15 +216,15 @@ pub enum ReadFrom {
     End,
     /// `{start_time, end_time}`.
     Span,
-    /// A stored column as it is, by its name there.
+    /// A stored column, unchanged, by its stored name.
     Column(String),
-    /// A stored object, some of whose texts are versions and are read as lists of their numbers.
+    /// A stored object, some of whose texts are versions, which are read as lists of their numbers.
     Versions {
         column: String,
         members: Vec<String>,
     },
-    /// What the schema does not declare, with the lists of texts that are stored and have no column of their
-    /// own in an answer.
+    /// The members that the schema does not declare, with the stored lists of texts that have no column of
+    /// their own in an answer.
     Extras {
         hidden: Vec<String>,
     },
@@ -234,28 +234,28 @@ pub enum ReadFrom {
     Null,
 }
 
-/// Where a record of the type carries its times.
+/// The members of a record that hold its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeFields {
     /// `start` is required; without `end` the record is an instant. Each name is a list: canonical first,
     /// then accepted spellings.
     StartEnd { start: Vec<String>, end: Vec<String> },
-    /// One moment. `optional`: now when absent.
+    /// One moment. `optional`: the present moment when absent.
     Moment { at: Vec<String>, optional: bool },
     /// `recorded_at`: a moment or `{start_time, end_time}`. Where the schema also declares `start_time` and
-    /// `end_time`, these serve when `recorded_at` is absent. Now when there is none of them.
+    /// `end_time`, they serve when `recorded_at` is absent. The present moment when all are absent.
     RecordedAt,
 }
 
 impl TimeFields {
-    /// Whether a record may come without any.
+    /// Whether a record may come without any times.
     #[must_use]
     pub const fn may_be_absent(&self) -> bool {
         matches!(self, Self::Moment { optional: true, .. } | Self::RecordedAt)
     }
 }
 
-/// Every built-in type, and the tables that go with them. Read once at start, then only looked at.
+/// Every built-in type, and the tables that go with them. Read once at start, and never changed.
 #[derive(Debug)]
 pub struct Registry {
     types: Vec<Arc<DataType>>,

@@ -1,4 +1,4 @@
-//! The stages of sleep: what each number means. The table is data, so that a deployment may number
+//! The stages of sleep: what each number means. The table is data, so that a deployment may number the stages
 //! differently.
 
 use serde::{Deserialize, Serialize};
@@ -12,14 +12,14 @@ pub struct SleepStage {
     pub stage: i64,
     pub name: String,
     pub label: String,
-    /// Orders a hypnogram from top to bottom; none for a stage that could be any.
+    /// Position in a hypnogram, from top to bottom; null for a stage that could be any.
     #[schema(required)]
     pub depth: Option<i64>,
     pub is_asleep: bool,
     pub is_in_bed: bool,
-    /// The stage with the greater priority wins where two overlap.
+    /// Where two stages overlap, the one with the greater priority wins.
     pub priority: i64,
-    /// How others write the stage: system to codes.
+    /// How other systems write the stage: system to codes.
     #[serde(default, skip_serializing)]
     #[schema(ignore)]
     pub imports: serde_json::Map<String, serde_json::Value>,

@@ -1,7 +1,7 @@
-//! Who measured: the source a record comes from, and how much its source is to be trusted beside others.
+//! The source a record comes from, and how far it is preferred to others.
 //!
-//! The rules are `schemas/sources.json`, read once, so that a new kind of device needs no code. Looks at
-//! borrowed facts and allocates nothing to classify, because every row of every upload is classified.
+//! The rules are `schemas/sources.json`, read once, so that a new kind of device needs no code.
+//! Classification borrows its facts and allocates nothing, because every row of every upload is classified.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const RULES: &str = include_str!("../../schemas/sources.json");
 
-/// What kind of source made a record. The number is what is stored; less is preferred.
+/// The kind of source that made a record. The number is stored; lower is preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(i8)]
@@ -30,7 +30,7 @@ impl SourceClass {
     }
 }
 
-/// What a record says about where it comes from.
+/// What a record says about its source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SourceFacts<'a> {
     /// A member of `extras` says that a person typed it in: see [`SourceRules::mark`].
@@ -56,7 +56,7 @@ pub struct SourceFacts<'a> {
 #[error("the rules for sources cannot be read: {0}")]
 pub struct SourceRulesError(#[from] serde_json::Error);
 
-/// How a record shows the class of its source.
+/// The rules that find the class of a record's source.
 #[derive(Debug, Deserialize)]
 pub struct SourceRules {
     classes: Vec<ClassRule>,
@@ -69,11 +69,11 @@ struct ClassRule {
     when: Vec<Sign>,
 }
 
-/// One way to recognise a class.
+/// One sign of a class.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Sign {
-    /// A member of `extras` is set, to one of these values if there are any.
+    /// A member of `extras` is set, to one of these values if any are listed.
     Extras {
         extras: Vec<String>,
         #[serde(default)]
@@ -105,7 +105,7 @@ impl SourceRules {
         Ok(serde_json::from_str(RULES)?)
     }
 
-    /// Notes in `facts` what one member of `extras` says.
+    /// Sets in `facts` what one member of `extras` says.
     pub fn mark(&self, facts: &mut SourceFacts<'_>, member: &str, value: &Value) {
         for rule in &self.classes {
             let says_so = rule.when.iter().any(|sign| match sign {
@@ -173,7 +173,7 @@ impl FactField {
     }
 }
 
-/// Whether two values are equal. A number is the same however it is written.
+/// Whether two values are equal. Numbers are compared however they are written.
 fn is_same(known: &Value, value: &Value) -> bool {
     match (known.as_f64(), value.as_f64()) {
         (Some(known), Some(value)) => known.total_cmp(&value).is_eq(),
@@ -186,8 +186,8 @@ fn begins_with_any_case(text: &[u8], word: &str) -> bool {
         .is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// What a source is called inside a person: its bundle with the product where given, else the first of
-/// `sources`, else its name, else nothing.
+/// The key of a source within a person: its bundle with the product where given, else the first of `sources`,
+/// else its name, else nothing.
 #[must_use]
 pub fn source_key<'a>(facts: &SourceFacts<'a>) -> Cow<'a, str> {
     let given = |text: Option<&'a str>| text.filter(|text| !text.is_empty());
@@ -202,7 +202,7 @@ pub fn source_key<'a>(facts: &SourceFacts<'a>) -> Cow<'a, str> {
     }
 }
 
-/// The product that a source of a person names, if it names one.
+/// The product in a source key, if there is one.
 #[must_use]
 pub fn product_of(key: &str) -> Option<&str> {
     let (bundle, product) = key.split_once('/')?;

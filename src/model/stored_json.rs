@@ -1,7 +1,7 @@
-//! JSON that was stored by this program, read again.
+//! Reads JSON that this program stored.
 //!
-//! What is wrong with it goes to the log, and a log is read by others than the person whom the text is about.
-//! So an error says where reading ended, and never what stands there.
+//! Errors go to the log, and others than the person whom the text is about read the log. So an error says
+//! where reading ended, and never what stands there.
 
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -15,7 +15,7 @@ pub struct Unreadable {
     column: usize,
 }
 
-/// The value that `text` holds.
+/// The value stored in `text`.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|error| Unreadable {
         wrong: match error.classify() {

@@ -1,5 +1,5 @@
-//! Reads a struct from a JSON object only. Serde would also accept an array of its members' values, which no
-//! client means.
+//! Reads a struct from a JSON object only. Serde would also accept an array of the members' values, which no
+//! client intends.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// A value that is written as an object.
+/// Reads a value that is written as an object.
 pub fn object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -30,7 +30,7 @@ where
     deserializer.deserialize_map(Members(PhantomData))
 }
 
-/// The same, where null may stand.
+/// The same, but null is allowed.
 pub fn optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,7 +1,7 @@
 //! Sums that keep what plain addition loses.
 
-/// A sum of floats with the running error of its additions beside it, so that amounts cut into many parts add
-/// up to the whole again.
+/// A sum of floats that also tracks the error of its additions, so that amounts cut into many parts add up to
+/// the whole again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     total: f64,
@@ -28,7 +28,7 @@ impl Sum {
     #[must_use]
     pub fn value(self) -> f64 {
         let value = self.total + self.lost;
-        // Beyond the largest number there is no error to speak of.
+        // Beyond the largest number, the error does not matter.
         if value.is_nan() { self.total } else { value }
     }
 }

@@ -1,9 +1,9 @@
-//! What several numbers come to when nobody asks for them one by one.
+//! Summaries of several numbers, for when nobody asks for them one by one.
 
 use super::sum::Sum;
 
-/// Count, sum and extremes: all that is needed of points which nobody asks for one by one. Those of parts add
-/// up to those of the whole.
+/// Count, sum and extremes: all that is needed of points which nobody asks for one by one. The summaries of
+/// parts add up to that of the whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
     pub count: u64,
@@ -24,7 +24,7 @@ impl Default for Summary {
 }
 
 impl Summary {
-    /// Of `count` points that come to these.
+    /// The summary of `count` points with these totals.
     #[must_use]
     pub fn of_parts(count: u64, sum: f64, min: f64, max: f64) -> Self {
         let mut whole = Sum::default();

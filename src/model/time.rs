@@ -1,5 +1,4 @@
-//! Instants in UTC microseconds, and half-open ranges of them. Text becomes an instant in `parse`, and
-//! nowhere else.
+//! Instants in UTC microseconds, and half-open ranges of them. Only `parse` turns text into instants.
 //!
 //! Microseconds, because years 1 to 9999 must fit: a stay whose arrival is unknown arrived in year 1. Knows
 //! nothing of time zones.
@@ -36,25 +35,25 @@ impl Instant {
         self.0
     }
 
-    /// The moment that lies `length` after this one, as far as microseconds can be counted.
+    /// The moment `length` after this one; it saturates.
     #[must_use]
     pub fn after(self, length: Duration) -> Self {
         Self(self.0.saturating_add(micros_of(length)))
     }
 
-    /// The moment that lies `length` before this one, as far as microseconds can be counted.
+    /// The moment `length` before this one; it saturates.
     #[must_use]
     pub fn before(self, length: Duration) -> Self {
         Self(self.0.saturating_sub(micros_of(length)))
     }
 
-    /// RFC 3339 in UTC with `Z`. The fraction has as many digits as it needs: none, three or six.
+    /// RFC 3339 in UTC with `Z`. The fraction has none, three or six digits, as needed.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
         self.written().as_str().to_owned()
     }
 
-    /// The same without allocation. What lies outside the years 1 to 9999 is written as the nearest instant
+    /// The same without allocation. Instants outside the years 1 to 9999 are written as the nearest one
     /// inside.
     #[must_use]
     pub fn written(self) -> WrittenInstant {
@@ -82,7 +81,7 @@ pub struct WrittenInstant {
 impl WrittenInstant {
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // Only digits and punctuation were put in.
+        // It only contains digits and punctuation.
         self.text
             .get(..self.length)
             .and_then(|text| std::str::from_utf8(text).ok())
@@ -143,7 +142,7 @@ pub(super) const fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The date that is so many days after 1970-01-01; the reverse of `days_of`.
+/// The date `days` days after 1970-01-01; the inverse of `days_of`.
 pub(super) const fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -169,7 +168,7 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// All time that can be written, the last instant included.
+    /// All time that can be written, including the last instant.
     pub const ALWAYS: Self = Self {
         start: Instant::MIN,
         end: Instant(Instant::MAX.0 + 1),
@@ -190,7 +189,7 @@ impl TimeRange {
         }
     }
 
-    /// What both share, if that is any time at all.
+    /// The time that both share, if any.
     #[must_use]
     pub fn overlap(self, other: Self) -> Option<Self> {
         let shared = Self::new(self.start.max(other.start), self.end.min(other.end));
@@ -212,8 +211,8 @@ impl TimeRange {
         self.start == self.end
     }
 
-    /// Whether a record from `start` to `end` is asked for by this range: an interval when the two share
-    /// time, an instant when it lies inside. Touching is not sharing, and an empty range asks for nothing.
+    /// Whether this range selects a record from `start` to `end`: an interval if the two share time, an
+    /// instant if it lies inside. Touching is not sharing, and an empty range selects nothing.
     #[must_use]
     pub fn selects(self, start: Instant, end: Instant) -> bool {
         if self.is_empty() {

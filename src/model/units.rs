@@ -1,8 +1,8 @@
-//! Units of measure: what a client may write, and what it is worth in the unit of the catalogue.
+//! Units of measure: what a client may write, and how it converts to the unit of the catalogue.
 //!
 //! The table is `schemas/units.json`, read once. Factors are fractions of integers, so that exact definitions
-//! stay exact: a pound is 45359237/100000 grams. A unit converts inside its dimension only; a count of steps
-//! is no count of strokes.
+//! stay exact: a pound is 45359237/100000 grams. A unit converts only within its dimension; a count of steps
+//! is not a count of strokes.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -11,12 +11,12 @@ use serde::Deserialize;
 
 use super::registry::metric::MetricTraits;
 
-/// No list of codes is longer.
+/// The length of the longest list of codes.
 const MOST_CODES: usize = 8;
 
 const UNITS: &str = include_str!("../../schemas/units.json");
 
-/// Why a value has no meaning in the unit of its metric.
+/// Why a value cannot be converted to the unit of its metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     #[error(
@@ -46,7 +46,7 @@ pub enum UnitError {
 #[error("the table of units cannot be read: {0}")]
 pub struct UnitTableError(#[from] serde_json::Error);
 
-/// How values of one unit become values of another. Found once per unit and metric, then applied to every
+/// How values of one unit become values of another. Looked up once per unit and metric, then applied to every
 /// row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Conversion {
@@ -56,12 +56,12 @@ pub enum Conversion {
         over: f64,
         plus: f64,
     },
-    /// A spelling that some write for hundredths and others for fractions of one: what is not above the limit
-    /// is a fraction.
+    /// A spelling that some write for hundredths and others for fractions of one: values up to the limit are
+    /// fractions.
     FractionUpTo {
         limit: f64,
     },
-    /// A code of another list, by its place: what it is in the catalogue's.
+    /// For each code of another list, at that index, the catalogue's code.
     Codes([f64; MOST_CODES]),
 }
 
@@ -84,7 +84,7 @@ impl Conversion {
 #[derive(Debug)]
 pub struct Units {
     known: Vec<Unit>,
-    /// Exact spelling to the units it may stand for; one word can be a unit of several dimensions.
+    /// Exact spelling to the units it may stand for; one word can name units of several dimensions.
     spellings: HashMap<String, Vec<usize>>,
     /// The same for words, in lower case.
     words: HashMap<String, Vec<usize>>,
@@ -95,16 +95,16 @@ pub struct Units {
     systems: Systems,
 }
 
-/// In which units values are told.
+/// The units in which values are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnitSystem {
-    /// As they are kept.
+    /// As they are stored.
     Catalogue,
     Metric,
     Us,
 }
 
-/// A name that is no system.
+/// A name that is not a system.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown units {0:?}; use one of catalogue, metric, us")]
 pub struct UnknownSystem(String);
@@ -131,7 +131,7 @@ impl FromStr for UnitSystem {
     }
 }
 
-/// By system, the units that take the place of others.
+/// The units that each system uses in place of others.
 #[derive(Debug, Deserialize)]
 struct Systems {
     metric: HashMap<String, String>,
@@ -163,17 +163,17 @@ struct Unit {
     words: Vec<String>,
 }
 
-/// Codes for the same as those of the catalogue's unit `to`, by their own numbers.
+/// Another list of codes with the same meanings as those of the catalogue's unit `to`.
 #[derive(Debug, Deserialize)]
 struct CodeList {
     unit: String,
     to: String,
     codes: Vec<i32>,
-    /// Those that say that there is nothing.
+    /// The codes that mean that there is no value.
     absent: Vec<i32>,
 }
 
-/// A substance whose mass and amount are two ways to say the same.
+/// A substance whose mass and amount can be converted into each other.
 #[derive(Debug, Deserialize)]
 struct Substance {
     types: Vec<String>,
@@ -223,7 +223,7 @@ impl Units {
         })
     }
 
-    /// `value` in the unit of the metric `data_type`, where it was given in the unit `from`.
+    /// `value` converted from the unit `from` to the unit of the metric `data_type`.
     pub fn convert(
         &self,
         value: f64,
@@ -306,8 +306,8 @@ impl Units {
             })
     }
 
-    /// The unit in which people of a system tell what is kept of the metric `data_type` in the unit `kept`,
-    /// and how to get there. `None`: they tell it as it is kept.
+    /// The unit in which `system` shows the metric `data_type`, which is stored in the unit `kept`, and the
+    /// conversion to it. `None`: it is shown as stored.
     #[must_use]
     pub fn shown(&self, system: UnitSystem, kept: &str, data_type: &str) -> Option<(String, Conversion)> {
         let kept = self.target(kept)?;
@@ -321,7 +321,7 @@ impl Units {
         Some((shown.name.clone(), between(kept, shown, is_difference)))
     }
 
-    /// Whether `value` is a code of the unit `from` for something that is not there.
+    /// Whether `value` is a code of the unit `from` that means that there is no value.
     #[must_use]
     pub fn is_absent(&self, from: &str, value: f64) -> bool {
         let lists = self.codes.iter().filter(|list| list.unit == from);
@@ -370,7 +370,7 @@ impl Units {
             .iter()
             .find(|substance| substance.types.iter().any(|name| name == data_type))?;
         let [grams, moles] = substance.grams_per_mole;
-        // Bases are grams per litre and millimoles per litre.
+        // The base units are grams per litre and millimoles per litre.
         let (times, over) = if from.dimension == substance.amount && target.dimension == substance.mass {
             (grams, moles * 1000)
         } else if from.dimension == substance.mass && target.dimension == substance.amount {

@@ -1,16 +1,16 @@
-//! Ids as the texts that people read, made for columns of millions of them.
+//! Converts ids to text, fast enough for columns of millions of them.
 
 use arrow::array::{Array as _, FixedSizeBinaryArray, StringArray};
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::error::ArrowError;
 
-/// So many characters has each.
+/// The number of characters of an id.
 const LENGTH: usize = 36;
 
 /// Writes the usual text of an id: `67e55044-10b1-426f-9247-bb680e5fe0c8`.
 ///
-/// At its place, and not put together elsewhere: what was just written in parts is read as a whole only after
-/// a wait.
+/// It is written in place, not assembled elsewhere first: reading as a whole what was just written in parts
+/// has to wait.
 pub fn write_hyphenated(id: [u8; 16], out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'-'; LENGTH]);
     let Some(text) = out.last_chunk_mut::<LENGTH>() else {
@@ -26,7 +26,7 @@ pub fn write_hyphenated(id: [u8; 16], out: &mut Vec<u8>) {
     place(28, &d);
 }
 
-/// A column of ids, which are 16 bytes each, as text.
+/// A column of ids, of 16 bytes each, as text.
 pub fn texts(ids: &FixedSizeBinaryArray) -> Result<StringArray, ArrowError> {
     let (bytes, _) = ids.value_data().as_chunks::<16>();
     let each = LENGTH as i32;
@@ -35,14 +35,14 @@ pub fn texts(ids: &FixedSizeBinaryArray) -> Result<StringArray, ArrowError> {
         .filter(|rows| rows.checked_mul(each).is_some())
         .ok_or_else(|| ArrowError::OffsetOverflowError(bytes.len() * LENGTH))?;
     let text: Vec<[u8; LENGTH]> = bytes.iter().map(hyphenated).collect();
-    // None exceeds the last, which was looked at above; a check of each would take most of the time.
+    // No end exceeds the last, which was checked above; a check of each would take most of the time.
     let ends = (0..rows.wrapping_add(1)).map(|row| row.wrapping_mul(each));
     let offsets = OffsetBuffer::new(ScalarBuffer::from(ends.collect::<Vec<i32>>()));
     StringArray::try_new(offsets, text.into_flattened().into(), ids.nulls().cloned())
 }
 
-/// The text of one of many, digit by digit: between columns of bytes the compiler takes sixteen at a time,
-/// which appending to a text keeps it from.
+/// The text of one id of many, digit by digit: the compiler does sixteen bytes at a time between columns of
+/// bytes, which appending to a text would prevent.
 #[inline]
 fn hyphenated(id: &[u8; 16]) -> [u8; LENGTH] {
     let character = |digit: u8| {
@@ -82,8 +82,8 @@ fn words(id: [u8; 16]) -> [u32; 4] {
     .map(u32::from_le_bytes)
 }
 
-/// Four bytes as hexadecimal digits, all eight at once: each in a byte of its own, to which is added what
-/// makes a character of it.
+/// Four bytes as hexadecimal digits, all eight at once: each digit gets a byte of its own, and what turns it
+/// into a character is added.
 fn digits(word: u32) -> [u8; 8] {
     let word = u64::from(word);
     let halves = (word | (word << 16)) & 0x0000_ffff_0000_ffff;

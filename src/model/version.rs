@@ -1,9 +1,9 @@
-//! Versions of software: texts such as `17.2`, kept as they came, and the numbers in them.
+//! Versions of software: texts such as `17.2`, kept as they were sent, and the numbers in them.
 
 /// More numbers than any version has.
 const MOST_NUMBERS: usize = 16;
 
-/// The numbers of the version that `text` names: those of its first run of numbers with points between them.
+/// The numbers of the version in `text`: its first run of numbers separated by points.
 #[must_use]
 pub fn numbers_of(text: &str) -> Option<Vec<i64>> {
     let first = text.find(|letter: char| letter.is_ascii_digit())?;
@@ -16,7 +16,7 @@ pub fn numbers_of(text: &str) -> Option<Vec<i64>> {
     numbers.filter(|numbers| numbers.len() <= MOST_NUMBERS)
 }
 
-/// The version with these numbers, as it is kept. `None`: they are no numbers of a version.
+/// The version with these numbers, as it is stored. `None`: they are not the numbers of a version.
 #[must_use]
 pub fn text_of(numbers: &[i64]) -> Option<String> {
     let is_version = (1..=MOST_NUMBERS).contains(&numbers.len()) && numbers.iter().all(|number| *number >= 0);
@@ -44,7 +44,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is read as numbers and kept again is the same version.
+        /// Numbers that are stored as text and read again are the same version.
         #[test]
         fn numbers_make_the_text_that_has_them(numbers in prop::collection::vec(0..10_000_i64, 1..5)) {
             prop_assert_eq!(numbers_of(&text_of(&numbers).unwrap()), Some(numbers));

@@ -1,4 +1,4 @@
-//! Time zones: a name that somebody gave, and where the wall clock of that place jumps.
+//! Time zones: the name that was given, and the jumps of the wall clock there.
 //!
 //! The database is compiled in, so that every node knows the same zones. A zone is a few bytes to copy. Knows
 //! no period and no output.
@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 use super::duration::{MICROS_PER_DAY, MICROS_PER_SECOND};
 use super::time::Instant;
 
-/// Before 1800 no clock had ever been set back or forward, and no rule is known after 2200.
+/// Before 1800 no clock was ever set back or forward, and no rule is known after 2200.
 const FIRST_CHANGE: i64 = -5_364_662_400;
 const LAST_CHANGE: i64 = 7_258_118_400;
 /// No clock was ever changed twice within this time; the shortest summer on record lasted a week.
@@ -18,14 +18,14 @@ const STEP: i64 = 5 * 86_400;
 /// Names that the compiled database lacks.
 const ELSEWHERE: [(&str, Tz); 2] = [("localtime", Tz::UTC), ("Factory", Tz::UTC)];
 
-/// A time zone as somebody named it.
+/// A time zone, with the name by which it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Zone {
     tz: Tz,
     name: &'static str,
 }
 
-/// A name that is no zone.
+/// A name that is not a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown time zone {name:?}; {hint}")]
 pub struct UnknownZone {
@@ -82,19 +82,19 @@ impl Zone {
         Some(Self { tz, name: tz.name() })
     }
 
-    /// The same, with what may have been meant when there is no such zone.
+    /// The same, with a suggestion if there is no such zone.
     pub fn named(name: &str) -> Result<Self, UnknownZone> {
         Self::parse(name).ok_or_else(|| UnknownZone::called(name))
     }
 
-    /// The zone that a query names, in which a `+` may have arrived as a space, as in `Etc/GMT+5`. No zone
-    /// has a space in its name.
+    /// The zone that a query names. A `+` may have arrived as a space, as in `Etc/GMT+5`; no zone has a space
+    /// in its name.
     pub fn parse_in_query(name: &str) -> Result<Self, UnknownZone> {
         let named = Self::parse(name).or_else(|| Self::parse(&name.replace(' ', "+")));
         named.ok_or_else(|| UnknownZone::called(name))
     }
 
-    /// The name as it was asked for.
+    /// The name as it was given.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
@@ -105,7 +105,8 @@ impl Zone {
         self.tz
     }
 
-    /// The name under which columns of this zone are written: one that every reader of the database knows.
+    /// The name under which columns of this zone are written: one that every reader of the zone database
+    /// knows.
     #[must_use]
     pub fn written(&self) -> &'static str {
         match self.tz {
@@ -120,7 +121,7 @@ impl Zone {
         }
     }
 
-    /// The date of a moment by the clocks of the zone, in days since 1970-01-01.
+    /// The date of a moment in the zone, in days since 1970-01-01.
     #[must_use]
     pub fn day_of(&self, moment: Instant) -> i32 {
         let micros = moment.micros();
@@ -129,7 +130,7 @@ impl Zone {
         local.div_euclid(MICROS_PER_DAY) as i32
     }
 
-    /// Seconds that the wall clock is ahead of UTC at a second since 1970.
+    /// How many seconds the wall clock is ahead of UTC at `second` since 1970.
     fn offset(&self, second: i64) -> i64 {
         let extreme = if second < 0 {
             NaiveDateTime::MIN
@@ -147,8 +148,8 @@ impl Zone {
         micros.saturating_add(offset.saturating_mul(MICROS_PER_SECOND))
     }
 
-    /// The parts of `[from, to)`, in microseconds, in each of which the wall clock runs without a jump. In
-    /// order, without gaps.
+    /// The parts of `[from, to)`, in microseconds, within which the wall clock does not jump. In order,
+    /// without gaps.
     pub(super) fn stretches(&self, from: i64, to: i64) -> Vec<Stretch> {
         let mut stretches = Vec::new();
         if from >= to {
@@ -189,7 +190,7 @@ impl Zone {
         self.tz == Tz::UTC
     }
 
-    /// The second in `(low, high]` at which the offset ceases to be `before`.
+    /// The second in `(low, high]` from which on the offset is no longer `before`.
     fn change(&self, mut low: i64, mut high: i64, before: i64) -> i64 {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -203,12 +204,12 @@ impl Zone {
     }
 }
 
-/// A part of time in which a wall clock runs without a jump, in microseconds since 1970.
+/// A part of time in which the wall clock does not jump, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) start: i64,
     pub(super) end: i64,
-    /// What the wall clock is ahead of UTC.
+    /// How far the wall clock is ahead of UTC.
     pub(super) offset: i64,
 }
 
@@ -304,7 +305,7 @@ mod tests {
                     tz.name()
                 );
             }
-            // With smaller steps nothing more is found, and beyond what is searched nothing changes.
+            // Smaller steps find no more, and outside the searched range nothing changes.
             let changes = (FIRST_CHANGE / DAY / 3..LAST_CHANGE / DAY / 3)
                 .filter(|step| zone.offset(step * 3 * DAY) != zone.offset((step + 1) * 3 * DAY))
                 .count();

@@ -1,4 +1,5 @@
-//! Rows in the order in which they are stored: by start, end, id. And what can be said of rows in that order.
+//! Puts rows into the order in which they are stored: by start, end, id. Derives facts from rows in that
+//! order.
 
 use arrow::array::{
     Array as _, ArrayRef, AsArray as _, FixedSizeBinaryArray, RecordBatch, TimestampMicrosecondArray,
@@ -55,7 +56,7 @@ impl KeyColumns {
         })
     }
 
-    /// What rows are ordered by.
+    /// The sort key of a row.
     #[must_use]
     pub fn key(&self, row: usize) -> (i64, i64, &[u8]) {
         (self.starts.value(row), self.ends.value(row), self.ids.value(row))
@@ -116,8 +117,8 @@ pub fn sort_rows(batch: &RecordBatch) -> Result<RecordBatch, StoreError> {
     if keys.is_sorted() {
         return Ok(batch.clone());
     }
-    // Starts beside the numbers of their rows, because they nearly always decide; and a sort that makes use
-    // of rows that are in order by stretches.
+    // Starts are paired with row numbers, because they nearly always decide the order; and this sort is fast
+    // where stretches of the rows are in order already.
     let mut order: Vec<(i64, u32)> = keys.starts.values().iter().copied().zip(0..).collect();
     order.sort_by(|(one, first), (other, second)| {
         one.cmp(other)
@@ -127,8 +128,8 @@ pub fn sort_rows(batch: &RecordBatch) -> Result<RecordBatch, StoreError> {
     Ok(take_record_batch(batch, &order)?)
 }
 
-/// The columns in which at least one row of `batches` has a value, in the order of the first batch. The three
-/// key columns always are among them.
+/// The columns in which at least one row of `batches` has a value, in the order of the first batch. Always
+/// includes the three key columns.
 pub fn present_columns<'b>(batches: impl IntoIterator<Item = &'b RecordBatch>) -> SchemaRef {
     let mut schema: Option<SchemaRef> = None;
     let mut present: Vec<bool> = Vec::new();
@@ -154,8 +155,7 @@ pub fn present_columns<'b>(batches: impl IntoIterator<Item = &'b RecordBatch>) -
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The batch with exactly the columns of `schema`: those it does not have are null, those that `schema` does
-/// not have are dropped.
+/// The batch with exactly the columns of `schema`: missing ones become null, others are dropped.
 pub fn with_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StoreError> {
     let columns: Vec<ArrayRef> = schema
         .fields()
@@ -174,8 +174,8 @@ pub fn with_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBat
     )?)
 }
 
-/// All columns of some schemas, each once. What a type's columns are called and hold never changes, so a
-/// column that differs was damaged.
+/// All columns of some schemas, each once. The names and types of a type's columns never change, so a column
+/// that differs was damaged.
 pub fn united<'s>(schemas: impl IntoIterator<Item = &'s SchemaRef>) -> Result<SchemaRef, StoreError> {
     let mut fields: Vec<FieldRef> = Vec::new();
     for field in schemas.into_iter().flat_map(|schema| schema.fields()) {
@@ -195,7 +195,7 @@ pub fn united<'s>(schemas: impl IntoIterator<Item = &'s SchemaRef>) -> Result<Sc
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The rows of all of them, one after the other.
+/// The rows of all batches, one after the other.
 pub fn together(batches: &[RecordBatch]) -> Result<RecordBatch, StoreError> {
     if let [one] = batches {
         return Ok(one.clone());
@@ -208,7 +208,7 @@ pub fn together(batches: &[RecordBatch]) -> Result<RecordBatch, StoreError> {
     Ok(concat_batches(&schema, &alike)?)
 }
 
-/// Without the columns in which no row has a value.
+/// The batch without the columns in which no row has a value.
 pub fn without_null_columns(batch: &RecordBatch) -> Result<RecordBatch, StoreError> {
     with_columns(batch, &present_columns([batch]))
 }

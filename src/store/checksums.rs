@@ -1,9 +1,8 @@
 //! Checksums of an object while it is written, and of any part of it while it is read.
 //!
-//! The object is thought of as blocks of 16 KB, each with a CRC-32; their table stands inside the object,
-//! right before Parquet's own indexes, and together with these is covered by the footer's checksum in the
-//! catalogue. So every byte that a reader gets is one that was written: data pages, their headers,
-//! dictionaries and bloom filters alike.
+//! The object is divided into blocks of 16 KB, each with a CRC-32. Their table is inside the object, right
+//! before Parquet's own indexes, and the footer's checksum in the catalogue covers both. So every byte that a
+//! reader gets was verified: data pages, their headers, dictionaries and bloom filters alike.
 
 use std::ops::Range;
 
@@ -46,7 +45,7 @@ impl Summing {
         }
     }
 
-    /// Ends the part that is covered by blocks; returns their table, which is to be written next.
+    /// Ends the part covered by blocks; returns their table, which must be written next.
     pub(super) fn end_of_blocks(&mut self) -> Vec<u8> {
         if !self.bytes.is_multiple_of(BLOCK_BYTES) {
             self.end_block();
@@ -59,7 +58,7 @@ impl Summing {
         self.bytes
     }
 
-    /// The checksum of the whole object, and what is to be known of its footer.
+    /// The checksum of the whole object, and the facts about its footer.
     pub(super) fn finish(self) -> (u32, Footer) {
         let footer = self.footer.map_or(
             Footer {
@@ -80,7 +79,7 @@ impl Summing {
     }
 }
 
-/// The table of an object's blocks, taken from a footer that was verified.
+/// The table of an object's blocks, from a verified footer.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     table: Bytes,
@@ -89,7 +88,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// From an object of `bytes` with the given footer, if the footer is long enough.
+    /// The table of an object of `bytes` with the given footer, if the footer is long enough.
     pub(super) fn of(footer: &Bytes, bytes: u64) -> Option<Self> {
         let end = bytes.checked_sub(footer.len() as u64)?;
         let length = usize::try_from(end.div_ceil(BLOCK_BYTES))
@@ -116,7 +115,7 @@ impl Blocks {
         (with_table(least) == offset).then_some(least)
     }
 
-    /// The whole blocks that hold `range`, unless it reaches beyond the last one.
+    /// The whole blocks that contain `range`, unless it reaches beyond the last one.
     pub(super) fn widen(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let within = range.start <= range.end && range.end <= self.end;
         within.then(|| {
@@ -124,7 +123,7 @@ impl Blocks {
         })
     }
 
-    /// Whether `content` is what was written at `range`, which `widen` gave.
+    /// Whether `content` is what was written at `range`, which `widen` returned.
     pub(super) fn verify(&self, range: &Range<u64>, content: &[u8]) -> bool {
         let first = (range.start / BLOCK_BYTES) as usize;
         range.start.is_multiple_of(BLOCK_BYTES)

@@ -1,6 +1,6 @@
-//! What a column of an object holds where it holds the same in every row, as the object's footer tells.
+//! Finds columns of an object that hold the same value in every row, from the object's footer.
 //!
-//! Mostly one device wrote all rows of a piece, and what is stored of the device is the same in each. Knows
+//! Usually one device wrote all rows of a piece, and what is stored of the device is the same in each. Knows
 //! footers; knows nothing of who reads them, nor of which rows are dead.
 
 #[cfg(test)]
@@ -20,20 +20,20 @@ use parquet::file::statistics::Statistics;
 use super::decoded::is_part;
 use super::files::PieceFile;
 
-/// What every row of a column holds.
+/// The value that every row of a column holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Constant {
     Null,
     Text(String),
-    /// A structure that is there, by its members.
+    /// A structure that is present, by its members.
     Members(Vec<Self>),
 }
 
-/// The columns of an object, by what its footer tells of them.
+/// The columns of an object, divided by what its footer says about them.
 #[derive(Clone, Debug)]
 pub struct KnownColumns {
     schema: SchemaRef,
-    /// Of each column what every row holds, where that is known.
+    /// For each column the value of all rows, where known.
     known: Vec<Option<Constant>>,
     others: ProjectionMask,
 }
@@ -60,7 +60,7 @@ impl KnownColumns {
         self.others.clone()
     }
 
-    /// Rows of all columns, of which `read` has the others.
+    /// Rows of all columns, where `read` has those that had to be read.
     pub fn put_back(&self, read: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let mut columns = read.columns().iter();
         let all = self.schema.fields().iter().zip(&self.known);
@@ -76,8 +76,8 @@ impl KnownColumns {
 }
 
 impl Constant {
-    /// Whether footers can tell of such a column at all: of texts they do, and of structures of texts. Of
-    /// numbers it does not pay, and the bounds of floats leave out what is no number.
+    /// Whether the footer can give the value of such a column: it can for texts, and structures of texts. For
+    /// numbers it does not pay, and the bounds of floats leave out NaN.
     #[must_use]
     pub fn is_possible(data_type: &DataType) -> bool {
         match data_type {
@@ -90,8 +90,8 @@ impl Constant {
         }
     }
 
-    /// What every row of an object holds in the column `wanted`. `None`: they may differ, or are not stored
-    /// as they are wanted.
+    /// The value that every row of an object holds in the column `wanted`. `None`: the rows may differ, or
+    /// are stored in another form.
     #[must_use]
     pub fn of(file: &PieceFile, wanted: &Field) -> Option<Self> {
         let (_, stored) = file.schema().column_with_name(wanted.name())?;
@@ -100,7 +100,7 @@ impl Constant {
             .flatten()
     }
 
-    /// A column of so many rows.
+    /// A column of `rows` rows.
     pub fn rows(&self, data_type: &DataType, rows: usize) -> Result<ArrayRef, ArrowError> {
         Ok(match (self, data_type) {
             (Self::Null, _) => new_null_array(data_type, rows),
@@ -158,7 +158,7 @@ impl Constant {
 
     fn of_group(group: &RowGroupMetaData, leaf: usize) -> Option<Self> {
         let statistics = group.columns().get(leaf)?.statistics()?;
-        // A row of a structure that is missing counts as a null of each of its members.
+        // A row whose structure is missing counts as a null of each member.
         match statistics.null_count_opt()? {
             0 => {}
             nulls if i64::try_from(nulls) == Ok(group.num_rows()) => return Some(Self::Null),
@@ -168,7 +168,7 @@ impl Constant {
             return None;
         };
         let (least, greatest) = (values.min_opt()?, values.max_opt()?);
-        // Of a long text the footer has the beginning only.
+        // The footer has only the beginning of a long text.
         let is_exact = values.min_is_exact() && values.max_is_exact() && !statistics.is_min_max_deprecated();
         let text = (is_exact && least == greatest).then(|| least.as_utf8().ok());
         text.flatten().map(|text| Self::Text(text.to_owned()))

@@ -1,7 +1,8 @@
 //! Writes dictionary columns in which every row holds the same text.
 //!
-//! Usually one device wrote all rows of a body, and what it says of itself is the same in each. Parquet's own
-//! writer would look the text up for every row; its pages are known in advance, so they are built directly.
+//! Usually one device wrote all rows of a body, and what it says about itself is the same in each. Parquet's
+//! own writer would look the text up for every row; its pages are known in advance, so they are built
+//! directly.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
-/// Of a longer text the footer would hold only the beginning.
+/// The footer would hold only the beginning of a longer text.
 const LONGEST: usize = 64;
 
 /// For each leaf of a column, in the order of the file, the text that all its rows hold.
@@ -66,7 +67,7 @@ fn leaves(data_type: &DataType) -> usize {
     }
 }
 
-/// So many rows of the word in one leaf of a column, and a field that has this leaf alone.
+/// `rows` rows of the word in one leaf of a column, and a field that has only this leaf.
 pub(super) fn rows_of(
     field: &Field,
     leaf: usize,
@@ -96,8 +97,8 @@ pub(super) fn rows_of(
     Err(ArrowError::InvalidArgumentError(error))
 }
 
-/// The chunk of a leaf that holds the word in all its rows, so many of them in a page: what Parquet's writer
-/// would make of it.
+/// The chunk of a leaf that holds the word in `rows` rows, `page_rows` of them per page, as Parquet's writer
+/// would write it.
 pub(super) fn chunk(
     leaf: &ColumnDescPtr,
     word: &str,
@@ -168,7 +169,7 @@ fn dictionary(word: &str) -> CompressedPage {
     CompressedPage::new(page, size)
 }
 
-/// That so many rows have a value, and that it is the first of the dictionary, for which no bits are needed.
+/// A page which says that `rows` rows have a value, the first in the dictionary. That index takes no bits.
 fn data_page(leaf: &ColumnDescriptor, rows: usize) -> CompressedPage {
     let mut content = Vec::new();
     if leaf.max_def_level() > 0 {
@@ -192,7 +193,7 @@ fn data_page(leaf: &ColumnDescriptor, rows: usize) -> CompressedPage {
     CompressedPage::new(page, size)
 }
 
-/// The head of a run: its length in groups of seven bits, beside a bit that says that it is one.
+/// The head of a run: its length in groups of seven bits, with a bit that marks it as a run.
 fn run(rows: usize) -> Vec<u8> {
     let (mut rest, mut head) = (rows << 1, Vec::new());
     while rest >= 0x80 {
@@ -209,7 +210,7 @@ fn statistics(word: &str) -> Statistics {
     Statistics::ByteArray(values.with_min_is_exact(true).with_max_is_exact(true))
 }
 
-/// How many rows have which level of definition: all of them the highest.
+/// How many rows have which definition level: all have the highest.
 fn levels(leaf: &ColumnDescriptor, rows: usize) -> Option<LevelHistogram> {
     let mut levels = LevelHistogram::try_new(leaf.max_def_level())?;
     levels.increment_by(leaf.max_def_level(), rows as i64);

@@ -1,9 +1,9 @@
 //! Contents: the bytes of files, of exports and of frames, each a list of parts in the object store.
 //!
 //! A part is an object: bytes of the content, then the checksums of their blocks. It is durable before it is
-//! registered, and registered before anybody is told. The list is a document of the catalogue, so what was
-//! received survives a restart and any node goes on with it; a part that no list names is garbage. A content
-//! that is whole never changes again, and several files may share it. Knows nothing of paths, states or HTTP.
+//! registered, and registered before it is acknowledged. The list is a document of the catalogue, so what was
+//! received survives a restart and any node can continue it; a part that no list names is garbage. A complete
+//! content never changes again, and several files may share it. Knows nothing of paths, states or HTTP.
 
 mod incoming;
 mod parts;
@@ -32,23 +32,23 @@ use crate::model::ids::{IdSource, PersonId};
 use crate::model::stored_json;
 use crate::model::time::Instant;
 
-/// All parts of files are below this folder.
+/// The folder of all parts of files.
 pub const FILES_FOLDER: &str = "files";
-/// And all parts of exports below this one.
+/// The folder of all parts of exports.
 pub const EXPORTS_FOLDER: &str = "exports";
-/// And all parts of frames below this one.
+/// The folder of all parts of frames.
 pub const FRAMES_FOLDER: &str = "frames";
-/// A part is ended at this size. What a crash can take of an upload is less than one part.
+/// A part ends at this size. A crash loses less than one part of an upload.
 pub const PART_BYTES: u64 = 32 << 20;
-/// A content has at most so many parts, so that nobody fills the catalogue with lists of crumbs.
+/// The most parts of a content, so that nobody fills the catalogue with lists of tiny parts.
 pub const MOST_PARTS: usize = 4096;
 
-/// Leads to all contents that are not whole yet.
+/// Leads to all contents that are not complete yet.
 const OPEN_LINK: &str = "open_content";
 const OPEN: Uuid = Uuid::nil();
 
-/// What a content is of. Each has a folder of its own in the object store, and documents of its own that name
-/// its parts.
+/// What a content belongs to. Each kind has a folder of its own in the object store, and documents of its own
+/// that name its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentKind {
     File,
@@ -60,28 +60,28 @@ pub enum ContentKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     pub id: Uuid,
-    /// Bytes of the content.
+    /// How many bytes of the content it has.
     pub bytes: u64,
     /// The checksum of the whole object.
     pub checksum: u32,
-    /// What of the object comes after the content's bytes.
+    /// The length of the object after the content's bytes.
     footer_bytes: u32,
     footer_checksum: u32,
 }
 
-/// The content of a file, as far as it is there.
+/// A content, as far as it has been received.
 #[derive(Clone, Debug)]
 pub struct Content {
     pub of: ContentKind,
     pub id: Uuid,
     pub person: PersonId,
-    /// Bytes that were announced.
+    /// The announced number of bytes.
     pub length: u64,
     /// In the order of their bytes.
     pub parts: Vec<Part>,
-    /// The SHA-256 of all bytes in hexadecimal digits, once they are there.
+    /// The SHA-256 of all bytes in hexadecimal digits, once all are there.
     pub sha256: Option<String>,
-    /// Until when bytes are taken.
+    /// Until when bytes are accepted.
     pub open_until: Instant,
     /// The SHA-256 of the bytes so far.
     digest: Sha256,
@@ -89,7 +89,7 @@ pub struct Content {
     version: i64,
 }
 
-/// What a content's document says.
+/// The body of a content's document.
 #[derive(Debug, Serialize, Deserialize)]
 struct Body {
     length: u64,
@@ -102,7 +102,7 @@ struct Body {
     sha256: Option<String>,
 }
 
-/// What the document of an export or of a frame says of its bytes, beside what else it says.
+/// The part of the document of an export or of a frame that describes its bytes.
 #[derive(Debug, Deserialize)]
 struct Archived {
     parts: Vec<Part>,
@@ -113,7 +113,7 @@ struct Archived {
 impl ContentKind {
     pub const ALL: [Self; 3] = [Self::File, Self::Export, Self::Frame];
 
-    /// The folder that all parts are in.
+    /// The folder of all parts.
     #[must_use]
     pub const fn folder(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl ContentKind {
         }
     }
 
-    /// The documents that name parts.
+    /// The kind of the documents that name parts.
     const fn documents(self) -> DocumentKind {
         match self {
             Self::File => DocumentKind::FileContent,
@@ -141,7 +141,7 @@ impl Part {
         }
     }
 
-    /// Bytes of the object.
+    /// The size of the object.
     #[must_use]
     pub const fn object_bytes(&self) -> u64 {
         self.bytes + self.footer_bytes as u64
@@ -149,7 +149,7 @@ impl Part {
 }
 
 impl Content {
-    /// A content of which nothing is there yet.
+    /// A content of which nothing has been received yet.
     #[must_use]
     pub fn announced(id: Uuid, person: PersonId, length: u64, now: Instant, open_until: Instant) -> Self {
         Self {
@@ -166,13 +166,13 @@ impl Content {
         }
     }
 
-    /// What there is of the export `id`, whose document says so.
+    /// The content of the export `id`, as its document describes it.
     #[must_use]
     pub fn of_export(id: Uuid, person: PersonId, parts: Vec<Part>, sha256: Option<String>) -> Self {
         Self::made_here(ContentKind::Export, id, person, parts, sha256)
     }
 
-    /// What there is of the frame `id`, whose document says so.
+    /// The content of the frame `id`, as its document describes it.
     #[must_use]
     pub fn of_frame(id: Uuid, person: PersonId, parts: Vec<Part>, sha256: Option<String>) -> Self {
         Self::made_here(ContentKind::Frame, id, person, parts, sha256)
@@ -199,7 +199,7 @@ impl Content {
         }
     }
 
-    /// Bytes that are durable.
+    /// How many bytes are durable.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).sum()
@@ -210,13 +210,13 @@ impl Content {
         self.sha256.is_some()
     }
 
-    /// A digest that goes on where this content ends.
+    /// A digest that continues at the end of this content.
     #[must_use]
     pub fn digest(&self) -> Sha256 {
         self.digest.clone()
     }
 
-    /// The same content with one part more; `digest` covers that part too. With its last byte it is whole.
+    /// The same content with one more part; `digest` covers that part too. With its last byte it is complete.
     #[must_use]
     pub fn with_part(mut self, part: Part, digest: Sha256) -> Self {
         self.parts.push(part);
@@ -224,7 +224,7 @@ impl Content {
         self
     }
 
-    /// The same with nothing of it there; the parts it had.
+    /// The same content without its parts, and those parts.
     #[must_use]
     pub fn emptied(mut self) -> (Self, Vec<Part>) {
         let parts = std::mem::take(&mut self.parts);
@@ -232,7 +232,7 @@ impl Content {
         (self, parts)
     }
 
-    /// The same as a content that takes nothing any more. Its SHA-256 is worked out now.
+    /// The same content, closed. Its SHA-256 is computed now.
     #[must_use]
     pub fn finished(mut self) -> Self {
         self.sha256 = Some(hexadecimal(&self.digest.clone().finalize()));
@@ -250,7 +250,7 @@ impl Content {
         self.parts.iter().map(|part| (self.path_of(part), part))
     }
 
-    /// The change that makes a new content known.
+    /// The change that inserts a new content.
     pub fn insertion(&self) -> Result<Change, StoreError> {
         Ok(Change::Insert {
             document: self.document(1, self.created_at)?,
@@ -262,7 +262,7 @@ impl Content {
         })
     }
 
-    /// The change that makes a content known that is whole from the beginning.
+    /// The change that inserts a content that is complete from the beginning.
     pub fn restoration(&self) -> Result<Change, StoreError> {
         Ok(Change::Insert {
             document: self.document(1, self.created_at)?,
@@ -271,7 +271,7 @@ impl Content {
         })
     }
 
-    /// The change that puts this state in the place of the one that was read.
+    /// The change that replaces the state that was read by this one.
     pub fn update(&self, now: Instant) -> Result<Change, StoreError> {
         Ok(Change::Update {
             document: self.document(self.version + 1, now)?,
@@ -280,20 +280,20 @@ impl Content {
         })
     }
 
-    /// The same after the change that it was made for.
+    /// The same after its change was made.
     #[must_use]
     pub const fn stored(mut self) -> Self {
         self.version += 1;
         self
     }
 
-    /// Whether nobody has changed the stored content since `other` was read.
+    /// Whether the stored content is unchanged since `other` was read.
     #[must_use]
     pub const fn is_as_read(&self, other: &Self) -> bool {
         self.version == other.version
     }
 
-    /// The change after which the content is not known any more.
+    /// The change that removes the content.
     #[must_use]
     pub const fn removal(&self) -> Change {
         Change::Remove {
@@ -362,7 +362,7 @@ impl Content {
     }
 }
 
-/// The contents of everybody. Cheap to clone.
+/// The contents of all people. Cheap to clone.
 #[derive(Clone)]
 pub struct Contents {
     catalog: Catalog,
@@ -391,7 +391,7 @@ impl Contents {
         self.find(ContentKind::File, id).await
     }
 
-    /// The same content as it is now.
+    /// The present state of the same content.
     pub async fn current(&self, content: &Content) -> Result<Option<Content>, StoreError> {
         self.find(content.of, content.id).await
     }
@@ -412,7 +412,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Those of them that can be read as they were written, where damage lies among them.
+    /// Those of a person's contents that can be read as written, where others are damaged.
     pub async fn sound_of_person(&self, person: PersonId) -> Result<Vec<Content>, StoreError> {
         let mut contents = Vec::new();
         for of in ContentKind::ALL {
@@ -428,7 +428,7 @@ impl Contents {
         PartWriter::new(&self.objects, name, self.clock.now())
     }
 
-    /// Removes parts that no content names. What cannot be removed now is collected later.
+    /// Removes parts that no content names. Those that cannot be removed now are collected later.
     pub async fn remove_parts(&self, content: &Content, parts: &[Part]) {
         for part in parts {
             let path = content.path_of(part);
@@ -438,8 +438,8 @@ impl Contents {
         }
     }
 
-    /// Forgets contents whose time to arrive ended `grace` ago, and gives their room back. Their parts are
-    /// garbage from then on. Returns how many.
+    /// Forgets contents whose time to arrive ended `grace` ago, and frees their room. Their parts are garbage
+    /// from then on. Returns how many.
     pub async fn forget_expired(&self, grace: std::time::Duration) -> Result<usize, StoreError> {
         let limit = self.clock.now().before(grace);
         let mut forgotten = 0;
@@ -450,7 +450,7 @@ impl Contents {
             }
             let usage = self.usage(content.person).await?;
             let changes = vec![content.removal(), usage.without(content.length).change(&content)?];
-            // Whoever was faster finished it, or changed the usage; the next round looks again.
+            // Somebody else may have finished it, or changed the usage; the next round looks again.
             if self.catalog.change_documents(changes).await? == Changed::Done {
                 forgotten += 1;
             }
@@ -458,8 +458,8 @@ impl Contents {
         Ok(forgotten)
     }
 
-    /// Those of `paths` that are parts, and of no content. Those of a content that is damaged count as its
-    /// own.
+    /// The `paths` that are parts but belong to no content. Parts of a damaged content count as belonging to
+    /// it.
     pub async fn orphaned_parts(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
         let mut known: Option<Content> = None;
         let mut missing: Option<Uuid> = None;

@@ -1,9 +1,9 @@
-//! Rows of objects that were decoded lately, stretch by stretch and column by column.
+//! Caches recently decoded rows of objects, stretch by stretch and column by column.
 //!
 //! A small question wants some hundred rows, for which whole pages of every column are decoded, and the next
-//! question mostly wants rows of the same pages. What was decoded stays in memory, bounded. An object never
-//! changes, so what is kept is never out of date. Knows objects; knows nothing of questions, nor of which
-//! rows are dead.
+//! question usually wants rows of the same pages. Decoded columns stay in memory, bounded. An object never
+//! changes, so they are never out of date. Knows objects; knows nothing of questions, nor of which rows are
+//! dead.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use super::outline::ObjectPlace;
 use crate::model::cache::Cache;
 use crate::model::meters::CacheMeters;
 
-/// A stretch of more bytes is not kept.
+/// Larger stretches are not kept.
 const STRETCH_BYTES: i64 = 4 << 20;
-/// Bytes of a column with long texts.
+/// The size of a column with long texts.
 const LARGE: u64 = 512 << 10;
 const _: () = assert!(
     ROW_GROUP_ROWS.is_multiple_of(PAGE_ROWS),
@@ -38,11 +38,11 @@ const _: () = assert!(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stretch {
     group: usize,
-    /// Among the stretches of the group.
+    /// Its number among the stretches of the group.
     number: usize,
 }
 
-/// A column of a stretch. The field says what is decoded of a structure.
+/// A column of a stretch. The field says which members of a structure are decoded.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Kept {
     path: Arc<str>,
@@ -50,7 +50,7 @@ struct Kept {
     field: FieldRef,
 }
 
-/// Decodes stretches. Cheap to clone; all clones share what is kept. Lives as long as the process.
+/// Decodes stretches. Cheap to clone; all clones share the cache. Lives as long as the process.
 #[derive(Clone)]
 pub struct DecodedRows {
     files: PieceFiles,
@@ -76,12 +76,12 @@ impl DecodedRows {
         Self { files, known }
     }
 
-    /// Has `meters` tell how much is held.
+    /// Lets `meters` show how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("decoded", &self.known);
     }
 
-    /// Holds nothing in memory any more, whosever it was.
+    /// Drops everything from memory.
     pub fn forget_all(&self) {
         self.known.clear();
     }
@@ -197,8 +197,8 @@ fn rows_of(file: &PieceFile, stretch: Stretch) -> usize {
     rows.saturating_sub(stretch.number * PAGE_ROWS).min(PAGE_ROWS)
 }
 
-/// Whether the columns of `schema` are what is decoded of an object, or are not in it at all. A column whose
-/// type has changed since is for readers who convert.
+/// Whether the columns of `schema` have the types that are decoded from an object, or are missing there. A
+/// column whose type has changed since is for readers who convert.
 #[must_use]
 pub fn can_be_kept(file: &PieceFile, schema: &Schema) -> bool {
     schema.fields().iter().all(|wanted| {
@@ -220,16 +220,16 @@ pub(super) fn is_part(wanted: &DataType, stored: &DataType) -> bool {
     some.iter().eq(named)
 }
 
-/// The stretches that hold all rows which start before `before` and do not end before `from`, in order.
-/// `None`: there are more than `most`, or the object does not say where its rows are.
+/// The stretches with all rows that start before `before` and do not end before `from`, in order. `None`:
+/// there are more than `most`, or the object does not say where its rows are.
 #[must_use]
 pub fn stretches(file: &PieceFile, from: i64, before: i64, most: usize) -> Option<Vec<Stretch>> {
     let metadata = file.metadata();
     let mut found = Vec::new();
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let rows = usize::try_from(group.num_rows()).ok().filter(|rows| *rows > 0)?;
-        // The rows are in the order of their starts: what reaches far enough begins somewhere, and from there
-        // on all rows are wanted up to the first that starts too late.
+        // The rows are in the order of their starts: from the first row that reaches far enough, all rows are
+        // wanted up to the first that starts too late.
         let starts = TimesOfPages::of(file, number, START)?;
         let ends = TimesOfPages::of(file, number, END)?;
         let first = ends.first_page(rows, |times, page| Some(times.max_value(page)? >= &from))?;
@@ -268,7 +268,8 @@ impl<'f> TimesOfPages<'f> {
         (usize::try_from(times.num_pages()).ok()? == pages.len()).then_some(Self { times, pages })
     }
 
-    /// The first row of the first page for which that `holds`, or `otherwise`. `None`: a page does not say.
+    /// The first row of the first page for which `holds` is true, or `otherwise`. `None`: a page does not
+    /// say.
     fn first_page(
         &self,
         otherwise: usize,

@@ -1,8 +1,7 @@
-//! How a piece looks as Parquet: row groups, pages, encodings, compression, and what the file says about
-//! itself.
+//! Encodes pieces as Parquet: row groups, pages, encodings, compression, and what the file says about itself.
 //!
-//! Everything a piece needs in order to be found again stands in the file too, so that the catalogue could be
-//! rebuilt from the objects.
+//! The file contains everything needed to find a piece again, so that the catalogue could be rebuilt from the
+//! objects.
 
 use std::collections::HashSet;
 
@@ -25,14 +24,14 @@ use crate::catalog::records::Footer;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
-/// Rows of a row group: what one reader decodes in one go.
+/// The rows of a row group: what one reader decodes in one go.
 pub const ROW_GROUP_ROWS: usize = 131_072;
-/// Bytes of a row group, as they are in memory: a reader may have to hold all of them. Rows of a usual type
-/// stay far below.
+/// The size of a row group in memory: a reader may have to hold all of it. Rows of a usual type stay far
+/// below.
 const ROW_GROUP_BYTES: usize = 32 << 20;
-/// Rows of a page: the least that a selective read decodes.
+/// The rows of a page: the least that a selective read decodes.
 pub(super) const PAGE_ROWS: usize = 8_192;
-/// Of the first rows, the share of different values above which a dictionary does not pay.
+/// A dictionary does not pay if more than one in this many of the first rows has a new value.
 const FEW_DIFFERENT: usize = 4;
 
 pub const PERSON_KEY: &str = "almanac.person";
@@ -40,7 +39,7 @@ pub const DATA_TYPE_KEY: &str = "almanac.data_type";
 pub const LAYOUT_KEY: &str = "almanac.layout_version";
 pub const PIECE_KEY: &str = "almanac.piece";
 
-/// What a piece is for.
+/// The partition and layout that a piece is written for.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub person: PersonId,
@@ -48,11 +47,11 @@ pub struct Target {
     pub layout_version: u32,
 }
 
-/// Turns sorted batches into the bytes of one Parquet object. Blocks; runs where blocking is allowed.
+/// Turns sorted batches into the bytes of one Parquet object. Blocks, so it runs where blocking is allowed.
 pub(super) struct Encoder {
     groups: RowGroups,
     summing: Summing,
-    /// Bytes in memory of the rows in the open row group.
+    /// The size in memory of the rows in the open row group.
     in_group: usize,
     ids: Indexing,
     rollups: Option<Keeping>,
@@ -67,7 +66,7 @@ pub(super) enum Ahead<'r> {
     All(&'r RecordBatch),
 }
 
-/// What is known of an object when it is whole.
+/// What is known of a complete object.
 pub(super) struct Encoded {
     pub bytes: u64,
     pub checksum: u32,
@@ -75,7 +74,7 @@ pub(super) struct Encoded {
 }
 
 impl Encoder {
-    /// By what is known of the rows to come encodings are chosen.
+    /// Chooses encodings by what is known of the rows to come.
     pub(super) fn new(
         target: &Target,
         piece: &str,
@@ -92,12 +91,12 @@ impl Encoder {
         })
     }
 
-    /// The same, with rollups of the rows in the object.
+    /// The same, but the object keeps rollups of its rows.
     pub(super) fn keeping(self, rollups: Option<Keeping>) -> Self {
         Self { rollups, ..self }
     }
 
-    /// Encodes rows; returns what became ready to be stored, which is nothing until a row group is full.
+    /// Encodes rows; returns the bytes that became ready, which is nothing until a row group is full.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, StoreError> {
         if let Some(rollups) = &mut self.rollups {
             rollups.take(batch)?;
@@ -107,7 +106,7 @@ impl Encoder {
         self.ready()
     }
 
-    /// Takes up ids, and writes the index of each section that they fill.
+    /// Adds ids to the index, and writes that of each section that they fill.
     fn index(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         let ids = KeyColumns::of(batch)?.ids;
         let mut taken = 0;
@@ -120,7 +119,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Bytes of the object so far, of those that the writer has let go of.
+    /// The size of the object so far, of what the writer has released.
     fn bytes(&mut self) -> u64 {
         self.summing.bytes() + self.groups.bytes().len() as u64
     }
@@ -182,7 +181,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Ends what the table of checksums is of: rows with the index of their ids, and rollups behind them.
+    /// Ends what the table of checksums covers: rows with the index of their ids, and rollups behind them.
     fn end_blocks(&mut self, rollups: Option<(Vec<u8>, KeyValue)>) -> Result<Vec<u8>, StoreError> {
         if let Some((content, said)) = rollups {
             self.groups.put(&content).map_err(StoreError::rows)?;
@@ -237,13 +236,12 @@ fn properties(
         ))
         .set_sorting_columns(Some(sorting_columns(schema)?));
     for name in [START, END] {
-        // Pages are only ever chosen by time; of other columns it is enough to know the bounds of a row
-        // group.
+        // Pages are only ever chosen by time; for other columns the bounds of a row group are enough.
         let column = ColumnPath::from(name);
         builder =
             delta(builder, column.clone()).set_column_statistics_enabled(column, EnabledStatistics::Page);
     }
-    // Ids need no bloom filter of Parquet's: their index says more, in less.
+    // Ids need no Parquet bloom filter: their index says more, in less space.
     builder = plain(builder, ColumnPath::from(ID));
     if let Ahead::All(rows) = ahead {
         builder = with_constants_as_they_are(builder, rows);
@@ -273,8 +271,8 @@ fn properties(
     Ok(builder.build())
 }
 
-/// One text in all rows is a few bytes, and nothing to compress; to get ready for that takes longer than to
-/// encode them.
+/// One text in all rows is a few bytes, with nothing to compress. Setting up compression would take longer
+/// than encoding them.
 fn with_constants_as_they_are(
     mut builder: WriterPropertiesBuilder,
     rows: &RecordBatch,
@@ -297,7 +295,7 @@ fn with_constants_as_they_are(
     builder
 }
 
-/// Whether all rows of a dictionary refer to the same value, as far as they refer to one.
+/// Whether all rows of a dictionary column that have a value refer to the same one.
 fn has_one_distinct_key(column: &ArrayRef) -> bool {
     let Some(words) = column.as_dictionary_opt::<Int32Type>() else {
         return false;
@@ -311,7 +309,7 @@ fn has_one_distinct_key(column: &ArrayRef) -> bool {
     set.all(|key| Some(key) == first)
 }
 
-/// Bytes of exactly these rows in memory, whatever they are a part of.
+/// The size of exactly these rows in memory, whatever larger buffers they belong to.
 pub fn bytes_of(batch: &RecordBatch) -> Result<usize, StoreError> {
     let mut bytes: usize = 0;
     for column in batch.columns() {
@@ -339,7 +337,7 @@ fn many_different(values: impl ExactSizeIterator<Item = u64>) -> bool {
     values.take(sampled).any(are_many)
 }
 
-/// The order of the rows, in the file's own terms: leaf columns by number.
+/// The order of the rows as Parquet describes it: leaf columns by number.
 fn sorting_columns(schema: &Schema) -> Result<Vec<SortingColumn>, StoreError> {
     let leaves = ArrowSchemaConverter::new()
         .convert(schema)

@@ -1,4 +1,4 @@
-//! What can go wrong with stored bytes, in the terms their users act on: try later, make room, repair, or
+//! What can go wrong with stored bytes, in terms of what the caller can do: try later, make room, repair, or
 //! correct the call.
 
 use arrow::error::ArrowError;
@@ -51,7 +51,7 @@ impl StoreError {
         }
     }
 
-    /// What `error` means when bytes were read whose checksums were right, or at least should have been.
+    /// What `error` means when it occurred while reading bytes that were verified, or should have been.
     #[must_use]
     pub fn reading(path: &str, error: &ParquetError) -> Self {
         match find::<Self>(error) {

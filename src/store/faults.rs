@@ -24,7 +24,7 @@ use object_store::{
 
 use super::local::Disk;
 
-/// What a store is asked to do.
+/// An operation on a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A write in one request, or the end of one in parts.
@@ -36,32 +36,32 @@ pub enum Operation {
     List,
 }
 
-/// What happens instead of, or besides, what was asked.
+/// What happens instead of, or besides, the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is done and the answer is an error.
+    /// Nothing is done, and the answer is an error.
     Fail,
     /// Nothing is done for lack of room.
     NoRoom,
-    /// It is done, and the answer is an error all the same.
+    /// It is done, but the answer is an error.
     LoseAnswer,
     /// It is done later.
     Delay(Duration),
-    /// The answer is an error, and whether it is done yet, [`Fate::later`] decides.
+    /// The answer is an error, and [`Fate::later`] decides whether it is still done.
     Later,
 }
 
-/// What befalls the operations of a store.
+/// Decides what happens to the operations of a store.
 #[async_trait]
 pub trait Fate: fmt::Debug + Send + Sync {
-    /// Before an operation begins.
+    /// The fault of an operation that is about to begin.
     async fn of(&self, operation: Operation, path: &str) -> Option<Fault>;
 
-    /// Work that was answered with an error, to be done some day or never.
+    /// Takes work that was answered with an error, to be done later or never.
     fn later(&self, work: BoxFuture<'static, ()>);
 }
 
-/// Faults to come. Shared with the store that suffers them.
+/// Scheduled faults. Shared with the store that suffers them.
 #[derive(Debug, Default)]
 pub struct Faults {
     once: Mutex<HashMap<Operation, VecDeque<Fault>>>,
@@ -69,7 +69,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The next operation of this kind that has none in front of it suffers `fault`.
+    /// The next operation of this kind without a scheduled fault suffers `fault`.
     pub fn once(&self, operation: Operation, fault: Fault) {
         lock(&self.once).entry(operation).or_default().push_back(fault);
     }
@@ -94,7 +94,7 @@ impl Fate for Faults {
         self.take(operation)
     }
 
-    /// Never.
+    /// Later work is never done.
     fn later(&self, _work: BoxFuture<'static, ()>) {}
 }
 
@@ -293,8 +293,8 @@ impl MultipartUpload for FaultyUpload {
     }
 }
 
-/// A disk whose power can be cut: only what was synchronised survives. Files are told apart by their number,
-/// which outlives a change of name.
+/// A disk whose power can be cut: only what was synchronised survives. Files are identified by number, which
+/// survives a change of name.
 #[derive(Debug, Default)]
 pub struct ForgetfulDisk {
     files: Mutex<HashSet<u64>>,
@@ -318,7 +318,7 @@ impl Disk for ForgetfulDisk {
 
 impl ForgetfulDisk {
     /// Leaves below `root` only what would be there after a power cut: names in synchronised directories, and
-    /// in synchronised files their content.
+    /// the content of synchronised files.
     pub fn lose_power(&self, root: &FilePath) -> io::Result<()> {
         let root = root.canonicalize()?;
         self.forget(&root)

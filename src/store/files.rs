@@ -1,7 +1,7 @@
-//! Reading pieces that are Parquet objects, with every byte held against its checksum.
+//! Reads pieces that are Parquet objects, and verifies every byte against its checksum.
 //!
-//! A `PieceFiles` lives as long as the process and keeps the footers of objects in memory, bounded. Anybody
-//! who reads Parquet, be it the query engine or the search for predecessors, does so through its readers.
+//! A `PieceFiles` lives as long as the process and keeps the footers of objects in memory, bounded. All
+//! readers of Parquet, be it the query engine or the search for predecessors, use its readers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ use crate::catalog::records::Footer;
 use crate::model::cache::Cache;
 use crate::model::meters::CacheMeters;
 
-/// What a Parquet file ends with: the length of its metadata, and four letters.
+/// The end of a Parquet file: the length of its metadata, and four letters.
 const LENGTH_AND_MAGIC: u64 = 8;
 
 /// Opens objects of pieces. Cheap to clone; all clones share their footers.
@@ -38,17 +38,17 @@ pub struct PieceFiles {
     opened: Cache<Arc<str>, Arc<PieceFile>>,
     outlines: Cache<Arc<str>, Arc<Outline>>,
     unpacker: Unpacker,
-    /// Others who keep something of objects.
+    /// Other caches that hold something of objects.
     listeners: ReplacementListeners,
 }
 
-/// Of the memory for footers, outlines have one of so many parts: enough for some ten times as many objects.
+/// The memory for footers divided by this is for outlines: enough for some ten times as many objects.
 const OUTLINES: u64 = 5;
-/// Bytes of the footer of a large object, and of its outline.
+/// The size of a large object's footer, and of its outline.
 const LARGE_FOOTER: u64 = 1 << 20;
 const LARGE_OUTLINE: u64 = 64 << 10;
 
-/// An object whose footer was read and verified, with all that this says of its rows.
+/// An object whose footer was read and verified, with everything that it says about the rows.
 #[derive(Debug)]
 pub struct PieceFile {
     outline: Arc<Outline>,
@@ -73,31 +73,31 @@ impl PieceFiles {
         }
     }
 
-    /// Has `forget` told from now on which objects were replaced.
+    /// Calls `forget` from now on with objects that were replaced.
     pub fn on_replaced(&self, forget: impl Fn(&Replaced) + Send + Sync + 'static) {
         self.listeners.add(forget);
     }
 
-    /// Nobody keeps anything of these objects any more, in whose place are others.
+    /// Makes all caches drop these objects, which were replaced.
     pub fn forget(&self, replaced: &Replaced) {
         self.opened.retain(|path| !replaced.contains(path));
         self.outlines.retain(|path| !replaced.contains(path));
         self.listeners.notify(replaced);
     }
 
-    /// Has `meters` tell how much is held.
+    /// Lets `meters` show how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("footers", &self.opened);
         meters.watch("outlines", &self.outlines);
     }
 
-    /// Holds nothing in memory any more, whosever it was.
+    /// Drops everything from memory.
     pub fn forget_all(&self) {
         self.opened.clear();
         self.outlines.clear();
     }
 
-    /// What decodes their rollups.
+    /// Decodes the rollups of objects.
     pub(super) const fn unpacker(&self) -> &Unpacker {
         &self.unpacker
     }
@@ -119,7 +119,7 @@ impl PieceFiles {
         Ok(file)
     }
 
-    /// The same for those who do not ask where its pages are.
+    /// The same for callers that do not need the positions of its pages.
     pub(super) async fn outline(&self, place: &ObjectPlace) -> Result<Arc<Outline>, StoreError> {
         if let Some(outline) = self
             .outlines
@@ -134,7 +134,7 @@ impl PieceFiles {
         Ok(outline)
     }
 
-    /// A reader for Arrow's Parquet streams and for DataFusion. Opens the object when it is first used.
+    /// A reader for Arrow's Parquet streams and for DataFusion. Opens the object on first use.
     #[must_use]
     pub fn reader(&self, place: &ObjectPlace) -> PieceReader {
         PieceReader {
@@ -143,7 +143,7 @@ impl PieceFiles {
         }
     }
 
-    /// Reads parts of an object, each held against its checksums.
+    /// Reads parts of an object, each verified against its checksums.
     pub(super) async fn read(
         &self,
         object: &Outline,
@@ -194,7 +194,7 @@ impl PieceFile {
         self.parquet.metadata()
     }
 
-    /// For a stream builder that need not read the footer again.
+    /// Lets a stream builder skip reading the footer again.
     #[must_use]
     pub fn parquet(&self) -> &ArrowReaderMetadata {
         &self.parquet
@@ -209,7 +209,7 @@ impl PieceFile {
         &self.outline
     }
 
-    /// Its outline is weighed for itself.
+    /// Without its outline, which is weighed separately.
     fn memory(&self) -> usize {
         self.parquet.metadata().memory_size() + size_of::<Self>()
     }
@@ -222,7 +222,7 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     let open = |options: ArrowReaderOptions| {
         ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(|error| place.damaged(&error))
     };
-    // What the file says about itself is not part of the schema of its rows.
+    // Metadata of the file is not part of the schema of its rows.
     let rows = open(ArrowReaderOptions::new())?
         .schema()
         .as_ref()
@@ -234,9 +234,9 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     })
 }
 
-/// What the catalogue would have to know of the footer of an object of `bytes`, learned from the object
-/// itself. Its own metadata says where its indexes begin; right before them stands the table of blocks, whose
-/// length follows from what comes before it.
+/// What the catalogue would say about the footer of an object of `bytes`, derived from the object itself. Its
+/// metadata says where its indexes begin; right before them is the table of blocks, whose length follows from
+/// what comes before it.
 pub async fn footer_of(objects: &ObjectStorage, path: &str, bytes: u64) -> Result<Footer, StoreError> {
     let damaged = |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("object {path}: {detail}"));
     let tail = objects
@@ -274,7 +274,7 @@ pub async fn footer_of(objects: &ObjectStorage, path: &str, bytes: u64) -> Resul
     })
 }
 
-/// Ranges that overlap or touch made one; in order.
+/// Merges ranges that overlap or touch; in order.
 pub(super) fn merge<N: Ord + Copy>(ranges: &[Range<N>]) -> Vec<Range<N>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| range.start);

@@ -1,8 +1,8 @@
-//! Which of some ids have a live row already, and what that row is.
+//! Finds which of some ids already have a live row, and that row.
 //!
-//! Asked before every commit, so the common answer, none, has to be cheap: the tail is asked by hash or
-//! looked through, whichever is less, objects by the index of ids that they carry. Only where that says
-//! "perhaps" ids are read, and only where an id is found the whole row.
+//! This runs before every commit, so the common answer, none, must be cheap: the tail is searched by hash or
+//! row by row, whichever takes less, and objects by the index of ids that they carry. Ids are read only where
+//! that says "perhaps", and whole rows only where an id is found.
 
 mod suspects;
 
@@ -31,14 +31,14 @@ use crate::model::ids::{PieceId, RecordId};
 use crate::model::meters::CacheMeters;
 use suspects::Suspects;
 
-/// Live rows of one piece. They stay together, as they were read: each in a batch of its own, they would cost
-/// far more than to find them.
+/// Live rows of one piece. They stay together, as they were read: separate batches would cost far more than
+/// finding them.
 #[derive(Clone, Debug)]
 pub struct FoundRows {
     pub piece: PieceId,
-    /// One for each row.
+    /// The id of each row.
     pub ids: Vec<RecordId>,
-    /// Without columns that are null in all rows of the piece.
+    /// Without the columns that are null in all rows of the piece.
     pub rows: RecordBatch,
 }
 
@@ -47,8 +47,8 @@ const ID_BYTES: i32 = 16;
 /// A filter of an object, by its number there.
 type FilterKey = (Arc<str>, usize);
 
-/// Searches pieces by id. Cheap to clone, as every request does; all clones share their filters. Lives as
-/// long as the process.
+/// Searches pieces by id. Cheap to clone, as every request does; all clones share the filters. Lives as long
+/// as the process.
 #[derive(Clone)]
 pub struct Finder(Arc<Shared>);
 
@@ -64,10 +64,10 @@ impl fmt::Debug for Finder {
 }
 
 impl Finder {
-    /// `memory`: how many bytes of bloom filters to keep. They take two for each row.
+    /// `memory`: how many bytes of bloom filters to keep. They take two bytes for each row.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
-        // In one part: what fits into all of it is counted on to stay.
+        // In one part: filters that fit into all of the memory must stay in it.
         let filters: Cache<FilterKey, _> =
             Cache::of_bytes(memory, memory, |_, filter: &Arc<Filter>| filter.memory());
         let kept = filters.clone();
@@ -75,18 +75,18 @@ impl Finder {
         Self(Arc::new(Shared { files, filters }))
     }
 
-    /// What it reads by.
+    /// The files through which it reads.
     #[must_use]
     pub fn files(&self) -> &PieceFiles {
         &self.0.files
     }
 
-    /// Has `meters` tell how much is held.
+    /// Lets `meters` show how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("filters", &self.0.filters);
     }
 
-    /// Holds nothing in memory any more, whosever it was.
+    /// Drops everything from memory.
     pub fn forget_all(&self) {
         self.0.filters.clear();
     }
@@ -138,8 +138,7 @@ impl Finder {
         }))
     }
 
-    /// The rows that have one of the ids that are suspected to be there, by number and in order, and these
-    /// ids.
+    /// The rows that have one of the suspected ids, by number and in order, with these ids.
     async fn rows_of(
         &self,
         file: &PieceFile,
@@ -160,9 +159,9 @@ impl Finder {
         Ok(found)
     }
 
-    /// Whole rows, by number, in order.
+    /// Whole rows, by number and in order.
     async fn read_rows(&self, file: &PieceFile, rows: &[usize]) -> Result<RecordBatch, StoreError> {
-        // What the footer tells of all rows need not be decoded.
+        // Columns whose value the footer gives for all rows need not be decoded.
         let columns = KnownColumns::of(file);
         let each: Vec<_> = rows.iter().map(|row| *row..row + 1).collect();
         let stretches = Stretches::of(&each);
@@ -183,7 +182,7 @@ impl Finder {
         }
     }
 
-    /// Some columns of stretches of rows, which are in order.
+    /// Some columns of stretches of rows, in order.
     fn stream(
         &self,
         file: &PieceFile,
@@ -205,11 +204,11 @@ impl Finder {
     }
 }
 
-/// Rows of an object, told by where they begin and end.
+/// Rows of an object as stretches.
 struct Stretches {
     /// In order; none touches the next.
     list: Vec<Range<usize>>,
-    /// How many rows there are before each.
+    /// How many rows come before each.
     before: Vec<usize>,
 }
 
@@ -227,7 +226,7 @@ impl Stretches {
         }
     }
 
-    /// The number of a row in the object, by its number among these.
+    /// The number of a row in the object, from its number among these.
     fn row(&self, number: usize) -> Option<usize> {
         let stretch = self
             .before
@@ -237,7 +236,7 @@ impl Stretches {
     }
 }
 
-/// The rows of a piece of the tail that have one of `ids`, unless there is none.
+/// The rows of a tail piece that have one of `ids`, if there are any.
 fn search_tail(
     piece: &SnapshotPiece,
     rows: &TailRows,

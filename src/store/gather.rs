@@ -1,10 +1,8 @@
-//! Chooses the pieces of the tail that a write merges into its own, so that many small writes leave few
-//! pieces.
+//! Chooses the tail pieces that a write merges into its own, so that many small writes leave few pieces.
 //!
-//! Everybody who reads a partition, and every write that looks for its ids, goes through all pieces of its
-//! tail. Pieces of about the same size are put together when there are enough of them; so a row is written
-//! anew once for each size, and with each size the pieces are sixteen times as large. Knows snapshots; knows
-//! nothing of commits.
+//! Every reader of a partition, and every write that looks for its ids, goes through all pieces of its tail.
+//! Pieces of about the same size are merged when there are enough of them. So a row is rewritten once per
+//! size, and each size is sixteen times the one before. Knows snapshots; knows nothing of commits.
 
 use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
 use crate::model::ids::PieceId;
@@ -19,7 +17,7 @@ const MOST_BYTES: usize = 256 << 10;
 /// A piece that is merged, with its rows.
 pub type Taken<'s> = (&'s SnapshotPiece, &'s TailRows);
 
-/// The pieces that a new one of `rows` rows takes along. Never one with dead rows: who names these names
+/// The pieces that a new one of `rows` rows takes along. Never one with dead rows, because these are named by
 /// their piece. Nor one that `stays`.
 #[must_use]
 pub fn taken_along(

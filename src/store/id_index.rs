@@ -1,14 +1,14 @@
-//! The index of ids that an object carries: whether a row with some id is in it, and about where.
+//! The index of ids that an object carries: whether a row with some id is in it, and roughly where.
 //!
-//! Whoever stores records asks every object of a person for ids that mostly are in none of them. So the index
-//! answers in two steps. A bloom filter, small enough to stay in memory, says of nearly all ids that they are
-//! not there. For one of a thousand it says "perhaps"; then a table on disk, of which some blocks are read,
-//! says where the row would be, and is wrong once in thirty thousand times. Ids themselves are read after
-//! that only.
+//! A write that stores records asks every object of a person for ids that are usually in none of them. So the
+//! index answers in two steps. A bloom filter, small enough to stay in memory, rules out nearly all ids that
+//! are absent. For one in a thousand of those it says "perhaps"; then a table on disk, of which some blocks
+//! are read, says where the row would be, and is wrong once in thirty thousand times. Ids themselves are read
+//! only after that.
 //!
-//! An object of many rows has several indexes, one for each section of its rows, so that whoever writes it
-//! holds no more than one section. Each stands behind the rows that it is of, in the part that the checksums
-//! of blocks cover; the footer has the list.
+//! An object of many rows has several indexes, one for each section of its rows, so that its writer holds
+//! only one section. Each follows the rows it covers, in the part that the checksums of blocks cover; the
+//! footer has the list.
 //!
 //! Knows hashes and row numbers; knows nothing of pieces, nor of who asks.
 

@@ -1,9 +1,9 @@
 //! A directory as an object store whose writes survive a power cut.
 //!
-//! Listings, removals, and reads that have to wait are those of `object_store`'s own local store, which
-//! never synchronises what it writes. Here an object is written to a staging file, synchronised, given
-//! its name, and then the directory is synchronised, as are directories that had to be made. When a write
-//! returns `Ok`, the object is there whole after a crash; before that it is not there at all.
+//! Listings, removals, and reads that must wait are those of `object_store`'s own local store, which never
+//! synchronises what it writes. Here an object is written to a staging file, synchronised, given its name,
+//! and then the directory is synchronised, as are directories that had to be created. When a write returns
+//! `Ok`, the whole object survives a crash; before that, it does not exist.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -27,7 +27,7 @@ use super::page_cache;
 
 const STAGING: &str = "staging";
 
-/// Makes written bytes and names survive a power cut. A seam: tests keep books on what was synchronised.
+/// Makes written bytes and names survive a power cut. A trait, so that tests can track what was synchronised.
 pub trait Disk: fmt::Debug + Send + Sync {
     fn sync_file(&self, file: &File) -> io::Result<()>;
     fn sync_directory(&self, directory: &FilePath) -> io::Result<()>;
@@ -63,7 +63,7 @@ struct Names {
 }
 
 impl DurableDirectory {
-    /// Opens the directory, making it if need be, for its owner only.
+    /// Opens the directory, or creates it for its owner only.
     pub fn open(root: &FilePath, disk: Arc<dyn Disk>) -> io::Result<Self> {
         make_lasting(root, &*disk)?;
         let root = root.canonicalize()?;
@@ -89,14 +89,14 @@ impl DurableDirectory {
         Ok(staged.len())
     }
 
-    /// The staging files that nobody has written to for `age`, by their paths.
+    /// The paths of staging files that nobody has written to for `age`.
     pub fn staged(&self, age: std::time::Duration) -> io::Result<Vec<String>> {
         let mut staged = Vec::new();
         for entry in std::fs::read_dir(self.names.root.join(STAGING))? {
             let entry = entry?;
             let modified = match entry.metadata() {
                 Ok(metadata) => metadata.modified()?,
-                // It was published or given up meanwhile.
+                // It was published or abandoned meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
@@ -107,13 +107,13 @@ impl DurableDirectory {
         Ok(staged)
     }
 
-    /// Whether a directory is there, empty or not.
+    /// Whether a directory exists, empty or not.
     #[must_use]
     pub fn has_folder(&self, folder: &Path) -> bool {
         self.names.place(folder).exists()
     }
 
-    /// Removes a directory as far as there is nothing but directories in it, for good.
+    /// Removes a directory durably, as far as it contains nothing but directories.
     pub fn remove_empty(&self, folder: &Path) -> io::Result<()> {
         let place = self.names.place(folder);
         if !place.exists() {
@@ -127,8 +127,8 @@ impl DurableDirectory {
 
 impl Names {
     fn stage(&self) -> io::Result<(File, PathBuf)> {
-        // Processes that share the directory may have the same number, in two containers for one. What is
-        // there belongs to somebody, and nothing but its age removes it.
+        // Processes that share the directory may have the same process id, for example in two containers. A
+        // staging file belongs to somebody, and is only removed for its age.
         let path = self.root.join(STAGING).join(Uuid::new_v4().to_string());
         Ok((new_file(&path)?, path))
     }
@@ -139,7 +139,7 @@ impl Names {
             .fold(self.root.clone(), |path, part| path.join(part.as_ref()))
     }
 
-    /// Gives the staged file its name, for good.
+    /// Gives the staged file its name, durably.
     fn publish(&self, file: &File, staged: &FilePath, location: &Path, overwrite: bool) -> Result<()> {
         let place = self.place(location);
         let publish = || {
@@ -155,13 +155,13 @@ impl Names {
             self.disk.sync_directory(directory)
         };
         publish().map_err(|error| {
-            // Whether it worked does not matter: staging is swept.
+            // Errors do not matter here: staging is swept.
             let _ = std::fs::remove_file(staged);
             failure(location, error)
         })
     }
 
-    /// Makes a directory and its parents, and sees to it that they survive. Once per directory and process.
+    /// Creates a directory and its parents, and makes sure that they survive. Once per directory and process.
     fn settle(&self, directory: &FilePath) -> io::Result<()> {
         let known = |directory: &FilePath| {
             self.settled
@@ -339,7 +339,7 @@ impl MultipartUpload for Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         if self.open {
-            // Whether it worked does not matter: staging is swept.
+            // Errors do not matter here: staging is swept.
             let _ = std::fs::remove_file(&self.state.staged);
         }
     }
@@ -369,8 +369,8 @@ fn failure(location: &Path, error: io::Error) -> Error {
     }
 }
 
-/// Makes a directory with its parents, for its owner only, and sees to it that all that were made survive a
-/// power cut.
+/// Creates a directory with its parents, for its owner only, and makes sure that all that were created
+/// survive a power cut.
 pub fn make_lasting(directory: &FilePath, disk: &dyn Disk) -> io::Result<()> {
     let missing: Vec<&FilePath> = directory
         .ancestors()
@@ -413,7 +413,7 @@ fn make_private(directory: &FilePath) -> io::Result<()> {
     builder.create(directory)
 }
 
-/// A file that was not there, for its owner only. Published, it stays so.
+/// A new file, for its owner only. It stays private when published.
 fn new_file(path: &FilePath) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);

@@ -1,7 +1,7 @@
-//! The object store: where immutable Parquet objects are kept, on a local disk or in S3.
+//! The object store, which keeps immutable Parquet objects on a local disk or in S3.
 //!
 //! When a write returns `Ok`, the object survives a crash and everybody who shares the store can read it.
-//! Lives as long as the process. Knows nothing of what the objects hold.
+//! Lives as long as the process. Knows nothing of what the objects contain.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -27,9 +27,9 @@ use crate::model::time::Instant;
 
 /// Objects up to this size are sent in one request, larger ones in parts of it.
 const PART_BYTES: usize = 8 << 20;
-/// The same for a directory, to which a part costs no request: what is not written yet is held in memory.
+/// The same for a directory, where parts need no requests: unwritten bytes are held in memory.
 const WRITTEN_BYTES: usize = 1 << 20;
-/// Parts on their way at once.
+/// How many parts are sent at once.
 const PARTS_AT_ONCE: usize = 4;
 
 /// Where objects are kept.
@@ -49,11 +49,11 @@ pub enum ObjectStoreSettings {
 pub struct ObjectStorage {
     store: Arc<dyn ObjectStore>,
     directory: Option<DurableDirectory>,
-    /// Where others than this process can reach the store.
+    /// Creates addresses at which others than this process reach the store.
     signing: Option<Signing>,
 }
 
-/// An object as it was at a moment.
+/// The state of an object at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectVersion {
     pub bytes: u64,
@@ -76,7 +76,7 @@ impl ObjectStorage {
         }
     }
 
-    /// A directory on the given disk.
+    /// A store in a directory on the given disk.
     pub fn directory(root: &std::path::Path, disk: Arc<dyn Disk>) -> Result<Self, StoreError> {
         let directory = DurableDirectory::open(root, disk).map_err(|error| StoreError::Unavailable {
             detail: format!("directory {}: {error}", root.display()),
@@ -88,7 +88,7 @@ impl ObjectStorage {
         })
     }
 
-    /// Any store, taken at its word that what it acknowledged survives.
+    /// Any store, trusted to keep what it acknowledged.
     #[must_use]
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
         Self {
@@ -98,8 +98,8 @@ impl ObjectStorage {
         }
     }
 
-    /// The same with another store above it, such as one that seals. Whoever reached the store past this
-    /// process would go round that one, so nobody is given an address any more.
+    /// The same with another store above it, such as one that seals. Access past this process would bypass
+    /// that one, so no addresses are given out any more.
     #[must_use]
     pub fn beneath(self, above: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl ObjectStorage {
         }
     }
 
-    /// The store itself, for those who read Parquet through it.
+    /// The store itself, for readers of Parquet.
     #[must_use]
     pub fn store(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.store)
@@ -121,7 +121,7 @@ impl ObjectStorage {
             .await
     }
 
-    /// Writes an object, in the place of another if there is one: whoever reads finds the one or the other.
+    /// Writes an object, replacing any that exists. Readers see the one or the other.
     pub async fn replace(&self, path: &str, content: Bytes) -> Result<(), StoreError> {
         let (place, content) = (location(path)?, PutPayload::from_bytes(content));
         let mode = PutOptions::from(PutMode::Overwrite);
@@ -133,7 +133,7 @@ impl ObjectStorage {
         Ok(self.store.get(&location(path)?).await?.bytes().await?)
     }
 
-    /// The object's content piece by piece.
+    /// The object's content in chunks.
     pub async fn stream(
         &self,
         path: &str,
@@ -150,8 +150,8 @@ impl ObjectStorage {
     pub async fn get_range(&self, path: &str, range: Range<u64>) -> Result<Bytes, StoreError> {
         let place = location(path)?;
         if self.directory.is_some() {
-            // Files are opened in one step and read in another by `get_range`, and in one by this. What goes
-            // wrong is told by the other, which knows of a file that it is shorter.
+            // `get_range` opens and reads a file in two steps, this in one. Errors are left to `get_range`,
+            // which can tell that a file is too short.
             let parts = self.store.get_ranges(&place, std::slice::from_ref(&range)).await;
             if let Some(part) = parts.ok().and_then(|parts| parts.into_iter().next()) {
                 return Ok(part);
@@ -168,7 +168,7 @@ impl ObjectStorage {
         Ok(self.store.head(&location(path)?).await?.size)
     }
 
-    /// An object as it is now, if there is one. For objects that others may replace: ours never change.
+    /// The present state of an object, if it exists. For objects that others may replace: ours never change.
     pub async fn version(&self, path: &str) -> Result<Option<ObjectVersion>, StoreError> {
         match self.store.head(&location(path)?).await {
             Ok(found) => Ok(Some(ObjectVersion {
@@ -180,7 +180,7 @@ impl ObjectStorage {
         }
     }
 
-    /// The same as `get_range`, but an error where the object is not `version` any more.
+    /// The same as `get_range`, but fails if the object is not `version` any more.
     pub async fn get_range_of(
         &self,
         path: &str,
@@ -217,7 +217,7 @@ impl ObjectStorage {
         }
     }
 
-    /// Removes an object. One that does not exist is as good as removed.
+    /// Removes an object. One that does not exist counts as removed.
     pub async fn delete(&self, path: &str) -> Result<(), StoreError> {
         match self.store.delete(&location(path)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -225,15 +225,15 @@ impl ObjectStorage {
         }
     }
 
-    /// Removes every object in a folder, and the folder itself where folders are something; returns how many
-    /// objects there were. What is put there meanwhile may stay.
+    /// Removes every object in a folder, and the folder itself where folders exist as such; returns how many
+    /// objects there were. Objects that are added meanwhile may stay.
     pub async fn delete_folder(&self, folder: &str) -> Result<usize, StoreError> {
         let mut removed = 0;
         let mut listed = self.list(folder)?;
         while let Some(object) = listed.next().await {
             match object {
                 Ok(object) => self.delete(&object.path).await?,
-                // Somebody removed it since it was listed.
+                // Somebody removed it after it was listed.
                 Err(StoreError::Missing { .. }) => continue,
                 Err(error) => return Err(error),
             }
@@ -243,7 +243,7 @@ impl ObjectStorage {
         Ok(removed)
     }
 
-    /// Removes a folder as far as there is nothing but folders in it, where folders are something.
+    /// Removes a folder that contains nothing but folders, where folders exist as such.
     pub async fn remove_empty_folders(&self, folder: &str) -> Result<(), StoreError> {
         if let Some(directory) = self.directory.clone() {
             let folder = location(folder)?;
@@ -252,7 +252,7 @@ impl ObjectStorage {
         Ok(())
     }
 
-    /// Whether there is a folder with nothing in it but folders. Where folders are only names there is none.
+    /// Whether a folder exists that contains nothing but folders. `false` where folders are only names.
     pub async fn is_empty_folder(&self, folder: &str) -> Result<bool, StoreError> {
         let Some(directory) = self.directory.clone() else {
             return Ok(false);
@@ -262,8 +262,8 @@ impl ObjectStorage {
         Ok(is_there && self.list(folder)?.next().await.is_none())
     }
 
-    /// The names of interrupted uploads that a directory holds, and of running ones, that nobody has written
-    /// to for `age`. Whose they are cannot be told. S3 keeps such things to itself.
+    /// The names of uploads in a directory, interrupted or running, that nobody has written to for `age`.
+    /// Their owners are unknown. S3 does not show such uploads.
     pub async fn interrupted_uploads(&self, age: Duration) -> Result<Vec<String>, StoreError> {
         let Some(directory) = self.directory.clone() else {
             return Ok(Vec::new());
@@ -271,7 +271,7 @@ impl ObjectStorage {
         blocking(move || directory.staged(age)).await
     }
 
-    /// Every object whose path begins with the folders of `prefix`, in no order.
+    /// Every object whose path begins with the folders of `prefix`, in no particular order.
     pub fn list(
         &self,
         prefix: &str,
@@ -289,7 +289,7 @@ impl ObjectStorage {
             .boxed())
     }
 
-    /// Begins an object whose content comes bit by bit. Nothing is visible until `finish` returned.
+    /// Begins an object whose content arrives in chunks. Nothing is visible until `finish` returns.
     pub fn upload(&self, path: &str) -> Result<Upload, StoreError> {
         Ok(Upload {
             storage: self.clone(),
@@ -305,8 +305,8 @@ impl ObjectStorage {
         })
     }
 
-    /// Removes what interrupted uploads left behind in a directory, if it is older than `age`. S3 has its own
-    /// rules for that.
+    /// Removes what interrupted uploads left in a directory, if it is older than `age`. S3 has its own rules
+    /// for that.
     pub async fn clear_interrupted_uploads(&self, age: Duration) -> Result<usize, StoreError> {
         let Some(directory) = self.directory.clone() else {
             return Ok(0);
@@ -320,7 +320,8 @@ impl ObjectStorage {
             .store
             .put_opts(location, payload, PutOptions::from(PutMode::Create));
         match put.await {
-            // A store's answer may be lost; who then asks again meets what they put themselves.
+            // A store's answer may be lost; a repeated request then finds the object that the first one
+            // wrote.
             Err(exists @ object_store::Error::AlreadyExists { .. }) => {
                 if self.holds(location, &content).await? {
                     Ok(())
@@ -332,7 +333,7 @@ impl ObjectStorage {
         }
     }
 
-    /// Whether an object holds this and nothing else.
+    /// Whether an object has exactly this content.
     async fn holds(&self, location: &Path, content: &PutPayload) -> Result<bool, StoreError> {
         let found = self.store.get(location).await?;
         if found.meta.size != content.content_length() as u64 {
@@ -355,7 +356,7 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Appends to the object; waits while too much is on its way.
+    /// Appends to the object; waits while too much is being sent.
     pub async fn write(&mut self, content: Bytes) -> Result<(), StoreError> {
         if let Some(parts) = &mut self.parts {
             parts.wait_for_capacity(PARTS_AT_ONCE).await?;
@@ -390,7 +391,7 @@ impl Upload {
         }
     }
 
-    /// Gives up; what was sent is removed.
+    /// Gives up, and removes what was sent.
     pub async fn abort(self) -> Result<(), StoreError> {
         if let Some(parts) = self.parts {
             parts.abort().await?;
@@ -399,7 +400,7 @@ impl Upload {
     }
 }
 
-/// Does work on a disk on a thread that may wait.
+/// Runs disk work on a thread that may wait.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -1,5 +1,4 @@
-//! Objects that nothing names: which those are, and how the objects of a write that was refused are taken
-//! back.
+//! Finds objects that nothing names, and takes back the objects of a write that was refused.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,8 +10,8 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
 
-/// Those of `paths` that no piece points to. What cannot be told, because the catalogue is damaged there,
-/// counts as pointed to, and so does what is no object of a piece.
+/// The `paths` that no piece points to. Paths that cannot be checked, because the catalogue is damaged there,
+/// count as pointed to, and so do those that are not objects of pieces.
 pub async fn orphaned_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<String>, StoreError> {
     let mut by_partition: BTreeMap<(PersonId, TypeId), Vec<(PieceId, &String)>> = BTreeMap::new();
     for path in paths {
@@ -42,8 +41,9 @@ pub async fn orphaned_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<
     Ok(orphaned)
 }
 
-/// Deletes the objects of pieces whose commit was refused or failed. They are condemned first, so it is right
-/// also when nobody knows how the commit ended: if it happened they stay, and if it comes yet it is refused.
+/// Deletes the objects of pieces whose commit was refused or failed. They are condemned first, so this is
+/// also right when the outcome of the commit is unknown: if it happened they stay, and if it is still to come
+/// it is refused.
 pub async fn delete_uncommitted(
     catalog: &Catalog,
     objects: &ObjectStorage,

@@ -1,5 +1,5 @@
-//! The small part of an object's footer that is needed before any row is read: checksums of its blocks, and
-//! where the index of its ids and its rollups are.
+//! The small part of an object's footer that is needed before any row is read: the checksums of its blocks,
+//! and where the index of its ids and its rollups are.
 //!
 //! A whole footer also lists every page of every column, which takes far more memory and time to parse. A
 //! write asks nearly every object of a person for an id, and needs none of that. Knows nothing of who asks.
@@ -39,7 +39,7 @@ impl ObjectPlace {
         }
     }
 
-    /// The error that says so of the object.
+    /// The error for damage to this object.
     pub(super) fn damaged(&self, detail: &dyn fmt::Display) -> StoreError {
         StoreError::corrupt(format!("object {}: {detail}", self.path))
     }
@@ -62,7 +62,7 @@ impl Outline {
         Self::of(place, &footer, &metadata)
     }
 
-    /// By a footer that was verified, and what it says.
+    /// The outline in a verified footer.
     pub(super) fn of(
         place: &ObjectPlace,
         footer: &Bytes,
@@ -86,12 +86,12 @@ impl Outline {
         &self.blocks
     }
 
-    /// Where it keeps the index of its ids; older objects have none.
+    /// Where the index of its ids is; older objects have none.
     pub(super) fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// Where it keeps rollups.
+    /// Where its rollups are.
     pub(super) fn shelves(&self) -> &[Shelf] {
         &self.shelves
     }
@@ -104,7 +104,7 @@ impl Outline {
     }
 }
 
-/// The footer of an object, held against its checksum.
+/// The footer of an object, verified against its checksum.
 pub(super) async fn verified_footer(
     objects: &ObjectStorage,
     place: &ObjectPlace,
@@ -114,7 +114,7 @@ pub(super) async fn verified_footer(
         return Err(place.damaged(&"its footer is longer than the object"));
     };
     let footer = match objects.get_range(path, start..place.bytes).await {
-        // An object that is shorter than it was is damaged, not out of reach.
+        // An object that is shorter than it was is damaged, not unreachable.
         Err(StoreError::Unavailable { detail })
             if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) =>
         {
@@ -132,8 +132,9 @@ pub(super) async fn verified_footer(
     }
 }
 
-/// What a footer that was verified says: of where pages are, and of the least and greatest values of columns,
-/// as much as is asked for. How pages are encoded, and how large they would be in memory, no reader asks.
+/// Parses a verified footer, with as much as is asked for of the positions of pages and the least and
+/// greatest values of columns. Leaves out the encodings of pages and their sizes in memory, which no reader
+/// needs.
 pub(super) fn parsed(
     footer: &Bytes,
     place: &ObjectPlace,

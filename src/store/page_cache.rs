@@ -1,16 +1,16 @@
-//! Reading what the operating system has in memory, where it is asked for.
+//! Reads what the operating system has in memory, on the calling thread.
 //!
-//! Who has to wait for a disk does so on a thread that may wait, and changes threads twice for it. Most of
-//! what is read was read or written a while ago, and is only copied; Linux tells the two apart. Knows nothing
-//! of objects.
+//! A read that must wait for a disk runs on a thread that may wait, which costs two changes of threads. Most
+//! reads are of what was read or written a while ago, which is only copied; Linux tells the two apart. Knows
+//! nothing of objects.
 
 use std::ops::Range;
 use std::path::Path;
 
 use bytes::Bytes;
 
-/// Ranges of a file, if all of them can be had without waiting. `None` says no more than that: nor whether
-/// there is such a file.
+/// Ranges of a file, if all of them can be read without waiting. `None` says nothing else, not even whether
+/// the file exists.
 #[cfg(target_os = "linux")]
 pub(super) fn read(path: &Path, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -40,7 +40,7 @@ fn read_range(file: &rustix::fd::OwnedFd, range: &Range<u64>) -> Option<Bytes> {
     Some(content.into())
 }
 
-/// Elsewhere nobody can tell.
+/// Other systems cannot tell.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn read(_path: &Path, _ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
     None

@@ -1,8 +1,8 @@
-//! Writing pieces as Parquet objects: sorted rows in, registered-to-be pieces out, one per calendar year
-//! (UTC) of their start.
+//! Writes pieces as Parquet objects: takes sorted rows, and returns pieces to be registered, one per calendar
+//! year (UTC) of their start.
 //!
-//! Objects are durable when `finish` returns, and nobody knows of them until a commit names them; without one
-//! they are orphans, which upkeep collects.
+//! Objects are durable when `finish` returns, and nothing refers to them until a commit names them; without
+//! one they are orphans, which upkeep collects.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -19,10 +19,10 @@ use crate::model::ids::{IdSource, PersonId, PieceId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
-/// All objects of pieces are below this folder.
+/// The folder of all objects of pieces.
 pub const DATA_FOLDER: &str = "data";
 
-/// Writes rows that come sorted, batch by batch, in memory for one row group.
+/// Writes sorted rows batch by batch, and holds one row group in memory.
 pub struct PieceWriter<'a> {
     objects: &'a ObjectStorage,
     ids: &'a dyn IdSource,
@@ -41,7 +41,7 @@ struct OpenPiece {
     path: String,
     /// The first moment of the next year.
     until: i64,
-    /// It goes to a thread that may be busy, and comes back: some kilobytes, which are not moved.
+    /// Boxed, because it moves to a thread that may block and back, and has some kilobytes.
     encoder: Box<Encoder>,
     upload: Upload,
     rows: i64,
@@ -74,7 +74,7 @@ impl<'a> PieceWriter<'a> {
         }
     }
 
-    /// Takes the next rows, none of which may come before those taken already.
+    /// Takes the next rows, none of which may come before those already taken.
     pub async fn push(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         if batch.num_rows() == 0 {
             return Ok(());
@@ -221,7 +221,7 @@ pub async fn write_batch(
     writer.finish().await
 }
 
-/// Where the object of a piece is. The person's folder can be removed as a whole.
+/// The path of a piece's object. The person's folder can be removed as a whole.
 #[must_use]
 pub fn object_path(person: PersonId, data_type: &TypeId, year: i32, piece: PieceId) -> String {
     format!(
@@ -230,7 +230,7 @@ pub fn object_path(person: PersonId, data_type: &TypeId, year: i32, piece: Piece
     )
 }
 
-/// What the path of an object says.
+/// The path of an object, in its components.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectName {
     pub person: PersonId,
@@ -240,7 +240,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// Reads what `object_path` wrote. `None` for anything else.
+    /// Parses what `object_path` wrote. `None` for anything else.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let mut parts = path.strip_prefix(DATA_FOLDER)?.strip_prefix('/')?.split('/');

@@ -1,8 +1,8 @@
 //! Tells caches which objects have been replaced, so that they drop what they hold of them.
 //!
 //! Nothing would ask for those entries again, but they would stay until something else needed their room:
-//! during a long import they outweighed those of the objects that are there. Whoever still has the state from
-//! before reads them again.
+//! during a long import they outweighed those of existing objects. A reader with an older snapshot reads them
+//! again.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Paths of objects that were replaced.
 pub type Replaced = HashSet<Arc<str>>;
 
-/// Everything that caches something of objects. Cheap to clone; all clones share the list.
+/// All caches that hold something of objects. Cheap to clone; all clones share the list.
 #[derive(Clone, Default)]
 pub(super) struct ReplacementListeners(Arc<Mutex<Vec<Forget>>>);
 

@@ -1,8 +1,8 @@
-//! Rollups: what the values of a piece come to in each minute, quarter of an hour and hour, source by source.
+//! Rollups: summaries of a piece's values in each minute, quarter of an hour and hour, source by source.
 //!
-//! Whoever writes an object that stays for long keeps them in it, month by month, so that years of them
-//! are read in milliseconds by a process that has read nothing yet. Knows times, values and sources;
-//! knows nothing of where rollups may stand for rows.
+//! The writer of an object that stays for long keeps them in it, month by month, so that a process that has
+//! read nothing yet reads years of them in milliseconds. Knows times, values and sources; knows nothing of
+//! where rollups may replace rows.
 
 mod gather;
 pub(super) mod keeping;
@@ -24,21 +24,21 @@ use crate::model::registry::{dictionary_text, timestamp};
 pub use gather::{Gathered, Gatherer, together};
 pub use kept::KeptRollups;
 
-/// Rollups are made of at least so many times as many rows; those of many amounts, which no object keeps,
-/// also of fewer.
+/// The least number of rows per rollup for rollups to be made; those of many amounts, which no object keeps,
+/// are made of fewer too.
 pub const ROWS_A_ROLLUP: i64 = 3;
 
-/// The columns of rollups beside their start.
+/// The columns of rollups besides their start.
 pub const COUNT: &str = "count";
 pub const SUM: &str = "sum";
 pub const LEAST: &str = "least";
 pub const GREATEST: &str = "greatest";
 pub const SOURCE: &str = "source";
 pub const SOURCE_CLASS: &str = "source_class";
-/// What they are made of.
+/// The column they are made of.
 const VALUE: &str = "value";
 
-/// How long a rollup is. The edges of every zone's periods fall on quarters of an hour since 1970, those of
+/// The length of a rollup. The edges of every zone's periods fall on quarters of an hour since 1970, those of
 /// most zones on hours, and most windows on minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -70,7 +70,7 @@ pub struct Month {
 }
 
 impl Month {
-    /// The month that a moment lies in, where calendars reach.
+    /// The month of a moment, within the range of calendars.
     #[must_use]
     pub fn of(moment: i64) -> Option<Self> {
         let date = DateTime::from_timestamp_micros(moment)?.date_naive();
@@ -84,7 +84,7 @@ impl Month {
     }
 }
 
-/// The columns of rollups, which are in the order of their starts.
+/// The columns of rollups. Rollups are in the order of their starts.
 #[must_use]
 pub fn schema() -> SchemaRef {
     let number = |name: &str| Field::new(name, DataType::Float64, false);

@@ -1,5 +1,5 @@
-//! Batches to the row groups of a Parquet file, as Parquet's own writer makes them, but that columns of one
-//! word are not encoded row by row (`constant_text`).
+//! Writes batches into the row groups of a Parquet file as Parquet's own writer does, except that columns of
+//! one word are not encoded row by row (`constant_text`).
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +35,7 @@ struct Leaf {
     held: Held,
 }
 
-/// What the writer of a leaf was not given yet.
+/// What the writer of a leaf has not been given yet.
 enum Held {
     /// There are no rows.
     Nothing,
@@ -115,7 +115,7 @@ impl RowGroups {
         Ok(())
     }
 
-    /// Bytes of the file that were not taken yet; `sync` makes them all that there are.
+    /// The bytes of the file that were not taken yet; complete after `sync`.
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         self.file.inner_mut()
     }
@@ -124,7 +124,7 @@ impl RowGroups {
         self.file.flush()
     }
 
-    /// Puts bytes between row groups or behind them.
+    /// Puts bytes between row groups or after them.
     pub(super) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
     }
@@ -171,7 +171,7 @@ impl OpenGroup {
 }
 
 impl Leaf {
-    /// Takes so many rows of the word, unless there were others.
+    /// Holds `more` rows of the word, unless the leaf has other rows.
     fn hold(&mut self, next: &str, more: usize) -> bool {
         match &mut self.held {
             Held::Nothing => {
@@ -189,7 +189,7 @@ impl Leaf {
         }
     }
 
-    /// Other rows come: gives the writer those that were held until now.
+    /// Other rows follow: gives the writer those that were held until now.
     fn write_held(&mut self, field: &Field, number: usize) -> Result<(), ParquetError> {
         if let Held::Word { word, rows } = std::mem::replace(&mut self.held, Held::Written) {
             let (field, column) = constant_text::rows_of(field, number, &word, rows)?;

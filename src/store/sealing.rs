@@ -1,11 +1,10 @@
-//! Encryption at rest: what is stored of a person stands under a key of theirs, and without it is nothing.
+//! Encryption at rest: what is stored of a person is sealed under their key, and cannot be read without it.
 //!
 //! Every person has a key, made when the first of their bytes is stored. It is kept wrapped by a master key,
-//! which the operator holds in a file or a key service keeps to itself, in a place of its own: neither in the
-//! catalogue nor in the object store, so that no copy of these holds it. Where the key is destroyed, every
-//! copy of what it sealed is destroyed with it, backups included. Sealing lies beneath the checksums of
-//! objects and of the tail's blobs: these hold what was written, whether it is sealed or not. Knows bytes and
-//! paths; knows nothing of rows.
+//! which the operator holds in a file or a key service keeps to itself. Its place is neither in the catalogue
+//! nor in the object store, so that no copy of these contains it. Destroying the key destroys every copy of
+//! what it sealed, backups included. Sealing lies beneath the checksums of objects and of the tail's blobs:
+//! these verify what was written, whether it is sealed or not. Knows bytes and paths; knows nothing of rows.
 
 mod keys;
 mod master;
@@ -33,13 +32,13 @@ use crate::model::ids::PersonId;
 use objects::SealedObjects;
 use place::MARK;
 
-/// The store in which everything of people is sealed, above the one that it stands in.
+/// A store that seals everything of people, above the given one.
 #[must_use]
 pub fn over(objects: ObjectStorage, keys: &Arc<PersonKeys>) -> ObjectStorage {
     objects.beneath(|store| Arc::new(SealedObjects::new(store, Arc::clone(keys))))
 }
 
-/// A piece whose rows, if they go to the tail, are sealed.
+/// The piece, sealed if its rows go to the tail.
 pub async fn sealed(keys: &PersonKeys, person: PersonId, piece: NewPiece) -> Result<NewPiece, StoreError> {
     let NewPlace::Tail { blob, memory } = &piece.place else {
         return Ok(piece);
@@ -56,8 +55,8 @@ pub async fn sealed(keys: &PersonKeys, person: PersonId, piece: NewPiece) -> Res
     })
 }
 
-/// Refuses a store in which objects are sealed, for who has no key: to them it would look like one in which
-/// nothing is known to anybody, and be collected.
+/// Refuses a store with sealed objects to a process without keys: to it, everything in the store would look
+/// unknown, and be collected.
 pub async fn refuse_marked(objects: &ObjectStorage) -> Result<(), StoreError> {
     if objects.version(MARK).await?.is_none() {
         return Ok(());

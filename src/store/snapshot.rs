@@ -1,8 +1,8 @@
-//! What a person's partitions hold, as of one moment, ready to be read.
+//! The contents of a person's partitions, as of one moment, ready to be read.
 //!
-//! A `Snapshot` never changes. Those that were used lately stay in memory, bounded, and are given out again
-//! as long as the catalogue says that their stamp is current: one short statement per read. Rows of the
-//! tail are decoded once and shared by all snapshots that hold them.
+//! A `Snapshot` never changes. Recently used ones stay in memory, bounded, and are reused while the catalogue
+//! says that their stamp is current: one short statement per read. Rows of the tail are decoded once and
+//! shared by all snapshots that hold them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -23,9 +23,9 @@ use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::meters::CacheMeters;
 use crate::model::registry::TypeId;
 
-/// Memory that a snapshot takes beside the rows that it holds.
+/// The memory that a piece takes in a snapshot besides its rows.
 const PIECE_BYTES: usize = 256;
-/// Bytes of one with a long tail.
+/// The size of a snapshot with a long tail.
 const LARGE: u64 = 2 << 20;
 
 /// One partition as of one moment.
@@ -35,7 +35,7 @@ pub struct Snapshot {
     pub data_type: TypeId,
     /// 0: nothing was ever stored.
     pub version: i64,
-    /// Told apart from other states that had the same version.
+    /// Tells this state apart from others that had the same version.
     pub digest: u32,
     /// Live records.
     pub records: i64,
@@ -68,16 +68,16 @@ pub enum Content {
 pub struct TailRows {
     batch: RecordBatch,
     ids: FixedSizeBinaryArray,
-    /// Bytes that all of it takes. Weighed once: a commit weighs the snapshot that it makes, with every
+    /// How many bytes it takes in all. Computed once: a commit weighs the snapshot that it makes, with every
     /// piece.
     memory: usize,
     /// Row numbers by id, made when first asked for.
     by_id: OnceLock<HashMap<RecordId, usize>>,
 }
 
-/// So many rows are looked through in the time in which one id is found by its hash.
+/// How many rows can be searched in the time in which one id is found by its hash.
 const ROWS_PER_LOOKUP: usize = 16;
-/// What a row takes in the index of a piece.
+/// How many bytes a row takes in the index of a piece.
 const INDEX_BYTES: usize = 48;
 
 impl TailRows {
@@ -101,7 +101,7 @@ impl TailRows {
         &self.batch
     }
 
-    /// Bytes that all of it takes.
+    /// How many bytes it takes in all.
     #[must_use]
     pub const fn memory(&self) -> usize {
         self.memory
@@ -133,7 +133,7 @@ impl fmt::Debug for TailRows {
 }
 
 impl Snapshot {
-    /// What tells this state of the partition apart from all others.
+    /// Tells this state of the partition apart from all others.
     #[must_use]
     pub const fn stamp(&self) -> Stamp {
         Stamp {
@@ -142,7 +142,7 @@ impl Snapshot {
         }
     }
 
-    /// The same partition as far as it is in these of its pieces.
+    /// The same partition with only these of its pieces.
     #[must_use]
     pub fn only(&self, pieces: Vec<SnapshotPiece>) -> Self {
         let live = |piece: &SnapshotPiece| piece.rows - piece.dead.len() as i64;
@@ -168,11 +168,11 @@ impl Snapshot {
     }
 }
 
-/// Gives out snapshots. Cheap to clone; all clones share what is in memory. Lives as long as the process.
+/// Provides snapshots. Cheap to clone; all clones share what is in memory. Lives as long as the process.
 #[derive(Clone)]
 pub struct Snapshots {
     catalog: Catalog,
-    /// With which the tail is opened, where it is sealed.
+    /// Open the tail, where it is sealed.
     keys: Option<Arc<PersonKeys>>,
     known: Cache<(PersonId, TypeId), Arc<Snapshot>>,
 }
@@ -188,19 +188,19 @@ impl Snapshots {
         }
     }
 
-    /// The same with keys, where there is encryption.
+    /// The same with keys, where encryption is enabled.
     #[must_use]
     pub fn opening(self, keys: Option<Arc<PersonKeys>>) -> Self {
         Self { keys, ..self }
     }
 
-    /// The keys of people, where there is encryption.
+    /// The keys of people, where encryption is enabled.
     #[must_use]
     pub const fn keys(&self) -> Option<&Arc<PersonKeys>> {
         self.keys.as_ref()
     }
 
-    /// What opens the tail of a person, if any of `blobs` is sealed.
+    /// The key that opens a person's tail, if any of `blobs` is sealed.
     pub async fn opener(
         &self,
         person: PersonId,
@@ -212,12 +212,12 @@ impl Snapshots {
         }
     }
 
-    /// Has `meters` tell how much is held.
+    /// Lets `meters` show how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("snapshots", &self.known);
     }
 
-    /// Holds nothing in memory any more, whosever it was.
+    /// Drops everything from memory.
     pub fn forget_all(&self) {
         self.known.clear();
     }
@@ -240,8 +240,8 @@ impl Snapshots {
         in_order(&current, types)
     }
 
-    /// The partitions of a person of all types of which there are live records, in the order of their names
-    /// and as of one moment; without those that are not `wanted`.
+    /// The partitions of all `wanted` types of which a person has live records, in the order of their names
+    /// and as of one moment.
     pub async fn recorded(
         &self,
         person: PersonId,
@@ -257,13 +257,14 @@ impl Snapshots {
         in_order(&current, &types)
     }
 
-    /// What is in memory of a partition, however old: for those who are told before anything rests on it.
+    /// The snapshot of a partition in memory, however old: for callers that notice staleness before anything
+    /// rests on it.
     #[must_use]
     pub fn cached(&self, person: PersonId, data_type: &TypeId) -> Option<Arc<Snapshot>> {
         self.known.get(&(person, data_type.clone()))
     }
 
-    /// What is in memory of the partitions, however old.
+    /// The snapshots of the partitions in memory, however old.
     fn remembered(&self, person: PersonId, types: &[TypeId]) -> HashMap<TypeId, Arc<Snapshot>> {
         let known = |data_type: &TypeId| {
             let snapshot = self.cached(person, data_type)?;
@@ -272,9 +273,9 @@ impl Snapshots {
         types.iter().filter_map(known).collect()
     }
 
-    /// Takes note of a commit that succeeded, so that the next read of the partition need not ask for its
-    /// pieces. `rows` are those of `change.add` in order, as far as they are in the tail; `gathered` are
-    /// pieces whose rows are among them; `stamp` is what the partition has now.
+    /// Applies a successful commit, so that the next read of the partition need not ask for its pieces.
+    /// `rows` are those of `change.add` in order, as far as they are in the tail; `gathered` are pieces whose
+    /// rows are among them; `stamp` is what the partition has now.
     pub fn committed(
         &self,
         change: &PartitionChange,
@@ -363,8 +364,8 @@ impl Snapshots {
         for partition in changed.into_iter().flatten() {
             let snapshot = Arc::new(decoded(partition, &held, key.as_ref())?);
             let key = (person, snapshot.data_type.clone());
-            // Somebody else may have seen a later moment by now. Then this one is found out of date when it
-            // is asked for, as it would be if a lower version were the later one.
+            // Somebody else may have stored a later state by now. Then this one is found out of date at its
+            // next use, as it would be if a lower version were the later one.
             self.known.insert(key, Arc::clone(&snapshot));
             current.insert(snapshot.data_type.clone(), snapshot);
         }

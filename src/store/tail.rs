@@ -1,8 +1,7 @@
 //! The tail: small pieces that live in the catalogue as blobs until a flush turns them into objects.
 //!
 //! A blob is one batch of sorted rows as an Arrow IPC stream, compressed with ZSTD, without the columns that
-//! are null in all its rows. The CRC-32 of the blob stands in the catalogue and is compared before anything
-//! is decoded.
+//! are null in all its rows. Its CRC-32 is in the catalogue, and verified before anything is decoded.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,18 +20,18 @@ use super::sealing::PersonKey;
 use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::PieceId;
 
-/// The first byte of a blob names its form, so that another one can be added.
+/// The first byte of a blob names its form, so that another form can be added.
 const ZSTD_ARROW_STREAM: u8 = 1;
 /// A form byte and the decompressed length, four bytes little-endian.
 const HEADER_BYTES: usize = 5;
-/// The fastest level that still finds repetitions; blobs are rewritten as Parquet soon.
+/// The fastest level that still finds repetitions; blobs are soon rewritten as Parquet.
 const LEVEL: i32 = 1;
 
-/// Compressors that are kept; more are made where more are needed at once.
+/// How many compressors are kept; more are made when needed.
 const KEPT: usize = 4;
 
-/// What compresses, or what decompresses, for whoever needs it next: to set it up takes several times as long
-/// as to do a small batch. Cheap to clone; all clones share what is kept.
+/// A pool of compressors or decompressors: setting one up takes several times as long as processing a small
+/// batch. Cheap to clone; all clones share the pool.
 struct Idle<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> Idle<T> {
@@ -71,7 +70,7 @@ impl<T> Clone for Idle<T> {
     }
 }
 
-/// Makes pieces of the tail.
+/// Makes tail pieces.
 #[derive(Clone, Default)]
 pub struct Packer(Idle<Compressor<'static>>);
 
@@ -86,7 +85,7 @@ impl fmt::Debug for Unpacker {
 }
 
 impl Packer {
-    /// The rows as a piece of the tail. Sorts them if they are not.
+    /// The rows as a tail piece. Sorts them if necessary.
     pub fn piece(
         &self,
         id: PieceId,
@@ -116,7 +115,7 @@ impl Packer {
     }
 }
 
-/// The rows as a piece of the tail, for those who make few.
+/// The rows as a tail piece, for callers that make few.
 pub fn piece(id: PieceId, rows: &RecordBatch, layout_version: u32) -> Result<NewPiece, StoreError> {
     Packer::default().piece(id, rows, layout_version)
 }
@@ -148,13 +147,13 @@ fn encoded(batch: &RecordBatch, compressor: &mut Compressor<'static>) -> Result<
     Ok((blob.into(), checksum))
 }
 
-/// Bytes that the rows of a blob take when they are decoded, as its header says.
+/// How many bytes the rows of a blob take when decoded, according to its header.
 fn memory_of(blob: &[u8]) -> u32 {
     let header = blob.first_chunk::<HEADER_BYTES>();
     header.map_or(0, |[_, length @ ..]| u32::from_le_bytes(*length))
 }
 
-/// The rows of a piece of the tail, sealed or not.
+/// The rows of a tail piece, sealed or not.
 pub fn open(
     piece: PieceId,
     blob: &[u8],
@@ -176,13 +175,13 @@ pub fn open(
     decode(&blob, crc32fast::hash(&blob))
 }
 
-/// The batch that `encode` made into `blob`, without the columns that were null in all its rows.
+/// Decodes the batch that `encode` made into `blob`, without the columns that were null in all its rows.
 pub fn decode(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
     Unpacker::default().decode(blob, checksum)
 }
 
 impl Unpacker {
-    /// The same for those who decode many.
+    /// The same for callers that decode many.
     pub(super) fn decode(&self, blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
         self.0.lend(Decompressor::new, |decompressor| {
             decoded(blob, checksum, decompressor)
@@ -222,9 +221,8 @@ fn decoded(
     Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &count)?)
 }
 
-/// The same values in memory of their own. What is decoded has one stretch of memory for all columns, which
-/// whoever counts what a column takes would count anew for each of its buffers; and all of it would stay for
-/// as long as any column does.
+/// The same values in memory of their own. Decoded columns share one stretch of memory. It would be counted
+/// anew for each of their buffers, and all of it would stay for as long as any column does.
 fn apart(values: &ArrayData) -> Result<ArrayData, ArrowError> {
     let copied = |buffer: &Buffer| Buffer::from(buffer.as_slice());
     let nulls = values.nulls().map(|nulls| {

@@ -1,11 +1,11 @@
-//! Reading whole objects for no other reason than to know that they are still what was written.
+//! Reads whole objects only to check that they are still what was written.
 
 use futures::StreamExt as _;
 
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
 
-/// Compares an object with its checksum and length in the catalogue. `Corrupt` when it is another or gone.
+/// Compares an object with its checksum and length in the catalogue. `Corrupt` if it differs or is gone.
 pub async fn verify_object(
     objects: &ObjectStorage,
     path: &str,

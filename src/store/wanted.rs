@@ -1,4 +1,4 @@
-//! Ids that are looked for, in a form in which columns of ids are looked through fast.
+//! Ids to look for, in a form in which columns of ids are searched fast.
 //!
 //! Knows ids and arrays; knows nothing of pieces.
 
@@ -11,15 +11,15 @@ use uuid::Uuid;
 use super::id_index::filter::AskedIds;
 use crate::model::ids::RecordId;
 
-/// Some ids, each of them once.
+/// Some ids, each once.
 #[derive(Debug)]
 pub(super) struct WantedIds {
     /// In order.
     ids: Vec<RecordId>,
-    /// The last two bytes of the ids, which are random in most kinds of them: tells nearly all other ids
-    /// apart with one look. A set of 65,536 bits.
+    /// The last two bytes of the ids, which are random in most kinds of ids: one look rules out nearly all
+    /// others. A set of 65,536 bits.
     endings: Vec<u64>,
-    /// As filters are asked for them, made when the first filter is.
+    /// In the form that filters need, made for the first filter.
     asked: OnceLock<AskedIds>,
 }
 
@@ -49,7 +49,7 @@ impl WantedIds {
         self.ids.iter().copied()
     }
 
-    /// Those in a range, in order.
+    /// The ids in a range, in order.
     pub(super) fn within(&self, range: &RangeInclusive<RecordId>) -> &[RecordId] {
         let from = self.ids.partition_point(|id| id < range.start());
         let until = self.ids.partition_point(|id| id <= range.end());
@@ -60,7 +60,7 @@ impl WantedIds {
         self.asked.get_or_init(|| AskedIds::new(&self.ids))
     }
 
-    /// The rows of a column of ids that hold one of these, in order.
+    /// The rows of a column of ids that have one of these, in order.
     pub(super) fn among(&self, column: &FixedSizeBinaryArray) -> Vec<(usize, RecordId)> {
         let (all, _) = column.value_data().as_chunks::<16>();
         let may_be = all.iter().enumerate().filter(|(_, bytes)| self.may_hold(bytes));
@@ -68,8 +68,8 @@ impl WantedIds {
         let (Some(least), Some(greatest)) = (self.ids.first(), self.ids.last()) else {
             return found;
         };
-        // Where ids are made in order of time, most rows of others are before or after all of them, and rows
-        // that follow each other hold ids that do.
+        // Where ids are made in order of time, most other rows are before or after all of them, and
+        // consecutive rows have ids that follow each other.
         let mut next = 0;
         for (row, bytes) in may_be {
             let id = RecordId(Uuid::from_bytes(*bytes));

@@ -1,8 +1,8 @@
-//! Copy: everything of one moment into a directory from which the service can be started, while it goes on
+//! Copies everything of one moment into a directory from which the service can be started, while it keeps
 //! running here.
 //!
 //! The catalogue is copied first. What it names is immutable and outlives its replacement by the grace
-//! period, so there is time to copy the objects; if one is gone all the same, the catalogue is copied anew.
+//! period, so there is time to copy the objects; if one is gone all the same, the catalogue is copied again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,35 +21,35 @@ use crate::store::contents::Contents;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::sealing::{self, PersonKeys};
 
-/// What the catalogue and the objects are called in a data directory.
+/// The names of the catalogue and the objects in a data directory.
 pub const CATALOGUE_FILE: &str = "catalogue.db";
 pub const OBJECTS_FOLDER: &str = "objects";
-/// The catalogue of a copy that is not whole: nothing can be served from it.
+/// The catalogue of an incomplete copy, from which nothing can be served.
 const UNFINISHED_CATALOGUE: &str = "catalogue.unfinished";
 
-/// Times that the catalogue is copied before giving up.
+/// How often the catalogue is copied before giving up.
 const ATTEMPTS: usize = 3;
 
-/// What whoever waits for a copy is told.
+/// What is reported while a copy is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupProgress {
-    /// So many objects are to be copied.
+    /// This many objects will be copied.
     Objects(u64),
     Object,
 }
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     pub objects: u64,
     pub bytes: u64,
-    /// What is not as it was written, in words. Objects among it were not copied; rows of the catalogue were
-    /// copied as they are, and those that are missing or cannot be read are missing in the copy.
+    /// A description of the damage. Damaged objects were not copied; damaged rows of the catalogue were
+    /// copied as they are, and those that are missing or unreadable are missing in the copy.
     pub wrong: Vec<String>,
 }
 
-/// Copies everything into `directory`, which holds nothing yet. When this returns `Ok` and nothing is wrong,
-/// the copy is whole, verified, and survives a power cut.
+/// Copies everything into the empty `directory`. When this returns `Ok` and nothing is wrong, the copy is
+/// complete, verified, and survives a power cut.
 pub async fn back_up(
     catalog: &Catalog,
     objects: &ObjectStorage,
@@ -60,7 +60,7 @@ pub async fn back_up(
 ) -> Result<Copied, StoreError> {
     let mut target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
     if let Some(keys) = keys {
-        // Under the same keys, which are no part of the copy.
+        // Under the same keys, which are not part of the copy.
         sealing::mark(&target, keys, false).await?;
         target = sealing::over(target, keys);
     }
@@ -98,7 +98,7 @@ pub async fn back_up(
         }
     }
     match objects.get(IDENTITY_OBJECT).await {
-        // The copy is the same pair.
+        // The copy keeps the identity of this catalogue and store.
         Ok(identity) => target.put(IDENTITY_OBJECT, identity).await?,
         Err(StoreError::Missing { .. }) => {}
         Err(error) => return Err(error),
@@ -108,7 +108,8 @@ pub async fn back_up(
     Ok(copied)
 }
 
-/// Returns the objects that are not there: somebody may have removed them since the catalogue was copied.
+/// Copies the objects; returns those that are missing: they may have been removed since the catalogue was
+/// copied.
 async fn copy_objects(
     catalog: &Catalog,
     from: &ObjectStorage,
@@ -135,7 +136,7 @@ async fn copy_objects(
                 .snapshot(first.person, std::slice::from_ref(&first.data_type), &|_| true)
                 .await;
             let pieces: Vec<Piece> = match snapshot {
-                // It was told already. What the sound rows name is what can be put right with them.
+                // Already reported. What the intact rows name can be repaired with them.
                 Err(CatalogError::Corrupt { .. }) => {
                     catalog.sound_pieces_of(first.person, &first.data_type).await?
                 }
@@ -167,7 +168,7 @@ async fn copy_objects(
     }
 }
 
-/// The bytes of everybody's files. Returns the parts that are not there.
+/// Copies the bytes of all people's files; returns the parts that are missing.
 async fn copy_files(
     catalog: &Catalog,
     contents: &Contents,
@@ -178,7 +179,7 @@ async fn copy_files(
     let mut missing = Vec::new();
     for person in catalog.people_ids().await? {
         let known = match contents.of_person(person).await {
-            // It was told already.
+            // Already reported.
             Err(error) if error.is_damage() => contents.sound_of_person(person).await?,
             known => known?,
         };
@@ -200,7 +201,7 @@ async fn copy_files(
     Ok(missing)
 }
 
-/// Copies an object unless it is there; what is there was verified when it was put there.
+/// Copies an object unless it exists; an existing one was verified when it was written.
 async fn copy_object(
     from: &ObjectStorage,
     to: &ObjectStorage,
@@ -230,7 +231,7 @@ async fn copy_object(
     Ok(true)
 }
 
-/// Gives a closed catalogue its name, together with the log that it may have left.
+/// Renames a closed catalogue, and the log that it may have left.
 fn finish(file: &Path, finished: &Path) -> Result<(), StoreError> {
     let log_of = |file: &Path| {
         let mut name = file.as_os_str().to_owned();

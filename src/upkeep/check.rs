@@ -1,4 +1,4 @@
-//! Check: is everything that is stored what was stored? Looks at all of it, now, beside a running service.
+//! Checks that everything stored is what was written. Looks at all of it now, beside a running service.
 
 use std::collections::HashSet;
 
@@ -11,19 +11,19 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 
-/// A partition that changes faster than it can be looked at is looked at so often.
+/// How often a partition is checked that changes faster than it can be checked.
 const ATTEMPTS: usize = 5;
 
-/// What whoever waits for a check is told.
+/// What is reported during a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckProgress {
-    /// So many objects are to be looked at, more or less.
+    /// About this many objects will be checked.
     Objects(u64),
     Object,
     Wrong(String),
 }
 
-/// What was looked at.
+/// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     pub people: usize,
@@ -33,8 +33,8 @@ pub struct Checked {
     pub wrong: usize,
 }
 
-/// Looks at the catalogue and at everything that it names. An error says that the check could not be
-/// finished; damage is no error here.
+/// Checks the catalogue and everything that it names. An error means that the check could not be finished;
+/// damage is not an error here.
 pub async fn check(
     stores: &UpkeepStores,
     tell: &(dyn Fn(CheckProgress) + Sync),
@@ -74,15 +74,14 @@ pub async fn check(
             .max(0)
             .cast_unsigned(),
     ));
-    // Whoever's own row is damaged, which was told already, is looked at all the same.
+    // A person whose own row is damaged, which was already reported, is checked all the same.
     for person in stores.catalog.people_ids().await? {
         check.person(person).await?;
     }
     Ok(check.checked)
 }
 
-/// What is wrong with a catalogue by itself: rows that differ from what was written, and rows that are
-/// missing.
+/// Describes the damage within a catalogue: rows that differ from what was written, and missing rows.
 pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, StoreError> {
     let mut complaints = catalog.complaints().await?;
     complaints.extend(catalog.damaged_roster().await?);
@@ -138,11 +137,11 @@ impl Check<'_> {
         self.files(person).await
     }
 
-    /// The bytes of a person's files.
+    /// Checks the bytes of a person's files.
     async fn files(&mut self, person: PersonId) -> Result<(), StoreError> {
         let contents = self.stores.contents();
         let known = match contents.of_person(person).await {
-            // Was told above. The others may have damage of their own.
+            // Already reported. The others may have damage of their own.
             Err(error) if error.is_damage() => contents.sound_of_person(person).await?,
             known => known?,
         };
@@ -151,7 +150,7 @@ impl Check<'_> {
             match contents.examine(&content).await {
                 Ok(_) => {}
                 Err(StoreError::Corrupt { what }) => {
-                    // Parts of what was never whole may have been given up meanwhile.
+                    // Parts of an incomplete content may have been given up meanwhile.
                     let current = contents.current(&content).await?;
                     if current.is_some_and(|current| current.is_as_read(&content)) {
                         self.wrong(format!("person {person}, files: {what}"));
@@ -179,7 +178,7 @@ impl Check<'_> {
                         complaints.push(what);
                     }
                     Err(error @ StoreError::Catalog(_)) => return Err(error),
-                    // One object that cannot be read does not keep the others from being looked at.
+                    // One unreadable object does not keep the others from being checked.
                     Err(error) => {
                         living = None;
                         complaints.push(error.to_string());
@@ -189,7 +188,7 @@ impl Check<'_> {
             if let Some(living) = living.filter(|living| *living != partition.records) {
                 complaints.push(format!("{living} records are stored, not {}", partition.records));
             }
-            // What was replaced while it was looked at may have been removed too.
+            // If it was replaced during the check, its objects may have been removed too.
             if complaints.is_empty() || self.is_current(&partition).await? {
                 for complaint in complaints {
                     self.wrong(format!("person {}, {}: {complaint}", key.person, key.data_type));
@@ -204,8 +203,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The partition with the bytes of its tail, unless the catalogue's own damage, which was told already,
-    /// prevents it.
+    /// The partition with the bytes of its tail; `None` where damage in the catalogue, which was already
+    /// reported, prevents it.
     async fn read(&mut self, key: &PartitionKey) -> Result<Option<Partition>, StoreError> {
         match self
             .stores
@@ -222,7 +221,7 @@ impl Check<'_> {
         }
     }
 
-    /// The number of living rows of a piece.
+    /// Checks a piece; returns the number of its live rows.
     async fn piece(&mut self, key: &PartitionKey, piece: &Piece) -> Result<i64, StoreError> {
         match &piece.place {
             Place::Tail { blob } => {
@@ -235,7 +234,7 @@ impl Check<'_> {
                 (self.tell)(CheckProgress::Object);
                 let living = examine(self.stores, key, piece, path, *footer).await?;
                 if self.noted.remove(path) {
-                    // Put back from a copy, or the disk was at fault and no longer is.
+                    // It was restored from a copy, or the disk was at fault and no longer is.
                     self.stores.catalog.forget_damage(path).await?;
                 }
                 Ok(living)

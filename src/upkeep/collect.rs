@@ -1,11 +1,11 @@
 //! Collect: removes what nothing refers to any more.
 //!
 //! An object may be removed when it was retired a grace period ago, because by then nobody reads it. An
-//! object that nothing names and nobody retired is what an interrupted write left behind, or what a running
-//! write is about to commit. It is noticed, condemned after a long while, and removed in a later round: from
-//! its condemnation on the catalogue refuses to name it. Whoever knows nothing has no garbage: a catalogue
-//! without people or with a repair that was not finished collects nothing, and neither does one for which an
-//! improbable part of the store would go.
+//! object that nothing names and nobody retired was left by an interrupted write, or a running write is about
+//! to commit it. It is noticed, condemned after a long while, and removed in a later round: once it is
+//! condemned, the catalogue refuses to name it. A catalogue that knows nothing has no garbage: nothing is
+//! collected with a catalogue without people or with an unfinished repair, or when an improbably large part
+//! of the store would go.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -23,27 +23,27 @@ use crate::store::piece::{DATA_FOLDER, ObjectName};
 
 /// How long an object that nothing names is left alone: longer than any write.
 pub const ORPHAN_AGE: Duration = Duration::from_hours(7);
-/// How long one that is condemned stays.
+/// How long a condemned object stays.
 pub const CONDEMNED_AGE: Duration = Duration::from_mins(10);
-/// How long it is remembered what was removed, in case somebody still wants to name it.
+/// How long removed objects are remembered, in case somebody still tries to name them.
 const REMEMBERED: Duration = Duration::from_hours(30 * 24);
-/// How long the room of a file whose time to arrive is over stays, for uploads that began before.
+/// How long the room of a file stays after its time to arrive is over, for uploads that began before.
 pub const CONTENT_PATIENCE: Duration = Duration::from_hours(1);
-/// How long the repetition of a request is recognised.
+/// How long a repeated request is recognised.
 pub const RECEIPT_AGE: Duration = Duration::from_hours(168);
-/// Paths looked at together.
+/// How many paths are checked together.
 const PATHS_AT_ONCE: usize = 1_000;
-/// More orphans than these, if they are more than half of all objects, are not garbage but a mistake.
+/// More orphans than this, if they are more than half of all objects, are not garbage but a mistake.
 const PROBABLE_ORPHANS: usize = 100;
 
-/// The kinds of objects that can become orphans. Whoever keeps another kind of object adds it here: the
-/// folder it is in, and how to tell which of its objects are named.
+/// The kinds of objects that can become orphans. A new kind of object must be added here: its folder, and how
+/// to find which of its objects are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     Pieces,
     /// Of files, of exports, or of frames.
     Parts(ContentKind),
-    /// What senders of files put into the store themselves.
+    /// Files that their senders put into the store themselves.
     Incoming,
 }
 
@@ -64,7 +64,7 @@ impl Kept {
         }
     }
 
-    /// Whether an object in the folder is one of ours.
+    /// Whether an object in the folder has a path of this kind.
     fn is_ours(self, path: &str) -> bool {
         match self {
             Self::Pieces => ObjectName::parse(path).is_some(),
@@ -73,12 +73,12 @@ impl Kept {
         }
     }
 
-    /// Those of `paths`, all in the folder, that nothing names. What cannot be told counts as named.
+    /// The `paths`, all in the folder, that nothing names. Those that cannot be checked count as named.
     async fn orphaned(self, stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Pieces => orphaned_pieces(&stores.catalog, paths).await,
             Self::Parts(_) => {
-                // The parts of one content side by side, so that it is looked up once.
+                // Sorted, so that the parts of one content are adjacent and it is looked up once.
                 let mut sorted = paths.to_vec();
                 sorted.sort_unstable();
                 stores.contents().orphaned_parts(&sorted).await
@@ -88,12 +88,12 @@ impl Kept {
     }
 }
 
-/// What a search for orphans came to.
+/// The result of a search for orphans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
     /// Objects that were removed.
     pub removed: usize,
-    /// So many of so many objects would have to go, which is not believed.
+    /// How many of how many objects would have to go, where that is refused as improbable.
     pub refused: Option<(usize, usize)>,
 }
 
@@ -106,8 +106,8 @@ pub async fn forbidden(stores: &UpkeepStores) -> Result<Option<&'static str>, St
     Ok(is_unfinished.then_some("a repair of the catalogue was not finished"))
 }
 
-/// Removes objects that were retired at least `grace` ago; returns how many. Before that the manifests of
-/// their people are brought up to date, which otherwise would name what is gone; where that fails, they stay.
+/// Removes objects that were retired at least `grace` ago; returns how many. Before that it updates the
+/// manifests of their people, which would otherwise name missing objects; where that fails, the objects stay.
 pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<usize, StoreError> {
     let mut removed = 0;
     if forbidden(stores).await?.is_some() {
@@ -145,8 +145,7 @@ pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<us
 }
 
 /// Notices objects that nothing names, condemns those that were noticed long ago, and removes those that were
-/// condemned in an earlier round. Files that are no objects of ours are left alone. `anyway`: the operator
-/// insists.
+/// condemned in an earlier round. Leaves files alone that are not ours. `anyway`: the operator insists.
 pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Searched, StoreError> {
     let mut searched = Searched::default();
     if forbidden(stores).await?.is_some() {
@@ -164,14 +163,14 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Searc
         if condemned.is_empty() {
             break;
         }
-        // Whatever was to be named of them is by now.
+        // Any commit that was to name one of them has done so by now.
         unmark_named(stores, &condemned).await?;
     }
     stores.catalog.forget_orphans(now.before(REMEMBERED)).await?;
     Ok(searched)
 }
 
-/// Removes what interrupted uploads left in the store, and receipts that are too old to be asked for.
+/// Removes what interrupted uploads left in the store, and receipts that are too old to be needed.
 pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
     stores.objects().clear_interrupted_uploads(ORPHAN_AGE).await?;
     let now = stores.catalog.now().await?;
@@ -179,7 +178,7 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Looks at every object; returns how many there are, and how many of them nothing names.
+/// Notices orphans among all objects; returns how many objects there are, and how many are orphans.
 async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
     let (mut all, mut orphans) = (0, 0);
     for kept in Kept::ALL {
@@ -187,7 +186,7 @@ async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
         let mut seen = Vec::new();
         loop {
             let object = match listed.try_next().await {
-                // Somebody removed it since it was listed.
+                // Somebody removed it after it was listed.
                 Err(StoreError::Missing { .. }) => continue,
                 object => object?,
             };
@@ -223,7 +222,7 @@ async fn remove_condemned(stores: &UpkeepStores, moment: Instant) -> Result<usiz
     }
 }
 
-/// Those of the condemned objects that nothing names; the others are condemned no more.
+/// The condemned objects that nothing names; the others are no longer condemned.
 async fn unmark_named(stores: &UpkeepStores, condemned: &[String]) -> Result<Vec<String>, StoreError> {
     let orphaned = orphaned(stores, condemned).await?;
     let gone: HashSet<&String> = orphaned.iter().collect();
@@ -236,7 +235,7 @@ async fn unmark_named(stores: &UpkeepStores, condemned: &[String]) -> Result<Vec
     Ok(orphaned)
 }
 
-/// Those of `paths` that nothing names.
+/// The `paths` that nothing names.
 async fn orphaned(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
     let mut orphaned = Vec::new();
     for kept in Kept::ALL {

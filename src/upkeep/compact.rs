@@ -1,8 +1,8 @@
-//! Compact: several objects of one partition and year become one, and dead rows are left behind.
+//! Compact: merges several objects of one partition and year into one, and drops dead rows.
 //!
 //! Objects are merged with others of about their size, so that a row is rewritten a handful of times in its
 //! life, however many come after it; and with their neighbours in time, so that objects that follow each
-//! other still do so when they are merged.
+//! other still do so after merging.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use crate::store::StoreError;
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::{PieceWriter, Target};
 
-/// So many objects of a size are merged.
+/// How many objects of a size are merged.
 pub const FEWEST_OBJECTS: usize = 4;
-/// From so many on, objects of a size are merged even if larger ones lie between them in time.
+/// From this number on, objects of a size are merged even if larger ones lie between them in time.
 const MOST_SCATTERED: usize = 16;
-/// Objects of one size: the largest has up to so many times the bytes of the smallest.
+/// The largest object of a size has up to this many times the bytes of the smallest.
 const SIZE_FACTOR: u64 = 4;
-/// Below this size all objects are alike: opening them costs more than reading them.
+/// Below this size all objects count as equal: opening them costs more than reading them.
 const SMALL_BYTES: u64 = 64 << 10;
-/// An object with a greater share of dead rows is rewritten by itself: one in so many.
+/// An object is rewritten by itself if more than one in this many of its rows is dead.
 const DEAD_SHARE: i64 = 5;
 
-/// How much one compaction takes on.
+/// How much one compaction does.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Objects read at once; each needs memory for a row group.
+    /// How many objects are read at once; each needs memory for a row group.
     pub inputs: usize,
     /// An object does not grow beyond these, so that no compaction takes longer than minutes.
     pub bytes: i64,
     pub rows: i64,
-    /// Bytes that what is read at once may come to.
+    /// How many bytes may be read at once.
     pub memory: usize,
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn compact(
 }
 
 pub(super) async fn pieces_of(stores: &UpkeepStores, key: &PartitionKey) -> Result<Vec<Piece>, StoreError> {
-    // The tail's rows are not wanted, so all of them count as held.
+    // The tail's rows are not needed, so all of them count as held.
     let mut partitions = stores
         .catalog
         .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
@@ -77,17 +77,17 @@ pub(super) async fn pieces_of(stores: &UpkeepStores, key: &PartitionKey) -> Resu
         .unwrap_or_default())
 }
 
-/// What became of an attempt to write objects anew.
+/// The result of an attempt to rewrite objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewritten {
     Done,
     /// Others changed the partition meanwhile.
     Overtaken,
-    /// There was nothing that could be done.
+    /// There was nothing to do.
     Nothing,
 }
 
-/// Writes one object of a partition anew that has dead rows, however few, without them.
+/// Rewrites one object of a partition that has dead rows, however few, without them.
 pub async fn leave_dead_rows(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -101,7 +101,7 @@ pub async fn leave_dead_rows(
     }
 }
 
-/// As many objects of a group as fit into memory side by side become one, if those are worth it.
+/// Merges as many objects of a group as fit into memory side by side, if that is worth it.
 pub(super) async fn merge_group(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -112,7 +112,7 @@ pub(super) async fn merge_group(
     let is_one = group.len() == 1;
     let sources = opened(stores, &mut group, limits).await?;
     if (group.len() == 1 && !is_one) || !are_worth_it(&group) {
-        // Rows so long that no two of them can be held at once are better left as they are.
+        // Rows so long that no two of them can be held at once are better left alone.
         return Ok(Rewritten::Nothing);
     }
     let output = rewrite(stores, key, &group, sources).await?;
@@ -141,7 +141,7 @@ pub(super) struct Object<'p> {
     footer: Footer,
 }
 
-/// The rows of a group, of which as many stay as fit into memory side by side.
+/// The rows of a group, which is reduced to the objects that fit into memory side by side.
 async fn opened(
     stores: &UpkeepStores,
     group: &mut Vec<Object<'_>>,
@@ -155,10 +155,10 @@ async fn opened(
         batches = batches.saturating_add(source.batch_memory);
         memory = memory.saturating_add(source.memory);
         let fits = match sources.len() {
-            // One by itself always has to be possible: only so its dead rows are ever gone.
+            // One by itself must always be possible: there is no other way to remove its dead rows.
             0 => true,
-            // Objects with long rows take much to be fetched. Two of them are merged nevertheless, or there
-            // would be ever more.
+            // Objects with long rows take much memory to fetch. Two of them are merged all the same, or their
+            // number would only grow.
             1 => batches <= limits.memory,
             _ => memory <= limits.memory,
         };
@@ -171,7 +171,7 @@ async fn opened(
     Ok(sources)
 }
 
-/// Writes the living rows of some objects as one.
+/// Writes the live rows of some objects as one.
 async fn rewrite(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -221,8 +221,8 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
         let sizes = sizes.iter();
         sizes.flat_map(|size| years.values().map(move |objects| (*size, objects)))
     };
-    // Neighbours of any size come first: the small ones among them go with them. Bodies that leave two large
-    // objects and a small one each would otherwise have all their small ones merged, across all time.
+    // Neighbours of any size come first, together with the small ones among them. Otherwise bodies that leave
+    // two large objects and a small one each would have all their small ones merged, across all time.
     groups()
         .find_map(|(size, objects)| neighbours(objects, size, limits))
         .or_else(|| groups().find_map(|(size, objects)| scattered(objects, size, limits)))
@@ -243,12 +243,11 @@ pub(super) fn by_year(pieces: &[Piece]) -> BTreeMap<i32, Vec<Object<'_>>> {
     years
 }
 
-/// Enough objects of a size that no larger one lies between, with the smaller ones among them. What they
-/// become then overlaps nothing in time that none of them did, so that objects stay one behind the other as
-/// far as they were.
+/// Enough objects of a size with no larger one between them, and the smaller ones among them. The result
+/// overlaps nothing in time that none of them did, so objects that follow each other still do.
 fn neighbours<'p>(objects: &[Object<'p>], size: u32, limits: &Limits) -> Option<Vec<Object<'p>>> {
     let mut run: Vec<Object<'p>> = Vec::new();
-    // Until when the run reaches, and how far anything larger has come since.
+    // How far the run reaches, and how far anything larger has come since.
     let mut reached = Instant::MIN;
     let mut larger: Option<Instant> = None;
     for object in objects {
@@ -273,8 +272,8 @@ fn neighbours<'p>(objects: &[Object<'p>], size: u32, limits: &Limits) -> Option<
     is_enough(&group, size).then_some(group)
 }
 
-/// Objects of a size wherever they lie, once there are so many that opening them costs more than reading them
-/// side by side with others.
+/// Objects of a size anywhere in time, once there are so many that opening them costs more than reading them
+/// interleaved with others.
 fn scattered<'p>(objects: &[Object<'p>], size: u32, limits: &Limits) -> Option<Vec<Object<'p>>> {
     let alike: Vec<Object<'p>> = objects
         .iter()
@@ -292,7 +291,7 @@ fn is_enough(group: &[Object<'_>], size: u32) -> bool {
     group.iter().filter(|object| object.size() == size).count() >= FEWEST_OBJECTS
 }
 
-/// The first of them that one object can take in.
+/// The first of them, as many as one object can hold.
 fn as_many_as_fit<'p>(objects: Vec<Object<'p>>, limits: &Limits) -> Vec<Object<'p>> {
     let (mut bytes, mut rows) = (0, 0);
     let fits = |object: &Object<'_>| {
@@ -303,7 +302,7 @@ fn as_many_as_fit<'p>(objects: Vec<Object<'p>>, limits: &Limits) -> Vec<Object<'
     objects.into_iter().take(limits.inputs).take_while(fits).collect()
 }
 
-/// Whether one object can take in all of them.
+/// Whether one object can hold all of them.
 pub(super) fn fit(objects: &[Object<'_>], limits: &Limits) -> bool {
     as_many_as_fit(objects.to_vec(), limits).len() == objects.len()
 }
@@ -313,7 +312,7 @@ impl<'p> Object<'p> {
         self.piece.bytes
     }
 
-    /// `None` for a piece of the tail.
+    /// `None` for a tail piece.
     fn of(piece: &'p Piece) -> Option<Self> {
         match &piece.place {
             Place::Object { path, footer } => Some(Self {
@@ -336,7 +335,7 @@ fn size_of(piece: &Piece) -> u32 {
     (bytes / SMALL_BYTES).max(1).ilog(SIZE_FACTOR)
 }
 
-/// The year that all rows of a piece begin in.
+/// The year in which all rows of a piece begin.
 fn year_of(piece: &Piece) -> Option<i32> {
     let year = |micros: i64| DateTime::from_timestamp_micros(micros).map(|moment| moment.year());
     let (first, last) = (
@@ -356,7 +355,7 @@ pub(super) mod tests {
 
     pub(in crate::upkeep) const DAY: i64 = 86_400_000_000;
 
-    /// An object of so many days from a day on, and its size.
+    /// An object that begins on `day` and covers `days` days.
     pub(in crate::upkeep) fn object(number: u128, day: i64, days: i64, bytes: i64) -> Piece {
         let moment = |day: i64| Instant::from_micros(day * DAY);
         Piece {
@@ -445,8 +444,8 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Merging goes on until nothing is left to do; objects that did not overlap before never come to
-        /// overlap.
+        /// Merging continues until nothing is left to do; objects that did not overlap before never overlap
+        /// afterwards.
         #[test]
         fn objects_that_follow_each_other_still_do(lengths in prop::collection::vec((1_i64..4, 10_u32..26), 1..15)) {
             let mut pieces = Vec::new();

@@ -1,11 +1,11 @@
-//! Erase: nothing of a person stays, and nothing brings them back.
+//! Erase: removes everything of a person, and lets nothing bring them back.
 //!
-//! An erasure begins in the catalogue, when the person says so. From then on nobody finds or stores anything
-//! of theirs. This job does the rest, and can be stopped anywhere: it looks for what is left, removes it, and
-//! looks again until there is nothing. First a note goes into the store that says since when whose data is to
-//! be gone, by a mark from which nobody learns who it was; a catalogue that is made anew from the store heeds
-//! it. What was on its way when the erasure began may still arrive, so the job looks again after pauses that
-//! double, and a last time when no write can be under way any more; only then is the erasure over, and the
+//! An erasure begins in the catalogue, when the person asks for it. From then on nobody finds or stores
+//! anything of theirs. This job does the rest, and can be stopped anywhere: it looks for what is left,
+//! removes it, and looks again until there is nothing. First it writes a note into the store with the start
+//! of the erasure and a mark that does not reveal the person; a catalogue that is rebuilt from the store
+//! heeds it. Writes that were under way when the erasure began may still arrive, so the job looks again after
+//! pauses that double, and a last time when no such write can be left. Only then is the erasure over, and the
 //! person may begin anew.
 
 use std::collections::BTreeMap;
@@ -28,11 +28,10 @@ use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, INCOMI
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::DATA_FOLDER;
 
-/// What is remembered of erasures is in this folder.
+/// The folder of notes about erasures.
 pub const ERASED_FOLDER: &str = "erased";
-/// In each of these, whatever is in the folder named by a person is theirs. They are emptied in this order:
-/// by the last two a catalogue that is made anew knows that there was such a person, of whom something may be
-/// left.
+/// In each of these, everything in the folder named after a person is theirs. They are emptied in this order:
+/// the last two tell a rebuilt catalogue that the person existed, and that something of theirs may be left.
 pub const FOLDERS_OF_PEOPLE: [&str; 6] = [
     FILES_FOLDER,
     INCOMING_FOLDER,
@@ -41,13 +40,13 @@ pub const FOLDERS_OF_PEOPLE: [&str; 6] = [
     DATA_FOLDER,
     PEOPLE_FOLDER,
 ];
-/// How long an erasure lasts at least: longer than any write that was under way when it began.
+/// The shortest length of an erasure: longer than any write that was under way when it began.
 pub const LENGTH: Duration = ORPHAN_AGE;
 
-/// Between the first two looks, in microseconds.
+/// The pause between the first two searches, in microseconds.
 const FIRST_PAUSE: i64 = 15_000_000;
 
-/// What a note says.
+/// The content of a note.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     format: u32,
@@ -57,14 +56,14 @@ struct Note {
 
 const FORMAT: u32 = 1;
 
-/// When an erasure may be over.
+/// The earliest end of an erasure.
 #[must_use]
 pub fn ends_at(begun_at: Instant) -> Instant {
     begun_at.after(LENGTH)
 }
 
-/// Whether there is something to do for an erasure: to begin, to look again, after pauses that double, for
-/// what was on its way, and to end it.
+/// Whether there is something to do for an erasure: to begin, to look again for late writes, after pauses
+/// that double, or to end it.
 #[must_use]
 pub fn is_due(erasure: &Erasure, now: Instant) -> bool {
     let looks_again = |looked: Instant| {
@@ -75,7 +74,7 @@ pub fn is_due(erasure: &Erasure, now: Instant) -> bool {
     !erasure.is_over() && (now >= ends_at(erasure.begun_at) || erasure.purged_at.is_none_or(looks_again))
 }
 
-/// Does what is to be done for an erasure now; how far it has come then.
+/// Does what is due for an erasure; returns how far it has come then.
 pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, StoreError> {
     let begun = stores.catalog.now().await?;
     let mut erasure = *erasure;
@@ -83,7 +82,7 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, 
         return Ok(erasure);
     }
     remember(stores.objects(), &erasure).await?;
-    // What was looked for before that moment does not count.
+    // A search that began before that moment does not count.
     let ends_at = ends_at(erasure.begun_at);
     let is_last = begun >= ends_at;
     let mut purged = Purged::default();
@@ -103,16 +102,17 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, 
     purged.left.map_or(Ok(erasure), Err)
 }
 
-/// What became of a look for what is left of somebody.
+/// The result of a search for what is left of a person.
 #[derive(Debug, Default)]
 struct Purged {
-    /// Whether there was anything.
+    /// Whether anything was found.
     found: bool,
-    /// Damage of somebody else's that may name the person still.
+    /// Damage to data of others that may still name the person.
     left: Option<StoreError>,
 }
 
-/// Notes an erasure in the store, once. When this returns `Ok`, a catalogue made from the store knows of it.
+/// Notes an erasure in the store, once. When this returns `Ok`, a catalogue rebuilt from the store knows of
+/// it.
 pub async fn remember(objects: &ObjectStorage, erasure: &Erasure) -> Result<(), StoreError> {
     let begun_at = erasure.begun_at.micros();
     let note = Note {
@@ -129,7 +129,7 @@ pub async fn remember(objects: &ObjectStorage, erasure: &Erasure) -> Result<(), 
     }
 }
 
-/// Everybody of whose erasure the store knows, and when the last one began.
+/// All marks of erased people in the store, and when the last erasure of each began.
 pub async fn remembered(objects: &ObjectStorage) -> Result<BTreeMap<ErasureMark, Instant>, StoreError> {
     let mut found: BTreeMap<ErasureMark, Instant> = BTreeMap::new();
     let mut listed = objects.list(ERASED_FOLDER)?;
@@ -142,8 +142,8 @@ pub async fn remembered(objects: &ObjectStorage) -> Result<BTreeMap<ErasureMark,
     Ok(found)
 }
 
-/// Begins erasures again that the store remembers and the catalogue does not, because it was put back from a
-/// copy that is older.
+/// Begins erasures again that the store remembers and the catalogue does not, because the catalogue was
+/// restored from an older copy.
 pub async fn heed_notes(stores: &UpkeepStores) -> Result<(), StoreError> {
     let mut unknown = remembered(stores.objects()).await?;
     for mark in unknown.keys().copied().collect::<Vec<_>>() {
@@ -163,7 +163,7 @@ pub async fn heed_notes(stores: &UpkeepStores) -> Result<(), StoreError> {
             remember(stores.objects(), &erasure).await?;
         }
     }
-    // Of the others nothing is here, and tokens from before are refused all the same.
+    // Of the others nothing is here, but tokens from before must still be refused.
     for (mark, begun_at) in unknown {
         let erasure = Erasure {
             mark,
@@ -177,7 +177,7 @@ pub async fn heed_notes(stores: &UpkeepStores) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whose erasure a note is about, and when it began: its name says what is in it.
+/// The mark and the start in the name of a note, which contain all that is in it.
 fn parse(path: &str) -> Option<(ErasureMark, Instant)> {
     let mut parts = path.strip_prefix(ERASED_FOLDER)?.strip_prefix('/')?.split('/');
     let mark = parts.next()?.parse().ok()?;
@@ -192,9 +192,9 @@ async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<Purged, StoreE
         while stores.catalog.purge_own(person).await? {
             purged.found = true;
         }
-        // Damage among what is somebody else's is no reason to keep what is the person's own.
+        // Damage to what belongs to somebody else is no reason to keep the person's own data.
         purged.left = purge_mentions(stores, person, &mut purged.found).await?;
-        // A catalogue that is made anew knows by the last of them whom others may still name.
+        // The last folder tells a rebuilt catalogue whom others may still name.
         let kept = usize::from(purged.left.is_some());
         let folders = FOLDERS_OF_PEOPLE.len() - kept;
         if purge_store(stores.objects(), person, FOLDERS_OF_PEOPLE.iter().take(folders)).await? > 0 {
@@ -209,8 +209,8 @@ async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<Purged, StoreE
     }
 }
 
-/// Removes a person from what others said of them, and what it was said in before. Returns the damage that
-/// was in the way, if there was any.
+/// Removes a person from the data of others, and from the older manifests that held it. Returns the damage
+/// that was in the way, if any.
 async fn purge_mentions(
     stores: &UpkeepStores,
     person: PersonId,

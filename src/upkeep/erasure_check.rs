@@ -1,6 +1,6 @@
-//! Is anything left of somebody? Looks wherever bytes of people can be: in every table of the catalogue, in
-//! the names of all objects, in what manifests say, in uploads that were never finished, and in what
-//! questions put on disk.
+//! Checks whether anything is left of a person. Looks wherever data of people can be: in every table of the
+//! catalogue, in the names of all objects, in manifests, in unfinished uploads, and in what questions spilled
+//! to disk.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -18,15 +18,15 @@ use crate::store::StoreError;
 /// Everything in the store.
 const EVERYWHERE: &str = "";
 
-/// What is known of somebody's erasure, and what is left of them, in words.
+/// What is known of a person's erasure, and a description of what is left of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesLeft {
     pub erasure: Option<Erasure>,
     pub left: Vec<String>,
 }
 
-/// Looks for what is left of a person. `spill`: where questions of this machine put what they have no memory
-/// for.
+/// Looks for what is left of a person. `spill`: where questions on this machine put what exceeds their
+/// memory.
 pub async fn traces_left(
     stores: &UpkeepStores,
     person: PersonId,
@@ -46,7 +46,7 @@ pub async fn traces_left(
     {
         left.push("keys: the person's key".to_owned());
     }
-    // Nobody's name is on these. What was written before the erasure may be the person's.
+    // These do not say whose they are. Those written before the erasure may be the person's.
     if let Some(age) = erasure.and_then(|erasure| age_of(erasure.begun_at)) {
         for path in stores.objects().interrupted_uploads(age).await? {
             left.push(format!(
@@ -103,15 +103,15 @@ async fn in_store(stores: &UpkeepStores, person: PersonId, left: &mut Vec<String
     Ok(())
 }
 
-/// How long ago a moment was, by this machine's clock. `None`: it is to come.
+/// How long ago a moment was, by this machine's clock. `None`: it is in the future.
 fn age_of(moment: Instant) -> Option<Duration> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let then = Duration::from_micros(u64::try_from(moment.micros()).ok()?);
     now.checked_sub(then)
 }
 
-/// The files below a directory that nobody has written to for `age`. The locks that say whose parts are whose
-/// hold nothing.
+/// The files below a directory that nobody has written to for `age`. Skips empty files: the locks that say
+/// whose parts are whose.
 fn older_files(directory: &Path, age: Duration, found: &mut Vec<String>) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

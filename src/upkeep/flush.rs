@@ -1,4 +1,4 @@
-//! Flush: the tail of a partition becomes objects, one per calendar year.
+//! Flush: turns the tail of a partition into objects, one per calendar year.
 
 use std::sync::Arc;
 
@@ -16,28 +16,26 @@ use crate::store::arrange::{united, with_columns};
 use crate::store::piece::{Target, write_batch};
 use crate::store::tail;
 
-/// A tail of more pieces than this slows down every read of its partition.
+/// A tail of at least this many pieces slows down every read of its partition.
 const MOST_PIECES: i64 = 256;
-/// A tail whose rows take so many times the size at which it is flushed is flushed however well it is
-/// compressed.
+/// A tail whose rows take this many times the flush size in memory is flushed, however well it is compressed.
 const MOST_EXPANDED: i64 = 4;
-/// Bytes of rows that all tails together may come to. Whoever asks about a tail reads it as a whole, and what
-/// was read is kept in memory as far as there is room: with more tails than that, each question reads its own
-/// again.
+/// How many bytes the rows of all tails together may take. A question about a tail reads all of it, and keeps
+/// it in memory while there is room. With larger tails, each question would read its own again.
 const ALL_EXPANDED: i64 = 16 << 20;
-/// Of tails that are too much together, those with fewer bytes of rows wait for their time: they are read in
-/// no time, and would become objects that are hardly larger than what is said about them.
+/// When all tails together are too large, those with fewer bytes of rows are still left to wait: they are
+/// read in no time, and would become objects hardly larger than their metadata.
 const LEAST_EXPANDED: i64 = 64 << 10;
-/// Bytes of rows in memory that are flushed at once. More go in several steps.
+/// How many bytes of rows in memory are flushed at once. More are flushed in several steps.
 const AT_ONCE: usize = 8 << 20;
-/// Looks at a partition that others keep changing.
+/// How often a partition is tried that others keep changing.
 const ATTEMPTS: usize = 5;
-/// Who was overtaken, because writes that come put small pieces together, leaves those with fewer rows to the
-/// next round, first these and then also those of more. Rows that waited long are in larger ones.
+/// A flush is overtaken when writes merge small pieces. Each time, it leaves pieces with fewer rows than the
+/// next of these numbers to the next round. Rows that have waited long are in larger pieces.
 const LEFT_TO_WRITES: [i64; 3] = [0, 256, 4096];
 
-/// The tails that are flushed now: those that have waited long enough or are too large to wait, and where the
-/// others are too much together, the largest of them.
+/// The tails to flush now: those that have waited long enough or are too large to wait, and the largest of
+/// the others if these are too large together.
 #[must_use]
 pub fn due(backlog: Vec<TailBacklog>, settings: &UpkeepSettings, now: Instant) -> Vec<PartitionKey> {
     let (mut due, mut others): (Vec<_>, Vec<_>) =
@@ -68,14 +66,14 @@ fn is_due(backlog: &TailBacklog, settings: &UpkeepSettings, now: Instant) -> boo
         || backlog.oldest > now
 }
 
-/// Makes objects of the tail that a partition has now, in steps that fit into memory. Returns how many pieces
-/// of the tail are gone; none when there was none, or when others kept changing it.
+/// Turns the present tail of a partition into objects, in steps that fit into memory. Returns how many tail
+/// pieces are gone; zero when there were none, or when others kept changing it.
 pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, StoreError> {
     let mut overtaken = 0;
     let mut flushed = 0;
     let mut waiting: Option<usize> = None;
     while overtaken < ATTEMPTS {
-        // No bytes of the tail are wanted yet, so all of them count as held.
+        // The bytes of the tail are not needed yet, so all of them count as held.
         let mut partitions = stores
             .catalog
             .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
@@ -88,7 +86,7 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
             .iter()
             .filter(|piece| matches!(piece.place, Place::Tail { .. }))
             .collect();
-        // What comes in while this works is left for the next round.
+        // Pieces that arrive during the work are left for the next round.
         let waiting = waiting.get_or_insert(tail.len());
         let fewest = LEFT_TO_WRITES.iter().take(overtaken + 1).rev();
         let settled = |fewest: &i64| tail.iter().any(|piece| piece.rows >= *fewest);
@@ -175,7 +173,7 @@ fn living_rows(tail: &[(Piece, RecordBatch)]) -> Result<RecordBatch, StoreError>
     Ok(concat_batches(&schema, &batches)?)
 }
 
-/// Does work that takes long on a thread that answers nobody meanwhile.
+/// Runs long work on a thread that does not answer requests.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -211,7 +209,7 @@ mod tests {
         }
     }
 
-    /// The tail of a person whose rows take so many bytes.
+    /// The tail of a person whose rows take `memory` bytes.
     fn tail(person: usize, memory: i64) -> TailBacklog {
         TailBacklog {
             person: PersonId(Uuid::from_u128(person as u128)),
@@ -259,7 +257,7 @@ mod tests {
                 (0..sizes.len()).filter(|person| !is_gone(person)).map(|person| sizes[person]).collect();
             let together: i64 = left.iter().sum();
             prop_assert!(together <= ALL_EXPANDED || left.iter().all(|size| *size < LEAST_EXPANDED));
-            // Nothing more than that was needed, and nothing larger stayed.
+            // No more than that was needed, and nothing larger stayed.
             if let Some(last) = gone.last() {
                 prop_assert!(together + sizes[*last] > ALL_EXPANDED);
                 prop_assert!(left.iter().all(|size| *size <= sizes[*last]));

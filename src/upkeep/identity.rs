@@ -1,8 +1,7 @@
-//! Whose store is it? A catalogue and an object store are a pair, made together, and both say so.
+//! The identity of a store. A catalogue and an object store are a pair, made together, and both say so.
 //!
-//! Whoever finds them apart stops, because to a catalogue that is empty or another one every object looks
-//! like something that nobody needs. Knows the store and the catalogue; knows nothing of settings or
-//! commands.
+//! A process that finds them apart stops, because to an empty or different catalogue every object looks like
+//! garbage. Knows the store and the catalogue; knows nothing of settings or commands.
 
 use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
@@ -16,12 +15,12 @@ use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER};
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::DATA_FOLDER;
 
-/// The object that says whose store it is in.
+/// The object that holds the identity of its store.
 pub const IDENTITY_OBJECT: &str = "store.json";
-/// Objects of the catalogue that are looked for in a store that does not say whose it is.
+/// How many of the catalogue's objects are looked for in a store without an identity.
 const SAMPLES: usize = 16;
 
-/// Why a catalogue and a store are not taken for a pair.
+/// Why a catalogue and a store do not count as a pair.
 #[derive(Debug, thiserror::Error)]
 pub enum ApartError {
     #[error(
@@ -61,25 +60,25 @@ pub enum ApartError {
     Catalog(#[from] CatalogError),
 }
 
-/// What stands in `store.json`.
+/// The content of `store.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Named {
     store: Uuid,
 }
 
-/// What the two have to do with each other as far as objects show it.
+/// Whether the objects show that the two belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Likeness {
-    /// Neither speaks of any object.
+    /// Neither has any objects.
     Blank,
     /// What the catalogue names is there.
     Alike,
-    /// It is not, or there is something of which the catalogue knows nothing.
+    /// It is not, or there are objects of which the catalogue knows nothing.
     Strange,
 }
 
-/// Makes sure that the two are a pair; makes one of them if both are new, and of an installation from before
-/// there were identities. `insist`: the operator knows that they are.
+/// Makes sure that the two are a pair. Makes them one if both are new, or if they are from before there were
+/// identities. `insist`: the operator knows that they are.
 pub async fn settle(
     catalog: &Catalog,
     objects: &ObjectStorage,
@@ -126,7 +125,7 @@ pub async fn settle(
     }
 }
 
-/// Whether the two say that they are a pair; nothing is made.
+/// Whether the two say that they are a pair. Changes nothing.
 pub async fn compare(catalog: &Catalog, objects: &ObjectStorage) -> Result<(), ApartError> {
     match (catalog.store_identity().await?, read(objects).await?) {
         (Some(expected), Some(found)) if expected != found => Err(ApartError::Different { expected, found }),
@@ -149,7 +148,7 @@ pub async fn read(objects: &ObjectStorage) -> Result<Option<Uuid>, ApartError> {
     Ok(Some(named.store))
 }
 
-/// Gives a store that has none an identity, unless somebody else did meanwhile; returns what holds.
+/// Gives a store an identity if it has none, unless somebody else does so meanwhile; returns the valid one.
 pub async fn write(objects: &ObjectStorage, identity: Uuid) -> Result<Uuid, ApartError> {
     let unreadable = |reason: String| ApartError::Unreadable { reason };
     let named =
@@ -163,7 +162,7 @@ pub async fn write(objects: &ObjectStorage, identity: Uuid) -> Result<Uuid, Apar
     }
 }
 
-/// Why a catalogue is not taken for that of a store that holds other things.
+/// Why a catalogue does not count as that of a store with other objects.
 async fn strange(catalog: &Catalog) -> Result<ApartError, ApartError> {
     Ok(if catalog.object_totals().await?.objects > 0 {
         ApartError::Foreign
@@ -198,7 +197,7 @@ async fn likeness(catalog: &Catalog, objects: &ObjectStorage) -> Result<Likeness
             Err(error) => return Err(error.into()),
         }
     }
-    // Some may be lost; those of another installation are missing all together.
+    // Some may be lost, but in another installation's store all of them are missing.
     Ok(if found * 2 > looked_for {
         Likeness::Alike
     } else {

@@ -1,7 +1,7 @@
-//! One node at a time: a job runs only while its node holds the lease of that name.
+//! Leases: a job runs only while its node holds the lease of that name.
 //!
-//! A lease is no lock. A node that stalls may lose it and not know, so every job ends in a comparison with
-//! what is there; the lease only saves the work of doing everything twice. It ends by the database's clock.
+//! A lease is not a lock. A node that stalls may lose it and not notice, so every job ends by comparing with
+//! the present state; the lease only avoids doing everything twice. It ends by the database's clock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +13,13 @@ use crate::catalog::Catalog;
 use crate::model::meters::UpkeepMeters;
 use crate::store::StoreError;
 
-/// After this long somebody else may do the work of a node that died.
+/// After this time another node may do the work of a node that died.
 const LENGTH: Duration = Duration::from_secs(30);
-/// Well before it ends, a lease is renewed.
+/// A lease is renewed this often, well before it ends.
 const RENEWAL: Duration = Duration::from_secs(10);
-/// Work that takes longer hangs: it is dropped, and others may try.
+/// Work that takes longer has hung: it is dropped, and others may try.
 const LONGEST: Duration = Duration::from_hours(6);
-/// Work that has been kept waiting for so long by leases of others counts as failed.
+/// Work that leases of others have delayed for this long counts as failed.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The leases of one node.
@@ -28,7 +28,7 @@ pub struct Leases {
     catalog: Catalog,
     holder: String,
     meters: UpkeepMeters,
-    /// Since when the lease of a name is refused.
+    /// Since when the lease of a name has been refused.
     refused: Arc<Mutex<HashMap<String, Moment>>>,
 }
 
@@ -45,8 +45,7 @@ impl Leases {
     }
 
     /// Does `work` if nobody else holds the lease called `name`. The work is dropped midway when `stop` is
-    /// called, the lease is lost, or it takes longer than any work; `None` says that it was not done, or not
-    /// to its end.
+    /// called, the lease is lost, or it takes too long; `None` means that it was not done, or not completed.
     pub async fn alone<T>(
         &self,
         name: &str,

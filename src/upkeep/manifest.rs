@@ -1,10 +1,10 @@
 //! Manifests: what the catalogue knows of a person, as one object beside their data, so that the store alone
 //! is enough.
 //!
-//! One is written after each flush, before objects that were replaced are deleted, and now and then where
-//! anything else changed. Its lines are JSON: first what it is, then rows of the catalogue with the names of
-//! their tables, last a checksum of all before. Compressed with Zstandard. The last two of a person are kept.
-//! Their numbers grow and say nothing else; who was overtaken finds the number taken and writes none.
+//! One is written after each flush, before replaced objects are deleted, and now and then where anything else
+//! changed. Its lines are JSON: first a heading, then rows of the catalogue with the names of their tables,
+//! last a checksum of everything before. Compressed with Zstandard. The last two of a person are kept. Their
+//! numbers grow and mean nothing else; a writer that was overtaken finds its number taken and writes none.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -22,16 +22,16 @@ use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 
-/// All manifests are below this folder.
+/// The folder of all manifests.
 pub use crate::store::sealing::PEOPLE_FOLDER;
-/// Manifests of a person that are kept.
+/// How many manifests of a person are kept.
 const KEPT: usize = 2;
-/// How often a manifest is written again that others overtook.
+/// How often a manifest is tried again that others overtook.
 const ATTEMPTS: usize = 8;
 const FORMAT: u32 = 1;
 /// Decent compression; they are written often.
 const LEVEL: i32 = 3;
-/// Compressed bytes that are sent together.
+/// How many compressed bytes are sent together.
 const SENT_AT_ONCE: usize = 1 << 20;
 
 /// The first line.
@@ -39,7 +39,7 @@ const SENT_AT_ONCE: usize = 1 << 20;
 pub struct Heading {
     pub format: u32,
     pub person: PersonId,
-    /// When it was read, by the database's clock, in microseconds.
+    /// When its content was read, by the database's clock, in microseconds.
     pub read_at: i64,
     /// The columns of each table.
     columns: Vec<(String, Vec<String>)>,
@@ -59,17 +59,17 @@ struct Ending {
     checksum: u32,
 }
 
-/// A line between.
+/// A line in between.
 #[derive(Debug, Serialize, Deserialize)]
 struct Row(String, Vec<Value>);
 
-/// Where a manifest is.
+/// The path of a manifest.
 #[must_use]
 pub fn manifest_path(person: PersonId, number: i64) -> String {
     format!("{PEOPLE_FOLDER}/{person}/{number:012}.json.zst")
 }
 
-/// Whose manifest it is, and its number. `None`: it is none.
+/// The person and number of a manifest. `None`: the path is not one of a manifest.
 #[must_use]
 pub fn parse_manifest_path(path: &str) -> Option<(PersonId, i64)> {
     let mut parts = path.strip_prefix(PEOPLE_FOLDER)?.strip_prefix('/')?.split('/');
@@ -78,7 +78,7 @@ pub fn parse_manifest_path(path: &str) -> Option<(PersonId, i64)> {
     (manifest_path(person, number) == path).then_some((person, number))
 }
 
-/// The numbers of a person's manifests, the newest first.
+/// The numbers of a person's manifests, newest first.
 pub async fn numbers(objects: &ObjectStorage, person: PersonId) -> Result<Vec<i64>, StoreError> {
     let mut listed = objects.list(&format!("{PEOPLE_FOLDER}/{person}"))?;
     let mut numbers = Vec::new();
@@ -91,8 +91,7 @@ pub async fn numbers(objects: &ObjectStorage, person: PersonId) -> Result<Vec<i6
     Ok(numbers)
 }
 
-/// Writes down what is known of a person, unless the newest manifest says it already. `false`: nothing was
-/// written.
+/// Writes a manifest of a person, unless the newest one is up to date. `false`: nothing was written.
 pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
     let known = stores.catalog.known_manifest(person).await?;
     if let Some(known) = known
@@ -103,8 +102,8 @@ pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<b
     Ok(write_next(stores, person, KEPT - 1).await? == Written::Done)
 }
 
-/// Writes down what is known of a person whether or not it was, and keeps nothing of what was written down
-/// before. Where others were faster, what they wrote may have been read before: it goes too.
+/// Writes a manifest of a person in any case, and keeps none of the older ones. If others were faster, what
+/// they wrote may have been read earlier, so it goes too.
 pub async fn replace_manifests(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
     for _ in 0..ATTEMPTS {
         if write_next(stores, person, 0).await? != Written::Overtaken {
@@ -116,19 +115,20 @@ pub async fn replace_manifests(stores: &UpkeepStores, person: PersonId) -> Resul
     })
 }
 
-/// What became of a manifest.
+/// The result of writing a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     Done,
     /// Somebody else wrote one with its number.
     Overtaken,
-    /// There is nobody to write down.
+    /// There is no such person.
     Nobody,
 }
 
-/// Writes the next manifest of a person, and of the ones before keeps the last few.
+/// Writes the next manifest of a person, and keeps the last `kept` of the older ones.
 async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Result<Written, StoreError> {
-    // Before anything is read: whoever reads a later state takes a higher number, or the same one first.
+    // Before anything is read: a writer that reads a later state takes a higher number, or the same one
+    // first.
     let before = numbers(stores.objects(), person).await?;
     let Some(mut estate) = stores.catalog.read_estate(person).await? else {
         return Ok(Written::Nobody);
@@ -153,7 +153,7 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
         finished => finished?,
     }
     if stores.catalog.is_being_erased(person).await? {
-        // It began after this did, and may be done looking.
+        // The erasure began after this write, and may have finished looking.
         stores.objects().delete(&path).await?;
         return Ok(Written::Nobody);
     }
@@ -166,7 +166,7 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
     Ok(Written::Done)
 }
 
-/// Whether a manifest has one of `names` in it.
+/// Whether a manifest contains one of `names`.
 pub async fn mentions(objects: &ObjectStorage, path: &str, names: &[String]) -> Result<bool, StoreError> {
     let content = objects.get(path).await?;
     let (path, names) = (path.to_owned(), names.to_vec());
@@ -185,7 +185,7 @@ pub async fn mentions(objects: &ObjectStorage, path: &str, names: &[String]) -> 
     found.ok_or_else(|| StoreError::corrupt(format!("{path} cannot be read")))
 }
 
-/// Lines on their way into compression.
+/// Compresses lines.
 struct Lines {
     encoder: Encoder<'static, Vec<u8>>,
     checksum: crc32fast::Hasher,
@@ -225,7 +225,7 @@ impl Lines {
         self.encoder.write_all(&text).map_err(unwritable)
     }
 
-    /// What was compressed, once there is enough of it.
+    /// The compressed bytes, once there are enough of them.
     fn ready(&mut self) -> Option<Bytes> {
         let compressed = self.encoder.get_mut();
         (compressed.len() >= SENT_AT_ONCE).then(|| std::mem::take(compressed).into())
@@ -241,15 +241,14 @@ impl Lines {
     }
 }
 
-/// A manifest that was fetched and is whole.
+/// A manifest that was fetched and verified.
 pub struct Manifest {
     pub heading: Heading,
     content: Bytes,
     rows: u64,
 }
 
-/// What is wrong with the newest manifest of a person, if anything is, and with what the catalogue knows of
-/// it.
+/// Describes what is wrong with the newest manifest of a person, and with what the catalogue knows of it.
 pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<String>, StoreError> {
     let listed = numbers(stores.objects(), person).await?.first().copied();
     // A catalogue that was made from manifests knows of none until it writes one.
@@ -258,7 +257,7 @@ pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<S
     };
     let newest = listed.map_or(known, |listed| listed.max(known));
     let mut complaints = Vec::new();
-    // One may have been written, and not noted, when its process ended.
+    // One may have been written, but not noted, when its process ended.
     if newest.saturating_sub(known) > 1 {
         complaints.push(format!(
             "the store has manifests up to {newest}, the catalogue knows of {known}: it is older than the \
@@ -357,7 +356,7 @@ impl Manifest {
         })
     }
 
-    /// Puts everything in it into the catalogue.
+    /// Puts all its rows into the catalogue.
     pub async fn put_into(&self, writer: &mut EstateWriter) -> Result<(), StoreError> {
         let mut lines = lines_of(&self.content).ok_or_else(unreadable)?;
         let mut line = String::new();
@@ -393,7 +392,7 @@ fn lines_of(content: &Bytes) -> Option<BufReader<Decoder<'static, BufReader<std:
     Some(BufReader::new(decoder))
 }
 
-/// The first line, and the number of rows, if all of it is what was written.
+/// The heading and the number of rows, if everything is what was written.
 fn verify(content: &Bytes) -> Option<(Heading, u64)> {
     let mut lines = lines_of(content)?;
     let (mut heading, mut count) = (None, 0_u64);

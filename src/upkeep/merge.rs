@@ -1,4 +1,4 @@
-//! Many sorted inputs as one, without the dead rows of each.
+//! Merges many sorted inputs into one, without the dead rows of each.
 //!
 //! Keeps one batch per input in memory, and one of output, however long the inputs are.
 
@@ -21,37 +21,37 @@ use crate::store::files::PieceFiles;
 use crate::store::outline::ObjectPlace;
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
-/// Rows of a batch, read and made.
+/// The rows of a batch, read or made.
 const BATCH_ROWS: usize = 8_192;
-/// Rows of a batch that is read, however long they are.
+/// The fewest rows of a batch that is read, however long they are.
 const LEAST_ROWS: usize = 4;
-/// Bytes of a batch that is read, where its rows are about equally long; fewer rows are read where they are
+/// The bytes of a batch that is read, if its rows are about equally long; fewer rows are read where they are
 /// long.
 const BATCH_BYTES: usize = 1 << 20;
-/// Bytes of batches that are used up and held only for the rows that are about to be given out.
+/// How many bytes of used-up batches are held for the rows that are about to be returned.
 const SPENT_BYTES: usize = 4 << 20;
-/// Bytes for a column whose values are all equally long, on the generous side.
+/// The bytes of a value in a column of fixed width, generously rounded.
 const FIXED_BYTES: usize = 16;
-/// Bytes for a column that is being decoded: what decompresses, and a page of it.
+/// The bytes that decoding a column takes: a decompressor, and a page.
 const DECODING_BYTES: usize = 160 << 10;
-/// Where an input has fewer rows in a row, inputs come by turns.
+/// Where runs of one input are shorter than this, inputs are taken by turns.
 const SHORTEST_RUN: usize = 64;
 
 /// The rows of one piece, in order.
 pub struct Sorted {
     pub schema: SchemaRef,
     pub batches: BoxStream<'static, Result<RecordBatch, StoreError>>,
-    /// The most bytes that one batch may come to.
+    /// The most bytes that one batch may take.
     pub batch_memory: usize,
-    /// The same with what its reader holds to make it.
+    /// The same, including what its reader holds to make it.
     pub memory: usize,
     /// Ids whose rows in this piece are left out. Sorted.
     pub dead: Arc<[RecordId]>,
 }
 
 impl Sorted {
-    /// The rows of an object, every byte that is read held against its checksum. What the footer tells of all
-    /// rows is not read.
+    /// The rows of an object, verified against its checksums. Columns whose value the footer gives for all
+    /// rows are not read.
     pub async fn of_object(
         files: &PieceFiles,
         place: &ObjectPlace,
@@ -107,16 +107,16 @@ impl Sorted {
     }
 }
 
-/// How many rows of an object are read at once, and the most bytes that they come to, by themselves and with
-/// what their reader holds.
+/// How many rows of an object are read at once, and the most bytes that they take, alone and with what their
+/// reader holds.
 struct BatchSize {
     rows: usize,
     batch_memory: usize,
     memory: usize,
 }
 
-/// A row group is fetched whole, of each column a page is decoded, and it may have all its long texts in
-/// a few neighbouring rows.
+/// A row group is fetched whole, one page of each column is decoded, and all its long texts may be in a few
+/// adjacent rows.
 fn batch_size(metadata: &ParquetMetaData, read: &ProjectionMask) -> BatchSize {
     let (mut rows, mut text, mut longest, mut largest) = (0, 0, 0, 0);
     for group in metadata.row_groups() {
@@ -150,17 +150,17 @@ fn batch_size(metadata: &ParquetMetaData, read: &ProjectionMask) -> BatchSize {
 pub struct Merge {
     schema: SchemaRef,
     inputs: Vec<Cursor>,
-    /// Inputs whose rows are not wanted yet, in the order of their first starts.
+    /// Inputs whose rows are not needed yet, in the order of their first starts.
     waiting: VecDeque<SnapshotPiece>,
-    /// Where those are.
+    /// Opens those inputs.
     files: Option<PieceFiles>,
     /// Rows of the next output, in parts.
     taken: Vec<RecordBatch>,
-    /// How many these are.
+    /// How many rows these are.
     rows: usize,
     /// Whether the parts follow each other, so that they need not be sorted.
     in_order: bool,
-    /// Bytes of the batches that rows were taken from and that no input is in any more.
+    /// The bytes of batches that rows were taken from and that no input uses any more.
     spent: usize,
     read: i64,
 }
@@ -168,7 +168,7 @@ pub struct Merge {
 struct Cursor {
     batches: BoxStream<'static, Result<RecordBatch, StoreError>>,
     dead: Arc<[RecordId]>,
-    /// What the next row is in.
+    /// The batch with the next row.
     batch: RecordBatch,
     row: usize,
     keys: KeyColumns,
@@ -212,8 +212,8 @@ impl Merge {
         Ok(merge)
     }
 
-    /// All rows of a partition. Pieces are opened when their time comes and closed when it is over, so that
-    /// what is held is what overlaps.
+    /// All rows of a partition. Pieces are opened when they are needed and closed when they are used up, so
+    /// that only overlapping pieces are held.
     pub async fn of_snapshot(files: &PieceFiles, snapshot: &Snapshot) -> Result<Self, StoreError> {
         let mut schemas = Vec::with_capacity(snapshot.pieces.len());
         for piece in &snapshot.pieces {
@@ -289,7 +289,7 @@ impl Merge {
         &self.schema
     }
 
-    /// Rows read so far, dead ones included.
+    /// How many rows were read so far, dead ones included.
     #[must_use]
     pub fn read(&self) -> i64 {
         self.read
@@ -318,8 +318,8 @@ impl Merge {
         self.inputs.iter().position(is_used_up)
     }
 
-    /// Takes rows of the input that comes first, as long as it does; where inputs come by turns, rows of all
-    /// of them that come before what they have next. `false` where there is none.
+    /// Takes rows of the input that comes first, for as long as it does; where inputs alternate, takes rows
+    /// of all of them, up to where one must be read on. `false` if there are none.
     fn take_run(&mut self) -> bool {
         let next = |cursor: &Cursor| cursor.key(cursor.row);
         let Some(least) = (0..self.inputs.len()).min_by_key(|index| self.inputs.get(*index).map(next)) else {
@@ -339,7 +339,7 @@ impl Merge {
         let left = cursor.keys.len() - cursor.row;
         let run = limit.map_or(left.min(room), |limit| cursor.reaches(limit, room));
         if run >= SHORTEST_RUN.min(left).min(room) || self.inputs.len() < 2 {
-            // What begins when a piece does that is not open yet has no row before that piece.
+            // An input that begins when an unopened piece does has no row before that piece.
             let run = run.max(1);
             let part = self.inputs.get_mut(least).map(|cursor| cursor.take(run));
             self.rows += run;
@@ -350,8 +350,8 @@ impl Merge {
         true
     }
 
-    /// Takes about as many rows as there is room for: of each input those up to a key that none of them has
-    /// rows before beyond what is looked at.
+    /// Takes about as many rows as there is room for: from each input those up to a key before which no input
+    /// has rows beyond its share.
     fn take_by_turns(&mut self, closed: Option<Key>, room: usize) {
         let share = (room / self.inputs.len()).max(SHORTEST_RUN);
         let ends = self.inputs.iter().map(|cursor| {
@@ -392,7 +392,7 @@ impl Merge {
         Ok(())
     }
 
-    /// The next batch with a living row.
+    /// The next batch with a live row.
     async fn load(
         &mut self,
         batches: &mut BoxStream<'static, Result<RecordBatch, StoreError>>,
@@ -414,7 +414,7 @@ impl Merge {
         let parts = std::mem::take(&mut self.taken);
         let batch = match parts.as_slice() {
             [one] => one.clone(),
-            // One after the other and sorted then: picking row by row from many costs ten times as much.
+            // Concatenated and then sorted: picking row by row from many costs ten times as much.
             several => concat_batches(&self.schema, several)?,
         };
         let batch = if self.in_order { batch } else { sort_rows(&batch)? };
@@ -443,7 +443,7 @@ impl MapOwned for (i64, i64, &[u8]) {
     }
 }
 
-/// `rows` without those that are dead.
+/// `rows` without the dead ones.
 pub fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch, StoreError> {
     if dead.is_empty() {
         return Ok(rows.clone());

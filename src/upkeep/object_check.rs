@@ -1,5 +1,5 @@
-//! Looks at one object from end to end: is it there, is every byte what was written, does it hold what the
-//! catalogue says?
+//! Checks one object from end to end: whether it exists, every byte is what was written, and it holds what
+//! the catalogue says.
 
 use arrow::array::RecordBatch;
 use futures::StreamExt as _;
@@ -16,8 +16,8 @@ use crate::store::outline::ObjectPlace;
 use crate::store::tail;
 use crate::store::verify::verify_object;
 
-/// How many living rows the object at `path` has. `Err(Corrupt)` says what is wrong with it; any other error
-/// says that it could not be looked at.
+/// How many live rows the object at `path` has. `Err(Corrupt)` says what is wrong with it; any other error
+/// means that it could not be checked.
 pub async fn examine(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -37,7 +37,7 @@ pub async fn examine(
         .map_err(|what| StoreError::corrupt(format!("object {path} {what}")))
 }
 
-/// The same of a piece of the tail.
+/// The same for a tail piece.
 pub async fn examine_tail(
     stores: &UpkeepStores,
     person: PersonId,
@@ -52,7 +52,7 @@ pub async fn examine_tail(
         .map_err(|what| StoreError::corrupt(format!("tail piece {} {what}", piece.id)))
 }
 
-/// Whether the object says of itself what the catalogue says of it.
+/// Whether the object's metadata agrees with the catalogue.
 async fn whose(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -118,7 +118,7 @@ impl Seen {
         Ok(())
     }
 
-    /// How many rows are alive, if they are those that the catalogue speaks of; otherwise what is wrong.
+    /// How many rows are live, if the rows match the catalogue; otherwise what is wrong.
     fn living(&self, piece: &Piece) -> Result<i64, String> {
         if self.out_of_order {
             Err("holds rows out of order".to_owned())
@@ -132,7 +132,7 @@ impl Seen {
     }
 }
 
-/// Whether a moment lies in the past by at least so many microseconds.
+/// Whether a moment is at least `micros` microseconds in the past.
 pub(super) fn has_passed(moment: Instant, micros: i64, now: Instant) -> bool {
     now.micros().saturating_sub(moment.micros()) >= micros
 }

@@ -1,10 +1,10 @@
-//! Years that are over: the objects that compaction left of them become one, once nobody sends anything.
+//! Merges the objects that compaction left of years that are over, once nobody sends anything.
 //!
 //! Compaction merges objects of one size, so that a row is written a handful of times however many come after
-//! it. A year that is over then stays in objects of every size, half a dozen or more, and each of them is
-//! opened by every search for ids and every question about that year. While somebody sends records that is
-//! as it should be; afterwards it costs one more writing to be rid of it for good. Knows when pieces were
-//! made; what they hold is the business of those who merge them.
+//! it. A year that is over then stays in objects of every size, half a dozen or more, and every search for
+//! ids and every question about that year opens each of them. While somebody sends records, that is as it
+//! should be; afterwards one more rewrite ends it for good. Knows when pieces were made; what they hold is
+//! known to the code that merges them.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::catalog::records::Piece;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
-/// Nobody sends anything if no piece is younger.
+/// Nobody sends anything if all pieces are at least this old.
 const QUIET: Duration = Duration::from_secs(3);
-/// The largest of the objects that become one has at most so many times the bytes of the others together, so
-/// that a row is only ever written again into an object that is half as large again.
+/// The largest of the merged objects has at most this many times the bytes of the others together, so that a
+/// row is only rewritten into an object at least half as large again.
 const LARGEST: i64 = 2;
 
-/// What there was to merge in a partition.
+/// The result of looking for something to merge in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
     Some,
@@ -31,7 +31,7 @@ pub enum Merged {
     Nothing,
 }
 
-/// Compacts; where there is nothing to compact, merges what is left in objects of one year that is over.
+/// Compacts; where there is nothing to compact, merges what is left of one year that is over.
 pub async fn compact_or_merge_past_year(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -48,7 +48,7 @@ pub async fn compact_or_merge_past_year(
     if !is_quiet(&pieces, now) {
         return Ok(Merged::Later);
     }
-    // What does not fit into memory side by side is left out, and the rest may not be worth it.
+    // Objects that do not fit into memory side by side are left out, and the rest may not be worth it.
     let merged = merge_group(stores, key, group, limits, is_worth_it).await?;
     Ok(match merged {
         Rewritten::Done => Merged::Some,
@@ -57,7 +57,7 @@ pub async fn compact_or_merge_past_year(
     })
 }
 
-/// A piece that a clock which is wrong has made in time to come is of no matter.
+/// Creation times far in the future, from a wrong clock, do not matter.
 fn is_quiet(pieces: &[Piece], now: Instant) -> bool {
     let age = |piece: &Piece| now.micros().abs_diff(piece.created_at.micros());
     pieces
@@ -72,8 +72,8 @@ fn next_group<'p>(pieces: &'p [Piece], now: Instant, limits: &Limits) -> Option<
     past.find_map(|(_, objects)| worth_merging(objects, limits))
 }
 
-/// Neighbours of a year that may become one, as many as possible: without the largest, which is too large for
-/// the others, those before it and those after it are neighbours.
+/// Neighbours of a year that may be merged, as many as possible. If the largest is too large for the others,
+/// it is left out, and those before it and those after it are tried separately.
 fn worth_merging<'p>(objects: &[Object<'p>], limits: &Limits) -> Option<Vec<Object<'p>>> {
     let mut left = vec![objects];
     while let Some(objects) = left.pop() {
@@ -106,12 +106,12 @@ mod tests {
 
     const MIB: i64 = 1 << 20;
 
-    /// Of the 1970s, in which these objects lie, the first is over.
+    /// A moment at which 1970, in which these objects lie, is over.
     fn next_year() -> Instant {
         Instant::from_micros(400 * DAY)
     }
 
-    /// Objects that follow each other from the first of January on, of so many MiB.
+    /// Objects that follow each other from the first of January on, with these sizes in MiB.
     fn year(sizes: &[i64]) -> Vec<Piece> {
         let numbered = (0..).zip(sizes);
         let pieces = numbered.map(|(number, size)| object(number as u128, number * 10, 10, size * MIB));
@@ -159,8 +159,8 @@ mod tests {
     }
 
     proptest! {
-        /// Merging goes on until nothing is left to do; an object is only written again into one that is half
-        /// as large again, and objects that did not overlap before never come to overlap.
+        /// Merging continues until nothing is left to do; an object is only rewritten into one half as large
+        /// again, and objects that did not overlap before never overlap afterwards.
         #[test]
         fn rows_are_written_again_only_where_much_is_gained(
             sizes in prop::collection::vec(1_i64..2_000, 1..30),

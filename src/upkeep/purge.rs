@@ -1,11 +1,10 @@
-//! Deleted: what was replaced or deleted is gone from disk within a time that the operator sets, not only
-//! hidden.
+//! Purge: removes replaced and deleted records from disk, instead of only hiding them, within a time that the
+//! operator sets.
 //!
-//! Most of it goes long before, with flush and compaction. What these leave, because a few dead rows in a
-//! large object are cheap, is noticed by looking for partitions with dead rows; when its time comes,
-//! everything in the partition that holds any is written anew, and manifests from before are removed, as
-//! their tails hold such rows too. So a partition is rewritten at most once in that time, however much is
-//! deleted in it.
+//! Most of them go long before, with flush and compaction. These leave some, because a few dead rows in a
+//! large object are cheap. Partitions with dead rows are noticed by looking for them; when their time comes,
+//! everything in the partition that has any is rewritten, and older manifests are removed, as their tails
+//! hold such rows too. So a partition is rewritten at most once in that time, however much is deleted in it.
 
 use super::compact::{Limits, Rewritten, leave_dead_rows};
 use super::flush::flush;
@@ -17,14 +16,13 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
-/// Looks at a partition that others keep changing.
+/// How often a partition is tried that others keep changing.
 const ATTEMPTS: usize = 8;
-/// The part of the time that is left for the work itself, and for what comes in the way of it: one in so
-/// many.
+/// One in this many parts of the time is reserved for the work itself, and for delays.
 const RESERVE: u32 = 10;
 
-/// Partitions that were noticed before this moment are to be written anew by now: then replaced objects have
-/// the time that readers of theirs are given, and are gone when the operator says.
+/// Partitions noticed before this moment must be rewritten now: then there is still time for readers of the
+/// replaced objects, and these are gone when the operator says.
 #[must_use]
 pub fn due_before(settings: &UpkeepSettings, now: Instant) -> Instant {
     let reserved = settings.purge_deleted_after / RESERVE;
@@ -35,8 +33,8 @@ pub fn due_before(settings: &UpkeepSettings, now: Instant) -> Instant {
     now.before(age)
 }
 
-/// Writes partitions of one person anew without their dead rows, and then what is written down of the person.
-/// Partitions that others keep changing stay noticed.
+/// Rewrites partitions of one person without their dead rows, and then the person's manifests. Partitions
+/// that others keep changing stay noticed.
 pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion]) -> Result<(), StoreError> {
     let mut done = Vec::with_capacity(deletions.len());
     for deletion in deletions {
@@ -53,7 +51,7 @@ pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion])
     Ok(())
 }
 
-/// Whether nothing dead is left in a partition.
+/// Removes the dead rows of a partition; returns whether none is left.
 async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> Result<bool, StoreError> {
     let key = PartitionKey {
         person: deletion.person,
@@ -61,7 +59,7 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
     };
     flush(stores, &key).await?;
     let limits = Limits {
-        // One object is read at a time, and there is no other way to be rid of its rows.
+        // Objects are read one at a time, and there is no other way to remove their rows.
         memory: usize::MAX,
         ..Limits::default()
     };
@@ -76,9 +74,9 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
     Ok(false)
 }
 
-/// Writes people down anew, and removes what was written down before: of those of whom there have been older
-/// manifests since before `moment`. `None`: only of those of whom they are to go at once. What becomes of
-/// each is for `judge` to hear; where it answers with an error, the others have to wait.
+/// Writes new manifests and removes all older ones, for people who have had outdated manifests since before
+/// `moment`. `None`: only for those whose manifests must go at once. `judge` gets each outcome; if it returns
+/// an error, the others have to wait.
 pub async fn forget_older_manifests(
     stores: &UpkeepStores,
     moment: Option<Instant>,

@@ -1,13 +1,12 @@
-//! Rebuild: an empty catalogue learns from the store what there is.
+//! Rebuild: makes the content of an empty catalogue from the store.
 //!
 //! For the day on which the catalogue is lost and no copy of it exists. Each person comes back from the
-//! newest of their manifests that is whole, as they were when it was written; objects that it does not name
-//! were written later, or for a write that was never accepted, and are left out and kept. A person of whom
-//! there is no manifest is made from the objects alone: an object says whose rows it holds, and its id says
-//! when it was written; where two hold the same record, the one written later counts, and what was in the
-//! catalogue alone is lost.
+//! newest intact manifest, as they were when it was written; objects that it does not name were written
+//! later, or for a write that was never accepted, and are left out and kept. A person without a manifest is
+//! made from the objects alone: an object says whose rows it holds, and its id says when it was written;
+//! where two hold the same record, the later one counts, and what was in the catalogue alone is lost.
 //!
-//! It can be interrupted anywhere: a person is put back in one transaction, and until all are the catalogue
+//! It can be interrupted anywhere: a person is restored in one transaction, and until all are, the catalogue
 //! says that its repair is unfinished.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -33,20 +32,20 @@ use crate::store::orphans::orphaned_pieces;
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 
-/// Objects that are looked at together.
+/// The number of objects that are looked at together.
 const PATHS_AT_ONCE: usize = 1_000;
 
-/// What a repair came to.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// What was done, in words.
+    /// Describes what was done.
     pub done: Vec<String>,
-    /// What could not be, in words. While there is any of it the repair is unfinished.
+    /// Describes what could not be done. If there is anything, the repair is unfinished.
     pub failed: Vec<String>,
 }
 
-/// Makes a catalogue that knows nothing, or whose repair was interrupted, from what is in the store. Any
-/// other is left as it is.
+/// Fills a catalogue that knows nothing, or whose repair was interrupted, from the store. Leaves any other as
+/// it is.
 pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
     let mut rebuilt = Rebuilt::default();
     let is_continued = stores.catalog.unfinished_repair().await?.is_some();
@@ -107,9 +106,9 @@ async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonI
     Ok(found)
 }
 
-/// Leaves out people whose erasure the store remembers, and takes note of all erasures. Whether one of them
+/// Leaves out people whose erasure the store remembers, and enters all erasures. Returns whether one of them
 /// was not done: then there is still something to look for, however long ago it began. What is left of these
-/// people goes when the erasure goes on, which removes last what tells that there were such people.
+/// people goes when the erasure continues, which removes the last sign of them at the end.
 async fn heed_erasures(
     stores: &UpkeepStores,
     people: &mut BTreeSet<PersonId>,
@@ -119,7 +118,7 @@ async fn heed_erasures(
         .iter()
         .map(|person| (ErasureMark::of(*person), *person))
         .collect();
-    // An erasure that was broken off between the last object and its folder left a name, and nobody knows
+    // An erasure that was interrupted between the last object and its folder left a name, and nobody knows
     // whose.
     for folder in erase::FOLDERS_OF_PEOPLE {
         stores.objects().remove_empty_folders(folder).await?;
@@ -153,8 +152,8 @@ async fn heed_erasures(
     Ok(is_erasing)
 }
 
-/// Has a person written down anew where there are older manifests than the one that was read: these may name
-/// somebody who is being erased, of whom the newest says nothing any more.
+/// Requests a new manifest where there are older ones than the one that was read: these may name a person who
+/// is being erased, whom the newest no longer mentions.
 async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
     if manifest::numbers(stores.objects(), person).await?.len() > 1 {
         stores.catalog.request_manifest(person).await?;
@@ -162,8 +161,8 @@ async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Resu
     Ok(())
 }
 
-/// Whether something was written down of somebody after their erasure was over. If so, what was written down
-/// before is removed.
+/// Whether a manifest of a person was written after their erasure was over. If so, the earlier ones are
+/// removed.
 async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -> Result<bool, StoreError> {
     let (mut before, mut unreadable) = (Vec::<String>::new(), None);
     for number in manifest::numbers(stores.objects(), person).await? {
@@ -180,7 +179,7 @@ async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -
             Err(error) => return Err(error),
         }
     }
-    // Whose life it tells of, the one before or the one after, is the operator's to find out.
+    // Whether it is from before the erasure or after it is for the operator to find out.
     unreadable.map_or(Ok(false), Err)
 }
 
@@ -212,7 +211,7 @@ async fn put_back(
     first_error.map_or(Ok(()), Err)
 }
 
-/// The person as their manifest of this number says.
+/// Restores a person from their manifest of this number.
 async fn from_manifest(
     stores: &UpkeepStores,
     person: PersonId,
@@ -222,7 +221,7 @@ async fn from_manifest(
 ) -> Result<(), StoreError> {
     let manifest = Manifest::fetch(stores.objects(), &manifest_path(person, number)).await?;
     let Some(mut writer) = stores.catalog.restore_estate(person).await? else {
-        // By an earlier attempt; what is left out was told then, but may not have been noted.
+        // By an earlier attempt; objects left out were reported then, but may not have been noted.
         return keep_orphaned(stores, person, paths, rebuilt).await;
     };
     match manifest.put_into(&mut writer).await {
@@ -239,7 +238,7 @@ async fn from_manifest(
     keep_orphaned(stores, person, paths, rebuilt).await
 }
 
-/// Tells of objects that the person's partitions name and that are not in the store.
+/// Reports objects that the person's partitions name but that are not in the store.
 async fn report_lost(
     stores: &UpkeepStores,
     person: PersonId,
@@ -279,7 +278,7 @@ async fn keep_orphaned(
     Ok(())
 }
 
-/// Keeps the bytes of files that no document names: who put them there may have been told that they are safe.
+/// Keeps the parts of files that nothing names: their upload may have been acknowledged.
 async fn keep_orphaned_parts(stores: &UpkeepStores, rebuilt: &mut Rebuilt) -> Result<(), StoreError> {
     let mut found: BTreeMap<PersonId, (usize, String)> = BTreeMap::new();
     let mut listed = stores.objects().list(FILES_FOLDER)?.try_chunks(PATHS_AT_ONCE);
@@ -304,7 +303,7 @@ async fn keep_orphaned_parts(stores: &UpkeepStores, rebuilt: &mut Rebuilt) -> Re
     Ok(())
 }
 
-/// A partition as its objects alone show it.
+/// Restores a partition from its objects alone.
 async fn from_objects(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -329,8 +328,8 @@ async fn from_objects(
     Ok(())
 }
 
-/// The objects of one partition as a change of an empty one, and how many records they come to. Objects that
-/// nothing newer leaves a row of are left out.
+/// The objects of one partition as a change of an empty one, and the number of records in them. Leaves out
+/// objects whose rows are all replaced by newer ones.
 async fn partition(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -381,8 +380,7 @@ async fn partition(
     )))
 }
 
-/// What the catalogue would have to know of an object, and the ids of its rows. Everything in it is read and
-/// verified.
+/// What the catalogue must know of an object, and the ids of its rows. Everything in it is read and verified.
 async fn read(stores: &UpkeepStores, path: &str) -> Result<(NewPiece, Vec<RecordId>), StoreError> {
     let damaged = |what: &str| StoreError::corrupt(format!("object {path} {what}"));
     let name = ObjectName::parse(path).ok_or_else(|| damaged("has no name of an object"))?;

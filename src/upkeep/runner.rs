@@ -29,13 +29,13 @@ use crate::model::ids::PersonId;
 use crate::model::meters::Meters;
 use crate::store::StoreError;
 
-/// Between two looks for people of whom something changed that no flush wrote down.
+/// The pause between two searches for people with changes that no flush has put into a manifest.
 const MANIFESTS: Duration = Duration::from_mins(10);
-/// Between two looks for what was deleted long ago.
+/// The pause between two searches for old deletions.
 const DELETIONS: Duration = Duration::from_mins(10);
-/// So many partitions that cannot be worked on one after the other: it is not they who are to blame.
+/// When work fails on this many partitions in a row, the cause is not the partitions.
 const FAILURES_IN_A_ROW: usize = 5;
-/// Between two counts of all objects.
+/// The pause between two counts of all objects.
 const COUNTING: Duration = Duration::from_mins(1);
 /// The store is asked once in so many rounds who was erased.
 const HEEDING: u32 = 12;
@@ -54,7 +54,7 @@ pub struct Upkeep {
     set_aside: Arc<Mutex<BTreeMap<&'static str, BTreeSet<String>>>>,
 }
 
-/// A round of one job over many partitions: what befalls one of them is its own.
+/// A round of one job over many partitions. A failure of one does not affect the others.
 struct Round<'u> {
     upkeep: &'u Upkeep,
     job: &'static str,
@@ -63,8 +63,8 @@ struct Round<'u> {
 }
 
 impl Round<'_> {
-    /// The outcome of work on something that is somebody's. Damage and failures are counted, told, and set
-    /// aside; an error here says that everything fails.
+    /// Takes the outcome of work on something that belongs to a person. Damage and failures are counted,
+    /// reported, and set aside; an error here means that everything fails.
     fn of<T>(&mut self, whose: &str, outcome: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         let error = match outcome {
             Ok(done) => {
@@ -97,7 +97,7 @@ impl Round<'_> {
         Ok(None)
     }
 
-    /// The round is over: what it set aside takes the place of what earlier ones did.
+    /// Ends the round: what it set aside replaces what earlier rounds did.
     fn end(self) {
         self.upkeep.is_set_aside(self.job, self.set_aside);
     }
@@ -129,8 +129,8 @@ impl Upkeep {
         }
     }
 
-    /// Works on `runtime`, which should answer nobody, until `stop` is called, then ends what can be dropped
-    /// without loss, which is everything, and gives its leases back.
+    /// Works on `runtime`, which should not answer requests, until `stop` is called. Then drops all work,
+    /// which loses nothing, and gives its leases back.
     #[must_use]
     pub fn start(
         settings: UpkeepSettings,
@@ -207,7 +207,7 @@ impl Upkeep {
     }
 
     async fn purging(&self) {
-        // A short time is looked at more often, so that it can be kept.
+        // A short time limit is checked more often, so that it can be kept.
         let pause = DELETIONS.min(self.settings.purge_deleted_after / 20);
         while self.pause(pause.max(self.settings.interval)).await {
             Box::pin(self.attempt("purge", self.purge_due())).await;
@@ -256,7 +256,7 @@ impl Upkeep {
             return Ok(());
         }
         let work = async {
-            // A flush leaves dead rows behind, but not in what was written down before it.
+            // A flush removes dead rows, but not from older manifests.
             self.stores.catalog.notice_deletions().await?;
             let mut round = self.round("flush", set_aside);
             let mut people = BTreeSet::new();
@@ -320,7 +320,7 @@ impl Upkeep {
                         left => break left,
                     };
                 };
-                // If the version has moved on, the next round looks again.
+                // If the version has changed, the next round looks again.
                 if left == Merged::Nothing {
                     settled.insert(key, version);
                 }
@@ -333,7 +333,7 @@ impl Upkeep {
             .map(drop)
     }
 
-    /// Removes retired objects whose grace is over.
+    /// Removes retired objects whose grace period is over.
     pub async fn collect_due(&self) -> Result<(), StoreError> {
         let work = collect::remove_retired(&self.stores, self.settings.grace_period);
         let removed = Box::pin(self.leases.alone("collect", &self.stop, work))
@@ -378,7 +378,7 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Writes down what changed of people since their manifests.
+    /// Writes manifests of people who have changed since their last one.
     pub async fn write_manifests(&self) -> Result<(), StoreError> {
         let work = async {
             let mut round = self.round("manifests", BTreeSet::new());
@@ -393,7 +393,7 @@ impl Upkeep {
             .map(drop)
     }
 
-    /// Goes on with erasures that are not over.
+    /// Continues erasures that are not over.
     pub async fn erase_due(&self) -> Result<(), StoreError> {
         let now = self.stores.catalog.now().await?;
         let mut due = self.stores.catalog.erasures_under_way().await?;
@@ -404,7 +404,7 @@ impl Upkeep {
         let work = async {
             let mut round = self.round("erase", BTreeSet::new());
             for erasure in &due {
-                // Nobody's name: the log is not where it should stay.
+                // Without the person's name, which must not stay in the log.
                 let whose = format!("erasure {}", erasure.mark);
                 round.of(&whose, Box::pin(erase(&self.stores, erasure)).await)?;
             }
@@ -416,7 +416,7 @@ impl Upkeep {
             .map(drop)
     }
 
-    /// Notices what was deleted, and is rid of what was noticed long enough ago.
+    /// Notices deletions, and purges those that were noticed long enough ago.
     pub async fn purge_due(&self) -> Result<(), StoreError> {
         let work = async {
             while self.stores.catalog.notice_deletions().await? > 0 {}
@@ -474,10 +474,10 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Whether the work was done.
+    /// Runs work; returns whether it was done.
     async fn attempt(&self, job: &'static str, work: impl Future<Output = Result<(), StoreError>>) -> bool {
         self.meters.upkeep.running.inc();
-        // What a job holds across a panic is dropped with it; what it shares with others is the catalogue.
+        // What a job holds is dropped with it on a panic; it shares only the catalogue with others.
         let outcome = AssertUnwindSafe(work).catch_unwind().await;
         let is_done = matches!(outcome, Ok(Ok(())));
         match outcome {

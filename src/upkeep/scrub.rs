@@ -1,8 +1,8 @@
 //! Scrub: goes through all objects, slowly, so that damage is found while other copies of the data still
 //! exist.
 //!
-//! What it finds is logged, counted and noted in the catalogue, where `almanac check` shows it. Nothing is
-//! skipped by readers or deleted because of it.
+//! What it finds is logged, counted and noted in the catalogue, where `almanac check` shows it. Readers skip
+//! nothing, and nothing is deleted because of it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use crate::catalog::{CatalogError, ObjectCursor};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
-/// Between two steps.
+/// The pause between two steps.
 pub const PAUSE: Duration = Duration::from_secs(5);
-/// One step looks at objects of about so many bytes: 6 MB a second, half a terabyte a day.
+/// About how many bytes of objects one step checks: 6 MB a second, half a terabyte a day.
 const STEP_BYTES: i64 = 32 << 20;
-/// All objects are looked at once in this time.
+/// All objects are checked once in this time.
 const ROUND: Duration = Duration::from_hours(168);
 
-/// Where the catalogue keeps how far the round has come, and when the last one ended.
+/// Where the catalogue keeps the progress of the round, and the end of the last one.
 const PLACE: &str = "scrub:place";
 const ENDED: &str = "scrub:ended";
 
-/// How far this node has come.
+/// The progress of this node.
 #[derive(Debug, Default)]
 pub struct Scrub {
     waiting: VecDeque<ObjectCursor>,
 }
 
 impl Scrub {
-    /// Looks at the next few objects.
+    /// Checks the next few objects.
     pub async fn step(&mut self, stores: &UpkeepStores, corrupt: &Counter) -> Result<(), StoreError> {
         let mut looked_at = 0;
         let mut failed = None;
@@ -48,7 +48,7 @@ impl Scrub {
             match look_at(stores, cursor, corrupt).await {
                 Ok(bytes) => looked_at += bytes,
                 Err(error @ StoreError::Catalog(CatalogError::Unavailable { .. })) => return Err(error),
-                // One that cannot be read does not keep the others from being looked at.
+                // One unreadable object does not keep the others from being checked.
                 Err(error) => {
                     looked_at += STEP_BYTES / 8;
                     failed = failed.or(Some(error));
@@ -62,7 +62,7 @@ impl Scrub {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Lists the objects that come next. `false` while it is not yet time for another round.
+    /// Lists the next objects. `false` while it is not yet time for another round.
     async fn fill(&mut self, stores: &UpkeepStores) -> Result<bool, StoreError> {
         let place = stores
             .catalog
@@ -91,7 +91,7 @@ impl Scrub {
     }
 }
 
-/// Examines one object, if there still is a piece that points to it; returns its length.
+/// Checks one object, if a piece still points to it; returns its length.
 async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter) -> Result<i64, StoreError> {
     let key = PartitionKey {
         person: cursor.person,

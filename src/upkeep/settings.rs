@@ -1,4 +1,4 @@
-//! What an operator can say about background work.
+//! The operator's settings for background work.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use std::time::Duration;
 pub struct UpkeepSettings {
     /// Whether this node does background work.
     pub enabled: bool,
-    /// The pause between two looks for work.
+    /// The pause between two searches for work.
     pub interval: Duration,
     /// The age at which the tail of a partition becomes an object.
     pub flush_age: Duration,
-    /// The size in bytes at which it does whatever its age.
+    /// The size in bytes at which it does so at any age.
     pub flush_size: usize,
     /// How long replaced objects stay for readers that began before.
     pub grace_period: Duration,
-    /// The pause between two searches of the whole store for what nothing names.
+    /// The pause between two searches of the whole store for orphans.
     pub search_interval: Duration,
-    /// How long what was deleted may still be on disk.
+    /// How long deleted records may still be on disk.
     pub purge_deleted_after: Duration,
-    /// Whether objects that nothing names are removed even where they are an improbable part of the store.
+    /// Whether orphans are removed even if they are an improbably large part of the store.
     pub collect_anyway: bool,
 }

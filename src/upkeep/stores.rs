@@ -1,4 +1,4 @@
-//! What jobs work with, and the one way in which they change anything: these pieces in the place of those.
+//! What jobs work with, and the only way in which they change anything: replacing pieces by others.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl UpkeepStores {
         self.files.objects()
     }
 
-    /// The bytes of files.
+    /// The contents of files.
     #[must_use]
     pub fn contents(&self) -> Contents {
         Contents::new(
@@ -54,8 +54,8 @@ impl UpkeepStores {
         )
     }
 
-    /// Puts `output` in the place of `inputs`. When somebody else was faster, nothing happens and the objects
-    /// of `output` are removed.
+    /// Replaces `inputs` by `output`. If somebody else was faster, nothing happens and the objects of
+    /// `output` are removed.
     pub(super) async fn replace(
         &self,
         key: &PartitionKey,

@@ -1,4 +1,4 @@
-//! Where a catalogue is, as operators write it.
+//! The address of a catalogue, as operators write it.
 
 use std::path::Path;
 use std::str::FromStr as _;
@@ -7,14 +7,14 @@ use sqlx::postgres::PgConnectOptions;
 
 use crate::catalog::errors::CatalogError;
 
-/// An address that was understood.
+/// A parsed address.
 pub(in crate::catalog) enum Address<'a> {
     Sqlite(&'a Path),
     Postgres(Box<PgConnectOptions>),
 }
 
 impl<'a> Address<'a> {
-    /// Reads `sqlite://PATH` or `postgres://…`. Whether anything is there is not looked at.
+    /// Parses `sqlite://PATH` or `postgres://…`. Does not check that anything is there.
     pub(in crate::catalog) fn read(address: &'a str) -> Result<Self, CatalogError> {
         let sqlite = address
             .strip_prefix("sqlite://")

@@ -1,10 +1,10 @@
-//! The log that SQLite writes ahead of its file, looked at before SQLite does.
+//! Checks SQLite's write-ahead log before SQLite opens it.
 //!
-//! After a crash SQLite goes through the log up to the first frame that is not as it was written, and takes
-//! that for the place where a crash broke a write off: what stands behind is gone without a word. A write
-//! that breaks off is the last one. So where whole transactions, and more after them, stand behind such a
-//! frame, it was not a crash; what was acknowledged is there, and to go on would be to lose it. Knows frames
-//! and checksums; knows nothing of what is in them.
+//! After a crash SQLite reads the log up to the first frame that is not as it was written, takes that for a
+//! write that the crash cut off, and silently drops what follows. But a write that is cut off is the last
+//! one. Where complete transactions, and more after them, follow such a frame, it was not a crash:
+//! acknowledged changes are there, and going on would lose them. Knows frames and checksums; knows nothing of
+//! what is in them.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -13,19 +13,19 @@ use std::time::Duration;
 
 use crate::catalog::errors::CatalogError;
 
-/// What the name of the log ends with, after that of the file.
+/// The suffix of the log's name, after the name of the file.
 const SUFFIX: &str = "-wal";
-/// What the name of a log ends with that was set aside.
+/// The suffix of the name of a log that was set aside.
 const SET_ASIDE: &str = "-wal.damaged";
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// How logs begin; the last bit says in which order the bytes of checksums are.
+/// How logs begin; the last bit gives the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
-/// A log may be written while it is read here. What is wrong then is right a moment later.
+/// How often to look: a log may be written while it is read here, and then looks damaged only for a moment.
 const LOOKS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Where a log differs from what was written though the writing went on.
+/// Where a log differs from what was written, although writing continued after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Damage {
     /// Bytes before it.
@@ -50,7 +50,7 @@ pub(super) fn refuse_damaged(database: &Path) -> Result<(), CatalogError> {
     }
 }
 
-/// Cuts a damaged log where it is damaged, after a copy of it was put aside; says so, if it was.
+/// Cuts a damaged log where it is damaged, after setting a copy aside; describes the damage, if any.
 pub(super) fn cut_damaged(database: &Path) -> Result<Option<String>, CatalogError> {
     let log = beside(database, SUFFIX);
     let cut = || -> io::Result<Option<String>> {
@@ -109,7 +109,7 @@ fn looked(log: &Path) -> io::Result<Option<Damage>> {
         if damage.is_none() {
             return Ok(None);
         }
-        // A log that was begun anew meanwhile was read in two parts that have nothing to do with each other.
+        // If the log was restarted meanwhile, two unrelated parts of it were read.
         if read_header(log)? == begin {
             seen = damage;
         }
@@ -126,12 +126,12 @@ fn read_header(log: &Path) -> io::Result<Option<[u8; HEADER]>> {
     }
 }
 
-/// Goes through a log with this header from its beginning. Each frame goes on from the checksum of the one
-/// before; what an undone write left behind the end does not.
+/// Reads a log with this header from its beginning. The checksum of each frame continues that of the frame
+/// before; frames that an undone write left behind the end do not.
 fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damage>> {
     let (magic, page) = (word(header, 0), word(header, 8) as usize);
     if !page.is_power_of_two() || !(512..=65_536).contains(&page) {
-        // Not even how long a frame is can be told.
+        // Not even the length of a frame is known.
         return Ok(Some(Damage {
             sound: 0,
             transactions: 0,
@@ -147,7 +147,7 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damag
     let mut frame = vec![0; FRAME_HEADER + page];
     while read_whole(&mut log, &mut frame)? {
         let stored = Sum(word(&frame, 16), word(&frame, 20));
-        // What an earlier round left is marked otherwise.
+        // Frames left from an earlier round carry another mark.
         let mark = *mark.get_or_insert_with(|| marked(&frame, 8));
         let follows = marked(&frame, 8) == mark
             && before.and(&frame[..8], magic).and(&frame[FRAME_HEADER..], magic) == stored;
@@ -158,16 +158,16 @@ fn scanned(mut log: impl Read, header: &[u8; HEADER]) -> io::Result<Option<Damag
             continue;
         }
         goes_on |= follows && behind_one;
-        // The last frame of a transaction says how long the database is.
+        // The last frame of a transaction gives the size of the database.
         behind_one = follows && word(&frame, 4) != 0;
         transactions += usize::from(behind_one);
     }
-    // What begins a log is on disk before anything else of it is.
+    // The header is on disk before anything else of the log.
     let is_damaged = goes_on || !header_is_sound && transactions > 0;
     Ok(is_damaged.then_some(Damage { sound, transactions }))
 }
 
-/// Whether there was another whole frame.
+/// Whether another complete frame was read.
 fn read_whole(log: &mut impl Read, frame: &mut [u8]) -> io::Result<bool> {
     match log.read_exact(frame) {
         Ok(()) => Ok(true),
@@ -176,23 +176,23 @@ fn read_whole(log: &mut impl Read, frame: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// What all frames of one round of the log have in common with its beginning.
+/// What all frames of one round of the log share with its header.
 fn marked(bytes: &[u8], at: usize) -> (u32, u32) {
     (word(bytes, at), word(bytes, at + 4))
 }
 
-/// A number of the log, which is written with its highest byte first.
+/// A number of the log, which is big-endian.
 fn word(bytes: &[u8], at: usize) -> u32 {
     let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
     four.map_or(0, u32::from_be_bytes)
 }
 
-/// The checksum of everything up to some place.
+/// The checksum of everything up to some point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum(u32, u32);
 
 impl Sum {
-    /// The same with `bytes` behind it. `magic` says in which order their bytes are read.
+    /// The same extended by `bytes`. `magic` gives their byte order.
     fn and(self, bytes: &[u8], magic: u32) -> Self {
         let read = if magic & 1 == 1 {
             u32::from_be_bytes
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// A database with a log of so many transactions, as a crash leaves it.
+    /// A database with a log of `transactions` transactions, as a crash leaves it.
     fn crashed(transactions: usize) -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let open = Connection::open(directory.path().join("open.db")).unwrap();

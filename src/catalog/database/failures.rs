@@ -1,4 +1,4 @@
-//! What a failure of the driver means to the catalogue, whichever database it comes from.
+//! What a driver's failure means to the catalogue, whichever database it comes from.
 
 use crate::catalog::errors::CatalogError;
 
@@ -19,7 +19,7 @@ pub(super) fn classify(error: sqlx::Error) -> CatalogError {
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed
         | sqlx::Error::BeginFailed => CatalogError::Unavailable { detail },
-        // A value of another type than the column's.
+        // A value whose type is not the column's.
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => CatalogError::Corrupt { what: detail },
         _ => CatalogError::Refused { detail },
     }
@@ -30,10 +30,10 @@ fn classify_postgres(code: &str, detail: String) -> CatalogError {
         "53100" => CatalogError::Full { detail },
         "XX001" | "XX002" => CatalogError::Corrupt { what: detail },
         "23505" => CatalogError::Exists { what: detail },
-        // Could not be put in an order; deadlock; a lock that somebody else has.
+        // Serialisation failure; deadlock; a lock that somebody else holds.
         "40001" | "40P01" | "55P03" => CatalogError::Contended { detail },
         "57P01" | "57P02" | "57P03" | "57014" | "25P03" | "58030" => CatalogError::Unavailable { detail },
-        // It only reads, as one that follows another does; takes nobody in; or does not let us do this.
+        // Read-only, as a replica is; not accepting connections; or not permitted.
         "25006" | "55000" | "42501" => CatalogError::Unavailable { detail },
         _ if ["08", "28", "53"].iter().any(|class| code.starts_with(class)) => {
             CatalogError::Unavailable { detail }

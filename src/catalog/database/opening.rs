@@ -1,4 +1,4 @@
-//! Connecting: how either database is set up so that what is acknowledged is on disk, and how long anybody
+//! Connects: sets up either database so that what is acknowledged is on disk, and limits how long anybody
 //! waits for it.
 
 use std::io;
@@ -17,14 +17,14 @@ use crate::catalog::writing::{Limits, Writer};
 
 /// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A connection to a server that has not been used for so long is asked whether it still stands.
+/// A connection to a server that has been idle for this long is checked before use.
 const RESTED: Duration = Duration::from_secs(1);
-/// How long it may take to say so.
+/// How long that check may take.
 const STANDS: Duration = Duration::from_secs(2);
-/// Statements kept prepared on a connection. A few dozen shapes exist, most in half a dozen lengths.
+/// Prepared statements kept per connection. There are a few dozen shapes, most in half a dozen lengths.
 const PREPARED_STATEMENTS: usize = 512;
 
-/// The connection that writes and those that read, to a file that is made if there is none.
+/// Opens the connections that write and read, and creates the file if there is none.
 pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), CatalogError> {
     create_private(path)?;
     refuse_damaged(path)?;
@@ -51,12 +51,12 @@ pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), Cat
     Ok((writer, readers))
 }
 
-/// Connections to a server.
+/// Opens connections to a server.
 pub(super) async fn open_postgres(options: PgConnectOptions) -> Result<PgPool, CatalogError> {
     let options = options
         .application_name("almanac")
         .statement_cache_capacity(PREPARED_STATEMENTS)
-        // An acknowledgement means that it is on disk, whatever the server's default is.
+        // An acknowledgement means that the change is on disk, whatever the server's default is.
         .options([
             ("synchronous_commit", "on"),
             ("lock_timeout", "10s"),
@@ -81,7 +81,7 @@ fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
     PoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(PATIENCE)
-        // Asking before every use would double the cost of the shortest reads.
+        // A check before every use would double the cost of the shortest reads.
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
@@ -93,7 +93,7 @@ fn reader_count() -> u32 {
         .clamp(2, 8)
 }
 
-/// Creates the file, readable by its owner only, before SQLite would create it readable by all.
+/// Creates the file readable by its owner only, before SQLite creates it readable by all.
 fn create_private(path: &Path) -> Result<(), CatalogError> {
     let unavailable = |error: io::Error| {
         let detail = format!("{}: {error}", path.display());
@@ -113,7 +113,7 @@ fn create_private(path: &Path) -> Result<(), CatalogError> {
     let is_new = !path.exists();
     options.open(path).map(drop).map_err(unavailable)?;
     if is_new {
-        // SQLite synchronises what is in the file, not its name.
+        // SQLite syncs the contents of the file, not its name.
         std::fs::File::open(directory_of(path))
             .and_then(|directory| directory.sync_all())
             .map_err(unavailable)?;
@@ -121,8 +121,8 @@ fn create_private(path: &Path) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// SQLite says the same of a directory in which it may not make its log as of one that it cannot reach, so
-/// whoever could not open the file finds out which of the two it is.
+/// SQLite reports the same error for a directory in which it may not create its log as for one that it cannot
+/// reach, so this finds out which of the two it is.
 fn or_read_only(path: &Path, error: CatalogError) -> CatalogError {
     if !matches!(error, CatalogError::Unavailable { .. }) {
         return error;
@@ -135,7 +135,7 @@ fn or_read_only(path: &Path, error: CatalogError) -> CatalogError {
         .open(&attempt);
     match made {
         Ok(_) => {
-            // It is empty, and whoever cannot remove it now is told of something worse.
+            // It is empty, and if it cannot be removed now, the caller gets a worse error.
             let _removed = std::fs::remove_file(&attempt);
             error
         }
@@ -174,7 +174,7 @@ mod tests {
         writer.close().await;
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o500)).unwrap();
         let opened = open_sqlite(&path).await;
-        // Whoever may do everything can write all the same.
+        // A user with all rights can write all the same.
         if let Err(error) = opened {
             assert!(matches!(error, CatalogError::ReadOnly { .. }), "{error}");
         }

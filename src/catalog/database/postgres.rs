@@ -1,10 +1,10 @@
-//! A transaction of PostgreSQL, and single statements, with a limit on how long an answer is waited for.
+//! A PostgreSQL transaction, and single statements, with a limit on how long to wait for an answer.
 //!
-//! A connection may be dead without anybody having said so: its machine lost power, or a router forgot it.
-//! Whoever waited on it would wait for ever, and so would those who wait for what they hold. So an answer
-//! that does not come in time is one of a server that is not there, and the connection is given up; one that
-//! is asked for before its time is over is given up too, since nobody knows in which state it is. Knows
-//! statements; knows no tables.
+//! A connection may be dead without any sign: its machine lost power, or a router forgot it. A caller that
+//! waits on it would wait for ever, and so would those who wait for the caller's locks. So if an answer does
+//! not come in time, the server counts as gone, and the connection is given up. A connection whose answer was
+//! still awaited when it was dropped is given up too, since its state is unknown. Knows statements; knows no
+//! tables.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use super::statements::{Row, Rows, bound, fetch_postgres, stream_postgres};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::value::Value;
 
-/// How long the answer to a statement is waited for: three times as long as a lock.
+/// How long to wait for the answer to a statement: three times as long as for a lock.
 const STATEMENT: Duration = Duration::from_secs(30);
-/// The same for what begins and ends a transaction, which waits for no lock.
+/// The same for statements that begin and end a transaction, which wait for no lock.
 const BOUNDARY: Duration = Duration::from_secs(15);
 
 /// A connection, in a transaction until that is ended.
 pub(in crate::catalog) struct PostgresSession {
-    /// Taken when it is dropped.
+    /// Taken when this is dropped.
     connection: Option<PoolConnection<Postgres>>,
     /// Whether an answer is being waited for.
     waits: bool,
@@ -44,10 +44,10 @@ impl PostgresSession {
         })
     }
 
-    /// In a transaction that begins with this statement.
+    /// In a transaction that begins with `begin`.
     pub(super) async fn begun(pool: &PgPool, begin: &'static str) -> Result<Self, CatalogError> {
         let mut session = Self::single(pool).await?;
-        // Whoever gives up meanwhile may have begun one.
+        // It may have begun even if the caller gives up.
         session.in_transaction = true;
         session.run(begin.to_owned(), BOUNDARY).await?;
         Ok(session)
@@ -59,7 +59,7 @@ impl PostgresSession {
         self.answered(answer)
     }
 
-    /// The rows one by one. Each is waited for as long as an answer is.
+    /// The rows one by one, with the time limit of an answer for each.
     pub(super) fn stream(&mut self, sql: String) -> Result<Rows<'_>, CatalogError> {
         let Self {
             connection, waits, ..
@@ -80,7 +80,7 @@ impl PostgresSession {
         Ok(rows.boxed())
     }
 
-    /// How many rows it changed.
+    /// Returns how many rows it changed.
     pub(super) async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
         let connection = self.asked()?;
         let executed = bound::<Postgres>(sql, values).execute(&mut **connection);
@@ -89,7 +89,7 @@ impl PostgresSession {
         Ok(done.rows_affected())
     }
 
-    /// Runs a script of definitions, which may take as long as there is something to define it over.
+    /// Runs a script of definitions, which may take as long as the existing data needs.
     pub(super) async fn define(&mut self, script: String) -> Result<(), CatalogError> {
         self.run(script, Duration::MAX).await
     }
@@ -150,7 +150,7 @@ impl Drop for PostgresSession {
             return;
         };
         if self.waits {
-            // Nobody knows what is still to come on it, or whether anything is.
+            // Nobody knows what may still arrive on it.
             connection.close_on_drop();
         } else if self.in_transaction {
             let undoing = async move {
@@ -159,7 +159,7 @@ impl Drop for PostgresSession {
                     connection.close_on_drop();
                 }
             };
-            // Without a runtime there is no connection either.
+            // Without a runtime, there is no connection to keep.
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 runtime.spawn(undoing);
             }

@@ -1,5 +1,4 @@
-//! Transactions of SQLite: those that read go through the driver, the one that writes does not. Lives as long
-//! as its transaction.
+//! SQLite transactions: readers go through the driver, the writer does not. Lives as long as its transaction.
 
 use std::sync::Arc;
 
@@ -15,23 +14,23 @@ use crate::catalog::errors::CatalogError;
 use crate::catalog::value::Value;
 use crate::catalog::writing::{Writer, Writing};
 
-/// Nobody, but in tests.
+/// `None` outside tests.
 pub(in crate::catalog) type Disturbed = Option<Arc<dyn Disturbance>>;
 
 /// A transaction of SQLite.
 ///
 /// SQLite rolls back by itself when its disk is full, which the driver's own transactions do not notice: they
-/// would leave a connection behind that can begin nothing any more. So a connection whose transaction did not
-/// end well is closed.
+/// would leave a connection behind that can no longer begin a transaction. So a connection whose transaction
+/// did not end well is closed.
 pub(in crate::catalog) struct SqliteSession {
     /// Until the transaction has ended well.
     link: Option<Link>,
     pub(super) disturbed: Disturbed,
-    /// Let go after the connection.
+    /// Released after the connection.
     _turn: Option<Held>,
 }
 
-/// What a transaction speaks to SQLite by.
+/// How a transaction talks to SQLite.
 pub(super) enum Link {
     Reads(PoolConnection<Sqlite>),
     Writes(Writing),
@@ -48,7 +47,7 @@ impl Link {
         }
     }
 
-    /// Rows as they are read. Whoever writes has them all at once.
+    /// Rows as they are read. A writer gets them all at once.
     pub(super) fn stream(&mut self, sql: String) -> Result<Rows<'_>, CatalogError> {
         match self {
             Self::Reads(connection) => Ok(stream_sqlite(connection, sql)),
@@ -73,7 +72,7 @@ impl Link {
     async fn turn(&mut self, statement: &'static str) -> Result<(), CatalogError> {
         match self {
             Self::Reads(_) => self.run(statement).await,
-            // It is kept prepared, unlike a script.
+            // It stays prepared, unlike a script.
             Self::Writes(writing) => writing.execute(statement, &[]).map(drop),
         }
     }

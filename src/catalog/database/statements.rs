@@ -1,4 +1,4 @@
-//! A statement with its values, as the driver of either database takes it, and the rows that come back.
+//! A statement with its values, as either driver takes it, and the rows that come back.
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -62,7 +62,7 @@ impl Row {
         }
     }
 
-    /// The value there if the row was looked up; one that is not there is as good as of another type.
+    /// The value there, if the row was looked up. A missing one counts as one of another type.
     fn looked_up(&self, column: usize) -> Option<&Found> {
         match self {
             Self::LookedUp(values) => Some(values.get(column).unwrap_or(&Found::Real(f64::NAN))),

@@ -1,5 +1,5 @@
-//! Changing documents: all changes of a transaction or none, one person's one after the other, so that limits
-//! and names hold whoever races.
+//! Changes documents: all changes of a transaction or none, and those of one person one after the other, so
+//! that limits and names hold under concurrency.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ impl Catalog {
         self.change_documents_naming(changes, &[]).await
     }
 
-    /// The same where the changes name `objects` of the store that nothing named before. If one of these was
+    /// The same where the changes name `objects` of the store that nothing named before. If one of them was
     /// condemned meanwhile, nothing happens.
     pub async fn change_documents_naming(
         &self,

@@ -1,4 +1,4 @@
-//! Finding documents: by id, name, link or age, or all of a folder, held against what was ever put there.
+//! Finds documents: by id, name, link or age, or all of a folder, verified against the folder's digest.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS, Record, one_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
-/// Targets whose links one statement looks for.
+/// How many targets one statement looks up.
 const TARGETS_AT_ONCE: usize = 64;
-/// Documents that are in memory at once while all of somebody's are looked at.
+/// How many documents are in memory at once while all of a person's are read.
 const PAGE: usize = 1000;
 
 /// The next documents of a folder.
@@ -76,7 +76,7 @@ impl Catalog {
         Ok(documents)
     }
 
-    /// The same one by one, so that they are never in memory together. What `each` was shown counts only when
+    /// The same one by one, so that they are never in memory together. What `each` received is valid only if
     /// this returns `Ok`.
     pub async fn each_document(
         &self,
@@ -89,7 +89,7 @@ impl Catalog {
         session.commit().await
     }
 
-    /// The next `limit` of them after `after`, oldest first.
+    /// The next `limit` documents after `after`, oldest first.
     pub async fn documents_after(
         &self,
         person: PersonId,
@@ -109,7 +109,7 @@ impl Catalog {
         rows.iter().map(document_of).collect()
     }
 
-    /// Those of them that changed at `moment` or later, in the order of their last changes.
+    /// The documents that changed at `moment` or later, in the order of their last changes.
     pub async fn documents_changed_since(
         &self,
         person: PersonId,
@@ -122,8 +122,8 @@ impl Catalog {
         rows.iter().map(document_of).collect()
     }
 
-    /// The documents that one of `targets` leads to by links of a kind, deleted ones too, in the order of
-    /// their ids.
+    /// The documents with a link of this kind to one of `targets`, deleted ones too, in the order of their
+    /// ids.
     pub async fn documents_linked(
         &self,
         link: &'static str,
@@ -150,7 +150,7 @@ impl Catalog {
         Ok(documents)
     }
 
-    /// In which state a person's documents of one kind are. Only for kinds of which none is ever removed.
+    /// The state of a person's documents of one kind. Only for kinds whose documents are never removed.
     pub async fn document_stamp(
         &self,
         person: PersonId,
@@ -170,7 +170,7 @@ impl Catalog {
         })
     }
 
-    /// How many documents a person has of each kind, deleted ones included; none where a kind is not named.
+    /// How many documents a person has of each kind, deleted ones included. A kind not listed has none.
     pub async fn document_counts(&self, person: PersonId) -> Result<Vec<(DocumentKind, u64)>, CatalogError> {
         let rows = self
             .database
@@ -184,8 +184,8 @@ impl Catalog {
             .collect()
     }
 
-    /// Documents of some kinds that were deleted before `moment`, whoever owns them, the longest deleted
-    /// first; of those after `after`, and `limit` at most.
+    /// Documents of some kinds that were deleted before `moment`, of all owners, the longest deleted first;
+    /// at most `limit`, beginning after `after`.
     pub async fn documents_deleted_before(
         &self,
         kinds: &[DocumentKind],
@@ -225,7 +225,7 @@ impl Catalog {
         Ok(page)
     }
 
-    /// What is wrong with a person's documents as the catalogue has them. Empty when all is well.
+    /// Describes the damage to a person's documents. Empty when there is none.
     pub async fn damaged_documents(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let mut complaints = Vec::new();
@@ -241,7 +241,7 @@ impl Catalog {
     }
 }
 
-/// The documents of a folder, when they are all that was ever put there.
+/// The documents of a folder, verified to be complete.
 async fn verified(
     session: &mut Session,
     person: PersonId,
@@ -252,8 +252,8 @@ async fn verified(
     Ok(documents)
 }
 
-/// Shows the documents of a folder to `each`, oldest first. An error where they are not all that was ever put
-/// there.
+/// Passes the documents of a folder to `each`, oldest first. Fails if they are not all that were ever stored
+/// in it.
 async fn look_at_all(
     session: &mut Session,
     person: PersonId,

@@ -1,4 +1,4 @@
-//! How somebody is named in rows: by which condition such rows are found, and what a text is without them.
+//! How rows name a person: the condition that finds such rows, and a text without the person's name.
 //!
 //! Knows columns and JSON; knows nothing of what a row is for.
 
@@ -10,12 +10,12 @@ use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{Kind, Table};
 use crate::model::ids::PersonId;
 
-/// Whether a column of text has parameter `number` in it, letter by letter, in the words of both databases.
+/// A condition that both databases understand: whether a text column contains parameter `number` literally.
 pub(super) fn says(column: &str, number: usize) -> String {
     format!("replace({column}, ${number}, '') <> {column}")
 }
 
-/// The condition under which a row has anything of a person in it, and its values.
+/// The condition under which a row mentions a person anywhere, and its values.
 pub(super) fn mentioning(table: &Table, person: PersonId) -> (String, Vec<Value>) {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut numbered = |value: Value| {
@@ -37,7 +37,7 @@ pub(super) fn mentioning(table: &Table, person: PersonId) -> (String, Vec<Value>
     (conditions.join(" OR "), values)
 }
 
-/// JSON text that does not name the person: they are taken out of lists, and are nobody elsewhere.
+/// JSON text without the person: it is dropped from lists, and becomes the nil id elsewhere.
 pub(super) fn without(body: &str, person: PersonId) -> String {
     let name = person.to_string();
     let stripped = serde_json::from_str::<Json>(body).map_or_else(

@@ -1,4 +1,4 @@
-//! Removing what is left of somebody, in small steps: their own rows, and their name from rows of others.
+//! Removes what is left of a person, in small steps: their own rows, and their name from rows of others.
 //!
 //! Each step finds its work by looking for it, so it does not matter where the last one stopped. Knows which
 //! tables have an owner, and how documents are counted and linked.
@@ -23,17 +23,17 @@ use crate::catalog::tables::{
 };
 use crate::model::ids::PersonId;
 
-/// Rows that one step removes.
+/// How many rows one step removes.
 const ROWS_AT_ONCE: i64 = 1_000;
-/// Pieces that one step removes, each perhaps with bytes of the tail.
+/// How many pieces one step removes, each perhaps with bytes of the tail.
 const PIECES_AT_ONCE: i64 = 64;
-/// Rows of others that one step changes.
+/// How many rows of others one step changes.
 const MENTIONS_AT_ONCE: i64 = 64;
 /// Facts that name objects; no other fact is about a person.
 const FACTS_OF_OBJECTS: &str = "(name LIKE 'damage:%' OR name LIKE 'scrub:%')";
 
 impl Catalog {
-    /// Removes some of what is left of somebody's own. `false` when nothing was.
+    /// Removes some of the person's own rows. `false` when there were none.
     pub async fn purge_own(&self, person: PersonId) -> Result<bool, CatalogError> {
         // Each table after those that refer to it.
         for table in ALL.iter().rev().filter(|table| is_purged(table)) {
@@ -50,7 +50,7 @@ impl Catalog {
         Ok(was_there)
     }
 
-    /// Removes somebody from some rows of others that name them. `false` when none did.
+    /// Removes the person from some rows of others that name them. `false` when there were none.
     pub async fn purge_mentions(&self, person: PersonId) -> Result<bool, CatalogError> {
         Ok(self.purge_links(person).await? > 0
             || self.purge_memberships().await? > 0
@@ -82,7 +82,7 @@ impl Catalog {
         self.conclude_if(session, removed).await
     }
 
-    /// What names objects of the person.
+    /// Removes rows that name the person's objects.
     async fn purge_paths(&self, person: PersonId) -> Result<u64, CatalogError> {
         let mut session = self.database.write().await?;
         let named = || vec![text(&format!("%/{person}/%"))];
@@ -99,7 +99,7 @@ impl Catalog {
         self.conclude_if(session, removed).await
     }
 
-    /// Links of other people's documents that lead to the person: shares with them, invitations.
+    /// Removes links to the person from other people's documents: shares with them, invitations.
     async fn purge_links(&self, person: PersonId) -> Result<u64, CatalogError> {
         let rest = "WHERE target = $1 AND person <> $1 ORDER BY document LIMIT $2";
         let values = vec![id(person.0), Value::Int(MENTIONS_AT_ONCE)];
@@ -129,7 +129,7 @@ impl Catalog {
         Ok(changed)
     }
 
-    /// Memberships in groups that are gone, such as those of the person.
+    /// Removes memberships in groups that are gone, such as those of the person.
     async fn purge_memberships(&self) -> Result<u64, CatalogError> {
         let group = DocumentKind::Group.as_str();
         let rest = format!(
@@ -163,7 +163,7 @@ impl Catalog {
         Ok(removed)
     }
 
-    /// Other people's documents that name the person.
+    /// Removes the person from other people's documents.
     async fn purge_bodies(&self, person: PersonId) -> Result<u64, CatalogError> {
         let rest = format!("WHERE person <> $1 AND {} LIMIT $3", says("body", 2));
         let values = vec![
@@ -206,7 +206,7 @@ impl Catalog {
         Ok(changed)
     }
 
-    /// Entries of other people's logs that name the person: they stay, and say that it was somebody.
+    /// Removes the person from entries of other people's logs. These stay, with the nil id in its place.
     async fn purge_log(&self, person: PersonId) -> Result<u64, CatalogError> {
         let mut session = self.database.write().await?;
         let rest = format!(
@@ -239,7 +239,7 @@ impl Catalog {
         self.conclude_if(session, changed).await
     }
 
-    /// Commits what changed so many rows, if any; returns how many.
+    /// Commits if any rows were changed; returns how many.
     async fn conclude_if(&self, session: Session, changed: u64) -> Result<u64, CatalogError> {
         if changed == 0 {
             session.rollback().await?;
@@ -249,7 +249,7 @@ impl Catalog {
         Ok(changed)
     }
 
-    /// A transaction in which nobody else changes what is `owner`'s.
+    /// A transaction in which nobody else changes what belongs to `owner`.
     async fn locked(&self, owner: PersonId) -> Result<Session, CatalogError> {
         let mut session = self.database.write().await?;
         let people = BTreeSet::from([owner]);
@@ -258,12 +258,13 @@ impl Catalog {
     }
 }
 
-/// Tables whose rows are somebody's and go with them, except for the one that everything else refers to.
+/// Whether the rows of a table belong to a person and go with them. Not `people`, which goes last, nor
+/// `erasures`, which stays.
 fn is_purged(table: &Table) -> bool {
     table.has_owner() && table.name != PEOPLE.name && table.name != ERASURES.name
 }
 
-/// Changes how many documents of a kind somebody has, and what must be among them.
+/// Changes the count and the digest of a person's documents of one kind.
 async fn recount(
     session: &mut Session,
     owner: PersonId,

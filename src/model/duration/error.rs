@@ -1,4 +1,4 @@
-//! Why a text is not a duration, said so that the next attempt succeeds.
+//! Why a text is not a duration, worded so that the next attempt succeeds.
 
 /// What is wrong with the text of a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +52,7 @@ pub(super) fn too_long(text: &str) -> DurationError {
     DurationError::TooLong { text: shown(text) }
 }
 
-/// The text as an error repeats it: not at any length.
+/// The text as an error repeats it, cut to a limited length.
 pub(super) fn shown(text: &str) -> String {
     const ENOUGH: usize = 40;
     let mut shown: String = text.chars().take(ENOUGH).collect();

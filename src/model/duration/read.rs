@@ -4,14 +4,14 @@ use super::error::{DurationError, shown, too_long};
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
-/// What the amounts of a text add up to.
+/// The sums of the amounts in a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Amounts {
     pub(super) months: i128,
     pub(super) weeks: i128,
     pub(super) days: i128,
     pub(super) nanos: i128,
-    /// Which families were named, be it with a zero.
+    /// Which families were named, even with a zero.
     pub(super) families: Families,
 }
 
@@ -29,7 +29,7 @@ impl Families {
     }
 }
 
-/// A unit: its family and how much of that family's measure it is.
+/// A unit: its family, and its size in that family's measure.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     Months(i128),
@@ -56,7 +56,7 @@ fn short_unit(name: &str) -> Option<Unit> {
     })
 }
 
-/// Units of ISO 8601 in the order that they must have, the date's and the time's.
+/// Units of ISO 8601 in their required order, for the date and for the time.
 const DATE_UNITS: [(char, Unit); 4] = [
     ('Y', Unit::Months(12)),
     ('M', Unit::Months(1)),
@@ -70,7 +70,7 @@ const TIME_UNITS: [(char, Unit); 3] = [
 ];
 
 impl Amounts {
-    /// Reads `part`, which stands in `text`.
+    /// Reads `part` of `text`.
     pub(super) fn read(part: &str, text: &str) -> Result<Self, DurationError> {
         if part.is_empty() {
             return Err(DurationError::Empty);
@@ -182,7 +182,7 @@ pub(super) fn decimal_nanos(number: &str, text: &str) -> Result<i128, DurationEr
     Ok(seconds * NANOS_PER_SECOND + integer(&format!("{nanos:0<9}"), text)?)
 }
 
-/// Digits as a number of 64 bits.
+/// Digits as a number that fits into 64 bits.
 fn integer(digits: &str, text: &str) -> Result<i128, DurationError> {
     if digits.is_empty() || digits.bytes().any(|byte| !byte.is_ascii_digit()) {
         return Err(DurationError::Malformed { text: shown(text) });

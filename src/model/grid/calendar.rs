@@ -1,15 +1,15 @@
-//! Where the periods of a calendar begin in a zone.
+//! Computes where the periods of a calendar begin in a zone.
 //!
-//! A boundary is a time of the wall clock, and becomes the first instant at which that clock shows it or,
-//! when it is skipped, has passed it. Where the clock is set back, days and longer periods go on as if
-//! nothing had happened, while periods of fixed length begin again with the hour that comes twice.
+//! A boundary is a time of the wall clock. It becomes the first instant at which that clock shows it or, when
+//! it is skipped, has passed it. Where the clock is set back, days and longer periods simply continue, while
+//! periods of fixed length begin again with the repeated hour.
 
 use super::{Edges, Grid};
 use crate::model::duration::{Every, MICROS_PER_DAY, Truncation};
 use crate::model::time::{Instant, TimeRange, date_of, days_of};
 use crate::model::zone::{Stretch, Zone};
 
-/// Monday 1970-01-05, where weeks are counted from.
+/// Monday 1970-01-05, from which weeks are counted.
 const FIRST_MONDAY: i64 = 4;
 /// No clock was ever moved by more than a day.
 const LARGEST_JUMP: i64 = MICROS_PER_DAY;
@@ -24,14 +24,14 @@ impl Truncation {
             return Edges::default().into_grid(start, end);
         }
         let lattice = Lattice::of(self);
-        // Whatever the clock did, a period begins within this time; and no jump before it reaches into the
+        // Whatever the clock did, a period begins within this time, and no earlier jump reaches into the
         // range.
         let before = lattice.longest().saturating_add(3 * LARGEST_JUMP);
         let stretches = zone.stretches(start.saturating_sub(before), end);
         lattice.edges(&stretches).into_grid(start, end)
     }
 
-    /// The greatest boundary that is not after `instant`.
+    /// The latest boundary that is not after `instant`.
     #[must_use]
     pub fn trunc(&self, zone: &Zone, instant: Instant) -> Instant {
         let next = Instant::from_micros(instant.micros().saturating_add(1));
@@ -39,7 +39,7 @@ impl Truncation {
     }
 }
 
-/// The first moment of a day in a zone. `midnight` is that of the day's date in UTC; a day that the zone
+/// The first moment of a day in a zone. `midnight` is the start of the same date in UTC. A day that the zone
 /// skipped begins with the day after it.
 #[must_use]
 pub fn start_of_day(zone: &Zone, midnight: Instant) -> Instant {
@@ -58,8 +58,8 @@ pub fn start_of_day(zone: &Zone, midnight: Instant) -> Instant {
 enum Lattice {
     /// Every `width` microseconds, one of them at `origin`.
     Even { origin: i64, width: i64, again: bool },
-    /// The first of every so many months, one of them being month number `origin` since January 1970, each
-    /// moved by so many microseconds.
+    /// The first day of every `months` months, counted from month number `origin` since January 1970, each
+    /// moved by `moved` microseconds.
     Months { origin: i64, months: i64, moved: i64 },
 }
 
@@ -67,7 +67,7 @@ impl Lattice {
     fn of(truncation: &Truncation) -> Self {
         let (months, moved) = (truncation.offset.months, truncation.offset.micros);
         let even = |first_day: i64, width: i64, again: bool| {
-            // Months move the day from which is counted.
+            // Months move the day from which days are counted.
             let (_, _, day) = date_of(first_day);
             let origin_day = first_of_month(months) + day - 1;
             Self::Even {
@@ -89,7 +89,7 @@ impl Lattice {
         }
     }
 
-    /// No two boundaries lie further apart on the wall clock.
+    /// The longest distance between two boundaries on the wall clock.
     const fn longest(self) -> i64 {
         match self {
             Self::Even { width, .. } => width,
@@ -123,7 +123,7 @@ impl Lattice {
         let mut shown = i64::MIN;
         for stretch in stretches {
             let (from, to) = (stretch.local_start(), stretch.local_end());
-            // What the clock had shown before, in this stretch or in an earlier one.
+            // The latest time that the clock has shown before, in this stretch or an earlier one.
             let passed = if shown == i64::MIN || (self.again() && from < shown) {
                 from
             } else {
@@ -138,7 +138,7 @@ impl Lattice {
         edges
     }
 
-    /// Takes the boundaries in `[from, to)` of the wall clock, where that is ahead by `offset`.
+    /// Adds the boundaries in `[from, to)` of the wall clock, which is ahead of UTC by `offset`.
     fn push_between(self, from: i64, to: i64, offset: i64, edges: &mut Edges) {
         match self {
             Self::Even { width, .. } => {
@@ -167,7 +167,7 @@ impl Lattice {
         }
     }
 
-    /// The number of a period whose start is not after `local`, and not long before it.
+    /// The number of a period that starts at or before `local`, and not long before it.
     fn month_before(self, local: i64) -> i64 {
         let Self::Months {
             origin,

@@ -1,4 +1,4 @@
-//! What caches hold, which is asked when somebody wants to know and counted by nobody.
+//! Shows how full caches are. They are asked only when somebody wants to know, so nothing is counted.
 
 use std::fmt;
 use std::hash::Hash;
@@ -29,7 +29,7 @@ impl fmt::Debug for CacheMeters {
 }
 
 impl CacheMeters {
-    /// Tells from now on how many bytes are in `cache`, which is the only one of its kind.
+    /// From now on shows how many bytes are in `cache`, which is the only one of its kind.
     pub fn watch<K, V>(&self, kind: &'static str, cache: &Cache<K, V>)
     where
         K: Hash + Eq + Send + Sync + 'static,

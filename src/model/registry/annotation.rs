@@ -1,5 +1,6 @@
-//! An annotation that a person made becomes an entry of the catalogue: its base, called and measured as the
-//! person says. Its records are stored as those of the base, so this is never a type to store under.
+//! Turns a person's annotation definition into an entry of the type catalogue: its base, with the name and
+//! unit that the person gave. Its records are stored as those of the base, so this is never a type to store
+//! under.
 
 use std::sync::Arc;
 
@@ -11,21 +12,21 @@ use crate::model::ids::PersonId;
 
 const CATEGORIES: [&str; 2] = ["annotations", "user_configured"];
 
-/// What a person says of something that they keep note of.
+/// What a person says about something that they annotate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AnnotationTraits {
     pub name: String,
     pub description: String,
-    /// Of metrics only, as the following three.
+    /// For metrics only, like the following three.
     pub kind: Option<MetricKind>,
     pub unit: Option<String>,
     pub scale: Option<Scale>,
-    /// What the steps of a scale are called.
+    /// The names of the steps of a scale.
     pub value_map: Option<Map<String, Value>>,
 }
 
 impl DataType {
-    /// How this base shows itself as `owner`'s annotation `id`.
+    /// This base as `owner`'s annotation `id`.
     #[must_use]
     pub fn as_annotation(&self, owner: PersonId, id: Uuid, traits: AnnotationTraits) -> Self {
         let mut schema = Value::clone(&self.schema);

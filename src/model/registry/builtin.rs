@@ -126,7 +126,7 @@ fn layout(name: &str, schema: &Value, unit: Option<&str>) -> Result<Layout, Regi
 }
 
 /// Samples of all metrics are stored alike, codes as numbers too, so that any of them can stand side by side
-/// in one answer. They are read alike too, each in its unit.
+/// in one answer. They are also read alike, each in its unit.
 fn metric(row: MetricRow, template: &Arc<Value>, sample: &Layout) -> Result<DataType, RegistryError> {
     let schema = metric_schema(&row, Arc::clone(template))?;
     let layout = in_unit(sample, &row.unit);
@@ -167,7 +167,7 @@ fn metric(row: MetricRow, template: &Arc<Value>, sample: &Layout) -> Result<Data
     })
 }
 
-/// `layout` of records in another unit, the one text that is the same in every row.
+/// `layout` for records in another unit, which is the constant text of every row.
 fn in_unit(layout: &Layout, unit: &str) -> Layout {
     let mut layout = layout.clone();
     for column in &mut layout.read {
@@ -193,7 +193,7 @@ fn metric_categories(row: &MetricRow) -> Vec<String> {
     categories.into_iter().map(str::to_owned).collect()
 }
 
-/// The template, made to fit one metric: its name, what its values may be, and examples of them.
+/// The template adapted to one metric: its name, its allowed values, and examples of them.
 fn metric_schema(row: &MetricRow, template: Arc<Value>) -> Result<RecordSchema, RegistryError> {
     let value = metric_value(row)?;
     let example = if row.codes.is_some() {
@@ -223,7 +223,7 @@ fn metric_schema(row: &MetricRow, template: Arc<Value>) -> Result<RecordSchema, 
     }))
 }
 
-/// What the schema of a metric says of its values.
+/// The schema of a metric's values.
 fn metric_value(row: &MetricRow) -> Result<Value, RegistryError> {
     Ok(match &row.codes {
         Some(codes) => {
@@ -246,7 +246,7 @@ fn metric_value(row: &MetricRow) -> Result<Value, RegistryError> {
     })
 }
 
-/// `schema` with what it is called, near the top where a reader looks for it.
+/// `schema` with its title and description, near the top where a reader looks for them.
 pub(super) fn titled(title: &str, description: &str, schema: Value) -> Value {
     let mut titled = serde_json::Map::new();
     let Value::Object(members) = schema else {

@@ -1,5 +1,5 @@
-//! Values that can be spelt in several ways and are kept in one: ids, so that they can be compared wherever
-//! they stand, and the meridian that has two names.
+//! Values with several spellings that are stored in one: ids, so that they can be compared wherever they
+//! occur, and the meridian that has two names.
 //!
 //! Derived from a property's schema and the column it is stored in; the same for built-in types and those a
 //! person defines. Knows no value.
@@ -11,18 +11,18 @@ use uuid::Uuid;
 use super::DataType;
 use super::layout::is_json_text;
 
-/// Schemas nest no deeper than this in their choices.
+/// The deepest nesting of choices in a schema that is followed.
 const DEEPEST_CHOICE: usize = 32;
 
-/// What of a stored value is kept in one spelling.
+/// The part of a stored value that is kept in one spelling.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Canonical {
-    /// Nothing: it is kept as it was sent.
+    /// None: the value is kept as it was sent.
     #[default]
     AsSent,
     /// A uuid, in lower case and with hyphens.
     Uuid,
-    /// Degrees of longitude: east and west of Greenwich meet at 180 degrees, which is kept as -180.
+    /// Degrees of longitude: 180 degrees east and west are the same, and kept as -180.
     Longitude,
     /// Each item of a list.
     Items(Box<Self>),
@@ -31,7 +31,7 @@ pub enum Canonical {
 }
 
 impl Canonical {
-    /// What of a value of `property` is kept in one spelling in `column`.
+    /// The part of a value of `property` that is kept in one spelling in `column`.
     #[must_use]
     pub fn of(property: &Value, column: &Field) -> Self {
         if is_json_text(column) {
@@ -107,14 +107,14 @@ impl DataType {
     }
 }
 
-/// The one spelling of the uuid in `text`, if there is one and it is another.
+/// The canonical spelling of the uuid in `text`, if that is a uuid and spelt otherwise.
 #[must_use]
 pub fn respelt(text: &str) -> Option<String> {
     let canonical = Uuid::try_parse(text).ok()?.to_string();
     (canonical != text).then_some(canonical)
 }
 
-/// A schema, and those it lets choose from.
+/// Collects a schema and its choices.
 fn gather<'a>(schema: &'a Value, levels: usize, into: &mut Vec<&'a Value>) {
     into.push(schema);
     if levels == 0 {

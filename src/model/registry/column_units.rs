@@ -1,20 +1,20 @@
-//! In which units the numbers of a type's columns are: that of the metric for its value, and of what is built
-//! in those that the names of columns say. What people declare for themselves has the units that they mean.
+//! The units of the numbers in a type's columns: the metric's unit for its value, and for built-in columns
+//! the units that their names give. What people declare themselves has the units that they mean.
 
 use std::collections::BTreeMap;
 
 use super::DataType;
 
-/// The column of a metric's records that its unit is about.
+/// The column of a metric's records that its unit applies to.
 const VALUE: &str = "value";
-/// What names of columns end with, and the unit that it stands for.
+/// Endings of column names, and the units that they stand for.
 const ENDINGS: [(&str, &str); 4] = [
     ("_degrees", "deg"),
     ("_meters", "m"),
     ("_seconds", "s"),
     ("_ms", "ms"),
 ];
-/// Columns whose names do not say in what they are measured, or say it wrongly.
+/// Columns whose names do not give their unit, or give a wrong one.
 const NAMES: [(&str, &str); 6] = [
     ("distance_change_m", "m"),
     ("duration", "s"),
@@ -25,7 +25,7 @@ const NAMES: [(&str, &str); 6] = [
 ];
 
 impl DataType {
-    /// The units of the columns of its records, of those that have one.
+    /// The units of those columns of its records that have one.
     #[must_use]
     pub fn column_units(&self) -> BTreeMap<String, String> {
         let of_value = self.metric.as_ref().and_then(|metric| metric.unit.clone());
@@ -47,7 +47,7 @@ impl DataType {
     }
 }
 
-/// The unit that the name of a built-in column stands for, or that of an answer about sleep or places.
+/// The unit that a column's name stands for, for built-in types and answers about sleep or places.
 #[must_use]
 pub fn unit_of(column: &str) -> Option<&'static str> {
     let named = NAMES.iter().find(|(name, _)| *name == column);

@@ -1,8 +1,8 @@
-//! What a person says about a data type of their own, checked before it becomes one.
+//! A person's definition of a data type, checked before it becomes one.
 //!
 //! A definition arrives as JSON, is kept in the catalogue as JSON, and may grow: members can be added and
-//! described anew, but nothing that is stored already may change its kind. Everything wrong with a body is
-//! told at once.
+//! described anew, but nothing that is already stored may change its kind. All faults of a body are reported
+//! at once.
 
 mod read;
 mod rules;
@@ -18,7 +18,7 @@ use super::MetricKind;
 use super::layout::column;
 use crate::model::faults::Fault;
 
-/// Members every record of a defined type has; a person's own cannot be called so.
+/// Members that every record of a defined type has; a person's own must have other names.
 const RESERVED: [&str; 8] = [
     "id",
     "start_time",
@@ -29,10 +29,10 @@ const RESERVED: [&str; 8] = [
     "source",
     "source_class",
 ];
-/// Members every metric has besides. A person may describe them again, as what they are.
+/// Members that every metric has besides. A person may describe them again, with the same types.
 pub(super) const OF_METRICS: [&str; 2] = ["value", "unit"];
 
-/// What a person's own type is built upon.
+/// The base of a person's own type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub enum Base {
     Event,
@@ -81,25 +81,25 @@ pub struct Definition {
     pub name: String,
     pub description: String,
     pub icon: Option<String>,
-    /// What clients put on records of it that name no tags. Kept for them, and not looked at here.
+    /// Tags that clients put on records of this type that have none. Kept for clients, and not used here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_event_tags: Option<Vec<String>>,
-    /// Where its records are meant to come from; kept for clients too.
+    /// Where its records are meant to come from. Also kept for clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub svc_source: Option<Vec<String>>,
     /// Archived: still readable, no longer listed.
     pub deprecated: bool,
-    /// Metrics only, as the following three.
+    /// For metrics only, like the following three.
     pub unit: Option<String>,
     pub aggregation: Option<MetricKind>,
     pub scale: Option<Scale>,
     pub value_map: Option<Map<String, Value>>,
-    /// JSON Schema of the members of its own: `properties`, `required`, and whatever else binds them.
+    /// JSON Schema of its own members: `properties`, `required`, and other constraints.
     pub schema: Option<Value>,
 }
 
 impl Definition {
-    /// What the body of a creation defines.
+    /// The definition in the body of a creation request.
     pub fn read(base: Base, body: &Value) -> Result<Self, Vec<Fault>> {
         let blank = Self {
             base,
@@ -120,7 +120,7 @@ impl Definition {
         Ok(definition)
     }
 
-    /// What the body of a change makes of this definition. Only what is sent changes.
+    /// This definition changed by the body of a change request. Only what is sent changes.
     pub fn amended(&self, body: &Value) -> Result<Self, Vec<Fault>> {
         let amended = read::over(self.clone(), body)?;
         amended.validate()?;
@@ -128,7 +128,7 @@ impl Definition {
         Ok(amended)
     }
 
-    /// Whether this can be a type.
+    /// Whether this can become a type.
     pub fn validate(&self) -> Result<(), Vec<Fault>> {
         let faults = rules::faults_of(self);
         if faults.is_empty() { Ok(()) } else { Err(faults) }
@@ -140,7 +140,7 @@ impl Definition {
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    /// The members of its own, with their schemas.
+    /// Its own members, with their schemas.
     #[must_use]
     pub fn properties(&self) -> Option<&Map<String, Value>> {
         self.schema.as_ref()?.get("properties")?.as_object()

@@ -1,4 +1,4 @@
-//! How a data type shows itself in the catalogues.
+//! How a data type appears in the catalogues.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use super::definition::Scale;
 use super::{ApiVersion, DataType, MetricKind, RecordClass, TypeId};
 use crate::model::ids::PersonId;
 
-/// The category of what another person shares.
+/// The category of types that another person shares.
 const SHARED: &str = "shared_type";
 
 /// A data type in the catalogue.
@@ -23,10 +23,10 @@ pub struct CatalogEntry {
     class: RecordClass,
     api_version: ApiVersion,
     categories: Vec<String>,
-    /// The column that holds what the type is about.
+    /// The column that holds the main value of the type.
     column_name: String,
     deprecated: bool,
-    /// Whose type it is: yours, or that of the person who shares it.
+    /// The owner of the type: you, or the person who shares it.
     #[schema(value_type = Uuid)]
     svc_userid: PersonId,
     #[schema(required)]
@@ -39,13 +39,13 @@ pub struct CatalogEntry {
     record_spec: Value,
     #[schema(required)]
     unit: Option<String>,
-    /// In which units the numbers of its records are, by column. Only where a type is asked for alone.
+    /// The units of the numbers in its records, by column. Only present when a single type is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     column_units: Option<BTreeMap<String, String>>,
 }
 
-/// What a record of a type is. Only a metric has more than `type` and `schema`.
+/// What a record of a type is. Only metrics have more than `type` and `schema`.
 #[derive(Debug, ToSchema)]
 #[expect(
     dead_code,
@@ -59,7 +59,7 @@ pub struct RecordSpec {
     aggregation: Option<MetricKind>,
     unit: Option<String>,
     scale: Option<Scale>,
-    /// What the values are called.
+    /// The names of the values.
     value_map: Option<HashMap<String, String>>,
 }
 
@@ -75,7 +75,7 @@ pub struct ListEntry {
 }
 
 impl DataType {
-    /// The entry of the v1 catalogue, as `person` sees it among what is theirs.
+    /// The entry of the v1 catalogue, as `person` sees it among their own types.
     #[must_use]
     pub fn catalog_entry(&self, person: PersonId) -> Value {
         json!(self.show(self.owner.unwrap_or(person), false, &self.record_spec))
@@ -126,7 +126,7 @@ impl DataType {
         }
     }
 
-    /// The entry of the v0 catalogue of metrics, where the type belongs there.
+    /// The entry of the v0 catalogue of metrics, if the type belongs there.
     #[must_use]
     pub fn metric_entry(&self) -> Option<Value> {
         let metric = self
@@ -154,7 +154,7 @@ impl DataType {
         })
     }
 
-    /// The column that holds what the type is about.
+    /// The column that holds the main value of the type.
     #[must_use]
     pub fn column_name(&self) -> String {
         self.metric.as_ref().map_or_else(
@@ -169,7 +169,7 @@ pub(super) fn spec(class: RecordClass, schema: &Value) -> Value {
     json!({"type": class, "schema": schema})
 }
 
-/// `record_spec` of metrics. A metric whose kind nobody has settled is a level.
+/// `record_spec` of metrics. A metric whose kind is not settled is a level.
 pub(super) fn metric_spec(
     kind: Option<MetricKind>,
     unit: Option<&str>,

@@ -1,12 +1,12 @@
-//! From the JSON Schema of a record to the columns it is stored in and the columns it is read as.
+//! Derives from the JSON Schema of a record the columns it is stored in and the columns it is read as.
 //!
-//! The same derivation serves built-in types and those a person defines. Built-in schemas say with
-//! annotations what a property is to the product: `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`,
-//! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
-//! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
-//! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand
-//! for true and false), `x-version` (a list of numbers or a text, stored as text and read as a list),
-//! `x-private` (for the owner alone), `x-throughout` (true of every part of a record).
+//! The same derivation serves built-in types and those a person defines. Annotations in built-in schemas tell
+//! the product what a property is: `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`, `unit`,
+//! `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden` (stored, not
+//! part of an answer), `x-span` (read as start and end together), `x-structs` (an object among several
+//! choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
+//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list), `x-private`
+//! (for the owner alone), `x-throughout` (true of every part of a record).
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -68,7 +68,7 @@ pub fn timestamp() -> ArrowType {
     ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// The stored column of one property. Always nullable: what is required may have been optional when older
+/// The stored column of one property. Always nullable: a required property may have been optional when older
 /// records were written.
 #[must_use]
 pub(super) fn column(name: &str, property: &Value) -> Field {
@@ -150,7 +150,7 @@ fn object_choice(property: &Value) -> Option<Kind<'_>> {
     kind_of(schema)
 }
 
-/// A schema that admits one JSON type, null aside.
+/// A schema that admits one JSON type, apart from null.
 struct Kind<'a> {
     name: &'a str,
     schema: &'a Value,
@@ -197,7 +197,7 @@ fn kind_of(property: &Value) -> Option<Kind<'_>> {
     })
 }
 
-/// What is gathered while the properties are walked through.
+/// What is collected while going through the properties.
 #[derive(Default)]
 struct Draft {
     own: Vec<Field>,
@@ -209,13 +209,13 @@ struct Draft {
     aliases: Vec<(String, String)>,
     private: Vec<String>,
     throughout: Vec<String>,
-    /// Lists of texts that have no column in an answer.
+    /// Lists of texts without a column in an answer.
     hidden: Vec<String>,
 }
 
 impl Layout {
-    /// The layout of records that `schema` describes. With a `unit`, the column of the unit is that text in
-    /// every row and is not stored.
+    /// The layout of records that `schema` describes. With a `unit`, the unit column is that text in every
+    /// row and is not stored.
     pub fn from_schema(
         schema: &Value,
         unit: Option<&str>,
@@ -248,7 +248,7 @@ impl Layout {
         columns.push(Field::new("source", dictionary_text(), true));
         columns.push(Field::new("source_class", ArrowType::Int8, true));
         columns.push(json_text(EXTRAS));
-        // Nobody knows what came along beside the declared members.
+        // Undeclared members may contain anything.
         draft.private.push(EXTRAS.to_owned());
         let storage = Arc::new(Schema::new(columns));
         let mut state = DefaultHasher::new();
@@ -366,7 +366,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Lets answers show among the extras what has no column of its own.
+    /// Makes answers show columns without a place of their own among the extras.
     fn show_hidden(&mut self) {
         let hidden = std::mem::take(&mut self.hidden);
         for column in &mut self.read {

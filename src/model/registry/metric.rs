@@ -1,4 +1,4 @@
-//! What makes a metric a metric: its unit, how its values are put together, and what they are called.
+//! What makes a type a metric: its unit, how its values are combined, and their names.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,7 +28,7 @@ pub enum DefaultAggregate {
     Leq,
 }
 
-/// What makes a metric a metric.
+/// What makes a type a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricTraits {
     /// Catalogue unit: the unit of storage and of every answer. `None`: the type has no unit.

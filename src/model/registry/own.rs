@@ -1,5 +1,5 @@
-//! A person's own definition becomes a data type like any other: the schema of its base with the person's
-//! members in it.
+//! Turns a person's own definition into a data type like any other: the schema of its base plus the person's
+//! members.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const MERGED: [&str; 8] = [
     "required",
     "examples",
 ];
-/// Annotations by which built-in schemas speak to the product; a person's do not.
+/// Annotations for the product in built-in schemas; removed from a person's.
 const OURS: [&str; 10] = [
     "x-role",
     "x-aliases",
@@ -181,7 +181,7 @@ fn value_schema(definition: &Definition) -> Value {
     Value::Object(value)
 }
 
-/// Holds a member that every metric has to what the person's schema asks of it besides.
+/// Adds the constraints of the person's schema to a member that every metric has.
 fn bind_besides(member: &mut Value, repeated: Value) {
     let says_more = |(keyword, asked): (&String, &Value)| match keyword.as_str() {
         "title" | "description" | "examples" | "default" => false,
@@ -214,7 +214,7 @@ fn without_our_annotations(property: &Value) -> Value {
     property
 }
 
-/// The members of an object that is stored as one follow the same rule as those of the record, down to where
+/// The members of an object that is stored as one follow the same rule as those of the record, except where
 /// objects are kept as text.
 fn members_nullable(mut property: Value, depth: usize) -> Value {
     if depth >= DEEPEST_STRUCT {
@@ -235,7 +235,7 @@ fn members_nullable(mut property: Value, depth: usize) -> Value {
     property
 }
 
-/// A member that may be left out is null in the rows that are read, and what is read can be written back.
+/// A member that may be left out is null in the rows that are read, so null is accepted on writing too.
 fn nullable(mut property: Value) -> Value {
     let Some(members) = property.as_object_mut() else {
         return property;

@@ -1,5 +1,4 @@
-//! JSON Schemas of records: made when somebody looks at them, and turned into validators in one way, wherever
-//! they come from.
+//! JSON Schemas of records: made on first use, and all compiled into validators in the same way.
 
 pub mod cost;
 
@@ -9,15 +8,15 @@ use std::sync::{Arc, LazyLock};
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-/// The JSON Schema (draft 2020-12) of one record. Of some two hundred built-in ones few are ever looked at,
-/// so each is made when it first is.
+/// The JSON Schema (draft 2020-12) of one record. Few of some two hundred built-in ones are ever used, so
+/// each is made on first use.
 #[derive(Clone, Debug)]
 pub struct RecordSchema(Arc<LazyLock<Value, Making>>);
 
 type Making = Box<dyn FnOnce() -> Value + Send + Sync>;
 
 impl RecordSchema {
-    /// The schema that `make` makes.
+    /// The schema that `make` returns.
     pub fn made_by(make: impl FnOnce() -> Value + Send + Sync + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(make))))
     }
@@ -43,7 +42,7 @@ impl Deref for RecordSchema {
     }
 }
 
-/// What one pattern may take once it is compiled. One that repeats repetitions takes more.
+/// The most bytes that one compiled pattern may take. A pattern with nested repetitions takes more.
 pub const PATTERN_BYTES: usize = 1 << 18;
 
 /// Why a schema cannot be used.
@@ -52,8 +51,8 @@ pub const PATTERN_BYTES: usize = 1 << 18;
 pub struct SchemaError(String);
 
 /// The validator of `schema`. Draft 2020-12; nothing is fetched; patterns run in linear time, because people
-/// may bring their own; formats are not checked here, because times are read by our own reader, which takes
-/// more forms than the format does.
+/// may bring their own; formats are not checked, because our own reader reads times, and accepts more forms
+/// than the format does.
 pub fn compile(schema: &Value) -> Result<Validator, SchemaError> {
     jsonschema::draft202012::meta::validate(schema).map_err(|error| SchemaError(error.to_string()))?;
     jsonschema::options()

@@ -3,7 +3,7 @@
 //!
 //! One pass over the bytes, without allocation, because every row of every upload comes through here. Numbers
 //! of seconds, hour 24, second 60, dates that do not exist and blanks around the text are refused: each of
-//! them has meant something else to somebody.
+//! them has meant different things to different people.
 
 use super::{Instant, MICROS_PER_SECOND, SECONDS_PER_DAY, days_of};
 
@@ -91,7 +91,7 @@ impl Cursor<'_> {
         Ok(days_of(year, month, day))
     }
 
-    /// Second of the day, and microseconds of the second.
+    /// The second of the day, and the microseconds of that second.
     fn time(&mut self) -> Result<(i64, i64), TimeError> {
         let hour = self.two_digits()?;
         self.expect(b':')?;
@@ -110,7 +110,7 @@ impl Cursor<'_> {
         Ok((hour * 3600 + minute * 60 + second, micros))
     }
 
-    /// Microseconds of a fraction with any number of digits. What is finer is cut off.
+    /// The microseconds of a fraction with any number of digits. Finer digits are cut off.
     fn fraction(&mut self) -> i64 {
         let mut micros = 0;
         let mut worth = MICROS_PER_SECOND / 10;
@@ -122,7 +122,7 @@ impl Cursor<'_> {
         micros
     }
 
-    /// Seconds by which the local time is ahead of UTC.
+    /// How many seconds the local time is ahead of UTC.
     fn offset(&mut self, plus_may_be_space: bool) -> Result<i64, TimeError> {
         let Some((&sign, rest)) = self.0.split_first() else {
             return Ok(0);

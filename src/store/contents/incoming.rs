@@ -1,7 +1,8 @@
 //! Contents that their senders put into the object store themselves.
 //!
-//! They lie apart until they are taken in: read once, cut into parts and summed up like everything that comes
-//! through the service. Until then anybody with the address may replace them, so nothing else reads them.
+//! They are kept apart until they are taken in: read once, cut into parts and checksummed like everything
+//! that comes through the service. Until then anybody with the address may replace them, so nothing else
+//! reads them.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,29 +18,29 @@ use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::objects::ObjectVersion;
 
-/// All of them are below this folder.
+/// The folder of all of them.
 pub const INCOMING_FOLDER: &str = "incoming";
-/// S3 takes no more in one request.
+/// The most that S3 takes in one request.
 const LARGEST: u64 = 5 << 30;
 
-/// What the path of an object says that a sender put into the store.
+/// The path of an object that a sender put into the store, in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingName {
     pub person: PersonId,
-    /// What it is meant for.
+    /// The content it is meant for.
     pub content: Uuid,
-    /// Who waits for that content.
+    /// The file that waits for that content.
     pub file: Uuid,
 }
 
 impl IncomingName {
-    /// Where the object is.
+    /// The path of the object.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{INCOMING_FOLDER}/{}/{}/{}", self.person, self.content, self.file)
     }
 
-    /// Reads what `path` wrote. `None` for anything else.
+    /// Parses what `path` wrote. `None` for anything else.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let mut names = path.strip_prefix(INCOMING_FOLDER)?.strip_prefix('/')?.split('/');
@@ -54,7 +55,7 @@ impl IncomingName {
 
 impl Contents {
     /// An address at which the bytes of an announced content can be put into the store. `None` where they
-    /// have to come through the service.
+    /// must come through the service.
     pub async fn put_url(
         &self,
         name: &IncomingName,
@@ -67,7 +68,7 @@ impl Contents {
         self.objects.put_url(&name.path(), length, lifetime).await
     }
 
-    /// What was put there, if it is as long as `content` was announced.
+    /// The object that was put there, if it is as long as `content` was announced.
     pub async fn came(
         &self,
         name: &IncomingName,
@@ -77,7 +78,7 @@ impl Contents {
         Ok(found.filter(|found| found.bytes == content.length))
     }
 
-    /// The bytes that were put there. An error where somebody replaces them meanwhile.
+    /// The bytes that were put there. Fails if somebody replaces them meanwhile.
     #[must_use]
     pub fn incoming(
         &self,
@@ -98,7 +99,7 @@ impl Contents {
             .boxed()
     }
 
-    /// The names of all that lies there now: of everybody, or of one person.
+    /// The names of everything that is there now, of all people or of one.
     pub fn all_incoming(
         &self,
         person: Option<PersonId>,
@@ -113,7 +114,7 @@ impl Contents {
             .boxed())
     }
 
-    /// Removes what was put there. What cannot be removed now is collected later.
+    /// Removes what was put there. If that fails now, it is collected later.
     pub async fn remove_incoming(&self, name: &IncomingName) {
         let path = name.path();
         if let Err(error) = self.objects.delete(&path).await {
@@ -121,8 +122,8 @@ impl Contents {
         }
     }
 
-    /// Those of `paths` that were put there for contents that take nothing any more. Whatever may be meant
-    /// for one that is damaged is wanted.
+    /// The `paths` that were put there for contents that take nothing any more. What may be meant for a
+    /// damaged content is kept.
     pub async fn orphaned_uploads(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
         let mut orphaned_uploads = Vec::new();
         for path in paths {

@@ -1,4 +1,4 @@
-//! Parts on their way into the object store, and what their objects are called.
+//! Writes parts into the object store, and names their objects.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::store::StoreError;
 use crate::store::checksums::Summing;
 use crate::store::objects::{ObjectStorage, Upload};
 
-/// What the path of a part says.
+/// The path of a part, in its components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartName {
     pub of: ContentKind,
@@ -30,14 +30,14 @@ impl PartName {
         }
     }
 
-    /// Where the object of a part is. The person's folder can be removed as a whole.
+    /// The path of a part's object. The person's folder can be removed as a whole.
     #[must_use]
     pub fn path(&self) -> String {
         let folder = self.of.folder();
         format!("{folder}/{}/{}/{}", self.person, self.content, self.part)
     }
 
-    /// Reads what `path` wrote. `None` for anything else.
+    /// Parses what `path` wrote. `None` for anything else.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let (folder, names) = path.split_once('/')?;
@@ -75,7 +75,7 @@ impl PartWriter {
         self.began
     }
 
-    /// Bytes taken so far.
+    /// How many bytes were taken so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.summing.bytes()
@@ -86,7 +86,7 @@ impl PartWriter {
         self.upload.write(bytes).await
     }
 
-    /// Makes the part durable. Nobody knows of it until it is registered.
+    /// Makes the part durable. Nothing refers to it until it is registered.
     pub async fn finish(mut self) -> Result<Part, StoreError> {
         let bytes = self.summing.bytes();
         let table = Bytes::from(self.summing.end_of_blocks());
@@ -103,7 +103,7 @@ impl PartWriter {
         })
     }
 
-    /// Gives up; what was sent is removed.
+    /// Gives up, and removes what was sent.
     pub async fn abandon(self) -> Result<(), StoreError> {
         self.upload.abort().await
     }

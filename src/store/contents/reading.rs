@@ -1,4 +1,4 @@
-//! Contents on their way out: step by step, each compared with its checksums before anybody sees it.
+//! Reads contents step by step, each verified against its checksums before anybody sees it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::store::StoreError;
 use crate::store::checksums::Blocks;
 use crate::store::objects::ObjectStorage;
 
-/// Bytes fetched at once.
+/// How many bytes one request fetches.
 pub(super) const STEP: u64 = 4 << 20;
-/// Steps fetched while the one before is sent.
+/// How many steps are fetched while the previous one is sent.
 pub(super) const STEPS_AT_ONCE: usize = 2;
 
-/// A part with the checksums of its blocks, once somebody needed them.
+/// A part with the checksums of its blocks, which are loaded on first use.
 struct OpenPart {
     path: String,
     part: Part,
@@ -26,7 +26,7 @@ struct OpenPart {
 }
 
 impl Contents {
-    /// The bytes of `range`, which lies inside the content. An error says that the rest cannot be had.
+    /// The bytes of `range`, which lies inside the content. After an error nothing more can be read.
     #[must_use]
     pub fn read(
         &self,
@@ -64,7 +64,7 @@ impl Contents {
             .boxed()
     }
 
-    /// Reads all of a content and compares it with its checksums; the length of its objects.
+    /// Reads all of a content and verifies its checksums; returns the size of its objects.
     pub async fn examine(&self, content: &Content) -> Result<u64, StoreError> {
         let mut bytes = self.read(content, 0..content.received());
         while bytes.try_next().await?.is_some() {}
@@ -87,7 +87,7 @@ impl OpenPart {
         match fetched.await {
             // It was there when it was registered.
             Err(StoreError::Missing { path }) => Err(StoreError::corrupt(format!("object {path} is gone"))),
-            // A store says of a range that is not there what it says when it fails.
+            // Stores answer alike to a range beyond the end and to a failure of their own.
             Err(failure @ StoreError::Unavailable { .. }) => match objects.size(&self.path).await {
                 Ok(bytes) if bytes != self.part.object_bytes() => Err(self.damaged()),
                 _ => Err(failure),

@@ -1,5 +1,5 @@
-//! How much room the contents of a person take: kept beside them and changed in the same transactions, so
-//! that nobody has to count them and nobody gets past a limit by being quick.
+//! How much room a person's contents take: kept beside them and changed in the same transactions, so that
+//! nobody has to count them and no limit can be passed by concurrent requests.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -11,7 +11,7 @@ use crate::model::stored_json;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
-/// The room that was taken when it was read. A content takes what was announced of it from the first moment.
+/// The room that was taken when this was read. A content takes its announced size from the first moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     person: PersonId,
@@ -43,7 +43,7 @@ impl Usage {
         self
     }
 
-    /// The change that goes with one of `content`.
+    /// The change that accompanies one of `content`.
     pub fn change(self, content: &Content) -> Result<Change, StoreError> {
         let body = serde_json::to_string(&Body { bytes: self.bytes }).map_err(StoreError::rows)?;
         let now = content.created_at;
@@ -62,7 +62,7 @@ impl Usage {
             Change::Insert {
                 document,
                 links: Vec::new(),
-                // A second one is refused because its id is taken, which is how it is noticed.
+                // A second one is refused because its id is taken.
                 limit: u64::MAX,
             }
         } else {
@@ -97,7 +97,7 @@ impl Contents {
     }
 }
 
-/// A person has one.
+/// Each person has one.
 const fn id_of(person: PersonId) -> Uuid {
     person.0
 }

@@ -1,5 +1,5 @@
-//! Which of some ids an object may have, and in which of its rows: by the index that it carries, or, if it is
-//! too old for that, by Parquet's bloom filters of its row groups.
+//! Finds which of some ids an object may have, and in which of its rows: by the index that it carries, or, if
+//! it is too old to have one, by Parquet's bloom filters of its row groups.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
@@ -27,7 +27,7 @@ use crate::store::outline::{ObjectPlace, Outline};
 use crate::store::snapshot::SnapshotPiece;
 use crate::store::wanted::WantedIds;
 
-/// What is left to be looked through.
+/// What remains to be searched.
 #[derive(Default)]
 pub(super) struct Suspects {
     pub ids: Vec<RecordId>,
@@ -35,12 +35,12 @@ pub(super) struct Suspects {
     pub rows: Vec<Range<usize>>,
 }
 
-/// The filters that a search may leave in memory: those of so many objects as fit there beside each other,
-/// always the same ones. If all of many objects were left there, each would be gone before it is asked again.
+/// The room for filters that a search may leave in memory. Takes as many objects as fit side by side, always
+/// the same ones. If those of all objects were left there, each would be evicted before its next use.
 pub(super) struct Room(u64);
 
 impl Room {
-    /// Whether there is room for the filters of an object, which then have it.
+    /// Takes room for the filters of an object, if there is enough.
     pub(super) fn take(&mut self, object: &SnapshotPiece) -> bool {
         let bytes = object
             .rows
@@ -53,31 +53,31 @@ impl Room {
     }
 }
 
-/// What one section is asked for.
+/// The ids to look up in one section.
 struct Asked<'i> {
     section: &'i Section,
     ids: Cow<'i, AskedIds>,
 }
 
 impl Asked<'_> {
-    /// Whether it takes less to read the block of each id than all blocks.
+    /// Whether reading the block of each id takes less than reading all blocks.
     fn are_few(&self) -> bool {
         (self.ids.as_slice().len() as u64) < self.section.filter_bytes() / BLOCK_BYTES
     }
 }
 
-/// Of a filter that will not stay in memory, so much is read at a time: what the processor has near it.
+/// How much of a filter that will not stay in memory is read at a time: what fits into the processor's cache.
 const PART_BYTES: usize = 256 << 10;
-/// So many blocks of filters are read at a time.
+/// How many blocks of filters are read at a time.
 const BLOCKS_AT_ONCE: usize = 32;
 
 impl Finder {
-    /// Of all filters, as far as nothing else is there.
+    /// The room for all filters, as if nothing else were there.
     pub(super) fn room(&self) -> Room {
         Room(self.0.filters.capacity())
     }
 
-    /// `keeps`: whether filters that are read will stay in memory.
+    /// `keeps`: whether filters that are read stay in memory.
     pub(super) async fn suspects(
         &self,
         piece: &SnapshotPiece,
@@ -123,7 +123,7 @@ impl Finder {
         Ok(all)
     }
 
-    /// By a filter of which one part after the other is read, and none is kept.
+    /// Reads the filter part by part, and keeps none.
     async fn by_part(&self, object: &Outline, asked: &Asked<'_>) -> Result<Vec<HashedId>, StoreError> {
         let section = asked.section;
         let mut suspects = Vec::new();
@@ -134,7 +134,7 @@ impl Finder {
         Ok(suspects)
     }
 
-    /// By the blocks alone that the ids belong to, those of several sections at once.
+    /// Reads only the blocks that the ids belong to, those of several sections at once.
     async fn by_block<'s>(
         &self,
         object: &Outline,
@@ -197,7 +197,7 @@ impl Finder {
         Ok(places.map(|place| section.rows_at(place)).collect())
     }
 
-    /// By the filter of each row group.
+    /// Uses the filter of each row group.
     async fn by_row_group(
         &self,
         piece: &SnapshotPiece,
@@ -258,8 +258,8 @@ impl Finder {
     }
 }
 
-/// The ids in a range by their hashes, and perhaps others; `None` if there are none. Ids made in order of
-/// time mostly are not between the least and the greatest of older rows; then no filter is even read.
+/// The ids in a range with their hashes, and perhaps others; `None` if there are none. Ids made in order of
+/// time are mostly outside the range of older rows; then no filter is even read.
 fn within<'i>(ids: &'i WantedIds, range: &RangeInclusive<RecordId>) -> Option<Cow<'i, AskedIds>> {
     let within = ids.within(range);
     if within.is_empty() {
@@ -267,7 +267,7 @@ fn within<'i>(ids: &'i WantedIds, range: &RangeInclusive<RecordId>) -> Option<Co
     } else if within.len() < ids.len() / 2 {
         Some(Cow::Owned(AskedIds::new(within)))
     } else {
-        // Where nearly all are, they are hashed and sorted once for all.
+        // Where most are in the range, all are hashed and sorted once for all sections.
         Some(Cow::Borrowed(ids.asked()))
     }
 }
@@ -281,7 +281,7 @@ fn id_column(file: &PieceFile) -> Option<usize> {
     })
 }
 
-/// From the least to the greatest id of a row group, if the file says so.
+/// The least and the greatest id of a row group, if the file has them.
 fn id_range(group: &RowGroupMetaData, column: usize) -> Option<RangeInclusive<RecordId>> {
     let Statistics::FixedLenByteArray(statistics) = group.columns().get(column)?.statistics()? else {
         return None;

@@ -1,8 +1,8 @@
-//! Bloom filters as Parquet defines them (split blocks, XXH64), asked for many ids at once.
+//! Bloom filters as Parquet defines them (split blocks, XXH64), queried for many ids at once.
 //!
-//! The id is hashed once for all filters, and ids are asked in the order of their hashes, so that a filter is
-//! walked from front to back: a pass over memory instead of a jump per id. That is what makes ten thousand
-//! new ids against millions of rows cheap.
+//! Each id is hashed once for all filters, and ids are queried in the order of their hashes, so that a filter
+//! is walked from front to back: a pass over memory instead of a jump per id. That makes ten thousand new ids
+//! against millions of rows cheap.
 
 use std::ops::Range;
 
@@ -21,13 +21,13 @@ const SALT: [[u32; 2]; 4] = [
     [0x9efc_4947, 0x5c6b_fb31],
 ];
 
-/// One of its blocks: its eight words, by twos.
+/// A block of a filter: its eight words, in pairs.
 type Block = [u64; SALT.len()];
 
-/// Bytes of a block.
+/// The size of a block.
 pub(in crate::store) const BLOCK_BYTES: usize = size_of::<Block>();
 
-/// Ids in the order of their hashes, with what every filter asks of each first.
+/// Ids in the order of their hashes, with what every filter needs first of each.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct AskedIds {
     ids: Vec<HashedId>,
@@ -59,7 +59,7 @@ impl AskedIds {
         &self.ids
     }
 
-    /// Which of them belong to some blocks of so many.
+    /// Which of the ids belong to the blocks `blocks`, of `of` in all.
     fn numbers(&self, blocks: Range<usize>, of: usize) -> Range<usize> {
         let before = |block: usize| self.looks.partition_point(|look| part_of(look.hash, of) < block);
         before(blocks.start)..before(blocks.end)
@@ -80,17 +80,17 @@ pub(super) fn filter_of(hashes: &[u64], blocks: usize) -> Vec<u8> {
     words.flat_map(|words| words.to_le_bytes()).collect()
 }
 
-/// A bloom filter of the ids of some rows, or some of its blocks.
+/// A bloom filter of the ids of some rows, or some blocks of one.
 pub(in crate::store) struct Filter {
     content: Bytes,
-    /// The number of the first of its blocks here.
+    /// The number of its first block.
     first: usize,
-    /// Blocks of the whole filter.
+    /// How many blocks the whole filter has.
     blocks: usize,
 }
 
 impl Filter {
-    /// From the bytes that stand in a Parquet file as the filter of a column, header included.
+    /// From the bytes of a column's filter in a Parquet file, header included.
     pub(in crate::store) fn of_column(bytes: &[u8]) -> Result<Self, ParquetError> {
         let filter = Sbbf::from_bytes(bytes)?;
         let mut blocks = Vec::with_capacity(filter.num_blocks() * BLOCK_BYTES);
@@ -98,7 +98,7 @@ impl Filter {
         Ok(Self::whole(blocks.into()))
     }
 
-    /// All its blocks.
+    /// A filter with all its blocks.
     pub(in crate::store) fn whole(content: Bytes) -> Self {
         Self {
             first: 0,
@@ -107,7 +107,7 @@ impl Filter {
         }
     }
 
-    /// Some blocks of a filter that has so many.
+    /// Some blocks of a filter that has `blocks` in all.
     pub(in crate::store) fn part(content: Bytes, first: usize, blocks: usize) -> Self {
         Self {
             content,
@@ -116,13 +116,13 @@ impl Filter {
         }
     }
 
-    /// Those of `asked` that may be there, as far as their blocks are here. Those that are left out are not.
+    /// Those of `asked` that may be there, among those whose blocks are here. The others of these are not.
     pub(in crate::store) fn suspects(&self, asked: &AskedIds) -> Vec<HashedId> {
         let here = asked.numbers(self.first..self.first + self.blocks_here(), self.blocks);
         let looks = asked.looks.get(here.clone()).unwrap_or_default();
         let ids = asked.ids.get(here).unwrap_or_default();
-        // Most ids fail at the first words, at random. Whether they do is added up instead of branched on, so
-        // that the processor never guesses wrong and fetches the next blocks meanwhile.
+        // Most ids fail at the first words, unpredictably. The results are summed up instead of branched on,
+        // so that the processor never mispredicts and fetches the next blocks meanwhile.
         let mut candidates = vec![0_u32; looks.len() + 1];
         let mut count = 0;
         for (index, look) in looks.iter().enumerate() {
@@ -143,7 +143,7 @@ impl Filter {
     fn block(&self, hash: u64) -> Block {
         let (blocks, _) = self.content.as_chunks::<BLOCK_BYTES>();
         let number = part_of(hash, self.blocks).wrapping_sub(self.first);
-        // There is no filter without blocks; one would have to let everything pass.
+        // There is no filter without blocks; if there were, it would have to let everything pass.
         blocks.get(number).map_or([u64::MAX; SALT.len()], words)
     }
 
@@ -156,7 +156,7 @@ impl Filter {
     }
 }
 
-/// Whether an id may be there, by the block that it belongs to.
+/// Whether an id may be there, according to the block that it belongs to.
 pub(in crate::store) fn may_be_in(block: &[u8], id: &HashedId) -> bool {
     let block = block.first_chunk();
     block.is_none_or(|block| may_hold(&words(block), id.hash))
@@ -178,7 +178,7 @@ fn may_hold(block: &Block, hash: u64) -> bool {
     })
 }
 
-/// The bits that an id sets in two words, one in each, by their salts.
+/// The bits that an id sets in two words, one in each, according to their salts.
 fn bits(hash: u64, salts: [u32; 2]) -> u64 {
     let [first, second] = salts.map(|salt| (hash as u32).wrapping_mul(salt) >> 27);
     1 << first | 1 << (second + u32::BITS)

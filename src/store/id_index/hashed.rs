@@ -1,4 +1,4 @@
-//! Ids by their hash: what filters and tables of ids are asked by.
+//! Ids by their hash, as filters and tables of ids use them.
 
 use crate::model::ids::RecordId;
 
@@ -17,7 +17,7 @@ impl HashedId {
         }
     }
 
-    /// Of each of `ids`, in the order in which filters and tables are asked.
+    /// All of `ids`, in the order in which filters and tables are queried.
     pub(super) fn all(ids: &[RecordId]) -> Vec<Self> {
         let mut hashed: Vec<Self> = ids.iter().copied().map(Self::new).collect();
         hashed.sort_unstable();
@@ -25,10 +25,10 @@ impl HashedId {
     }
 }
 
-/// Which of so many parts an id belongs to, by the first bits of its hash. Ids in the order of their hashes
+/// Which of `parts` parts an id belongs to, by the first bits of its hash. Ids in the order of their hashes
 /// belong to parts in order.
 pub(super) fn part_of(hash: u64, parts: usize) -> usize {
-    // Two numbers of 32 bits, so their product fits.
+    // Both numbers fit into 32 bits, so the product fits.
     ((hash >> 32).wrapping_mul(parts as u64) >> 32) as usize
 }
 

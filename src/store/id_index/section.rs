@@ -1,5 +1,5 @@
-//! Where the index of a section stands in its object, and how it is laid out: the blocks of the filter, then
-//! the table, which begins with where each bucket does.
+//! Where the index of a section is in its object, and its layout: the blocks of the filter, then the table,
+//! which begins with the offsets of its buckets.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -12,34 +12,35 @@ use super::table::{ENTRY_BYTES, OFFSET_BYTES, PLACE_ROWS};
 use crate::model::ids::RecordId;
 use crate::store::errors::StoreError;
 
-/// What the footer calls the list of sections.
+/// The footer's key for the list of sections.
 const SECTIONS_KEY: &str = "almanac.ids";
-/// Ids for each block of a filter: sixteen bits an id, which let one other id of a thousand pass.
+/// How many ids there are per block of a filter: sixteen bits per id, which let one in a thousand other ids
+/// pass.
 const IDS_A_BLOCK: usize = 16;
-/// Bytes of a filter for each row.
+/// The size of a filter per row.
 pub(in crate::store) const FILTER_BYTES_A_ROW: u64 = (BLOCK_BYTES / IDS_A_BLOCK) as u64;
-/// Ids for each bucket of a table, about: half a kilobyte, and one in thirty thousand others is taken for one
-/// of them.
+/// About how many ids there are per bucket of a table: half a kilobyte, and one in thirty thousand other ids
+/// is taken for one of them.
 const IDS_A_BUCKET: usize = 128;
 
-/// The rows that one index is of.
+/// The rows that one index covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct Section {
-    /// The number of the first of them in the object.
+    /// The number of its first row in the object.
     first: usize,
     rows: usize,
-    /// Where the index stands in the object.
+    /// Where the index begins in the object.
     start: u64,
     least: RecordId,
     greatest: RecordId,
 }
 
-/// Blocks of a filter of so many rows.
+/// How many blocks the filter of `rows` rows has.
 pub(super) fn blocks(rows: usize) -> usize {
     rows.div_ceil(IDS_A_BLOCK)
 }
 
-/// Buckets of a table of so many rows.
+/// How many buckets the table of `rows` rows has.
 pub(super) fn buckets(rows: usize) -> usize {
     rows.div_ceil(IDS_A_BUCKET)
 }
@@ -55,7 +56,7 @@ impl Section {
         }
     }
 
-    /// From the least to the greatest of its ids.
+    /// The range of its ids.
     pub(in crate::store) fn ids(&self) -> RangeInclusive<RecordId> {
         self.least..=self.greatest
     }
@@ -68,12 +69,12 @@ impl Section {
         (blocks(self.rows) * BLOCK_BYTES) as u64
     }
 
-    /// Blocks of the filter.
+    /// How many blocks the filter has.
     pub(in crate::store) fn blocks(&self) -> usize {
         blocks(self.rows)
     }
 
-    /// The filter in parts of so many blocks: the number of the first, and where they stand.
+    /// The filter in parts of `of` blocks: the number of the first block, and where they are.
     pub(in crate::store) fn parts(&self, of: usize) -> impl Iterator<Item = (usize, Range<u64>)> {
         let at = |block: usize| self.start + (block * BLOCK_BYTES) as u64;
         let firsts = (0..self.blocks()).step_by(of);
@@ -91,13 +92,13 @@ impl Section {
         part_of(hash, buckets(self.rows))
     }
 
-    /// Where it says what belongs to a bucket: two offsets.
+    /// Where the two offsets of a bucket are.
     pub(in crate::store) fn offsets(&self, bucket: usize) -> Range<u64> {
         let start = self.filter().end + (bucket * OFFSET_BYTES) as u64;
         start..start + 2 * OFFSET_BYTES as u64
     }
 
-    /// Where the entries of a bucket stand, by its offsets; `None` if these cannot be.
+    /// Where the entries of a bucket are, from its offsets; `None` if these are impossible.
     pub(in crate::store) fn entries(&self, offsets: &[u8]) -> Option<Range<u64>> {
         let (pair, _) = offsets.as_chunks::<OFFSET_BYTES>();
         let [from, until] = pair else { return None };
@@ -114,13 +115,13 @@ impl Section {
     }
 }
 
-/// What a footer is to say of them.
+/// The footer entry for the sections.
 pub(super) fn said_of(sections: &[Section]) -> Result<KeyValue, StoreError> {
     let list = serde_json::to_string(sections).map_err(StoreError::rows)?;
     Ok(KeyValue::new(SECTIONS_KEY.to_owned(), list))
 }
 
-/// The sections that a footer tells of; none where an object has no index, as older ones do not.
+/// The sections listed in a footer; none where an object has no index, as older ones do not.
 pub(in crate::store) fn sections(footer: &ParquetMetaData) -> Result<Vec<Section>, serde_json::Error> {
     let facts = footer.file_metadata().key_value_metadata().into_iter().flatten();
     let mut lists = facts.filter(|fact| fact.key == SECTIONS_KEY);

@@ -1,22 +1,22 @@
 //! A table of ids: where in a section the row of an id would be.
 //!
-//! Ids belong to buckets by the first bits of their hash. Of an id a bucket holds 22 other bits of the hash,
-//! and the place of its row: which of up to 1,024 stretches of the section. A bucket is read and looked
-//! through as a whole.
+//! Ids belong to buckets by the first bits of their hash. For each id a bucket holds 22 other bits of the
+//! hash, and the place of its row: which of up to 1,024 stretches of the section. A bucket is read and
+//! searched as a whole.
 
 use super::hashed::{HashedId, part_of};
 
 pub(super) const ENTRY_BYTES: usize = size_of::<u32>();
 pub(super) const OFFSET_BYTES: usize = size_of::<u32>();
-/// Rows of a place.
+/// How many rows a place has.
 pub(super) const PLACE_ROWS: usize = 1 << 10;
-/// Bits that tell places apart.
+/// How many bits identify a place.
 const PLACE_BITS: u32 = 10;
-/// Rows that a table can tell the places of.
+/// The most rows whose places a table can identify.
 pub(super) const MOST_ROWS: usize = PLACE_ROWS << PLACE_BITS;
 
-/// Writes the table of ids with these hashes, in the order of their rows: where each bucket begins, where the
-/// last one ends, and the buckets.
+/// Writes the table of ids with these hashes, in the order of their rows: the offset of each bucket, the end
+/// of the last one, and the buckets.
 pub(super) fn write(hashes: &[u64], buckets: usize, to: &mut Vec<u8>) {
     let mut offsets = vec![0_u32; buckets + 1];
     for hash in hashes {
@@ -46,7 +46,7 @@ pub(super) fn write(hashes: &[u64], buckets: usize, to: &mut Vec<u8>) {
 
 /// The places at which rows with one of `ids`, which belong to this bucket, may be.
 pub(in crate::store) fn places(bucket: &[u8], ids: &[HashedId]) -> Vec<usize> {
-    // Somebody who chooses ids may have all of them in one bucket, so it is not gone through for each.
+    // Somebody who chooses ids may put all of them into one bucket, so it is not searched once per id.
     let mut wanted: Vec<u32> = ids.iter().map(|id| fingerprint(id.hash)).collect();
     wanted.sort_unstable();
     let (entries, _) = bucket.as_chunks::<ENTRY_BYTES>();
@@ -55,7 +55,7 @@ pub(in crate::store) fn places(bucket: &[u8], ids: &[HashedId]) -> Vec<usize> {
     meant.map(|entry| entry as usize % (1 << PLACE_BITS)).collect()
 }
 
-/// 22 bits of a hash that was mixed once more: those that bucket and filter look at have agreed already.
+/// 22 bits of a hash that was mixed once more: the bits used by bucket and filter have matched already.
 fn fingerprint(hash: u64) -> u32 {
     (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 32 + PLACE_BITS)) as u32
 }

@@ -1,4 +1,4 @@
-//! The index of an object that is being written, on its way into it.
+//! Builds the index of an object that is being written.
 
 use std::ops::RangeInclusive;
 
@@ -13,20 +13,20 @@ use crate::model::ids::RecordId;
 use crate::store::errors::StoreError;
 use crate::store::wanted::all_ids;
 
-/// The sections of an object, of which the last is open. Holds eight bytes for each row of that.
+/// The sections of an object, the last of which is open. Holds eight bytes for each row of that.
 #[derive(Default)]
 pub(in crate::store) struct Indexing {
-    /// Of the ids in the open section, in the order of their rows.
+    /// The hashes of the ids in the open section, in the order of their rows.
     hashes: Vec<u64>,
     /// The least and the greatest id of the open section.
     ids: Option<RangeInclusive<RecordId>>,
-    /// Rows of the sections that are written.
+    /// How many rows the written sections have.
     rows: usize,
     written: Vec<Section>,
 }
 
 impl Indexing {
-    /// Takes the ids of the next rows, as far as they fit into the open section; says how many.
+    /// Takes the ids of the next rows, as far as they fit into the open section; returns how many.
     pub(in crate::store) fn take(&mut self, ids: &FixedSizeBinaryArray, from: usize) -> usize {
         let room = MOST_ROWS - self.hashes.len();
         let taken = all_ids(ids).skip(from).take(room);
@@ -51,7 +51,7 @@ impl Indexing {
         self.hashes.len() == MOST_ROWS
     }
 
-    /// Ends the open section: what is to be written at `start` of the object, unless that is nothing.
+    /// Ends the open section; returns the bytes to write at `start` of the object, if there are any.
     pub(in crate::store) fn end_section(&mut self, start: u64) -> Option<Vec<u8>> {
         let ids = self.ids.take()?;
         let rows = self.hashes.len();
@@ -64,7 +64,7 @@ impl Indexing {
         Some(content)
     }
 
-    /// What is to be said of all sections in the footer.
+    /// The footer entry for all sections.
     pub(in crate::store) fn said(self) -> Result<KeyValue, StoreError> {
         said_of(&self.written)
     }

@@ -1,4 +1,4 @@
-//! Rows on their way to rollups.
+//! Gathers rows into rollups.
 
 use std::sync::Arc;
 
@@ -16,44 +16,44 @@ use crate::model::summary::Summary;
 use crate::store::arrange::{END, START};
 use crate::store::errors::StoreError;
 
-/// Sources are looked for one by one, so no more than these are remembered from one rollup to the next.
+/// Sources are searched one by one, so no more than these are kept from one rollup to the next.
 const REMEMBERED: usize = 16;
 
 /// Rollups of one month: all of them, or as many as are handed out at a time.
 #[derive(Clone, Debug)]
 pub struct Gathered {
-    /// By its number.
+    /// The number of the month.
     pub month: i64,
     pub rollups: RecordBatch,
-    /// How many rows they were made of.
+    /// How many rows they were made from.
     pub rows: i64,
-    /// Whether every row of the month so far lies in its rollup from start to end, and none from before lasts
-    /// into the month.
+    /// Whether every row of the month so far lies within its rollup from start to end, and no earlier row
+    /// lasts into the month.
     pub are_points: bool,
-    /// Whether the month has no more.
+    /// Whether these are the last of the month.
     pub ends_month: bool,
 }
 
-/// Gathers rows into rollups by the time at which they start. Rows come in the order of their starts; those
-/// without a value are passed over.
+/// Gathers rows into rollups by the time at which they start. Rows must come in the order of their starts;
+/// those without a value are skipped.
 pub struct Gatherer {
     step: i64,
     by_source: bool,
-    /// About so many are handed out at a time.
+    /// About how many are handed out at a time.
     at_a_time: usize,
     month: Option<Month>,
     rows: i64,
     are_points: bool,
-    /// Until when any row lasted so far.
+    /// The latest end of any row so far.
     reached: i64,
-    /// Where the rollup at hand starts.
+    /// The start of the current rollup.
     rollup: i64,
     seats: Vec<Seat>,
     columns: Columns,
     done: Vec<Gathered>,
 }
 
-/// What there is of one source in the rollup at hand.
+/// The summary of one source in the current rollup.
 #[derive(Debug)]
 struct Seat {
     source: Option<String>,
@@ -73,7 +73,7 @@ struct Columns {
 }
 
 impl Gatherer {
-    /// `by_source`: otherwise those of all sources together.
+    /// `by_source`: whether each source has rollups of its own.
     #[must_use]
     pub fn new(step: Step, by_source: bool) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Gatherer {
         }
     }
 
-    /// The same, handing out about so many rollups at a time, so that no more are held.
+    /// The same, but hands out about `rollups` rollups at a time, so that no more are held.
     #[must_use]
     pub fn at_a_time(self, rollups: usize) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl Gatherer {
         let sources = Sources::of(rows)?.filter(|_| self.by_source);
         let values = columns.values.values();
         let times = columns.starts.iter().zip(columns.ends).zip(values.iter());
-        // The seat that the row before took, and by what.
+        // The seat of the previous row, and its source.
         let mut before: Option<((Option<i32>, i8), usize)> = None;
         for (row, ((&start, &end), &value)) in times.enumerate() {
             if columns.values.is_null(row) {
@@ -135,18 +135,18 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Whether all rows of a month were points so far.
+    /// Whether all rows of a month so far were points.
     #[must_use]
     pub fn are_points(&self, month: i64) -> bool {
         self.are_points || self.month.as_ref().is_none_or(|now| now.number != month)
     }
 
-    /// Months that are over, and parts of the one at hand.
+    /// Rollups of months that are over, and parts of the current one.
     pub fn ready(&mut self) -> Vec<Gathered> {
         std::mem::take(&mut self.done)
     }
 
-    /// What was not handed out yet.
+    /// Everything not handed out yet.
     pub fn finish(mut self) -> Result<Vec<Gathered>, StoreError> {
         self.end_rollup();
         self.hand_out(true)?;
@@ -183,7 +183,7 @@ impl Gatherer {
         })
     }
 
-    /// Writes down the rollup at hand. Seats stay for the next, because the same sources mostly go on.
+    /// Ends the current rollup. Seats stay for the next, because the same sources usually continue.
     fn end_rollup(&mut self) {
         for seat in &mut self.seats {
             let summary = std::mem::take(&mut seat.summary);
@@ -198,7 +198,7 @@ impl Gatherer {
         }
     }
 
-    /// What lies beyond calendars is in no month.
+    /// Times outside the range of calendars are in no month.
     fn hand_out(&mut self, ends_month: bool) -> Result<(), StoreError> {
         let columns = std::mem::take(&mut self.columns);
         let rows = std::mem::take(&mut self.rows);
@@ -240,8 +240,8 @@ impl Columns {
     }
 }
 
-/// Rollups of sources side by side as those of all sources together, of whom the columns of sources tell
-/// nothing any more.
+/// Merges the rollups of single sources into those of all sources together. Their source columns then mean
+/// nothing.
 pub fn together(rollups: &RecordBatch) -> Result<RecordBatch, StoreError> {
     let starts = numbers::<TimestampMicrosecondType>(rollups, START)?;
     if starts.windows(2).all(|pair| pair.first() != pair.last()) {
@@ -259,7 +259,7 @@ pub fn together(rollups: &RecordBatch) -> Result<RecordBatch, StoreError> {
     columns.rollups()
 }
 
-/// Rollups of one month, source by source, in steps that hold several of them each.
+/// Turns rollups of one month, source by source, into longer ones.
 pub(super) fn coarser(rollups: &RecordBatch, step: Step) -> Result<RecordBatch, StoreError> {
     let sources = Sources::of(rollups)?;
     let mut gatherer = Gatherer::new(step, true);
@@ -280,7 +280,7 @@ pub(super) fn coarser(rollups: &RecordBatch, step: Step) -> Result<RecordBatch, 
     gatherer.columns.rollups()
 }
 
-/// What rollups say, each with its start.
+/// The summaries of rollups, each with its start.
 fn summaries(rollups: &RecordBatch) -> Result<impl Iterator<Item = (i64, Summary)>, StoreError> {
     let starts = numbers::<TimestampMicrosecondType>(rollups, START)?.iter();
     let counts = numbers::<Int64Type>(rollups, COUNT)?.iter();
@@ -313,7 +313,7 @@ fn missing(name: &str) -> StoreError {
     StoreError::rows(format!("no rollups without column {name}"))
 }
 
-/// What is looked at of some rows.
+/// The columns that are used of some rows.
 struct Taken<'r> {
     starts: &'r [i64],
     ends: &'r [i64],
@@ -333,7 +333,7 @@ impl<'r> Taken<'r> {
     }
 }
 
-/// Which source each row is of.
+/// The source of each row.
 struct Sources {
     names: Option<ArrayRef>,
     classes: Option<Int8Array>,

@@ -1,4 +1,4 @@
-//! Rollups of an object that is being written, on their way into it.
+//! Builds the rollups of an object that is being written.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
@@ -10,7 +10,7 @@ use super::shelf::{Shelf, laid, said_of};
 use super::{ROWS_A_ROLLUP, Step, VALUE};
 use crate::store::errors::StoreError;
 
-/// So many rollups make a shelf, about, so that no more are held until they are compressed.
+/// About how many rollups make a shelf, so that no more are held before they are compressed.
 const AT_A_TIME: usize = 8_192;
 
 /// The rollups of an object that is being written.
@@ -19,14 +19,14 @@ pub(in crate::store) struct Keeping {
     shelves: Shelves,
 }
 
-/// Those of one step.
+/// The rollups of one step.
 struct OfStep {
     step: Step,
     gatherer: Gatherer,
     month: OpenMonth,
 }
 
-/// A month that may be kept when it is over.
+/// A month whose rollups may be kept when it is over.
 #[derive(Default)]
 struct OpenMonth {
     blobs: Vec<(Bytes, u32)>,
@@ -34,7 +34,7 @@ struct OpenMonth {
     rows: i64,
 }
 
-/// What is kept, and where it stands among itself.
+/// The kept rollups, with their places relative to the first.
 #[derive(Default)]
 struct Shelves {
     list: Vec<Shelf>,
@@ -62,8 +62,8 @@ impl Keeping {
         Ok(())
     }
 
-    /// What is to be written at `start` of the object, and what is to be said of it in the footer; nothing
-    /// where rollups would not be much fewer than rows.
+    /// The bytes to write at `start` of the object, and the footer entry for them; `None` where there would
+    /// not be much fewer rollups than rows.
     pub(in crate::store) fn finish(self, start: u64) -> Result<Option<(Vec<u8>, KeyValue)>, StoreError> {
         let Self { steps, mut shelves } = self;
         for mut of_step in steps {
@@ -92,7 +92,7 @@ impl OfStep {
 }
 
 impl OpenMonth {
-    /// Takes a part of the month. When that was the last it is put on shelves, if that is worth it.
+    /// Takes a part of the month. After the last, the month is put on shelves, if that is worth it.
     fn add(&mut self, step: Step, gathered: &Gathered, shelves: &mut Shelves) -> Result<(), StoreError> {
         let rollups = gathered.rollups.num_rows();
         if rollups > 0 {

@@ -1,4 +1,4 @@
-//! Rollups read from the objects that keep them.
+//! Reads rollups from the objects that keep them.
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -11,17 +11,17 @@ use crate::store::files::PieceFiles;
 use crate::store::outline::ObjectPlace;
 use crate::store::outline::Outline;
 
-/// What an object keeps of one step and month.
+/// The rollups that an object keeps for one step and month.
 #[derive(Clone, Debug)]
 pub struct KeptRollups {
     pub rollups: RecordBatch,
-    /// Whether every row lies in its rollup from start to end, and none from before lasts into the month.
+    /// Whether every row lies within its rollup from start to end, and no earlier row lasts into the month.
     pub are_points: bool,
 }
 
 impl PieceFiles {
-    /// What an object keeps of one step and month; `None`: nothing, or there are no rows. Objects that were
-    /// written before hours were kept have them from their quarters.
+    /// The rollups of one step and month in an object; `None`: none are kept, or there are no rows. For
+    /// objects written before hours were kept, these are made from quarters.
     pub async fn rollups(
         &self,
         place: &ObjectPlace,

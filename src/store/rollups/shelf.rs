@@ -1,4 +1,4 @@
-//! Where an object keeps its rollups: behind its rows, in the part that the checksums of blocks cover. The
+//! Where an object keeps its rollups: after its rows, in the part that the checksums of blocks cover. The
 //! footer has the list.
 
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::store::arrange::{START, with_columns};
 use crate::store::errors::StoreError;
 use crate::store::tail::{self, Unpacker};
 
-/// What the footer calls the list.
+/// The footer's key for the list.
 const ROLLUPS_KEY: &str = "almanac.rollups";
 
-/// Where rollups of one step and month stand in an object. A month may have several, one behind the other.
+/// The place of rollups of one step and month in an object. A month may have several, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct Shelf {
     pub(super) step: Step,
@@ -26,12 +26,12 @@ pub(in crate::store) struct Shelf {
     pub(super) start: u64,
     pub(super) bytes: u32,
     pub(super) checksum: u32,
-    /// Whether every row lies in its rollup from start to end, and none from before lasts into the month.
+    /// Whether every row lies within its rollup from start to end, and no earlier row lasts into the month.
     pub(super) points: bool,
 }
 
-/// Rollups as they lie on a shelf, and the checksum of that. Each start is told by how long it comes after
-/// the one before: these are nearly all alike, where starts themselves are more than half of what is written.
+/// Rollups as they are stored on a shelf, and the checksum. Starts are stored as differences: these are
+/// nearly all alike, while the starts themselves would be more than half of the bytes.
 pub(super) fn laid(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     let mut before = 0;
     let after = restarted(rollups, |start| {
@@ -40,7 +40,7 @@ pub(super) fn laid(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     tail::encode(&after)
 }
 
-/// The rollups that `laid` laid there.
+/// The rollups that `laid` encoded.
 pub(super) fn taken_up(blob: &[u8], checksum: u32, unpacker: &Unpacker) -> Result<RecordBatch, StoreError> {
     let after = with_columns(&unpacker.decode(blob, checksum)?, &schema())?;
     let mut start: i64 = 0;
@@ -60,18 +60,18 @@ fn restarted(rollups: &RecordBatch, start: impl FnMut(i64) -> i64) -> Result<Rec
     Ok(RecordBatch::try_new(schema(), columns)?)
 }
 
-/// What a footer is to say of them.
+/// The footer entry for the shelves.
 pub(super) fn said_of(shelves: &[Shelf]) -> Result<KeyValue, StoreError> {
     let list = serde_json::to_string(shelves).map_err(StoreError::rows)?;
     Ok(KeyValue::new(ROLLUPS_KEY.to_owned(), list))
 }
 
-/// The shelves that a footer tells of.
+/// The shelves listed in a footer.
 pub(in crate::store) fn shelves(footer: &ParquetMetaData) -> Vec<Shelf> {
     let facts = footer.file_metadata().key_value_metadata().into_iter().flatten();
     let mut lists = facts.filter(|fact| fact.key == ROLLUPS_KEY);
     let list = lists.next().and_then(|fact| fact.value.as_deref());
-    // What is not understood is as good as not there: rows say the same.
+    // A list that cannot be understood counts as missing: the rows contain the same.
     list.and_then(|list| serde_json::from_str(list).ok())
         .unwrap_or_default()
 }

@@ -20,27 +20,27 @@ use crate::store::objects::ObjectStorage;
 use super::master::KEY_BYTES;
 use super::wrapping::{Wrapping, unusable};
 
-/// How long a key that was read is remembered: so long another node may go on reading for somebody whose key
-/// was destroyed here.
+/// How long a key that was read is remembered. For this long, another node may still read data of a person
+/// whose key was destroyed here.
 const REMEMBERED: Duration = Duration::from_mins(1);
-/// People whose keys are remembered.
+/// For how many people keys are remembered.
 const PEOPLE: u64 = 10_000;
-/// Keys that are tried before one is made beside them. One alone may be damaged.
+/// How many existing keys are tried before a new one is made. One alone may be damaged.
 const TRIED: usize = 3;
-/// What the names of stored keys end with.
+/// The suffix of the names of stored keys.
 const SUFFIX: &str = ".key";
-/// The first byte of a sealed blob of the tail.
+/// The first byte of a sealed tail blob.
 const SEALED_BLOB: u8 = 2;
 
-/// Everybody's keys. Lives as long as the process.
+/// The keys of all people. Lives as long as the process.
 #[derive(Debug)]
 pub struct PersonKeys {
-    /// Where they are, wrapped.
+    /// Where they are stored, wrapped.
     place: ObjectStorage,
     wrapping: Wrapping,
     known: ShortLived<PersonId, PersonKey>,
     random: SystemRandom,
-    /// Whether what is wrapped here was opened once.
+    /// Set once a stored key was opened.
     tried: OnceLock<()>,
 }
 
@@ -51,7 +51,7 @@ pub struct PersonKey {
     blobs: Arc<LessSafeKey>,
 }
 
-/// Never the key.
+/// Never shows the key.
 impl fmt::Debug for PersonKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("PersonKey")
@@ -59,7 +59,7 @@ impl fmt::Debug for PersonKey {
 }
 
 impl PersonKeys {
-    /// `place`: where wrapped keys are kept, apart from all that they seal.
+    /// `place`: where wrapped keys are kept, apart from everything they seal.
     #[must_use]
     pub fn new(place: ObjectStorage, wrapping: Wrapping) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl PersonKeys {
         }
     }
 
-    /// Where the keys are.
+    /// Where the keys are kept.
     pub(super) const fn place(&self) -> &ObjectStorage {
         &self.place
     }
@@ -80,7 +80,7 @@ impl PersonKeys {
         Ok(uuid::Builder::from_random_bytes(self.random_bytes()?).into_uuid())
     }
 
-    /// The key of a person, made if there is none: for what is written.
+    /// The key of a person for writing. Made if there is none.
     pub async fn ensured(&self, person: PersonId) -> Result<PersonKey, StoreError> {
         match self.found(person).await {
             Err(StoreError::Missing { .. }) => {}
@@ -92,14 +92,14 @@ impl PersonKeys {
         let bound = person.to_string();
         let wrapped = self.wrapping.wrap(&secret, nonce, bound.as_bytes()).await?;
         match self.place.put(&path_of(person), Bytes::from(wrapped)).await {
-            // Somebody else was first; theirs it is.
+            // Somebody else was first; their key counts.
             Ok(()) | Err(StoreError::Exists { .. }) => self.found(person).await,
             Err(error) => Err(error),
         }
     }
 
-    /// The key of a person: for what is read. Where there is none, nothing of theirs can be read, and nothing
-    /// of it is damaged.
+    /// The key of a person for reading. If there is none, nothing of theirs can be read, but nothing is
+    /// damaged.
     pub async fn of(&self, person: PersonId) -> Result<PersonKey, StoreError> {
         match self.found(person).await {
             Err(StoreError::Missing { .. }) => Err(unusable(&format!("there is none for {person}"))),
@@ -114,12 +114,12 @@ impl PersonKeys {
         Ok(())
     }
 
-    /// Whether there is a key of a person.
+    /// Whether a person has a key.
     pub async fn has(&self, person: PersonId) -> Result<bool, StoreError> {
         Ok(self.place.version(&path_of(person)).await?.is_some())
     }
 
-    /// Everybody who has a key.
+    /// All people who have a key.
     pub async fn people(&self) -> Result<Vec<PersonId>, StoreError> {
         let mut people = Vec::new();
         let mut listed = self.place.list("")?;
@@ -131,9 +131,9 @@ impl PersonKeys {
         Ok(people)
     }
 
-    /// Wraps the key of a person as it would be wrapped today; says whether there was anything to do. Whoever
-    /// calls this has to look afterwards whether the person is being erased: the key may have been destroyed
-    /// meanwhile.
+    /// Wraps the key of a person again as it would be wrapped today; returns whether there was anything to
+    /// do. The caller must check afterwards whether the person is being erased: the key may have been
+    /// destroyed meanwhile.
     pub async fn wrap_anew(&self, person: PersonId) -> Result<bool, StoreError> {
         let path = path_of(person);
         let wrapped = self.place.get(&path).await?;
@@ -148,8 +148,8 @@ impl PersonKeys {
         Ok(true)
     }
 
-    /// Refuses to make a key where those that are there were wrapped by something else than what would wrap
-    /// it: once the operator has put that back, nobody could open this one.
+    /// Refuses to make a key if existing keys were wrapped by something else than what would wrap it: once
+    /// the operator has restored that, nobody could open this one.
     async fn refuse_strange_wrapping(&self) -> Result<(), StoreError> {
         if self.tried.get().is_some() {
             return Ok(());
@@ -161,7 +161,7 @@ impl PersonKeys {
                     refused = None;
                     break;
                 }
-                // It was destroyed since.
+                // It was destroyed meanwhile.
                 Err(StoreError::Missing { .. }) => {}
                 Err(error) => refused = Some(error),
             }
@@ -192,7 +192,7 @@ impl PersonKeys {
         Ok(bytes)
     }
 
-    /// A blob of the tail as it is stored: sealed under the key of its person, to be opened as `bound` only.
+    /// A tail blob as it is stored: sealed under the key of its person, and only to be opened as `bound`.
     pub async fn seal_blob(&self, person: PersonId, bound: &[u8], blob: &[u8]) -> Result<Bytes, StoreError> {
         let key = self.ensured(person).await?;
         let nonce = self.random_bytes::<NONCE_LEN>()?;
@@ -217,18 +217,18 @@ impl PersonKey {
         })
     }
 
-    /// The key of one object: another one for each, so that blocks can simply be counted.
+    /// The key of one object. Each has its own, so that blocks can simply be counted.
     pub(super) fn of_object(&self, salt: &[u8], path: &str) -> Option<LessSafeKey> {
         derived(&*self.secret, salt, path.as_bytes())
     }
 
-    /// Whether a blob of the tail is sealed.
+    /// Whether a tail blob is sealed.
     #[must_use]
     pub fn is_sealed(blob: &[u8]) -> bool {
         blob.first() == Some(&SEALED_BLOB)
     }
 
-    /// What `seal_blob` sealed.
+    /// Opens what `seal_blob` sealed.
     pub fn open_blob(&self, bound: &[u8], blob: &[u8]) -> Result<Vec<u8>, StoreError> {
         let damaged = || StoreError::corrupt("a sealed blob of the tail: it differs from what was written");
         let (nonce, sealed) = blob

@@ -1,8 +1,7 @@
 //! The master keys of an installation: they wrap the keys of people, and seal nothing else.
 //!
 //! A file with a key on each line, in hexadecimal digits. The first wraps; all of them unwrap, so that a new
-//! one can be put before the others while keys of people are still wrapped by those. Nothing here ever prints
-//! one.
+//! one can be put first while keys of people are still wrapped by the others. Nothing here ever prints one.
 
 use std::fmt;
 use std::io;
@@ -12,9 +11,9 @@ use std::path::{Path, PathBuf};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a key.
+/// The size of a key.
 pub(super) const KEY_BYTES: usize = 32;
-/// Bytes by which a wrapped key says which master key wrapped it.
+/// The size of a master key's name, by which a wrapped key tells which one wrapped it.
 const NAME_BYTES: usize = 8;
 pub(super) const NONCE_BYTES: usize = 12;
 
@@ -34,7 +33,7 @@ pub enum MasterKeyError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// The keys of the file, the one that wraps first.
+/// The keys of the file. The first one wraps.
 pub struct MasterKeys(Vec<MasterKey>);
 
 struct MasterKey {
@@ -42,7 +41,7 @@ struct MasterKey {
     key: LessSafeKey,
 }
 
-/// Never the keys.
+/// Never shows the keys.
 impl fmt::Debug for MasterKeys {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "MasterKeys({})", self.0.len())
@@ -68,14 +67,15 @@ impl MasterKeys {
         })
     }
 
-    /// From the text of the file; nothing where it holds none, or anything else beside.
+    /// The keys in the text of the file; `None` if there are none, or anything else.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let keys: Option<Vec<MasterKey>> = lines.map(|line| MasterKey::new(&unhex(line)?)).collect();
         keys.filter(|keys| !keys.is_empty()).map(Self)
     }
 
-    /// The secret as it may be stored. `bound` is what it belongs to: elsewhere it cannot be unwrapped.
+    /// The secret as it may be stored. `bound` is what it belongs to: for anything else it cannot be
+    /// unwrapped.
     pub(super) fn wrap(
         &self,
         secret: &[u8; KEY_BYTES],
@@ -98,7 +98,7 @@ impl MasterKeys {
         first.is_some_and(|master| wrapped.starts_with(&master.name))
     }
 
-    /// What `wrap` wrapped, if one of the keys here did it.
+    /// Unwraps what `wrap` wrapped, if one of these keys did it.
     pub(super) fn unwrap(&self, wrapped: &[u8], bound: &[u8]) -> Option<[u8; KEY_BYTES]> {
         let (name, rest) = wrapped.split_first_chunk::<NAME_BYTES>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>()?;

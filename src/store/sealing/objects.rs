@@ -1,7 +1,7 @@
 //! An object store in which everything of people is sealed.
 //!
-//! Sealed objects have a name of their own in the store beneath, so that what was stored before there was
-//! encryption is told apart by its name and not by its bytes, and is read as it is.
+//! Sealed objects have names of their own in the store beneath. So what was stored before encryption was
+//! enabled is recognised by its name, not by its bytes, and is read as it is.
 
 use std::fmt;
 use std::ops::Range;
@@ -28,11 +28,11 @@ use crate::store::piece::DATA_FOLDER;
 use super::keys::PersonKeys;
 use super::sealed::{HEADING, Opener, SALT, Sealer, blocks_of, heading, open, opened_length, salt_of};
 
-/// What is written down of people beside their data.
+/// The folder of what is written about people beside their data.
 pub const PEOPLE_FOLDER: &str = "people";
-/// What the names of sealed objects end with.
+/// The suffix of the names of sealed objects.
 const SUFFIX: &str = ".sealed";
-/// In these folders everything in the folder of a person is sealed.
+/// In these folders everything in a person's folder is sealed.
 const FOLDERS: [&str; 5] = [
     DATA_FOLDER,
     FILES_FOLDER,
@@ -40,11 +40,11 @@ const FOLDERS: [&str; 5] = [
     FRAMES_FOLDER,
     PEOPLE_FOLDER,
 ];
-/// Headings that are remembered, so that parts of an object are read with one request each.
+/// How many headings are remembered, so that parts of an object are read with one request each.
 const HEADINGS: u64 = 20_000;
-/// So much is read in one go; more of an object comes bit by bit.
+/// How much is read in one go; larger objects are streamed.
 const READ_AT_ONCE: u64 = 8 << 20;
-/// Objects that are removed at once.
+/// How many objects are removed at once.
 const REMOVED_AT_ONCE: usize = 10;
 
 /// The store above another one.
@@ -55,11 +55,11 @@ pub(super) struct SealedObjects {
     headings: Cache<Path, Heading>,
 }
 
-/// What has to be known of a sealed object before a part of it can be read.
+/// What must be known of a sealed object before a part of it can be read.
 #[derive(Clone, Copy, Debug)]
 struct Heading {
     salt: [u8; SALT],
-    /// Bytes as they are beneath.
+    /// The size of the sealed object.
     sealed: u64,
 }
 
@@ -84,7 +84,7 @@ impl SealedObjects {
         }
     }
 
-    /// A key for a new object, and what it has to begin with.
+    /// A key for a new object, and the bytes with which it must begin.
     async fn begun(&self, person: PersonId, location: &Path) -> Result<(LessSafeKey, Vec<u8>)> {
         let mut salt = [0; SALT];
         let random = SystemRandom::new().fill(&mut salt);
@@ -116,7 +116,7 @@ impl SealedObjects {
         Ok(heading)
     }
 
-    /// What opens an object.
+    /// The heading and the key of an object.
     async fn key_of(
         &self,
         person: PersonId,
@@ -131,7 +131,7 @@ impl SealedObjects {
         Ok((heading, key))
     }
 
-    /// Parts of an object, with one request to the store beneath.
+    /// Reads parts of an object with one request to the store beneath.
     async fn opened_ranges(
         &self,
         person: PersonId,
@@ -230,7 +230,7 @@ impl ObjectStore for SealedObjects {
         sealer
             .finish(&mut content)
             .ok_or_else(|| refused(location, "it cannot be sealed"))?;
-        // What was remembered of another object of this name is of no use any more.
+        // What is remembered of an earlier object of this name is no longer valid.
         self.headings.remove(&sealed);
         self.beneath.put_opts(&sealed, content.into(), options).await
     }
@@ -258,7 +258,7 @@ impl ObjectStore for SealedObjects {
             return self.beneath.get_opts(location, options).await;
         };
         match self.opened(person, location, &sealed, options.clone()).await {
-            // From before there was encryption, or not there at all.
+            // Stored before encryption was enabled, or missing.
             Err(Error::NotFound { .. }) => self.beneath.get_opts(location, options).await,
             opened => opened,
         }
@@ -329,7 +329,7 @@ struct SealedUpload {
     location: Path,
     beneath: Box<dyn MultipartUpload>,
     sealer: Sealer,
-    /// Sealed, and not sent yet.
+    /// Sealed, but not sent yet.
     ready: Vec<u8>,
 }
 
@@ -368,7 +368,7 @@ impl MultipartUpload for SealedUpload {
     }
 }
 
-/// The content of blocks that come from beneath.
+/// Opens the blocks that come from beneath.
 fn unsealed(
     blocks: BoxStream<'static, Result<Bytes>>,
     opener: Opener,
@@ -390,7 +390,7 @@ fn unsealed(
     .boxed()
 }
 
-/// Whose an object is, and what it is called where it is sealed. Nothing where it is nobody's.
+/// The owner of an object, and its sealed name. `None` if it belongs to nobody.
 fn sealed_name(location: &Path) -> Option<(PersonId, Path)> {
     let mut parts = location.as_ref().split('/');
     let folder = parts.next()?;
@@ -403,7 +403,7 @@ fn sealed_name(location: &Path) -> Option<(PersonId, Path)> {
         .map(|sealed| (person, sealed))
 }
 
-/// An object as it is shown that was found beneath.
+/// How an object found beneath is listed.
 fn listed(found: ObjectMeta) -> ObjectMeta {
     let opened = found.location.as_ref().strip_suffix(SUFFIX);
     match opened.and_then(|name| Path::parse(name).ok()) {

@@ -1,8 +1,8 @@
-//! Which place of keys a store belongs to: both say so, by a name that they have in common.
+//! Ties a store to its place of keys: both carry a name that they have in common.
 //!
-//! A key is made for whoever has none. In a place that is not the right one nobody has any, so what people
-//! wrote there would be sealed under second keys, and no place would open both. So a store is opened with the
-//! place that it was sealed from, or not at all. Knows the two marks; knows nothing of what is sealed.
+//! A person without a key gets one. In a wrong place nobody has one, so what people wrote there would be
+//! sealed under second keys, and no place could open both. So a store is opened with the place that it was
+//! sealed from, or not at all. Knows the two marks; knows nothing of what is sealed.
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
@@ -13,9 +13,9 @@ use super::keys::PersonKeys;
 use crate::store::errors::StoreError;
 use crate::store::objects::ObjectStorage;
 
-/// Says of a store that objects in it are sealed, and from which place.
+/// The object which says that a store is sealed, and from which place.
 pub(super) const MARK: &str = "sealed.json";
-/// Says which place of keys it stands in.
+/// The object that names a place of keys.
 const NAME: &str = "place.json";
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -31,9 +31,8 @@ struct Name {
     keys: Uuid,
 }
 
-/// Notes in a store that objects in it are sealed from now on, under keys in the place of `keys`; refuses one
-/// that is sealed from another place, unless the operator insists that they belong together. `objects` is the
-/// store as it is beneath.
+/// Marks a store as sealed from now on, under keys in the place of `keys`. Refuses one that is sealed from
+/// another place, unless the operator insists that they belong together. `objects` is the store beneath.
 pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> Result<(), StoreError> {
     let place = keys.place();
     let (marked, named) = (
@@ -54,7 +53,7 @@ pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> R
             None,
         ) if insist => Some(marked),
         (Some(Mark { keys: Some(_), .. }), _) if !insist => return Err(apart()),
-        // Of a place without a name, from before there were names, it can only be seen whether it is empty.
+        // For a place without a name, from before there were names, the only evidence is whether it is empty.
         (Some(Mark { keys: None, .. }), None)
             if !insist && keys.people().await?.is_empty() && holds_anything(objects).await? =>
         {
@@ -84,7 +83,7 @@ pub async fn mark(objects: &ObjectStorage, keys: &PersonKeys, insist: bool) -> R
     }
 }
 
-/// Gives the place a name, unless another process does meanwhile; returns what holds.
+/// Gives the place a name, unless another process does so meanwhile; returns the valid name.
 async fn named_anew(keys: &PersonKeys, expected: Option<Uuid>) -> Result<Name, StoreError> {
     let place = keys.place();
     let name = Name {
@@ -102,7 +101,7 @@ async fn named_anew(keys: &PersonKeys, expected: Option<Uuid>) -> Result<Name, S
     }
 }
 
-/// Whether anything of anybody is in a store: what is of the store itself lies in no folder.
+/// Whether a store has anything of people: objects of the store itself are in no folder.
 async fn holds_anything(objects: &ObjectStorage) -> Result<bool, StoreError> {
     let mut listed = objects.list("")?;
     while let Some(object) = listed.try_next().await? {

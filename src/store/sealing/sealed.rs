@@ -1,24 +1,24 @@
-//! What a sealed object looks like: a heading, then blocks, each under authenticated encryption.
+//! The form of a sealed object: a heading, then blocks, each under authenticated encryption.
 //!
-//! The heading says the form and a salt, of which, with the path and the person's key, the key of the object
-//! is made. Blocks are numbered, so that none can stand in another's place or in another object. That none is
-//! missing at the end is for the checksums above to say, which know how long the object is.
+//! The heading names the form and holds a salt. The key of the object is derived from the salt, the path and
+//! the person's key. Blocks are numbered, so that none can replace another or move to another object. The
+//! checksums above notice a missing end, since they know the length of the object.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
-/// Bytes of a block before it is sealed.
+/// The size of a block before it is sealed.
 pub(super) const BLOCK: u64 = 64 << 10;
-/// What a block grows by.
+/// How much a block grows by.
 const TAG: u64 = 16;
 pub(super) const SALT: usize = 16;
 const FORM: [u8; 8] = *b"almseal1";
-/// Bytes of the heading.
+/// The size of the heading.
 pub(super) const HEADING: u64 = (FORM.len() + SALT) as u64;
 
-/// What an object begins with.
+/// The bytes with which an object begins.
 pub(super) fn heading(salt: [u8; SALT]) -> Vec<u8> {
     [&FORM[..], &salt[..]].concat()
 }
@@ -28,13 +28,13 @@ pub(super) fn salt_of(heading: &[u8]) -> Option<&[u8]> {
     heading.strip_prefix(&FORM).filter(|salt| salt.len() == SALT)
 }
 
-/// Bytes that an object of `sealed` bytes holds.
+/// The content length of an object of `sealed` bytes.
 pub(super) fn opened_length(sealed: u64) -> u64 {
     let content = sealed.saturating_sub(HEADING);
     content.saturating_sub(content.div_ceil(BLOCK + TAG) * TAG)
 }
 
-/// The blocks that hold `range`, which is not empty, and where they stand in a sealed object of `sealed`
+/// The blocks that contain `range`, which is not empty, and where they are in a sealed object of `sealed`
 /// bytes.
 pub(super) fn blocks_of(range: &Range<u64>, sealed: u64) -> (u64, Range<u64>) {
     let (first, last) = (range.start / BLOCK, (range.end - 1) / BLOCK);
@@ -43,7 +43,7 @@ pub(super) fn blocks_of(range: &Range<u64>, sealed: u64) -> (u64, Range<u64>) {
     (first, from..until)
 }
 
-/// Seals what comes bit by bit.
+/// Seals content that arrives in chunks.
 pub(super) struct Sealer {
     key: LessSafeKey,
     next: u64,
@@ -59,7 +59,7 @@ impl Sealer {
         }
     }
 
-    /// Appends to `out` what is whole with `content`.
+    /// Appends to `out` the blocks that `content` completes.
     pub(super) fn push(&mut self, content: &[u8], out: &mut Vec<u8>) -> Option<()> {
         self.waiting.extend_from_slice(content);
         while self.waiting.len() as u64 >= BLOCK {
@@ -93,8 +93,8 @@ impl Sealer {
     }
 }
 
-/// What `range` holds, of `sealed`, which are all the blocks that hold it and begin with the one numbered
-/// `first`. Nothing where a block is not what was sealed.
+/// The bytes of `range`. `sealed` is exactly the blocks that contain it, the first of which is number
+/// `first`. `None` if a block is not what was sealed.
 pub(super) fn open(key: &LessSafeKey, first: u64, range: &Range<u64>, sealed: Bytes) -> Option<Bytes> {
     let mut content = sealed
         .try_into_mut()
@@ -120,19 +120,19 @@ pub(super) fn open(key: &LessSafeKey, first: u64, range: &Range<u64>, sealed: By
     (until <= opened).then(|| content.freeze().slice(from..until))
 }
 
-/// Opens blocks that come bit by bit, and keeps what of them was asked for.
+/// Opens blocks that arrive in chunks, and keeps the requested bytes.
 pub(super) struct Opener {
     key: LessSafeKey,
     next: u64,
     waiting: BytesMut,
-    /// Bytes before what was asked for.
+    /// How many bytes come before the requested ones.
     skip: u64,
-    /// Bytes that were asked for and have not come yet.
+    /// How many of the requested bytes have not come yet.
     left: u64,
 }
 
 impl Opener {
-    /// For `range`, whose blocks begin with the one numbered `first`.
+    /// An opener for `range`, whose first block is number `first`.
     pub(super) fn new(key: LessSafeKey, first: u64, range: &Range<u64>) -> Self {
         Self {
             key,
@@ -143,7 +143,7 @@ impl Opener {
         }
     }
 
-    /// What is open with `sealed`, more of the object. Nothing where a block is not what was sealed.
+    /// Takes more of the object; returns what can be opened now. `None` if a block is not what was sealed.
     pub(super) fn push(&mut self, sealed: &[u8]) -> Option<Bytes> {
         self.waiting.extend_from_slice(sealed);
         let mut out = BytesMut::new();
@@ -154,7 +154,7 @@ impl Opener {
         Some(out.freeze())
     }
 
-    /// What is open at the end. Nothing where something is missing.
+    /// The rest at the end. `None` if something is missing.
     pub(super) fn finish(&mut self) -> Option<Bytes> {
         let mut out = BytesMut::new();
         let block = self.waiting.split();
@@ -179,7 +179,7 @@ impl Opener {
     }
 }
 
-/// Each block of an object has its own, and each object a key of its own.
+/// Each block of an object has its own nonce, and each object its own key.
 fn nonce(block: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[NONCE_LEN - 8..].copy_from_slice(&block.to_be_bytes());

@@ -1,9 +1,9 @@
 //! A key service that wraps the keys of people, so that no master key is on this machine: the transit engine
-//! of Vault and of OpenBao, asked over HTTP.
+//! of Vault and of OpenBao, called over HTTP.
 //!
-//! It is asked when somebody's key is made, and when it is needed and not remembered. While it does not
-//! answer, nothing of people whose keys are not remembered can be read or written, and nothing of theirs is
-//! damaged. Never shows a key or a token.
+//! It is called when a person's key is made, and when one is needed and not remembered. While it does not
+//! answer, data of people whose keys are not remembered can be neither read nor written, but nothing of
+//! theirs is damaged. Never shows a key or a token.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ use crate::store::errors::StoreError;
 use super::master::KEY_BYTES;
 
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What everything begins with that a service wrapped.
+/// The prefix of everything that a service wrapped.
 const WRAPPED: &[u8] = b"vault:";
-/// No answer is near this large.
+/// No valid answer is nearly this large.
 const LARGEST_ANSWER: usize = 64 << 10;
 
-/// Where a key service is, and as whom it is asked.
+/// The address of a key service, and the token for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyServiceSettings {
     /// The address of the key: `https://host/v1/transit/keys/NAME`.
@@ -85,7 +85,7 @@ impl KeyService {
             url.filter(|url| matches!(url.scheme(), "http" | "https"))
                 .ok_or_else(|| wrong(expected))
         };
-        // A redirect would lead keys of people to somebody whom the operator did not name.
+        // A redirect would send keys of people to somebody whom the operator did not name.
         let client = reqwest::Client::builder()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
@@ -152,7 +152,7 @@ impl KeyService {
             body.extend_from_slice(&chunk);
         }
         if status != StatusCode::OK {
-            // What it says may repeat what it was asked.
+            // The answer may repeat the request.
             return Err(unavailable(&format!("it answered {status}")));
         }
         serde_json::from_slice(&body).map_err(|_| unavailable("its answer is not one of a transit engine"))

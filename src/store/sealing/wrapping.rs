@@ -1,5 +1,5 @@
-//! Who wraps the keys of people: a key service, a file of master keys, or the service while keys are still
-//! wrapped by those of the file.
+//! Wraps the keys of people: with a key service, a file of master keys, or the service while some keys are
+//! still wrapped by the file.
 //!
 //! One of them wraps, the service where there is one; each opens what it wrapped. Knows no people.
 
@@ -9,7 +9,7 @@ use super::master::{KEY_BYTES, MasterKeys, NONCE_BYTES};
 use super::secret_check::{self, Checked};
 use super::service::KeyService;
 
-/// What opens a key must say what it belongs to; it is opened as nothing else.
+/// To open a key, say what it belongs to; it cannot be opened as anything else.
 #[derive(Debug)]
 pub struct Wrapping {
     file: Option<MasterKeys>,
@@ -46,7 +46,7 @@ impl Wrapping {
         }
     }
 
-    /// What was wrapped, by whichever of them did it.
+    /// The secret, unwrapped by whichever of them wrapped it.
     pub(super) async fn unwrap(&self, wrapped: &[u8], bound: &[u8]) -> Result<[u8; KEY_BYTES], StoreError> {
         if KeyService::has_wrapped(wrapped) {
             let service = self.service.as_ref();
@@ -62,14 +62,14 @@ impl Wrapping {
         opened.ok_or_else(|| unusable("no master key here opens it"))
     }
 
-    /// Whether it would be wrapped just so today. A service says nothing of which of its own keys it used.
+    /// Whether it would be wrapped the same way today. A service does not say which of its own keys it used.
     pub(super) fn is_current(&self, wrapped: &[u8]) -> bool {
         let file = self.file.as_ref().filter(|_| self.service.is_none());
         file.is_some_and(|file| file.is_current(wrapped))
     }
 }
 
-/// The bytes are what they were; it is the key that is missing.
+/// The bytes are intact; it is the key that is missing.
 pub(super) fn unusable(detail: &str) -> StoreError {
     StoreError::Unavailable {
         detail: format!("a person's key: {detail}"),

@@ -1,4 +1,5 @@
-//! From the JSON of a body to a definition: shapes only. Whether the parts fit together is for the rules.
+//! Reads a definition from the JSON of a body. Checks shapes only; the rules check whether the parts fit
+//! together.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +7,7 @@ use super::{Base, Definition, Scale};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::MetricKind;
 
-/// `definition` with what `body` says instead.
+/// `definition`, changed by what `body` says.
 pub(super) fn over(mut definition: Definition, body: &Value) -> Result<Definition, Vec<Fault>> {
     let Some(members) = body.as_object() else {
         return Err(vec![Fault::new(
@@ -63,7 +64,7 @@ impl Reader {
         );
     }
 
-    /// A text that stays as it is when it is not sent.
+    /// Reads a text that stays as it is when not sent.
     fn text(&mut self, members: &Map<String, Value>, loc: &[&str], target: &mut String) {
         match loc.last().and_then(|name| members.get(*name)) {
             None | Some(Value::Null) => {}
@@ -72,7 +73,7 @@ impl Reader {
         }
     }
 
-    /// A text that null takes away.
+    /// Reads a text that null removes.
     fn optional_text(&mut self, members: &Map<String, Value>, loc: &[&str], target: &mut Option<String>) {
         match loc.last().and_then(|name| members.get(*name)) {
             None => {}
@@ -82,7 +83,7 @@ impl Reader {
         }
     }
 
-    /// Texts that null takes away.
+    /// Reads a list of texts that null removes.
     fn texts(&mut self, members: &Map<String, Value>, loc: &[&str], target: &mut Option<Vec<String>>) {
         let Some(sent) = loc.last().and_then(|name| members.get(*name)) else {
             return;

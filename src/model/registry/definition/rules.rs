@@ -1,4 +1,4 @@
-//! What must hold in a definition, and from one definition to the next.
+//! The rules for a definition, and for changing one into the next.
 
 use arrow::datatypes::Field;
 use serde_json::Value;
@@ -7,11 +7,11 @@ use super::{Base, Definition, OF_METRICS, RESERVED};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::schema::{compile, cost};
 
-/// Characters of a name or a unit; more is no name.
+/// The longest name or unit, in characters.
 const LONGEST_NAME: usize = 200;
-/// Members of one type; more would make every file of it wide.
+/// The most members of one type; more would make every file of it wide.
 const MOST_PROPERTIES: usize = 200;
-/// Nesting of a schema; more cannot be meant.
+/// The deepest nesting of a schema.
 const DEEPEST_SCHEMA: usize = 32;
 
 const SCHEMA: [&str; 3] = ["body", "record_spec", "schema"];
@@ -65,7 +65,7 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
             format!("a schema nests at most {DEEPEST_SCHEMA} levels deep"),
         )];
     }
-    // Before it is compiled, which costs too.
+    // Before it is compiled, which is costly too.
     if let Err(error) = cost::checks(schema) {
         let message = format!("the schema would cost too much to check: {error}");
         return vec![Fault::new(at_schema(&[]), "schema", message)];
@@ -128,7 +128,7 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
     faults
 }
 
-/// What every metric has can be described again, but not as something else.
+/// The members that every metric has can be described again, but not with another type.
 fn fault_of_repeated(definition: &Definition, name: &str, property: &Value) -> Option<Fault> {
     let kinds: Vec<&str> = match property.get("type") {
         Some(Value::Array(kinds)) => kinds
@@ -163,7 +163,7 @@ fn fault_of_repeated(definition: &Definition, name: &str, property: &Value) -> O
     })
 }
 
-/// Stops at the limit, so that the depth of what is sent does not become the depth of our stack.
+/// Stops at the limit, so that the depth of a request does not become the depth of our stack.
 fn is_deeper_than(value: &Value, levels: usize) -> bool {
     match value {
         Value::Object(members) => {

@@ -1,6 +1,6 @@
-//! What checking one value against a schema may cost, worked out from the schema alone.
+//! Limits what checking one value against a schema may cost, computed from the schema alone.
 //!
-//! A schema of a few lines can refer to its own parts so that one value is checked 2^40 times, or hold
+//! A schema of a few lines can refer to its own parts so that one value is checked 2^40 times, or contain
 //! patterns that grow when they are compiled. So what people bring is measured before it is compiled: its
 //! parts as written, its patterns, and the most checks that any one value meets with every reference
 //! followed. Knows the keywords that apply schemas to values; everything else costs nothing.
@@ -9,15 +9,15 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Schemas and listed values in one schema, as they are written.
+/// The most schemas and listed values in one schema, as written.
 const MOST_PARTS: usize = 10_000;
-/// Checks that one value may meet. A list of codes is the usual reason for thousands.
+/// The most checks that one value may meet. A list of codes is the usual reason for thousands.
 const MOST_CHECKS: u64 = 10_000;
-/// Patterns in one schema; each may take [`super::PATTERN_BYTES`].
+/// The most patterns in one schema; each may take [`super::PATTERN_BYTES`].
 const MOST_PATTERNS: usize = 100;
-/// References behind references.
+/// The longest chain of references.
 const LONGEST_CHAIN: usize = 32;
-/// What is "unevaluated" is found by checking again what stands beside it.
+/// `unevaluated…` keywords check again what stands beside them; this is the factor for that.
 const AGAIN: u64 = 4;
 
 /// Keywords whose value maps names to schemas.
@@ -31,7 +31,7 @@ const MAPS: [&str; 6] = [
 ];
 /// Keywords that apply schemas to the value itself.
 const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
-/// Keywords that apply a schema to every member or item, whatever others do.
+/// Keywords that apply a schema to every member or item, regardless of other keywords.
 const TO_ALL: [&str; 7] = [
     "additionalProperties",
     "unevaluatedProperties",
@@ -43,10 +43,10 @@ const TO_ALL: [&str; 7] = [
 ];
 /// Keywords whose value is data.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];
-/// Keywords that make a reference mean something else depending on where it is met.
+/// Keywords that change the meaning of a reference depending on where it occurs.
 const MOVING: [&str; 5] = ["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"];
 
-/// Why a schema is not taken.
+/// Why a schema is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooCostly {
     #[error("it has more than {MOST_PARTS} parts")]
@@ -63,17 +63,17 @@ pub enum TooCostly {
     Moving(&'static str),
 }
 
-/// The most checks that any one value meets that is held to `schema`, which a person wrote.
+/// The most checks that any one value meets against `schema`, which a person wrote.
 pub fn checks(schema: &Value) -> Result<u64, TooCostly> {
     measured(schema, 1)
 }
 
-/// The same of the schema of whole records, which adds to what a person wrote.
+/// The same for the schema of whole records, which adds to what a person wrote.
 pub fn checks_of_records(schema: &Value) -> Result<u64, TooCostly> {
     measured(schema, 2)
 }
 
-/// `room`: how many times the limits are exceeded at most.
+/// `room`: by which factor the limits may be exceeded.
 fn measured(schema: &Value, room: u64) -> Result<u64, TooCostly> {
     let mut written = Written {
         parts: 0,
@@ -90,7 +90,7 @@ fn measured(schema: &Value, room: u64) -> Result<u64, TooCostly> {
     reading.checks(schema)
 }
 
-/// A schema as it is written, no reference followed.
+/// A schema as written, without following references.
 struct Written {
     parts: usize,
     patterns: usize,
@@ -149,7 +149,7 @@ impl Written {
 /// A schema with its references followed.
 struct Reading<'s> {
     root: &'s Value,
-    /// What the targets of references come to.
+    /// The cost of the targets of references.
     known: HashMap<&'s str, u64>,
     /// The references that are being followed.
     open: Vec<&'s str>,
@@ -173,7 +173,8 @@ impl<'s> Reading<'s> {
         for keyword in ["dependentSchemas", "dependencies"] {
             here = here.saturating_add(self.all_of(keywords.get(keyword))?);
         }
-        // A member meets the schema of its own name and those of every pattern; an item that of its place.
+        // A member is checked by the schema of its name and those of all patterns; an item by that of its
+        // place.
         let mut below = self.all_of(keywords.get("patternProperties"))?;
         for keyword in TO_ALL {
             below = below.saturating_add(self.all(keywords.get(keyword))?);
@@ -195,7 +196,7 @@ impl<'s> Reading<'s> {
         self.within(here.saturating_add(below).saturating_mul(again))
     }
 
-    /// The sum over a schema, or a list of them.
+    /// The sum over a schema, or a list of schemas.
     fn all(&mut self, value: Option<&'s Value>) -> Result<u64, TooCostly> {
         match value {
             None => Ok(0),
@@ -254,7 +255,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// A pointer as it stands in a fragment, where `%` spells what an address cannot hold.
+/// A pointer in a fragment, with its `%` escapes decoded.
 fn decoded(pointer: &str) -> String {
     let mut bytes = Vec::with_capacity(pointer.len());
     let mut rest = pointer.as_bytes();
