@@ -105,7 +105,7 @@ impl Metrics {
         self.panics.inc();
     }
 
-    /// All metrics as OpenMetrics text.
+    /// All metrics as `OpenMetrics` text.
     pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
