@@ -396,7 +396,7 @@ async fn what_is_wrong_is_named_with_what_exists() {
         (
             event().with("group", "note,cups,hot,seen,id,start_time"),
             "query.group",
-            "at most 5",
+            "the limit is 5",
         ),
         (event().with("filter", "nosuch:1"), "query.filter", "nosuch"),
         (event().with("filter", "cups:many"), "query.filter", "many"),

@@ -148,7 +148,7 @@ async fn a_catalogue_that_is_no_database_is_called_that() {
     let (text, status) = said(&server, &["check"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(
-        text.contains("is no database") && !text.contains("run `almanac check`"),
+        text.contains("is not a database") && !text.contains("run `almanac check`"),
         "{text}"
     );
 }

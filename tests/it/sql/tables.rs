@@ -84,22 +84,19 @@ async fn conditions_on_times_select_what_they_say() {
 async fn the_last_moment_there_is_is_a_moment_like_others() {
     let person = person();
     let last = "9999-12-31T23:59:59.999999Z";
-    person
-        .records(
-            "HeartRate",
-            &[heart_rate(id(1), last, 60), heart_rate(id(2), &at("10:00"), 70)],
-        )
-        .await;
-    let counted = rows(&person, "SELECT count(*) AS n FROM heart_rate").await;
+    let tea = person.define("Event", &json!({"name": "Tea"})).await;
+    let cup = |number: u32, start: &str| json!({"id": id(number), "start_time": start});
+    person.records(&tea, &[cup(1, last), cup(2, &at("10:00"))]).await;
+    let counted = rows(&person, "SELECT count(*) AS n FROM tea").await;
     assert_eq!(counted, [json!({"n": 2})]);
-    let found = rows(&person, "SELECT value FROM heart_rate ORDER BY start_date").await;
-    assert_eq!(found, [json!({"value": 70.0}), json!({"value": 60.0})]);
+    let found = rows(&person, "SELECT start_time FROM tea ORDER BY start_time").await;
+    assert_eq!((found.len(), &found[1]["start_time"]), (2, &json!(last)));
     let found = rows(
         &person,
-        "SELECT value FROM heart_rate WHERE start_date > '9999-01-01'",
+        "SELECT start_time FROM tea WHERE start_time > '9999-01-01'",
     )
     .await;
-    assert_eq!(found, [json!({"value": 60.0})]);
+    assert_eq!(found, [json!({"start_time": last})]);
 }
 
 #[tokio::test]
