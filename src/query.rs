@@ -20,6 +20,7 @@ pub mod selector;
 pub mod series;
 pub mod sleep;
 pub mod sql;
+pub mod statistic;
 pub mod totals;
 pub mod units;
 

@@ -114,7 +114,7 @@ impl Arrived {
                 begin.extend_from_slice(&chunk);
             } else {
                 let (file, spill) = (rest.take(), spill.clone());
-                rest = Some(aside(move || appended(file, &spill, &chunk)).await?);
+                rest = Some(run_blocking(move || appended(file, &spill, &chunk)).await?);
             }
         }
         Ok(Self { begin, rest, length })
@@ -130,7 +130,7 @@ impl Arrived {
             return Ok(None);
         };
         let place = (place - self.begin.len()) as u64;
-        let read = aside(move || {
+        let read = run_blocking(move || {
             let mut piece = vec![0; length];
             rest.read(place, &mut piece)?;
             Ok((rest, piece))
@@ -151,7 +151,7 @@ fn appended(file: Option<Spilled>, spill: &SpillFiles, chunk: &[u8]) -> Result<S
 }
 
 /// Works on a file, on a thread that serves no requests.
-async fn aside<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(work).await.map_err(Error::other);

@@ -83,7 +83,7 @@ impl Catalog {
         commit: &Commit,
         patience: Patience,
     ) -> Result<Option<Vec<Stamp>>, CatalogError> {
-        let outcome = apply(&mut session, commit, self.clock.now(), patience).await?;
+        let outcome = apply_commit(&mut session, commit, self.clock.now(), patience).await?;
         let outcome = match outcome {
             Some(stamps) if self.store_uploads(&mut session, commit).await? => Some(stamps),
             _ => None,
@@ -137,19 +137,55 @@ impl Hold {
     }
 }
 
-async fn apply(
+async fn apply_commit(
     session: &mut Session,
     commit: &Commit,
     now: Instant,
     patience: Patience,
 ) -> Result<Option<Vec<Stamp>>, CatalogError> {
-    let mut people = BTreeSet::new();
-    people.extend(commit.changes.iter().map(|change| change.person));
-    people.extend(commit.unchanged.iter().map(|seen| seen.person));
-    people.extend(commit.uploads.iter().map(|upload| upload.person));
-    people.extend(commit.sources.iter().map(|source| source.person));
-    let mut ledgers = lock_people(session, &people, now, patience).await?;
+    let mut ledgers = lock_people(session, &people_of(commit), now, patience).await?;
+    let Some(mut partitions) = partitions_as_seen(session, commit, now).await? else {
+        return Ok(None);
+    };
+    let since = remove_gathered(session, commit, &mut partitions).await?;
+    for ledger in ledgers.values_mut() {
+        ledger.sequence += 1;
+    }
+    let inserted = insert_pieces_and_dead_rows(session, commit, &ledgers, &since, now).await?;
+    let added = commit.changes.iter().flat_map(|change| &change.add);
+    refuse_condemned(session, paths_of(added)).await?;
+    let updated = update_partitions(commit, &mut partitions, inserted, now);
+    store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
+    session
+        .insert(
+            &LEDGERS,
+            ledgers.values().map(Ledger::values).collect(),
+            Existing::Replace,
+        )
+        .await?;
+    session
+        .insert(&UPDATES, updated.finished_minutes, Existing::Refuse)
+        .await?;
+    store_sources(session, &commit.sources, now).await?;
+    Ok(Some(updated.stamps))
+}
 
+/// Everybody whom a commit concerns.
+fn people_of(commit: &Commit) -> BTreeSet<PersonId> {
+    let changed = commit.changes.iter().map(|change| change.person);
+    let unchanged = commit.unchanged.iter().map(|seen| seen.person);
+    let uploads = commit.uploads.iter().map(|upload| upload.person);
+    let sources = commit.sources.iter().map(|source| source.person);
+    changed.chain(unchanged).chain(uploads).chain(sources).collect()
+}
+
+/// The partitions that a commit changes, as they are now. `None` when one of those that it names is no longer
+/// as it was seen.
+async fn partitions_as_seen(
+    session: &mut Session,
+    commit: &Commit,
+    now: Instant,
+) -> Result<Option<Partitions>, CatalogError> {
     let changed = commit
         .changes
         .iter()
@@ -179,15 +215,24 @@ async fn apply(
             return Ok(None);
         }
     }
+    Ok(Some(partitions))
+}
 
-    let since = remove_gathered(session, commit, &mut partitions).await?;
-    for ledger in ledgers.values_mut() {
-        ledger.sequence += 1;
-    }
+/// The checksums of rows that were inserted, in the order in which a commit names them.
+struct Inserted {
+    pieces: Vec<u32>,
+    dead_rows: Vec<u32>,
+}
+
+async fn insert_pieces_and_dead_rows(
+    session: &mut Session,
+    commit: &Commit,
+    ledgers: &BTreeMap<PersonId, Ledger>,
+    since: &HashMap<PieceId, Instant>,
+    now: Instant,
+) -> Result<Inserted, CatalogError> {
     let sequence_of = |person: PersonId| ledgers.get(&person).map_or(0, |ledger| ledger.sequence);
-    let mut pieces = Vec::new();
-    let mut dead = Vec::new();
-    let mut blobs = Vec::new();
+    let (mut pieces, mut dead, mut blobs) = (Vec::new(), Vec::new(), Vec::new());
     for change in &commit.changes {
         let sequence = sequence_of(change.person);
         for piece in &change.add {
@@ -206,23 +251,36 @@ async fn apply(
             DeadRow::values(change.person, &change.data_type, *piece, *record, sequence)
         }));
     }
-    let mut piece_checksums = session
-        .insert(&PIECES, pieces, Existing::Refuse)
-        .await?
-        .checksums
-        .into_iter();
-    let mut dead_checksums = session
+    let pieces = session.insert(&PIECES, pieces, Existing::Refuse).await?.checksums;
+    let dead_rows = session
         .insert(&DEAD_ROWS, dead, Existing::Refuse)
         .await?
-        .checksums
-        .into_iter();
+        .checksums;
     session.insert_blobs(blobs).await?;
-    let added = commit.changes.iter().flat_map(|change| &change.add);
-    refuse_condemned(session, paths_of(added)).await?;
+    Ok(Inserted { pieces, dead_rows })
+}
 
+/// What becomes of the partitions that a commit changes.
+struct Updated {
+    /// What each holds afterwards, in the order of the changes.
+    stamps: Vec<Stamp>,
+    /// Counts of updates in minutes that are over, as rows.
+    finished_minutes: Vec<Vec<Value>>,
+}
+
+fn update_partitions(
+    commit: &Commit,
+    partitions: &mut Partitions,
+    inserted: Inserted,
+    now: Instant,
+) -> Updated {
     let minute = now.micros().div_euclid(MINUTE) * MINUTE;
-    let mut ended = Vec::new();
-    let mut stamps = Vec::with_capacity(commit.changes.len());
+    let mut piece_checksums = inserted.pieces.into_iter();
+    let mut dead_checksums = inserted.dead_rows.into_iter();
+    let mut updated = Updated {
+        stamps: Vec::with_capacity(commit.changes.len()),
+        finished_minutes: Vec::new(),
+    };
     for change in &commit.changes {
         let Some((row, _)) = partitions.get_mut(&(change.person, change.data_type.clone())) else {
             continue;
@@ -233,7 +291,7 @@ async fn apply(
         if change.updates != 0
             && let Some((minute, count)) = row.count(minute, change.updates)
         {
-            ended.push(vec![
+            updated.finished_minutes.push(vec![
                 id(change.person.0),
                 Value::Int(minute),
                 text(&change.data_type.0),
@@ -247,20 +305,9 @@ async fn apply(
             row.dead += 1;
             row.digest ^= checksum;
         }
-        stamps.push(row.stamp());
+        updated.stamps.push(row.stamp());
     }
-    store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
-    session
-        .insert(
-            &LEDGERS,
-            ledgers.values().map(Ledger::values).collect(),
-            Existing::Replace,
-        )
-        .await?;
-    session.insert(&UPDATES, ended, Existing::Refuse).await?;
-    store_sources(session, &commit.sources, now).await?;
-
-    Ok(Some(stamps))
+    updated
 }
 
 /// Removes the pieces that were gathered; returns for each resulting piece since when its oldest rows have

@@ -22,7 +22,7 @@ use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
-use crate::model::registry::Registry;
+use crate::model::registry::{Registry, RegistryError};
 use crate::people::files::Arrivals;
 use crate::people::files::scan::Scanning;
 use crate::people::purging::Purging;
@@ -81,40 +81,10 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         settings.interface.public_url = own_url(scheme, address);
     }
     settings.interface.connection_limit = descriptors::connections(settings.interface.connection_limit);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
-        .await
-        .map_err(Failed::from_error)?;
-    let OpenedStore { objects, keys } = stores::open(&settings).await?;
-    identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store)
-        .await
-        .map_err(Failed::from_error)?;
-    let ring = ring(&settings, &clock)?;
-    let foundations = Foundations {
-        verifier: verifier(&settings, ring.as_ref(), &clock)?,
-        minter: ring.map(|ring| Minter::following(ring, settings.identity.clone())),
-        tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
-        readiness: Box::new(UntilStopping::of(&catalog, &objects, &stopping)),
-        clock,
-        catalog,
-        objects,
-        keys,
-        registry: registry
-            .await
-            .map_err(Failed::from_error)?
-            .map_err(Failed::from_error)?,
-    };
+    let foundations = open_foundations(&settings, registry, &stopping).await?;
     let mut assembly = assemble(&settings, foundations)?;
     if demo {
-        demo::load(&assembly.app).await?;
-        let invitation = demo::invitation(
-            &assembly.app.settings.public_url,
-            &demo_token(&assembly.app).await?,
-        );
-        if let Err(error) = print(&invitation) {
-            tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints \
-                                    a token");
-        }
+        load_demo(&assembly.app).await?;
     }
     let stop_upkeep = CancellationToken::new();
     let upkeep = UpkeepStores {
@@ -184,6 +154,47 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         Ended::Interrupted => {
             tracing::warn!("stopped: time ran out while requests were still being answered");
         }
+    }
+    Ok(())
+}
+
+async fn open_foundations(
+    settings: &Settings,
+    registry: JoinHandle<Result<Registry, RegistryError>>,
+    stopping: &CancellationToken,
+) -> Result<Foundations, Failed> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::open(settings).await?;
+    identity::settle(&catalog, &objects, &SystemIds::default(), settings.adopt_store)
+        .await
+        .map_err(Failed::from_error)?;
+    let ring = ring(settings, &clock)?;
+    Ok(Foundations {
+        verifier: verifier(settings, ring.as_ref(), &clock)?,
+        minter: ring.map(|ring| Minter::following(ring, settings.identity.clone())),
+        tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
+        readiness: Box::new(UntilStopping::of(&catalog, &objects, stopping)),
+        clock,
+        catalog,
+        objects,
+        keys,
+        registry: registry
+            .await
+            .map_err(Failed::from_error)?
+            .map_err(Failed::from_error)?,
+    })
+}
+
+/// Loads the sample person, and says how to ask for their data.
+async fn load_demo(app: &App) -> Result<(), Failed> {
+    demo::load(app).await?;
+    let invitation = demo::invitation(&app.settings.public_url, &demo_token(app).await?);
+    if let Err(error) = print(&invitation) {
+        tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints a \
+                                token");
     }
     Ok(())
 }

@@ -256,7 +256,7 @@ impl Intake {
             .collect();
         let rows: Vec<usize> = places.iter().map(|(.., row)| *row).collect();
         let (layout, batch) = (Arc::clone(&written.layout), batch.clone());
-        let equal = aside(move || are_equal(&layout.storage, &found, &batch, &rows)).await?;
+        let equal = run_blocking(move || are_equal(&layout.storage, &found, &batch, &rows)).await?;
         let mut left_out = Vec::new();
         for ((id, piece, row), is_equal) in places.into_iter().zip(equal) {
             if is_equal {
@@ -320,7 +320,7 @@ fn some(batch: &RecordBatch, rows: &[usize]) -> Result<RecordBatch, ArrowError> 
 }
 
 /// Runs long work on a blocking thread, so that requests do not wait.
-async fn aside<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AssembleError> + Send + 'static,
 ) -> Result<T, AssembleError> {
     tokio::task::spawn_blocking(work)

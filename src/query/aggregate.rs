@@ -39,6 +39,7 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
+use crate::query::statistic::Statistic;
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
@@ -84,51 +85,15 @@ pub enum AggregateMeasure {
     /// The number of records.
     Count,
     /// Functions of their values, each at most once.
-    Values(Vec<Function>),
+    Values(Vec<Statistic>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Function {
-    Sum,
-    Avg,
-    Min,
-    Max,
-}
-
-/// A name that is not one of the functions.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown function {0:?}; use one of sum, avg, min, max")]
-pub struct UnknownFunction(String);
-
-impl Function {
-    pub const ALL: [Self; 4] = [Self::Sum, Self::Avg, Self::Min, Self::Max];
-
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Avg => "avg",
-            Self::Min => "min",
-            Self::Max => "max",
-        }
-    }
-
-    fn definition(self) -> Arc<AggregateUDF> {
-        match self {
-            Self::Sum => sum_udaf(),
-            Self::Avg => avg_udaf(),
-            Self::Min => min_udaf(),
-            Self::Max => max_udaf(),
-        }
-    }
-}
-
-impl std::str::FromStr for Function {
-    type Err = UnknownFunction;
-
-    fn from_str(name: &str) -> Result<Self, UnknownFunction> {
-        let found = Self::ALL.into_iter().find(|function| function.name() == name);
-        found.ok_or_else(|| UnknownFunction(name.to_owned()))
+fn definition(statistic: Statistic) -> Arc<AggregateUDF> {
+    match statistic {
+        Statistic::Sum => sum_udaf(),
+        Statistic::Avg => avg_udaf(),
+        Statistic::Min => min_udaf(),
+        Statistic::Max => max_udaf(),
     }
 }
 
@@ -149,7 +114,7 @@ impl AggregateSpec {
         [TIME].into_iter().chain(measured).collect()
     }
 
-    fn functions(&self) -> &[Function] {
+    fn functions(&self) -> &[Statistic] {
         match &self.measure {
             AggregateMeasure::Count => &[],
             AggregateMeasure::Values(functions) => functions,
@@ -158,11 +123,13 @@ impl AggregateSpec {
 
     /// Whether samples are needed one by one.
     fn measures(&self) -> bool {
-        self.functions().iter().any(|function| *function != Function::Sum)
+        self.functions()
+            .iter()
+            .any(|function| *function != Statistic::Sum)
     }
 
     fn sums(&self) -> bool {
-        self.functions().contains(&Function::Sum)
+        self.functions().contains(&Statistic::Sum)
     }
 }
 
@@ -402,8 +369,8 @@ fn aggregated(
             .iter()
             .map(|function| {
                 let (definition, of) = match (function, measured) {
-                    (Function::Sum, _) => (function.definition(), SUMMED),
-                    (_, Measured::Samples) => (function.definition(), MEASURED),
+                    (Statistic::Sum, _) => (definition(*function), SUMMED),
+                    (_, Measured::Samples) => (definition(*function), MEASURED),
                     // The one row of the period that has it.
                     (_, Measured::Periods) => (max_udaf(), function.name()),
                 };

@@ -46,7 +46,7 @@ use tables::Shelves;
 use text::QueryText;
 
 pub(super) use answer_exec::AnswerExec;
-pub use calls::{Call, Function, Span};
+pub use calls::{Call, QuestionFunction, Span};
 pub use errors::{Place, SqlError, SqlFailure, outside};
 pub use explained::readable;
 pub(super) use guard::GuardExec;

@@ -13,6 +13,7 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::{united, with_columns};
+use crate::store::blocking::run_blocking;
 use crate::store::piece::{Target, write_batch};
 use crate::store::tail;
 
@@ -116,7 +117,7 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
                 .max()
                 .unwrap_or(0),
         };
-        let rows = aside(move || living_rows(&part)).await?;
+        let rows = run_blocking(move || living_rows(&part)).await?;
         let output = if rows.num_rows() == 0 {
             Vec::new()
         } else {
@@ -151,7 +152,7 @@ async fn read_part(
             .snapshots
             .opener(person, std::iter::once(blob.as_slice()))
             .await?;
-        let rows = aside(move || tail::open(id, &blob, checksum, key.as_ref())).await?;
+        let rows = run_blocking(move || tail::open(id, &blob, checksum, key.as_ref())).await?;
         if rows.num_rows() as i64 != piece.rows {
             return Err(StoreError::corrupt(format!(
                 "tail piece {} has another number of rows than was written",
@@ -171,17 +172,6 @@ fn living_rows(tail: &[(Piece, RecordBatch)]) -> Result<RecordBatch, StoreError>
         .map(|(piece, rows)| living(&with_columns(rows, &schema)?, &piece.dead))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(concat_batches(&schema, &batches)?)
-}
-
-/// Runs long work on a thread that does not answer requests.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| StoreError::Unavailable {
-            detail: error.to_string(),
-        })?
 }
 
 #[cfg(test)]

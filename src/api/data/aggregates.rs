@@ -24,8 +24,10 @@ use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::Named;
-use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
+use crate::query::aggregate::over_people::OverPeople;
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::partial::WholeWindows;
+use crate::query::statistic::Statistic;
 use crate::query::units::Holds;
 use crate::query::{Partition, Prepared};
 
@@ -131,14 +133,14 @@ impl CountQuery {
 #[derive(Debug)]
 pub struct ValuesQuery {
     query: CountQuery,
-    functions: Vec<Function>,
+    functions: Vec<Statistic>,
     units: Wanted,
 }
 
 impl FromParams for ValuesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let query = CountQuery::from_params(params);
-        let functions: Option<Vec<Function>> = params.required_choices(
+        let functions: Option<Vec<Statistic>> = params.required_choices(
             "function",
             "this parameter is required; use one or more of sum, avg, min, max",
         );
@@ -220,39 +222,14 @@ async fn aggregate(
     (measure, units): (AggregateMeasure, Option<Wanted>),
 ) -> Result<Response, ApiError> {
     let reader = &asked.request.reader;
-    let all_of = query.selection.which.group;
-    let mut data_type = TypeId::new(asked.data_type);
-    let permits = if let Some(group) = all_of {
-        // Anybody who joins or leaves changes the answer, even that of an empty group.
-        asked.request.depends_on_more();
-        app.grants.members(reader, group, &data_type, query.range).await?
-    } else {
-        let owner = query.selection.which.person(reader)?;
-        data_type = TypeId::new(&meant(app, reader, owner, asked.data_type).await?);
-        let permit = app.grants.windows(reader, owner, &data_type, query.range).await?;
-        vec![permit]
-    };
+    let (data_type, permits) = permits_for(app, asked, &query).await?;
     let resolution: Resolution = asked
         .resolution
         .parse()
         .map_err(|error: UnknownResolution| invalid(["path", "resolution"], error.to_string()))?;
     let owner = permits.first().map_or(reader.person(), Readable::owner);
     let named = readable(app, owner, data_type.as_str()).await?;
-    if measure != AggregateMeasure::Count && named.data_type.class != RecordClass::Metric {
-        return Err(invalid(
-            ["path", "data_type"],
-            format!(
-                "{} is not a metric; count its records at /data/v1alpha1/event/{0}/agg",
-                named.data_type.id
-            ),
-        ));
-    }
-    if all_of.is_some() && !query.group.is_empty() {
-        return Err(invalid(
-            ["query", "group"],
-            "`group` cannot be used for a whole group; name one participant",
-        ));
-    }
+    refuse_unfit(&query, &measure, &named)?;
     let told = match units {
         Some(units) => {
             let hindrance = |moves_zero: bool| hindrance(&query, &measure, moves_zero);
@@ -276,28 +253,12 @@ async fn aggregate(
         let _infallible = write!(besides, " {} {chosen_sources:?}", permit.owner());
         each.push(prepared);
     }
-    let mut left_out = None;
-    let prepared = match (all_of, each.pop()) {
-        (None, Some(one)) => one,
-        (_, last) => {
+    let (prepared, left_out) = match each.pop() {
+        Some(one) if query.selection.which.group.is_none() => (one, None),
+        last => {
             each.extend(last);
-            if each.is_empty() {
-                // A group without members has an answer without rows, in the same form.
-                let nothing = TimeRange::between(query.range.start(), query.range.start());
-                let own = app
-                    .grants
-                    .windows(reader, reader.person(), &data_type, nothing)
-                    .await?;
-                each.push(question.of(&own).await?.0);
-            }
-            let order = query.selection.order;
-            let over = app
-                .questions
-                .over_people(each, &measure, order, LEAST_PEOPLE)
-                .await?;
-            let over = over.ok_or_else(|| ApiError::internal("nobody was asked"))?;
-            left_out = Some(over.left_out);
-            over.prepared
+            let over = question.over_people(each, &data_type).await?;
+            (over.prepared, Some(over.left_out))
         }
     };
     let prepared = match &told {
@@ -316,12 +277,52 @@ async fn aggregate(
     Ok(response)
 }
 
+/// The type that is meant, and a permit for each person whom the question is about.
+async fn permits_for(
+    app: &App,
+    asked: &Asked<'_>,
+    query: &CountQuery,
+) -> Result<(TypeId, Vec<Readable>), ApiError> {
+    let reader = &asked.request.reader;
+    if let Some(group) = query.selection.which.group {
+        // Anybody who joins or leaves changes the answer, even that of an empty group.
+        asked.request.depends_on_more();
+        let data_type = TypeId::new(asked.data_type);
+        let permits = app.grants.members(reader, group, &data_type, query.range).await?;
+        return Ok((data_type, permits));
+    }
+    let owner = query.selection.which.person(reader)?;
+    let data_type = TypeId::new(&meant(app, reader, owner, asked.data_type).await?);
+    let permit = app.grants.windows(reader, owner, &data_type, query.range).await?;
+    Ok((data_type, vec![permit]))
+}
+
+/// Refuses what cannot be asked of a type or of a group.
+fn refuse_unfit(query: &CountQuery, measure: &AggregateMeasure, named: &Named) -> Result<(), ApiError> {
+    if *measure != AggregateMeasure::Count && named.data_type.class != RecordClass::Metric {
+        return Err(invalid(
+            ["path", "data_type"],
+            format!(
+                "{} is not a metric; count its records at /data/v1alpha1/event/{0}/agg",
+                named.data_type.id
+            ),
+        ));
+    }
+    if query.selection.which.group.is_some() && !query.group.is_empty() {
+        return Err(invalid(
+            ["query", "group"],
+            "`group` cannot be used for a whole group; name one participant",
+        ));
+    }
+    Ok(())
+}
+
 /// The columns that are in the unit of the metric.
 const COLUMNS: [(&str, Holds); 4] = [
-    (Function::Sum.name(), Holds::Differences),
-    (Function::Avg.name(), Holds::Values),
-    (Function::Min.name(), Holds::Values),
-    (Function::Max.name(), Holds::Values),
+    (Statistic::Sum.name(), Holds::Differences),
+    (Statistic::Avg.name(), Holds::Values),
+    (Statistic::Min.name(), Holds::Values),
+    (Statistic::Max.name(), Holds::Values),
 ];
 
 /// Why values cannot be shown in units other than the stored ones.
@@ -330,7 +331,7 @@ fn hindrance(
     measure: &AggregateMeasure,
     moves_zero: bool,
 ) -> Option<(&'static str, &'static str)> {
-    let sums = matches!(measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum));
+    let sums = matches!(measure, AggregateMeasure::Values(functions) if functions.contains(&Statistic::Sum));
     if query.group.iter().any(|field| field == VALUE) {
         return Some(("group", "groups by value are of values as they are kept, in"));
     }
@@ -354,13 +355,33 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
+    /// The answers about `each` member of a group as one.
+    async fn over_people(&self, mut each: Vec<Prepared>, data_type: &TypeId) -> Result<OverPeople, ApiError> {
+        let (app, reader, query) = (self.app, self.reader, self.query);
+        if each.is_empty() {
+            // A group without members has an answer without rows, in the same form.
+            let nothing = TimeRange::between(query.range.start(), query.range.start());
+            let own = app
+                .grants
+                .windows(reader, reader.person(), data_type, nothing)
+                .await?;
+            each.push(self.of(&own).await?.0);
+        }
+        let order = query.selection.order;
+        let over = app
+            .questions
+            .over_people(each, self.measure, order, LEAST_PEOPLE)
+            .await?;
+        over.ok_or_else(|| ApiError::internal("nobody was asked"))
+    }
+
     /// The answer about the person of a permit, and what else shapes it.
     async fn of(&self, permit: &Readable) -> Result<(Prepared, Vec<(TypeId, Vec<Uuid>)>), ApiError> {
         let (app, query, owner) = (self.app, self.query, permit.owner());
         let conditions = query.selection.which.conditions.clone();
         let (partitions, conditions) = partitions_of(app, self.reader, owner, self.named, conditions).await?;
         let mut chosen_sources = Vec::new();
-        let sums = |functions: &Vec<Function>| functions.contains(&Function::Sum);
+        let sums = |functions: &Vec<Statistic>| functions.contains(&Statistic::Sum);
         if matches!(self.measure, AggregateMeasure::Values(functions) if sums(functions)) {
             let preferences = Preferences::of(&app.catalog, owner).await?;
             let chosen = |partition: &Partition| {

@@ -103,7 +103,7 @@ async fn store(
     });
 
     let unread = bytes.clone();
-    let names = aside(move || names_in(form, &unread)).await??;
+    let names = run_blocking(move || names_in(form, &unread)).await??;
     let mut types = Types {
         recordable: HashMap::with_capacity(names.len()),
         deleter: None,
@@ -115,7 +115,7 @@ async fn store(
         let recordable = recordable(app, person, &name).await?;
         types.recordable.insert(name, recordable);
     }
-    let (changes, seen) = aside(move || decode(form, &bytes, &types, Several::new(person))).await??;
+    let (changes, seen) = run_blocking(move || decode(form, &bytes, &types, Several::new(person))).await??;
     refuse_too_many(&seen.files)?;
     let work = Work::Small(changes);
     memory.resize(work.bytes()).await?;
@@ -231,7 +231,7 @@ fn go_on(faults: &[Fault]) -> ControlFlow<()> {
 }
 
 /// Runs long work on a thread that serves no requests.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(ApiError::internal)

@@ -9,11 +9,11 @@ use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
 use crate::query::Order;
-use crate::query::aggregate::Function;
 use crate::query::explain::Explain;
 use crate::query::places::LocationSource;
 use crate::query::series::Calculation;
-use crate::query::sleep::spec::{Function as SleepFunction, Mode};
+use crate::query::sleep::spec::Mode;
+use crate::query::statistic::Statistic;
 
 /// One of several named things. The error for an unknown name lists the known ones.
 pub trait Choice: Copy + FromStr<Err: Display> {
@@ -169,8 +169,7 @@ named! {
     UnitSystem = None;
     Order = None;
     Explain = None;
-    Function = None;
-    SleepFunction = None;
+    Statistic = None;
     Mode = None;
     LocationSource = None;
     FileState = None;

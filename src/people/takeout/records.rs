@@ -22,6 +22,7 @@ use super::format::records_member;
 use super::zip::Packing;
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
+use crate::store::blocking::run_blocking;
 use crate::upkeep::merge::Merge;
 
 /// The column that is text here and bytes in storage.
@@ -117,7 +118,7 @@ impl Table {
     /// Writes rows and returns the bytes that are ready; runs on a blocking thread, so that requests do not
     /// wait.
     async fn write(mut self, batch: RecordBatch) -> Result<(Self, Bytes), StoreError> {
-        aside(move || {
+        run_blocking(move || {
             let batch = with_text_ids(&batch, &self.schema)?;
             self.rows += batch.num_rows() as u64;
             self.writer.write(&batch).map_err(broken)?;
@@ -133,7 +134,7 @@ impl Table {
     }
 
     async fn end(mut self) -> Result<Bytes, StoreError> {
-        aside(move || {
+        run_blocking(move || {
             self.writer.finish().map_err(broken)?;
             Ok(std::mem::take(self.writer.inner_mut()).into())
         })
@@ -207,14 +208,4 @@ fn broken(error: ParquetError) -> StoreError {
     StoreError::Rows {
         detail: error.to_string(),
     }
-}
-
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| StoreError::Unavailable {
-            detail: error.to_string(),
-        })?
 }

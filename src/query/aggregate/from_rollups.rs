@@ -17,11 +17,12 @@ use crate::model::time::TimeRange;
 use crate::query::ground::rollups::Kind;
 use crate::query::series::rollups::RollupsAsked;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
+use crate::query::statistic::Statistic;
 use crate::query::{QueryError, Questions};
 use crate::store::rollups::Step;
 
 use super::amounts::are_summed;
-use super::{Asked, Function, Measured, TIME, VALUE, aggregated, by_time};
+use super::{Asked, Measured, TIME, VALUE, aggregated, by_time};
 
 impl<Authority> Questions<Authority> {
     /// The periods of `grid` with the requested functions, where rollups can replace all samples.
@@ -37,7 +38,7 @@ impl<Authority> Questions<Authority> {
         }
         // Amounts are summed by the part that falls into a period, but measured by where they start.
         let functions = spec.functions().iter().copied();
-        let of_samples: Vec<Function> = functions.filter(|function| *function != Function::Sum).collect();
+        let of_samples: Vec<Statistic> = functions.filter(|function| *function != Statistic::Sum).collect();
         let Some(measured) = self.periods_from_rollups(asked, &of_samples, grid)? else {
             return Ok(None);
         };
@@ -51,7 +52,7 @@ impl<Authority> Questions<Authority> {
     fn periods_from_rollups(
         &self,
         asked: &Asked<'_, Authority>,
-        functions: &[Function],
+        functions: &[Statistic],
         grid: &Grid,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let Asked {
@@ -79,7 +80,7 @@ impl<Authority> Questions<Authority> {
             .as_ref()
             .is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
         // A cut amount shows only a part, and rollups hold whole amounts.
-        if is_amount && (functions.contains(&Function::Sum) || !permit.is_own()) {
+        if is_amount && (functions.contains(&Statistic::Sum) || !permit.is_own()) {
             return Ok(None);
         }
         let fits = |step: &Step| grid.begins_at_multiples_of(step.micros());
@@ -123,17 +124,17 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-const fn calculation(function: Function) -> Calculation {
+const fn calculation(function: Statistic) -> Calculation {
     match function {
-        Function::Sum => Calculation::Sum,
-        Function::Avg => Calculation::Mean,
-        Function::Min => Calculation::Min,
-        Function::Max => Calculation::Max,
+        Statistic::Sum => Calculation::Sum,
+        Statistic::Avg => Calculation::Mean,
+        Statistic::Min => Calculation::Min,
+        Statistic::Max => Calculation::Max,
     }
 }
 
 /// The time and the functions, without the value column that every series has.
-fn named(series: &Arc<dyn ExecutionPlan>, functions: &[Function]) -> Result<Arc<dyn ExecutionPlan>> {
+fn named(series: &Arc<dyn ExecutionPlan>, functions: &[Statistic]) -> Result<Arc<dyn ExecutionPlan>> {
     let column = |name: String, alias: &str| -> Result<ProjectionExpr> {
         let index = series.schema().index_of(&name)?;
         let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(&name, index));

@@ -14,8 +14,9 @@ use arrow::datatypes::{DataType as ArrowType, Field, Float64Type, Schema, Timest
 use datafusion::datasource::memory::MemorySourceConfig;
 use futures::StreamExt as _;
 
-use super::{AggregateMeasure, Function, TIME};
+use super::{AggregateMeasure, TIME};
 use crate::query::engine::deadline_passed;
+use crate::query::statistic::Statistic;
 use crate::query::{Order, Prepared, QueryError, Questions, Scope};
 
 /// The column with the number of people who have a part in a row.
@@ -46,7 +47,7 @@ impl<Authority> Questions<Authority> {
         order: Order,
         least: u64,
     ) -> Result<Option<OverPeople>, QueryError> {
-        let columns: Vec<Option<Function>> = match measure {
+        let columns: Vec<Option<Statistic>> = match measure {
             AggregateMeasure::Count => vec![None],
             AggregateMeasure::Values(functions) => functions.iter().copied().map(Some).collect(),
         };
@@ -82,7 +83,7 @@ impl<Authority> Questions<Authority> {
 fn take(
     periods: &mut BTreeMap<i64, Together>,
     batch: &RecordBatch,
-    columns: &[Option<Function>],
+    columns: &[Option<Statistic>],
 ) -> Result<(), QueryError> {
     let times = batch.column(0).as_primitive::<TimestampMicrosecondType>();
     let mut values = Vec::with_capacity(columns.len());
@@ -100,9 +101,9 @@ fn take(
                 (None, value) => value,
                 (cell, None) => cell,
                 (Some(cell), Some(value)) => Some(match function {
-                    None | Some(Function::Sum | Function::Avg) => cell + value,
-                    Some(Function::Min) => cell.min(value),
-                    Some(Function::Max) => cell.max(value),
+                    None | Some(Statistic::Sum | Statistic::Avg) => cell + value,
+                    Some(Statistic::Min) => cell.min(value),
+                    Some(Statistic::Max) => cell.max(value),
                 }),
             };
         }
@@ -112,7 +113,7 @@ fn take(
 
 fn told(
     periods: &BTreeMap<i64, Together>,
-    columns: &[Option<Function>],
+    columns: &[Option<Statistic>],
     order: Order,
 ) -> Result<RecordBatch, QueryError> {
     let mut rows: Vec<(i64, &Together)> = periods.iter().map(|(time, together)| (*time, together)).collect();
@@ -126,7 +127,7 @@ fn told(
     for (place, function) in columns.iter().enumerate() {
         let cells = rows.iter().map(|(_, together)| {
             let cell = together.cells.get(place).copied().flatten()?;
-            let mean = *function == Some(Function::Avg);
+            let mean = *function == Some(Statistic::Avg);
             Some(if mean { cell / together.people as f64 } else { cell })
         });
         if let Some(function) = function {

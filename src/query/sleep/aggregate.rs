@@ -15,12 +15,13 @@ use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
+use crate::query::statistic::Statistic;
 
 use super::cycles::{Cycle, CycleSink};
 use super::night_of;
 use super::resolve::Row;
 use super::rows::{BATCH_ROWS, days, numbers};
-use super::spec::{CyclesSpec, Function, Mode};
+use super::spec::{CyclesSpec, Mode};
 
 /// Totals of stages by period.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +31,7 @@ pub struct AggregateSpec {
     pub period: Truncation,
     pub zone: Zone,
     /// Each at most once, in the order of their columns.
-    pub functions: Vec<Function>,
+    pub functions: Vec<Statistic>,
 }
 
 impl AggregateSpec {
@@ -49,12 +50,12 @@ impl AggregateSpec {
             Field::new("value", DataType::Int64, false),
         ];
         fields.extend(self.functions.iter().map(|function| {
-            let kind = if *function == Function::Avg {
+            let kind = if *function == Statistic::Avg {
                 DataType::Float64
             } else {
                 DataType::Int64
             };
-            Field::new(function.column(), kind, false)
+            Field::new(column_of(*function), kind, false)
         }));
         fields.extend([
             time("min_start_time"),
@@ -292,6 +293,15 @@ impl Periods {
     }
 }
 
+const fn column_of(statistic: Statistic) -> &'static str {
+    match statistic {
+        Statistic::Sum => "sum_ms",
+        Statistic::Avg => "avg_ms",
+        Statistic::Min => "min_ms",
+        Statistic::Max => "max_ms",
+    }
+}
+
 fn whole_bin(grid: &Grid, moment: Instant) -> Option<(i64, i64)> {
     let bin = grid.bin_of(moment).filter(|bin| bin + 1 < grid.len())?;
     Some((grid.edge(bin).micros(), grid.edge(bin + 1).micros()))
@@ -305,10 +315,10 @@ pub(super) fn batch(totals: &[Total], spec: &AggregateSpec, schema: &SchemaRef) 
     };
     let mut columns = vec![times(|total| total.period), numbers(each(|total| total.stage))];
     columns.extend(spec.functions.iter().map(|function| match function {
-        Function::Sum => numbers(each(|total| total.sum / 1000)),
-        Function::Min => numbers(each(|total| total.min / 1000)),
-        Function::Max => numbers(each(|total| total.max / 1000)),
-        Function::Avg => {
+        Statistic::Sum => numbers(each(|total| total.sum / 1000)),
+        Statistic::Min => numbers(each(|total| total.min / 1000)),
+        Statistic::Max => numbers(each(|total| total.max / 1000)),
+        Statistic::Avg => {
             let average = |total: &Total| total.sum as f64 / total.cycles as f64 / 1000.0;
             Arc::new(totals.iter().map(average).collect::<Float64Array>()) as ArrayRef
         }

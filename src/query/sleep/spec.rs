@@ -109,39 +109,6 @@ impl Mode {
     }
 }
 
-/// A function over the cycles of a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Function {
-    Sum,
-    Avg,
-    Min,
-    Max,
-}
-
-impl Function {
-    pub const ALL: [Self; 4] = [Self::Sum, Self::Avg, Self::Min, Self::Max];
-
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Avg => "avg",
-            Self::Min => "min",
-            Self::Max => "max",
-        }
-    }
-
-    #[must_use]
-    pub const fn column(self) -> &'static str {
-        match self {
-            Self::Sum => "sum_ms",
-            Self::Avg => "avg_ms",
-            Self::Min => "min_ms",
-            Self::Max => "max_ms",
-        }
-    }
-}
-
 /// An unknown name, with the known ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {kind} '{name}'; use one of {allowed}")]
@@ -160,19 +127,6 @@ impl FromStr for Mode {
             kind: "mode",
             name: name.to_owned(),
             allowed: "start, end, split",
-        })
-    }
-}
-
-impl FromStr for Function {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let found = Self::ALL.into_iter().find(|function| function.name() == name);
-        found.ok_or_else(|| UnknownName {
-            kind: "function",
-            name: name.to_owned(),
-            allowed: "sum, avg, min, max",
         })
     }
 }

@@ -8,11 +8,11 @@ use datafusion::common::{Result, ScalarValue, plan_err};
 use crate::model::duration::{SampleRate, Truncation};
 use crate::model::time::{Instant, parse_instant};
 use crate::model::zone::Zone;
-use crate::query::aggregate::Function as Total;
+use crate::query::statistic::Statistic;
 
 /// A function that returns rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Function {
+pub enum QuestionFunction {
     Series,
     SleepStages,
     SleepCycles,
@@ -23,7 +23,7 @@ pub enum Function {
     Agg,
 }
 
-impl Function {
+impl QuestionFunction {
     pub const ALL: [Self; 8] = [
         Self::Series,
         Self::SleepStages,
@@ -97,7 +97,7 @@ pub enum Call {
         data_type: String,
         periods: Truncation,
         /// The functions of the values; if there are none, records are counted.
-        totals: Vec<Total>,
+        totals: Vec<Statistic>,
         span: Span,
         zone: Zone,
     },
@@ -118,36 +118,36 @@ const USUAL_RESOLUTION: &str = "day";
 const MICROS: i64 = 1_000_000;
 
 impl Call {
-    pub(super) fn read(function: Function, values: &[ScalarValue]) -> Result<Self> {
+    pub(super) fn read(function: QuestionFunction, values: &[ScalarValue]) -> Result<Self> {
         let most = function.arguments().len();
         if values.len() > most {
             return plan_err!("{} takes at most {most} arguments", function.name());
         }
         let given = Given { function, values };
         Ok(match function {
-            Function::Series => Self::Series {
+            QuestionFunction::Series => Self::Series {
                 metric: given.required_text("type")?,
                 rate: given.parsed("rate", USUAL_RATE, SampleRate::parse)?,
                 span: given.span()?,
                 zone: given.parsed("tz", "UTC", Zone::named)?,
             },
-            Function::SleepStages => Self::SleepStages(given.span()?),
-            Function::SleepCycles => Self::SleepCycles(given.span()?),
-            Function::SleepAgg => Self::SleepAgg {
+            QuestionFunction::SleepStages => Self::SleepStages(given.span()?),
+            QuestionFunction::SleepCycles => Self::SleepCycles(given.span()?),
+            QuestionFunction::SleepAgg => Self::SleepAgg {
                 span: given.span()?,
                 period: given.parsed("period", USUAL_PERIOD, Truncation::parse)?,
                 zone: given.parsed("tz", "UTC", Zone::named)?,
             },
-            Function::LocationAt => match given.instant("time")? {
+            QuestionFunction::LocationAt => match given.instant("time")? {
                 Some(time) => Self::LocationAt(time),
                 None => return plan_err!("location_at needs its argument time"),
             },
-            Function::LocationUpdates => Self::LocationUpdates(given.span()?),
-            Function::LocationSeries => Self::LocationSeries {
+            QuestionFunction::LocationUpdates => Self::LocationUpdates(given.span()?),
+            QuestionFunction::LocationSeries => Self::LocationSeries {
                 span: given.span()?,
                 step: given.step("seconds")?,
             },
-            Function::Agg => Self::Agg {
+            QuestionFunction::Agg => Self::Agg {
                 data_type: given.required_text("type")?,
                 periods: given.parsed("resolution", USUAL_RESOLUTION, periods)?,
                 totals: given.totals("function")?,
@@ -170,7 +170,7 @@ fn periods(name: &str) -> Result<Truncation, String> {
 
 /// The arguments of one call.
 struct Given<'a> {
-    function: Function,
+    function: QuestionFunction,
     values: &'a [ScalarValue],
 }
 
@@ -253,9 +253,9 @@ impl Given<'_> {
     }
 
     /// Comma-separated names, each at most once.
-    fn totals(&self, name: &str) -> Result<Vec<Total>> {
+    fn totals(&self, name: &str) -> Result<Vec<Statistic>> {
         let text = self.text(name)?.unwrap_or_default();
-        let mut totals: Vec<Total> = Vec::new();
+        let mut totals: Vec<Statistic> = Vec::new();
         for named in text.split(',').map(str::trim).filter(|named| !named.is_empty()) {
             match named.parse() {
                 Ok(total) if totals.contains(&total) => {

@@ -15,7 +15,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::answer_exec::AnswerExec;
-use super::calls::{Call, Function};
+use super::calls::{Call, QuestionFunction};
 use super::holdings::{Holdings, nullable};
 
 /// The functions of one query: recorded calls, and the answers prepared for them.
@@ -58,7 +58,7 @@ impl Functions {
 
 /// All functions, for a query's session.
 pub(super) fn all(functions: &Arc<Functions>) -> HashMap<String, Arc<TableFunction>> {
-    let of = |function: Function| {
+    let of = |function: QuestionFunction| {
         let name = function.name().to_owned();
         let met = Met {
             function,
@@ -66,13 +66,13 @@ pub(super) fn all(functions: &Arc<Functions>) -> HashMap<String, Arc<TableFuncti
         };
         (name.clone(), Arc::new(TableFunction::new(name, Arc::new(met))))
     };
-    Function::ALL.into_iter().map(of).collect()
+    QuestionFunction::ALL.into_iter().map(of).collect()
 }
 
 /// One function, as the planner sees it.
 #[derive(Debug)]
 struct Met {
-    function: Function,
+    function: QuestionFunction,
     functions: Arc<Functions>,
 }
 

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use serde_json::Value;
 
-use super::calls::Function;
+use super::calls::QuestionFunction;
 use super::clauses::Clauses;
 use super::errors::SqlError;
 use super::explained::explained;
@@ -161,11 +161,11 @@ impl VisitorMut for Binding<'_> {
     }
 }
 
-fn called(name: &ObjectName) -> Option<Function> {
+fn called(name: &ObjectName) -> Option<QuestionFunction> {
     let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
         return None;
     };
-    Function::named(&name.value)
+    QuestionFunction::named(&name.value)
 }
 
 const fn is_named(argument: &FunctionArg) -> bool {
@@ -173,7 +173,7 @@ const fn is_named(argument: &FunctionArg) -> bool {
 }
 
 /// Arguments by position, with null for those omitted between others.
-fn in_order(function: Function, given: &[FunctionArg]) -> Result<Vec<FunctionArg>, String> {
+fn in_order(function: QuestionFunction, given: &[FunctionArg]) -> Result<Vec<FunctionArg>, String> {
     let names = function.arguments();
     let mut ordered: Vec<Option<FunctionArgExpr>> = vec![None; names.len()];
     for (position, argument) in given.iter().enumerate() {

@@ -5,7 +5,8 @@ use crate::api::query_params::{Choice as _, Form, FromParams, Literal, Need, Par
 use crate::model::duration::{Truncation, parse_length};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
-use crate::query::sleep::spec::{Function, Mode};
+use crate::query::sleep::spec::Mode;
+use crate::query::statistic::Statistic;
 
 /// Two hours without sleep separate two cycles.
 const USUAL_GAP: &str = "PT2H";
@@ -101,7 +102,7 @@ pub struct AggregateQuery {
     pub cycles: CyclesQuery,
     pub mode: Mode,
     pub period: Truncation,
-    pub functions: Vec<Function>,
+    pub functions: Vec<Statistic>,
     pub zone: Zone,
     pub partial: bool,
 }
@@ -147,11 +148,11 @@ fn nights(params: &mut Params<'_>, period: Truncation) -> Option<Truncation> {
     Some(noon_to_noon)
 }
 
-fn functions(params: &mut Params<'_>) -> Vec<Function> {
+fn functions(params: &mut Params<'_>) -> Vec<Statistic> {
     const NAME: &str = "agg_functions";
-    let need = Need::Or(Literal::Text(Function::Sum.name()));
-    let Some(names) = params.bracketed(NAME, Form::Word(Function::words()), need) else {
-        return vec![Function::Sum];
+    let need = Need::Or(Literal::Text(Statistic::Sum.name()));
+    let Some(names) = params.bracketed(NAME, Form::Word(Statistic::words()), need) else {
+        return vec![Statistic::Sum];
     };
     if names.is_empty() {
         params.fault(

@@ -16,7 +16,7 @@ use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
-use crate::query::aggregate::{AggregateMeasure, AggregateSpec as PeriodsSpec, Function as Computed};
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec as PeriodsSpec};
 use crate::query::filter::Condition;
 use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::series::SeriesSpec as PlacesSpec;
@@ -26,10 +26,9 @@ use crate::query::records::Summary;
 use crate::query::series::{AskedSeries, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
-use crate::query::sleep::spec::{
-    AggregateSpec, CyclesSpec, Function as Total, Mode, Question, StageSet, StagesSpec,
-};
+use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Mode, Question, StageSet, StagesSpec};
 use crate::query::sql::{Call, Span, outside};
+use crate::query::statistic::Statistic;
 use crate::query::{Order, Partition, Prepared};
 
 use super::holdings::{Readings, Unanswered};
@@ -128,7 +127,7 @@ impl Readings {
             mode: Mode::End,
             period,
             zone,
-            functions: vec![Total::Sum],
+            functions: vec![Statistic::Sum],
         });
         self.sleep(range, question).await
     }
@@ -187,7 +186,7 @@ impl Readings {
         &self,
         name: &str,
         periods: Truncation,
-        computed: &[Computed],
+        computed: &[Statistic],
         span: Span,
         zone: Zone,
     ) -> Result<Prepared> {
@@ -204,7 +203,7 @@ impl Readings {
             .closed(span, &named.data_type, &partitions, &conditions)
             .await?;
         let mut chosen_sources = Vec::new();
-        if computed.contains(&Computed::Sum) {
+        if computed.contains(&Statistic::Sum) {
             let preferences = Preferences::of(&app.catalog, owner).await;
             let preferences = preferences.map_err(Unanswered::wrapped)?;
             let ids = partitions.iter().map(|partition| &partition.data_type.id);

@@ -17,7 +17,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{DataType, RecordClass};
 use crate::model::time::TimeRange;
 use crate::people::types::{Named, TypesError};
-use crate::query::sql::{Call, Function, Holding, Holdings, Listed};
+use crate::query::sql::{Call, Holding, Holdings, Listed, QuestionFunction};
 use crate::query::{Partition, Prepared, Questions};
 
 use super::names::{meant, snake};
@@ -131,7 +131,7 @@ impl Holdings<GrantAuthority> for Readings {
 
     fn usual_names(&self) -> Vec<String> {
         let types = self.app.types.registry().types().iter();
-        let functions = Function::ALL.map(|function| function.name().to_owned());
+        let functions = QuestionFunction::ALL.map(|function| function.name().to_owned());
         types
             .map(|known| snake(known.id.as_str()))
             .chain(functions)

@@ -27,11 +27,12 @@ use crate::model::registry::{DataType as Metric, Registry, dictionary_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::SourceOrder;
-use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::filter::{Condition, parse_all};
 use crate::query::series::rollups::RowsOrRollupsExec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
+use crate::query::statistic::Statistic;
 use crate::query::{Kept, Order, Partition, Questions};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
@@ -512,7 +513,13 @@ fn rule_1_5a_a_level_that_lasts_from_one_window_into_the_next_is_one_point() {
 
 /// By the starts of samples, in days of a zone: from rollups, and from rows, which a condition that all meet
 /// forces to be read. In how many places of the plan rollups served.
-fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> usize {
+fn compare_periods(
+    name: &str,
+    puts: &[Put],
+    windows: &Windows,
+    zone: &str,
+    functions: &[Statistic],
+) -> usize {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -564,8 +571,8 @@ proptest! {
         puts in prop::collection::vec(put(false), 1..5), windows in windows(),
         zone in prop::sample::select(vec!["UTC", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"])
     ) {
-        compare_periods("HeartRate", &puts, &windows, zone, &Function::ALL);
-        compare_periods("StepCount", &puts, &windows, zone, &Function::ALL);
+        compare_periods("HeartRate", &puts, &windows, zone, &Statistic::ALL);
+        compare_periods("StepCount", &puts, &windows, zone, &Statistic::ALL);
     }
 }
 
@@ -575,15 +582,15 @@ fn periods_are_made_from_rollups_where_one_piece_is_alone() {
         Windows::new([
             TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
         ]);
-    let served = |name: &str, puts: &[Put], functions: &[Function]| {
+    let served = |name: &str, puts: &[Put], functions: &[Statistic]| {
         compare_periods(name, puts, &all, "Europe/Berlin", functions)
     };
     let puts = [device(0, 3000, MINUTE, 20 * MINUTE, 1, Place::Object)];
-    assert_eq!(served("HeartRate", &puts, &[Function::Avg, Function::Max]), 1);
+    assert_eq!(served("HeartRate", &puts, &[Statistic::Avg, Statistic::Max]), 1);
     let puts = [device(0, 3000, MINUTE, MINUTE / 2, 1, Place::Object)];
-    assert_eq!(served("StepCount", &puts, &[Function::Sum]), 1);
+    assert_eq!(served("StepCount", &puts, &[Statistic::Sum]), 1);
     // Sums come from what falls into a day, the others from the samples that start in it.
-    assert_eq!(served("StepCount", &puts, &Function::ALL), 2);
+    assert_eq!(served("StepCount", &puts, &Statistic::ALL), 2);
 }
 
 #[test]
@@ -598,11 +605,11 @@ fn levels_of_pieces_that_overlap_are_told_from_the_rollups_of_each() {
         device(DAY, 50, 2 * MINUTE + 3, 0, 3, Place::Tail),
     ];
     let served =
-        |name: &str, functions: &[Function]| compare_periods(name, &puts, &all, "Europe/Berlin", functions);
-    assert_eq!(served("HeartRate", &[Function::Avg, Function::Max]), 2);
-    assert_eq!(served("StepCount", &[Function::Avg, Function::Max]), 2);
+        |name: &str, functions: &[Statistic]| compare_periods(name, &puts, &all, "Europe/Berlin", functions);
+    assert_eq!(served("HeartRate", &[Statistic::Avg, Statistic::Max]), 2);
+    assert_eq!(served("StepCount", &[Statistic::Avg, Statistic::Max]), 2);
     assert_eq!(
-        served("StepCount", &[Function::Sum]),
+        served("StepCount", &[Statistic::Sum]),
         0,
         "amounts of several pieces compete with each other"
     );

@@ -7,7 +7,8 @@ use super::*;
 use crate::model::duration::Truncation;
 use crate::model::zone::Zone;
 use crate::query::sleep::aggregate::AggregateSpec;
-use crate::query::sleep::spec::{Function, Mode, StagesSpec};
+use crate::query::sleep::spec::{Mode, StagesSpec};
+use crate::query::statistic::Statistic;
 
 /// Nested, touching, equal, without length: places are few, so that all of it happens often.
 pub(super) fn samples() -> impl Strategy<Value = Vec<Given>> {
@@ -176,7 +177,7 @@ proptest! {
             mode,
             period: Truncation::parse(&format!("{period}s")).unwrap(),
             zone: Zone::UTC,
-            functions: vec![Function::Sum, Function::Min, Function::Max, Function::Avg],
+            functions: vec![Statistic::Sum, Statistic::Min, Statistic::Max, Statistic::Avg],
         };
         let found = asked(&samples, batch, Question::Aggregate(spec), &windows(&asked_for.windows));
         let expected = totals(&samples, &asked_for, |(start, end), second| {
@@ -226,7 +227,7 @@ proptest! {
             mode: Mode::Split,
             period: Truncation::parse(&format!("{period}s")).unwrap(),
             zone: Zone::UTC,
-            functions: vec![Function::Sum],
+            functions: vec![Statistic::Sum],
         };
         let split: i64 = integers(&asked(&samples, 5, Question::Aggregate(spec.clone()), &seen), "sum_ms").iter().sum();
         let rows = asked(&samples, 5, stages_of(spec.cycles.clone(), true, true), &seen);

@@ -13,7 +13,8 @@ use super::nights::{asked_for, samples, spec_of};
 use super::*;
 use crate::model::duration::Truncation;
 use crate::model::zone::Zone;
-use crate::query::sleep::spec::{AggregateSpec, Function, Mode, StagesSpec};
+use crate::query::sleep::spec::{AggregateSpec, Mode, StagesSpec};
+use crate::query::statistic::Statistic;
 
 const RESOLVE: &str = include_str!("../../../../queries/sleep_resolve.sql");
 const CYCLES: &str = include_str!("../../../../queries/sleep_cycles.sql");
@@ -138,7 +139,7 @@ fn the_operator_answers_as_the_sql_of_each_question() {
                     mode,
                     period: Truncation::parse(&format!("{period}s")).unwrap(),
                     zone: Zone::UTC,
-                    functions: vec![Function::Sum, Function::Min, Function::Max, Function::Avg],
+                    functions: vec![Statistic::Sum, Statistic::Min, Statistic::Max, Statistic::Avg],
                 };
                 let operator = asked(&samples, 7, Question::Aggregate(spec), &seen);
                 for name in ["period_start_time", "min_start_time", "max_end_time"] {

@@ -11,7 +11,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::query::Order;
-use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::attached::Reach;
 use crate::query::filter::parse_all;
 use crate::query::places::LocationSource;
@@ -27,9 +27,8 @@ use crate::query::records::RecordsSpec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
-use crate::query::sleep::spec::{
-    AggregateSpec as SleepTotals, CyclesSpec, Function as SleepFunction, Mode, Question, StagesSpec,
-};
+use crate::query::sleep::spec::{AggregateSpec as SleepTotals, CyclesSpec, Mode, Question, StagesSpec};
+use crate::query::statistic::Statistic;
 
 use super::bench::{Anybody, Bench, View, assert_same, range};
 use super::given::{
@@ -318,9 +317,9 @@ proptest! {
             let compared = Compared::new(rows, granted).await;
             let ranges = [LEVEL, AMOUNT, LOGGED, EVENTS].map(|name| (name, asked));
             let copy = compared.copy(&ranges).await;
-            let all = || AggregateMeasure::Values(Function::ALL.to_vec());
-            let sum = || AggregateMeasure::Values(vec![Function::Sum]);
-            let range_only = || AggregateMeasure::Values(vec![Function::Avg, Function::Min, Function::Max]);
+            let all = || AggregateMeasure::Values(Statistic::ALL.to_vec());
+            let sum = || AggregateMeasure::Values(vec![Statistic::Sum]);
+            let range_only = || AggregateMeasure::Values(vec![Statistic::Avg, Statistic::Min, Statistic::Max]);
             let questions: [(&str, AggregateMeasure, &[&str]); 9] = [
                 (LEVEL, all(), &[]),
                 (LEVEL, AggregateMeasure::Count, &["has_undetermined_duration"]),
@@ -371,7 +370,7 @@ proptest! {
             let totals = |clip, mode| {
                 Question::Aggregate(SleepTotals {
                     cycles: cycles(clip), mode, period: Truncation::DAYS, zone: Zone::UTC,
-                    functions: vec![SleepFunction::Sum, SleepFunction::Avg, SleepFunction::Min, SleepFunction::Max],
+                    functions: vec![Statistic::Sum, Statistic::Avg, Statistic::Min, Statistic::Max],
                 })
             };
             let questions = [
