@@ -3,6 +3,7 @@
 
 pub mod cache;
 pub mod clock;
+pub mod columns;
 pub mod duration;
 pub mod erasure;
 pub mod faults;

@@ -34,6 +34,7 @@ mod text;
 mod times;
 mod zones;
 
+use crate::model::columns::{SPREAD, UNIT};
 pub use chunks::Chunks;
 pub use encoder::{EncodeError, Encoder, Progress};
 pub use forms::encoder;
@@ -41,9 +42,3 @@ pub use listed::{Holds, ListedColumn, joined, listed};
 pub use method::{OutputMethod, RowFormat, UnknownMethod};
 pub use packing::{FrameCompression, Packing};
 pub use stream::encode;
-
-/// Field metadata: the unit of a column's values, which frames pass on to their readers.
-const UNIT: &str = "unit";
-
-/// Field metadata, `true` on a JSON-text column: the members of its object are printed as members of the row.
-pub const SPREAD: &str = "almanac.spread";

@@ -9,14 +9,13 @@ use arrow::datatypes::FieldRef;
 use serde_json::Value;
 
 use super::scalar::{self, ScalarRule};
+use crate::model::columns::EXTRAS;
 use crate::model::registry::{Canonical, DataType, ReadFrom, TimeFields, TypeId, Undeclared};
 
 /// `id`, `start_time`, `end_time` precede a type's own columns.
 pub(super) const LEADING_COLUMNS: usize = 3;
 /// `source`, `source_class`, `extras` follow them.
 pub(super) const TRAILING_COLUMNS: usize = 3;
-/// The column for everything that a type does not declare.
-pub(super) const EXTRAS: &str = "extras";
 
 /// Where a field of a record goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

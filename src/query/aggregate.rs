@@ -33,6 +33,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
 use uuid::Uuid;
 
+use crate::model::columns::VALUE;
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::permit::ReadPermit;
@@ -57,8 +58,6 @@ pub use groups::MAX_GROUPS;
 use period::PeriodStart;
 
 const TIME: &str = "time";
-/// The column of the measured value in records.
-const VALUE: &str = "value";
 /// The same column on its way through a plan. Names of fields are printable, so no field can have this name.
 const MEASURED: &str = "\u{1}measured";
 /// The column that is added up: the same value, or a part of an amount.

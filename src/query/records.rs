@@ -18,6 +18,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::prelude::ident;
 use futures::StreamExt as _;
 
+use crate::model::columns::{EXTRAS, SPREAD};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{ReadFrom, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
@@ -38,11 +39,6 @@ use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
 use super::page::NextPage;
 use super::{Order, Partition, Prepared, QueryError, Questions, ReadState, Scope};
-
-/// The stored column of members that a type's schema does not declare.
-const EXTRAS: &str = "extras";
-/// Field metadata, `true`: members of the column's object are members of the row.
-const SPREAD: &str = "almanac.spread";
 
 /// A question for the records of a type. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

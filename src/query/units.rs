@@ -16,11 +16,9 @@ use datafusion::prelude::ident;
 use super::ground::computed::{Computed, computed, projected};
 use super::ground::constant_text::{constant_text, constant_type};
 use super::{Prepared, QueryError};
+use crate::model::columns::UNIT;
 use crate::model::registry::unit_of;
 use crate::model::units::Conversion;
-
-/// Field metadata: the unit of a column's values.
-const UNIT: &str = "unit";
 
 /// The unit in which a measure is shown.
 #[derive(Clone, Debug, PartialEq)]

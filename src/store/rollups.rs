@@ -19,6 +19,7 @@ use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveTime};
 use serde::{Deserialize, Serialize};
 
 use super::arrange::START;
+use crate::model::columns::VALUE;
 use crate::model::registry::{dictionary_text, timestamp};
 
 pub use gather::{Gathered, Gatherer, together};
@@ -35,8 +36,6 @@ pub const LEAST: &str = "least";
 pub const GREATEST: &str = "greatest";
 pub const SOURCE: &str = "source";
 pub const SOURCE_CLASS: &str = "source_class";
-/// The column they are made of.
-const VALUE: &str = "value";
 
 /// The length of a rollup. The edges of every zone's periods fall on quarters of an hour since 1970, those of
 /// most zones on hours, and most windows on minutes.

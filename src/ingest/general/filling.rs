@@ -7,8 +7,9 @@ use serde_json::{Number, Value};
 use super::Reading;
 use crate::ingest::cells::{self, Filled, Misfit};
 use crate::ingest::columns::Cell;
-use crate::ingest::plan::{EXTRAS, Role};
+use crate::ingest::plan::Role;
 use crate::ingest::units::leaves_original;
+use crate::model::columns::EXTRAS;
 use crate::model::faults::Fault;
 use crate::model::units::Conversion;
 

@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::DataType;
+use crate::model::columns::VALUE;
 
-/// The column of a metric's records that its unit applies to.
-const VALUE: &str = "value";
 /// Endings of column names, and the units that they stand for.
 const ENDINGS: [(&str, &str); 4] = [
     ("_degrees", "deg"),

@@ -16,12 +16,11 @@ use arrow::datatypes::{DataType as ArrowType, Field, Fields, Schema, TimeUnit};
 use serde_json::{Map, Value};
 
 use super::{Layout, ReadColumn, ReadFrom, TimeFields, Undeclared};
+use crate::model::columns::EXTRAS;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 const JSON_EXTENSION: &str = "arrow.json";
-/// The stored column of members that a schema does not declare.
-const EXTRAS: &str = "extras";
 
 /// Objects nested deeper than this are kept as JSON text.
 pub(super) const DEEPEST_STRUCT: usize = 6;

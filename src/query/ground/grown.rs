@@ -13,12 +13,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::ident;
 
 use crate::ingest::late::declared_later;
+use crate::model::columns::EXTRAS;
 use crate::model::registry::{Canonical, DataType, Undeclared};
 
 use super::computed::{Computed, computed, with_replaced};
 
-/// The stored column of members that were not declared.
-const EXTRAS: &str = "extras";
 /// The first version of a definition; each change increments it.
 const FIRST_VERSION: u32 = 1;
 

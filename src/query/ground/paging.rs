@@ -20,11 +20,11 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 
 use super::computed::{filtered, projected};
+use super::key::KEY_ORDER;
 use super::order::Order;
 
 /// The column that says which partition a row comes from, on its way through a plan.
 const PARTITION: &str = "\u{1}partition";
-const KEYS: [&str; 3] = ["start_time", "end_time", "id"];
 
 /// A place in the order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ impl RowPlace {
         let moment = |micros: i64| ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
         let id = ScalarValue::FixedSizeBinary(16, Some(self.id.to_vec()));
         let places = [moment(self.start), moment(self.end), id];
-        let keys = KEYS.iter().map(|name| ident(*name)).zip(places).collect();
+        let keys = KEY_ORDER.iter().map(|name| ident(*name)).zip(places).collect();
         beyond(keys, (beyond_it, last), None)
     }
 
@@ -234,7 +234,7 @@ fn moment(schema: &Schema, name: &str, micros: i64) -> Result<ScalarValue> {
 
 /// The expressions that locate the rows of a partition.
 pub(in crate::query) fn places_of(partition: &TypeId) -> impl Iterator<Item = Expr> {
-    let keys = KEYS.iter().map(|name| ident(*name));
+    let keys = KEY_ORDER.iter().map(|name| ident(*name));
     keys.chain([lit(number_of(partition)).alias(PARTITION)])
 }
 

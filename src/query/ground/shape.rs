@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::{ident, lit};
 
+use crate::model::columns::EXTRAS;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{Layout, ReadColumn, ReadFrom};
 
@@ -23,9 +24,6 @@ use super::operator::Plan;
 use super::shared::private;
 use super::uuid_text::UuidText;
 use shown::{ExtrasWith, VersionLists};
-
-/// The stored column of members that a type's schema does not declare.
-const EXTRAS: &str = "extras";
 
 /// The form of ids in an answer: 16 bytes marked as a UUID, which text encoders print, or text for frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::{Result, internal_err};
 
+use crate::model::columns::VALUE;
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::{DataType, RecordClass, TypeId};
 use crate::model::time::TimeRange;
@@ -182,5 +183,3 @@ fn kept(data_type: &DataType) -> Vec<String> {
 
 /// The most windows that a scan distinguishes.
 pub(in crate::query) const MOST_SCANNED: usize = 32;
-/// The stored column of a metric's value.
-const VALUE: &str = "value";

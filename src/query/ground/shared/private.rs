@@ -10,11 +10,10 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::ident;
 
+use crate::model::columns::EXTRAS;
 use crate::model::registry::{Layout, Undeclared};
 use crate::query::ground::computed::{Computed, computed};
 
-/// The stored column of members that were not declared.
-const EXTRAS: &str = "extras";
 /// Members that identify the source, where a person's own type does not declare them.
 const IDENTIFYING_MEMBERS: [&str; 7] = [
     "device",
