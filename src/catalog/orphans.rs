@@ -99,14 +99,7 @@ impl Catalog {
         let now = session.now(&*self.time).await?;
         let rows = paths
             .iter()
-            .map(|path| {
-                vec![
-                    text(path),
-                    Value::Int(now.micros()),
-                    Value::Int(now.micros()),
-                    Value::Int(now.micros()),
-                ]
-            })
+            .map(|path| condemned(path, now, Value::Int(now.micros())))
             .collect();
         session.insert(&ORPHANS, rows, Existing::Replace).await?;
         session.commit().await
@@ -164,18 +157,16 @@ fn noticed(path: &str, at: Instant) -> Vec<Value> {
     ]
 }
 
+fn condemned(path: &str, at: Instant, removed_at: Value) -> Vec<Value> {
+    let at = || Value::Int(at.micros());
+    vec![text(path), at(), at(), removed_at]
+}
+
 async fn condemn(session: &mut Session, paths: &[String], catalog: &Catalog) -> Result<(), CatalogError> {
     let now = session.now(&*catalog.time).await?;
     let rows = paths
         .iter()
-        .map(|path| {
-            vec![
-                text(path),
-                Value::Int(now.micros()),
-                Value::Int(now.micros()),
-                Value::NullInt,
-            ]
-        })
+        .map(|path| condemned(path, now, Value::NullInt))
         .collect();
     session.insert(&ORPHANS, rows, Existing::Replace).await?;
     Ok(())

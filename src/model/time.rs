@@ -189,6 +189,18 @@ impl TimeRange {
         }
     }
 
+    /// All time from `start` to `end`, each in microseconds; one that is missing is open. Empty if they are
+    /// inverted.
+    #[must_use]
+    pub fn with_open_ends(start: Option<i64>, end: Option<i64>) -> Self {
+        let start = start.map_or(Self::ALWAYS.start, Instant);
+        let end = end.map_or(Self::ALWAYS.end, Instant);
+        Self {
+            start,
+            end: end.max(start),
+        }
+    }
+
     /// The time that both share, if any.
     #[must_use]
     pub fn overlap(self, other: Self) -> Option<Self> {

@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, Datelike as _};
 
 use super::arrange::{KeyColumns, present_columns, sort_rows, with_columns};
+use super::blocking::run_blocking;
 use super::encoding::{Ahead, Encoder};
 pub use super::encoding::{ROW_GROUP_ROWS, Target};
 use super::errors::StoreError;
@@ -163,7 +164,7 @@ impl<'a> PieceWriter<'a> {
             };
         }
         open.rows += rows.num_rows() as i64;
-        let (encoder, full_groups) = blocking(move || {
+        let (encoder, full_groups) = run_blocking(move || {
             let mut encoder = open.encoder;
             let ready = encoder.write(&rows)?;
             Ok((encoder, ready))
@@ -182,7 +183,7 @@ impl<'a> PieceWriter<'a> {
             return Ok(());
         };
         let encoder = open.encoder;
-        let (last, summary) = blocking(move || encoder.finish()).await?;
+        let (last, summary) = run_blocking(move || encoder.finish()).await?;
         open.upload.write(last.into()).await?;
         open.upload.finish().await?;
         self.done.push(NewPiece {
@@ -209,7 +210,7 @@ pub async fn write_batch(
     batch: &RecordBatch,
 ) -> Result<Vec<NewPiece>, StoreError> {
     let batch = batch.clone();
-    let batch = blocking(move || sort_rows(&batch)).await?;
+    let batch = run_blocking(move || sort_rows(&batch)).await?;
     let mut writer = PieceWriter::new(objects, ids, target, present_columns([&batch]));
     writer.is_one_batch = batch.num_rows() <= ROW_GROUP_ROWS;
     let mut from = 0;
@@ -266,14 +267,4 @@ fn year_of(micros: i64) -> (i32, i64) {
         year,
         next.map_or(i64::MAX, |next| next.and_utc().timestamp_micros()),
     )
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| StoreError::Unavailable {
-            detail: error.to_string(),
-        })?
 }

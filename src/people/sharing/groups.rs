@@ -68,13 +68,7 @@ impl Group {
     /// The window of the records that its owner may read.
     #[must_use]
     pub fn window(&self) -> TimeRange {
-        let start = self
-            .time_start
-            .map_or(TimeRange::ALWAYS.start(), Instant::from_micros);
-        let end = self
-            .time_end
-            .map_or(TimeRange::ALWAYS.end(), Instant::from_micros);
-        TimeRange::between(start, end.max(start))
+        TimeRange::with_open_ends(self.time_start, self.time_end)
     }
 
     /// The types that its owner may read.

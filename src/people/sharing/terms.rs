@@ -49,13 +49,7 @@ impl Terms {
     /// The window of the records that may be read.
     #[must_use]
     pub fn window(&self) -> TimeRange {
-        let start = self
-            .time_start
-            .map_or(TimeRange::ALWAYS.start(), Instant::from_micros);
-        let end = self
-            .time_end
-            .map_or(TimeRange::ALWAYS.end(), Instant::from_micros);
-        TimeRange::between(start, end.max(start))
+        TimeRange::with_open_ends(self.time_start, self.time_end)
     }
 
     /// Whether records of a type are shared. A base covers all types defined on it.
