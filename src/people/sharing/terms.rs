@@ -7,7 +7,7 @@ use crate::catalog::documents::Document;
 use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::stored_json;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::TimeRange;
 
 /// The prefix for the path of files whose live version is shared.
 pub const LIVE_FILES: &str = "file:";
