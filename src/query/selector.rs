@@ -1,8 +1,8 @@
 //! Selectors: `HeartRate[1h] @ 1717200000`, `{__name__="Event/<uuid>", note=~"tea.*"} offset 1d`.
 //!
-//! A small part of the `PromQL` language: a name, conditions on labels, a length of time, a moment and a shift.
-//! A selector is plain data; parsing it needs no rows. Everything else in the language is refused by its own
-//! name.
+//! A small part of the `PromQL` language: a name, conditions on labels, a length of time, a moment and a
+//! shift. A selector is plain data; parsing it needs no rows. Everything else in the language is refused by
+//! its own name.
 
 mod read;
 #[cfg(test)]
