@@ -8,6 +8,8 @@
 mod mentions;
 mod purging;
 
+use std::collections::BTreeMap;
+
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
@@ -141,7 +143,9 @@ impl Catalog {
 
     /// What is known of a person's erasure, under way or over.
     pub async fn erasure_of(&self, person: PersonId) -> Result<Option<Erasure>, CatalogError> {
-        self.erasure_marked(ErasureMark::of(person)).await
+        let values = vec![Value::Bytes(ErasureMark::of(person).as_bytes().to_vec())];
+        let found = self.database.find(&ERASURES, "WHERE mark = $1", values).await?;
+        found.first().map(Erasure::of).transpose()
     }
 
     /// Whether a person's erasure has begun and is not over. Nothing of them is shown any more.
@@ -150,11 +154,13 @@ impl Catalog {
         Ok(erasure.is_some_and(|erasure| !erasure.is_over()))
     }
 
-    /// The same for a person of whom only the mark is known.
-    pub async fn erasure_marked(&self, mark: ErasureMark) -> Result<Option<Erasure>, CatalogError> {
-        let values = vec![Value::Bytes(mark.as_bytes().to_vec())];
-        let found = self.database.find(&ERASURES, "WHERE mark = $1", values).await?;
-        found.first().map(Erasure::of).transpose()
+    /// When each erasure began that was ever noted here, by the mark of its person.
+    pub async fn erasures_begun(&self) -> Result<BTreeMap<ErasureMark, Instant>, CatalogError> {
+        let found = self.database.select(&ERASURES, "", Vec::new()).await?;
+        let erasures = found.iter().map(Erasure::of);
+        erasures
+            .map(|erasure| erasure.map(|erasure| (erasure.mark, erasure.begun_at)))
+            .collect()
     }
 
     /// The erasures that are not over, the longest under way first.

@@ -146,13 +146,11 @@ pub async fn remembered(objects: &ObjectStorage) -> Result<BTreeMap<ErasureMark,
 /// restored from an older copy.
 pub async fn heed_notes(stores: &UpkeepStores) -> Result<(), StoreError> {
     let mut unknown = remembered(stores.objects()).await?;
-    for mark in unknown.keys().copied().collect::<Vec<_>>() {
-        let known = stores.catalog.erasure_marked(mark).await?;
-        let begun_at = unknown.get(&mark).copied();
-        if known.is_some_and(|known| Some(known.begun_at) >= begun_at) {
-            unknown.remove(&mark);
-        }
+    if unknown.is_empty() {
+        return Ok(());
     }
+    let known = stores.catalog.erasures_begun().await?;
+    unknown.retain(|mark, begun_at| known.get(mark).is_none_or(|known| known < begun_at));
     if unknown.is_empty() {
         return Ok(());
     }
