@@ -51,8 +51,8 @@ mod allocator {
         Layout::from_size_align(size, layout.align()).unwrap_or(layout)
     }
 
-    // SAFETY: every call is passed on to an allocator, for the same pointers and alignments, and for sizes that
-    // are at least those that were asked for. It does not use sizes to free.
+    // SAFETY: every call is passed on to an allocator, for the same pointers and alignments, and for sizes
+    // that are at least those that were asked for. It does not use sizes to free.
     unsafe impl GlobalAlloc for InPowers {
         #[inline]
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
