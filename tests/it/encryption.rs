@@ -326,11 +326,14 @@ async fn a_key_service_that_opens_something_else_ruins_nothing() {
     let file = live(&person).await;
     server.stop();
     let keys = || {
-        let names = std::fs::read_dir(folder.path().join("keys")).unwrap();
-        let content = |path: &Path| (path.to_owned(), std::fs::read(path).unwrap());
-        let mut keys: Vec<_> = names.map(|name| content(&name.unwrap().path())).collect();
-        keys.sort();
-        keys
+        let entries = std::fs::read_dir(folder.path().join("keys")).unwrap();
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        files.retain(|path| path.is_file());
+        files.sort();
+        files
+            .into_iter()
+            .map(|path| (std::fs::read(&path).unwrap(), path))
+            .collect::<Vec<_>>()
     };
     let before = keys();
     service.is_wrong(true);

@@ -93,7 +93,7 @@ async fn the_last_moment_there_is_is_a_moment_like_others() {
     assert_eq!((found.len(), &found[1]["start_time"]), (2, &json!(last)));
     let found = rows(
         &person,
-        "SELECT start_time FROM tea WHERE start_time > '9999-01-01'",
+        "SELECT start_time FROM tea WHERE start_time > '2200-01-01'",
     )
     .await;
     assert_eq!(found, [json!({"start_time": last})]);

@@ -73,13 +73,28 @@ fn purging(bench: &Bench, after: Duration) -> Purging {
 #[tokio::test]
 async fn damaged_rows_of_what_was_deleted_keep_nothing_else() {
     let bench = Bench::sqlite().await;
-    let ids = [
-        bench.put("a", b"a").await,
-        bench.put("b", b"b").await,
-        bench.put("c", b"c").await,
-    ];
-    for id in ids {
-        delete(&bench, id).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let now = bench.clock.now();
+        let document = Document {
+            kind: DocumentKind::Annotation,
+            id: Uuid::now_v7(),
+            person: PersonId(Uuid::now_v7()),
+            name: None,
+            body: "{}".to_owned(),
+            version: 1,
+            created_at: now,
+            updated_at: now,
+            deleted_at: Some(now),
+        };
+        ids.push(document.id);
+        let insert = Change::Insert {
+            document,
+            links: Vec::new(),
+            limit: 10,
+        };
+        let changed = bench.catalog.change_documents(vec![insert]).await;
+        assert_eq!(changed.unwrap(), Changed::Done);
         bench.pass(Duration::from_secs(1));
     }
     let file = bench.directory.path().join("catalogue.sqlite");
