@@ -24,6 +24,7 @@ pub mod granting;
 mod identity;
 mod jobs;
 mod kept_rows;
+mod known_states;
 mod ledgers;
 mod log_index;
 mod lookups;
@@ -54,6 +55,7 @@ pub use deletions::NoticedDeletion;
 use disturbance::Disturbance;
 pub use errors::CatalogError;
 pub use jobs::{ObjectCursor, WithDamage};
+use known_states::KnownStates;
 pub use ledgers::PersonState;
 pub use orphans::OrphanTotals;
 use witness::Witnesses;
@@ -69,6 +71,7 @@ pub struct Catalog {
     /// The clock for a database that has none of its own.
     time: Arc<dyn Clock>,
     witnesses: Witnesses,
+    states: KnownStates,
 }
 
 impl Catalog {
@@ -83,6 +86,7 @@ impl Catalog {
             clock,
             time,
             witnesses: Witnesses::default(),
+            states: KnownStates::default(),
         })
     }
 
@@ -155,6 +159,7 @@ impl Catalog {
     /// Drops all cached rows.
     pub fn forget_all(&self) {
         self.database.forget_all();
+        self.states.forget_all();
     }
 
     /// Waits for running statements and closes the connections.

@@ -23,6 +23,7 @@ use sqlx::{PgPool, Sqlite, SqlitePool};
 
 use super::errors::CatalogError;
 use super::kept_rows::Asked;
+use super::log_index::LogState;
 use super::lookups::Lookups;
 use super::writing::Writer;
 use crate::model::clock::Clock;
@@ -226,6 +227,19 @@ impl Database {
             writing.give_back();
         }
         Ok(())
+    }
+
+    /// The present state of SQLite's log, if it can be told: as long as it stays, nobody has committed
+    /// anything.
+    pub(super) fn log_state(&self) -> Option<LogState> {
+        match self {
+            Self::Sqlite {
+                lookups,
+                disturbed: None,
+                ..
+            } => lookups.log_state(),
+            _ => None,
+        }
     }
 
     /// Drops all cached rows.

@@ -33,6 +33,11 @@ impl Catalog {
     /// The present state of what belongs to a person; `None` for somebody who never had anything. Reads one
     /// row by its key.
     pub async fn person_state(&self, person: PersonId) -> Result<Option<PersonState>, CatalogError> {
+        // Read before the row, so that this is not older than it.
+        let log = self.database.log_state();
+        if let Some(state) = log.and_then(|log| self.states.find(log, person)) {
+            return Ok(state);
+        }
         let values = vec![id(person.0)];
         let found = self.database.find(&LEDGERS, "WHERE person = $1", values).await?;
         let state = |ledger: Ledger| PersonState {
@@ -40,7 +45,11 @@ impl Catalog {
             partitions: ledger.partitions,
             digest: ledger.digest,
         };
-        found.first().map(|row| Ledger::of(row).map(state)).transpose()
+        let state = found.first().map(|row| Ledger::of(row).map(state)).transpose()?;
+        if let Some(log) = log {
+            self.states.keep(log, person, state);
+        }
+        Ok(state)
     }
 }
 

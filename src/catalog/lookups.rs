@@ -19,7 +19,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, ToSql};
 
 use super::kept_rows::{Asked, KeptRows};
-use super::log_index::LogIndex;
+use super::log_index::{LogIndex, LogState};
 use super::value::{Found, Value};
 
 /// How many statements are kept prepared on a connection.
@@ -73,7 +73,7 @@ impl Lookups {
     /// connections are taken, somebody is in the way, or something is wrong that the driver is to report.
     pub(super) fn look_up(&self, asked: Asked) -> Result<Vec<Vec<Found>>, Asked> {
         // Read before the rows, so that these are not older than it.
-        let state = self.0.index.as_ref().and_then(LogIndex::state);
+        let state = self.log_state();
         if let Some(rows) = state.and_then(|state| self.inner().kept.find(state, &asked)) {
             return Ok(rows);
         }
@@ -94,6 +94,11 @@ impl Lookups {
             }
         }
         Ok(found)
+    }
+
+    /// The present state of the log, if it can be told.
+    pub(super) fn log_state(&self) -> Option<LogState> {
+        self.0.index.as_ref().and_then(LogIndex::state)
     }
 
     /// Drops all cached rows.

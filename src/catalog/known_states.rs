@@ -1,0 +1,55 @@
+//! Caches the states of people, until anything is committed, by anybody.
+//!
+//! Every request asks for the state of its person before it does any work, so that even finding a kept row
+//! (the text of a statement, what it found, a checksum) is much. Knows no tables.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::ledgers::PersonState;
+use super::log_index::LogState;
+use crate::model::ids::PersonId;
+
+/// How many people are known at most.
+const MOST: usize = 10_000;
+
+/// The states that people had in one state of the log. Cheap to clone; all clones share the states.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownStates(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    log: Option<LogState>,
+    people: HashMap<PersonId, Option<PersonState>>,
+}
+
+impl KnownStates {
+    /// The state of a person in this state of the log, if it is known. `Some(None)`: they have none.
+    pub(super) fn find(&self, log: LogState, person: PersonId) -> Option<Option<PersonState>> {
+        let known = self.known();
+        known
+            .people
+            .get(&person)
+            .filter(|_| known.log == Some(log))
+            .copied()
+    }
+
+    /// Keeps a state that was read after `log` was.
+    pub(super) fn keep(&self, log: LogState, person: PersonId, state: Option<PersonState>) {
+        let mut known = self.known();
+        if known.log != Some(log) || known.people.len() >= MOST {
+            known.people.clear();
+            known.log = Some(log);
+        }
+        known.people.insert(person, state);
+    }
+
+    /// Drops all that is known.
+    pub(super) fn forget_all(&self) {
+        *self.known() = Known::default();
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
