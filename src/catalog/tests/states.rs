@@ -1,11 +1,12 @@
 //! The state of what is somebody's own: another one after every change of theirs, and after nobody else's.
 
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
 use uuid::Uuid;
 
 use super::{Bench, change, one, person, tail};
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::records::{KnownPerson, KnownSource, StoredDefinition};
-use crate::catalog::{Catalog, PersonState};
+use crate::catalog::{Catalog, CatalogError, PersonState};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -55,6 +56,27 @@ async fn every_change_of_a_persons_own_is_another_state() {
         definitions(&mut watched).await;
         what_is_known_of_them(&mut watched).await;
     }
+}
+
+#[tokio::test]
+async fn what_another_connection_commits_is_seen_at_once() {
+    let bench = Bench::sqlite().await;
+    let owner = person();
+    bench.catalog.ensure_person(owner, None).await.unwrap();
+    let state = bench.catalog.person_state(owner).await.unwrap();
+    assert_eq!(bench.catalog.person_state(owner).await.unwrap(), state);
+    let mut connection = SqliteConnection::connect(&bench.address).await.unwrap();
+    let changed = connection
+        .execute("UPDATE ledgers SET sequence = sequence + 1")
+        .await;
+    assert_eq!(changed.unwrap().rows_affected(), 1);
+    connection.close().await.unwrap();
+    // Its checksum is that of the row before.
+    let refused = bench.catalog.person_state(owner).await;
+    assert!(
+        matches!(refused, Err(CatalogError::Corrupt { .. })),
+        "{refused:?}"
+    );
 }
 
 async fn records(watched: &mut Watched) {
