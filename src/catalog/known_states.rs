@@ -20,12 +20,12 @@ pub(super) struct KnownStates(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     log: Option<LogState>,
-    people: HashMap<PersonId, Option<PersonState>>,
+    people: HashMap<PersonId, PersonState>,
 }
 
 impl KnownStates {
-    /// The state of a person in this state of the log, if it is known. `Some(None)`: they have none.
-    pub(super) fn find(&self, log: LogState, person: PersonId) -> Option<Option<PersonState>> {
+    /// The state of a person in this state of the log, if it is known.
+    pub(super) fn find(&self, log: LogState, person: PersonId) -> Option<PersonState> {
         let known = self.known();
         known
             .people
@@ -35,7 +35,7 @@ impl KnownStates {
     }
 
     /// Keeps a state that was read after `log` was.
-    pub(super) fn keep(&self, log: LogState, person: PersonId, state: Option<PersonState>) {
+    pub(super) fn keep(&self, log: LogState, person: PersonId, state: PersonState) {
         let mut known = self.known();
         if known.log != Some(log) || known.people.len() >= MOST {
             known.people.clear();

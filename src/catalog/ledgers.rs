@@ -36,7 +36,7 @@ impl Catalog {
         // Read before the row, so that this is not older than it.
         let log = self.database.log_state();
         if let Some(state) = log.and_then(|log| self.states.find(log, person)) {
-            return Ok(state);
+            return Ok(Some(state));
         }
         let values = vec![id(person.0)];
         let found = self.database.find(&LEDGERS, "WHERE person = $1", values).await?;
@@ -46,7 +46,7 @@ impl Catalog {
             digest: ledger.digest,
         };
         let state = found.first().map(|row| Ledger::of(row).map(state)).transpose()?;
-        if let Some(log) = log {
+        if let (Some(log), Some(state)) = (log, state) {
             self.states.keep(log, person, state);
         }
         Ok(state)
