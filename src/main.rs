@@ -27,7 +27,7 @@ mod allocator {
     ///
     /// Arrow wants each buffer at a multiple of 128 bytes. The allocator's blocks of 2^n bytes lie at
     /// multiples of 2^n; for any other size it takes a block that is larger by the alignment, each time by
-    /// the long way, and frees it by a longer one. A record is a dozen buffers of 64 bytes. Measured in
+    /// the long way, and frees it by a longer one. A record becomes many buffers of 64 bytes. Measured in
     /// docs/decisions/0126.
     pub(crate) struct InPowers(pub(crate) MiMalloc);
 

@@ -157,13 +157,6 @@ async fn apply_commit(
     let updated = update_partitions(commit, &mut partitions, inserted, now);
     store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
     session
-        .insert(
-            &LEDGERS,
-            ledgers.values().map(Ledger::values).collect(),
-            Existing::Replace,
-        )
-        .await?;
-    session
         .insert(&UPDATES, updated.finished_minutes, Existing::Refuse)
         .await?;
     store_sources(session, &commit.sources, now).await?;
@@ -400,7 +393,7 @@ async fn current_partitions(
     Ok(partitions)
 }
 
-/// Writes partition rows and updates the ledgers to match.
+/// Writes partition rows, and the ledgers updated to match.
 pub(super) async fn store_partitions(
     session: &mut Session,
     rows: Vec<(PartitionRow, Option<u32>)>,
@@ -417,6 +410,13 @@ pub(super) async fn store_partitions(
         .insert(
             &PARTITIONS,
             rows.iter().map(|(row, _)| row.values()).collect(),
+            Existing::Replace,
+        )
+        .await?;
+    session
+        .insert(
+            &LEDGERS,
+            ledgers.values().map(Ledger::values).collect(),
             Existing::Replace,
         )
         .await?;

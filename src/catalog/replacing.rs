@@ -11,8 +11,8 @@ use super::ledgers::{Patience, lock_people};
 use super::orphans::{paths_of, refuse_condemned};
 use super::reading::{Content, read_contents, read_rows};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
-use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_values, text};
-use super::tables::{DEAD_ROWS, Existing, LEDGERS, PIECES, RETIRED_OBJECTS, one_of};
+use super::rows::{DeadRow, PartitionRow, id, piece_values, text};
+use super::tables::{DEAD_ROWS, Existing, PIECES, RETIRED_OBJECTS, one_of};
 use super::witness::is_repeated;
 use crate::model::ids::{PieceId, RecordId};
 use crate::model::time::Instant;
@@ -134,13 +134,6 @@ async fn apply(
     refuse_condemned(session, paths_of(&replace.output)).await?;
     row.version += 1;
     store_partitions(session, vec![(row, Some(stored))], &mut ledgers).await?;
-    session
-        .insert(
-            &LEDGERS,
-            ledgers.values().map(Ledger::values).collect(),
-            Existing::Replace,
-        )
-        .await?;
     Ok(CommitOutcome::Done)
 }
 

@@ -3,10 +3,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::catalog::Catalog;
 use crate::catalog::erasures::Erasure;
-use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
-use crate::store::StoreError;
 use crate::upkeep::check::{CheckProgress, Checked, check};
 use crate::upkeep::erase;
 use crate::upkeep::erasure_check::{TracesLeft, traces_left};
@@ -71,18 +70,7 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     if let Some(failed) = unprinted.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(failed);
     }
-    conclude(checked.map_err(cannot_go_on)?)
-}
-
-/// Does not advise `almanac check`, which is already running.
-fn cannot_go_on(error: StoreError) -> Failed {
-    match error {
-        StoreError::Catalog(CatalogError::Corrupt { what }) => Failed::because(format!(
-            "the catalogue is too damaged to be checked: {what}; put a backup in its place, or move it \
-             away and run `almanac check --repair`, which makes it anew from the object store"
-        )),
-        error => Failed::from_error(error),
-    }
+    conclude(checked.map_err(stores::not_gone_through)?)
 }
 
 /// `almanac check --erased`: is anything left of a person?

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
+use crate::store::StoreError;
 use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
 use crate::store::sealing::{self, KeyService, MasterKeys, PersonKeys, Wrapping};
@@ -22,7 +23,7 @@ pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, F
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
-        .map_err(Failed::from_error)?;
+        .map_err(|error| not_gone_through(error.into()))?;
     let OpenedStore { objects, keys } = open(settings).await?;
     Ok(UpkeepStores {
         snapshots: Snapshots::new(catalog.clone(), MEMORY).opening(keys),
@@ -31,6 +32,17 @@ pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, F
         clock,
         ids: Arc::new(SystemIds::default()),
     })
+}
+
+/// Why not everything could be gone through. Does not advise `almanac check`, which may be what failed.
+pub(super) fn not_gone_through(error: StoreError) -> Failed {
+    match error {
+        StoreError::Catalog(CatalogError::Corrupt { what }) => Failed::because(format!(
+            "the catalogue is too damaged to be gone through: {what}; put a backup in its place, or move it \
+             away and run `almanac check --repair`, which makes it anew from the object store"
+        )),
+        error => Failed::from_error(error),
+    }
 }
 
 /// The store for code that reads and writes people's data.
@@ -67,4 +79,20 @@ pub(super) fn person_keys(encryption: &EncryptionSettings) -> Result<PersonKeys,
     );
     let place = ObjectStorage::open(&encryption.keys).map_err(Failed::from_error)?;
     Ok(PersonKeys::new(place, wrapping))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_cannot_go_on_does_not_advise_itself() {
+        let what = "database disk image is malformed".to_owned();
+        let damaged = CatalogError::Corrupt { what };
+        let said = not_gone_through(damaged.into()).to_string();
+        assert!(
+            said.contains("--repair") && !said.contains("`almanac check`"),
+            "{said}"
+        );
+    }
 }

@@ -296,8 +296,8 @@ async fn keep_orphaned_parts(stores: &UpkeepStores, rebuilt: &mut Rebuilt) -> Re
     }
     for (person, (count, first)) in found {
         rebuilt.done.push(format!(
-            "person {person}: {count} parts of files that nothing names were left out; they are kept, the first \
-             is {first}"
+            "person {person}: {count} parts of files that nothing names were left out; they are kept, the \
+             first is {first}"
         ));
     }
     Ok(())

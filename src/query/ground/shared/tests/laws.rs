@@ -319,7 +319,8 @@ proptest! {
             let copy = compared.copy(&ranges).await;
             let all = || AggregateMeasure::Values(Statistic::ALL.to_vec());
             let sum = || AggregateMeasure::Values(vec![Statistic::Sum]);
-            let range_only = || AggregateMeasure::Values(vec![Statistic::Avg, Statistic::Min, Statistic::Max]);
+            let range_only =
+                || AggregateMeasure::Values(vec![Statistic::Avg, Statistic::Min, Statistic::Max]);
             let questions: [(&str, AggregateMeasure, &[&str]); 9] = [
                 (LEVEL, all(), &[]),
                 (LEVEL, AggregateMeasure::Count, &["has_undetermined_duration"]),
@@ -386,7 +387,9 @@ proptest! {
                 let mut told = Vec::new();
                 for (view, question) in [(&compared.shared, asked_of_shared), (copy, asked_of_copy)] {
                     let permit = view.permit(SLEEP, asked);
-                    let prepared = compared.bench.questions.sleep(&permit, &partition, &compared.stages(), question, None).await.unwrap();
+                    let stages = compared.stages();
+                    let asked = compared.bench.questions.sleep(&permit, &partition, &stages, question, None);
+                    let prepared = asked.await.unwrap();
                     told.push(compared.bench.told(prepared).await);
                 }
                 assert_same(&name, &told[0], &told[1]);
@@ -498,7 +501,8 @@ proptest! {
             for view in [&compared.shared, &copy] {
                 let granted = compared.bench.granted(view, WORKOUTS, asked);
                 let spec = RawSpec { columns: WORKOUT_COLUMNS, only: None, ids: IdForm::Text };
-                let mut rows = compared.bench.told(questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await.unwrap()).await;
+                let completed = questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await.unwrap();
+                let mut rows = compared.bench.told(completed).await;
                 let granted = compared.bench.granted(view, CALENDAR, around);
                 let spec = RawSpec { columns: EVENT_COLUMNS, only: None, ids: IdForm::Text };
                 let events = questions.calendar_events(&granted, &spec, asked).await.unwrap();
