@@ -13,7 +13,7 @@ use axum::body::HttpBody as _;
 use axum::http::header::CONNECTION;
 use axum::http::{Request, Version};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::settings::InterfaceSettings;
 
 pub mod addresses;
+pub mod lanes;
 mod leftover;
 mod stream;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub mod tls;
 mod usage;
 
 use addresses::{Share, Shares, TrustedProxies};
+use lanes::Lanes;
 use stream::{Impatient, Transport};
 use tls::Certificate;
 use usage::{State, Usage};
@@ -97,17 +99,18 @@ struct Terms {
     proxies: TrustedProxies,
     certificate: Option<Arc<Certificate>>,
     slow_client_limit: Duration,
-    builder: Arc<Builder<TokioExecutor>>,
+    builder: Arc<Builder<Lanes>>,
     stopping: CancellationToken,
 }
 
-/// Answers requests until `stop` is done, then finishes those that were accepted. Uses TLS if there is a
-/// certificate.
+/// Answers requests on `lanes` until `stop` is done, then finishes those that were accepted. Uses TLS if
+/// there is a certificate.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     settings: &InterfaceSettings,
     certificate: Option<Arc<Certificate>>,
+    lanes: Lanes,
     stop: impl Future<Output = ()>,
 ) -> Ended {
     let limit = settings.connection_limit.clamp(1, Semaphore::MAX_PERMITS);
@@ -117,7 +120,7 @@ pub async fn serve(
         proxies: settings.trusted_proxies.clone(),
         certificate,
         slow_client_limit: settings.slow_client_limit,
-        builder: Arc::new(builder(settings.slow_client_limit)),
+        builder: Arc::new(builder(settings.slow_client_limit, lanes.clone())),
         stopping: CancellationToken::new(),
     };
     let mut open = JoinSet::new();
@@ -153,7 +156,18 @@ pub async fn serve(
             _permit: permit,
             _share: share,
         };
-        open.spawn(connected(stream, peer, router.clone(), terms.clone(), place));
+        // The lane watches the connection itself, and only what is watched nowhere can be taken over.
+        let stream = match stream.into_std() {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection was given up");
+                continue;
+            }
+        };
+        lanes.spawn(
+            &mut open,
+            connected(stream, peer, router.clone(), terms.clone(), place),
+        );
     }
     drop(listener);
     terms.stopping.cancel();
@@ -173,7 +187,11 @@ struct Place {
     _share: Option<Share>,
 }
 
-async fn connected(stream: TcpStream, peer: IpAddr, router: Router, terms: Terms, _place: Place) {
+async fn connected(stream: std::net::TcpStream, peer: IpAddr, router: Router, terms: Terms, _place: Place) {
+    let stream = match TcpStream::from_std(stream) {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%error, "a connection was given up"),
+    };
     // Small answers are complete: waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delays");
@@ -248,8 +266,8 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
 
 /// A client must send a whole head within this time after its connection opened or its last request was
 /// answered: idle connections are kept no longer.
-fn builder(slow_client_limit: Duration) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn builder(slow_client_limit: Duration, lanes: Lanes) -> Builder<Lanes> {
+    let mut builder = Builder::new(lanes);
     builder
         .http1()
         .timer(TokioTimer::new())

@@ -23,18 +23,35 @@ pub(super) fn many_threads() -> Result<Runtime, Failed> {
     made(&mut Builder::new_multi_thread())
 }
 
+/// For connections: one of a single thread for each processor. A runtime of several threads wakes a second
+/// thread whenever it wakes one, in case there is more to do (docs/decisions/0128).
+pub(super) fn lanes() -> Result<Vec<Runtime>, Failed> {
+    let lane = || {
+        made(
+            Builder::new_multi_thread()
+                .worker_threads(1)
+                .thread_name("connections"),
+        )
+    };
+    (0..processors()).map(|_| lane()).collect()
+}
+
 /// For questions and upkeep, apart from the threads that answer requests. `threads`: how many; 0: one for
 /// each processor.
 pub(super) fn computing(threads: usize) -> Result<Runtime, Failed> {
     // One question can keep a thread busy for seconds, even though it yields; a second thread serves
     // everybody else.
-    let usual = || std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
+    let usual = || processors().max(2);
     made(
         Builder::new_multi_thread()
             .worker_threads(if threads > 0 { threads } else { usual() })
             .thread_name("compute")
             .thread_stack_size(COMPUTE_STACK),
     )
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get)
 }
 
 fn made(builder: &mut Builder) -> Result<Runtime, Failed> {

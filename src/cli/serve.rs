@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::app::App;
 use crate::api::data::frames;
 use crate::api::serve::Ended;
+use crate::api::serve::lanes::Lanes;
 use crate::api::serve::tls::{self, Certificate};
 use crate::api::{routes, serve};
 use crate::auth::jwks::Jwks;
@@ -62,10 +63,12 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     warn_about(&settings);
     refuse_what_is_unsafe(&settings)?;
     let runtime = runtimes::many_threads()?;
-    runtime.block_on(serve_until_told(settings, demo))
+    let connections = runtimes::lanes()?;
+    let lanes = Lanes::on(connections.iter().map(|runtime| runtime.handle().clone()));
+    runtime.block_on(serve_until_told(settings, demo, lanes))
 }
 
-async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Failed> {
+async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> Result<(), Failed> {
     // Takes about as long as opening the stores, and does not wait for them.
     let registry = tokio::task::spawn_blocking(Registry::builtin);
     let stop = told_to_stop()?;
@@ -124,6 +127,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         router,
         &assembly.app.settings,
         certificate,
+        lanes,
         told_or_broken,
     );
     let ended = Box::pin(served).await;
@@ -243,7 +247,7 @@ async fn operations(app: &Arc<App>, stop: &CancellationToken) -> Result<Option<J
     let (router, stop) = (routes::operations(Arc::clone(app)), stop.clone());
     let settings = app.settings.clone();
     let shown = async move {
-        let _ended = serve::serve(listener, router, &settings, None, stop.cancelled()).await;
+        let _ended = serve::serve(listener, router, &settings, None, Lanes::on([]), stop.cancelled()).await;
     };
     Ok(Some(tokio::spawn(shown)))
 }

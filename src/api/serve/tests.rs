@@ -14,6 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::addresses::TrustedProxies;
+use super::lanes::Lanes;
 use super::tls::{Certificate, CertificateFiles};
 use super::{Ended, listen, serve};
 use crate::api::settings::{InterfaceSettings, RateSettings};
@@ -69,7 +70,10 @@ impl Gate {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
-            serve(listener, router, &settings, None, async { drop(stopped.await) }).await
+            serve(listener, router, &settings, None, Lanes::on([]), async {
+                drop(stopped.await)
+            })
+            .await
         });
         let mut client = TcpStream::connect(address).await.unwrap();
         client
@@ -123,9 +127,12 @@ async fn an_answer_that_breaks_off_does_not_look_whole_to_an_old_client() {
         let listener = listen(settings.listen).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (_stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(
-            async move { serve(listener, router, &settings, None, async { drop(stopped.await) }).await },
-        );
+        tokio::spawn(async move {
+            serve(listener, router, &settings, None, Lanes::on([]), async {
+                drop(stopped.await)
+            })
+            .await
+        });
         let mut client = TcpStream::connect(address).await.unwrap();
         let head = format!("GET / HTTP/{version}\r\nhost: almanac\r\n\r\n");
         client.write_all(head.as_bytes()).await.unwrap();
@@ -161,9 +168,12 @@ async fn refusing(settings: InterfaceSettings) -> (TcpStream, oneshot::Sender<()
     let listener = listen(settings.listen).await.unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(
-        async move { serve(listener, router, &settings, None, async { drop(stopped.await) }).await },
-    );
+    tokio::spawn(async move {
+        serve(listener, router, &settings, None, Lanes::on([]), async {
+            drop(stopped.await)
+        })
+        .await
+    });
     (client, stop)
 }
 
@@ -295,9 +305,12 @@ async fn an_address_that_has_its_share_of_connections_gets_no_more() {
     let address = listener.local_addr().unwrap();
     let router = axum::Router::new().route("/", axum::routing::get(|| async { "here" }));
     let (_stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(
-        async move { serve(listener, router, &settings, None, async { drop(stopped.await) }).await },
-    );
+    tokio::spawn(async move {
+        serve(listener, router, &settings, None, Lanes::on([]), async {
+            drop(stopped.await)
+        })
+        .await
+    });
     let mut held = Vec::new();
     for _ in 0..2 {
         let mut client = TcpStream::connect(address).await.unwrap();
@@ -370,7 +383,7 @@ async fn tls_is_spoken_and_another_certificate_is_shown_without_a_restart() {
     let (_stop, stopped) = oneshot::channel::<()>();
     let shown = Arc::clone(&certificate);
     tokio::spawn(async move {
-        serve(listener, router, &settings, Some(shown), async {
+        serve(listener, router, &settings, Some(shown), Lanes::on([]), async {
             drop(stopped.await);
         })
         .await
