@@ -144,6 +144,24 @@ impl Catalog {
         Ok(with_damage)
     }
 
+    /// The sound rows of the first page that has any. `rest` ends with a limit of [`PAGE`].
+    async fn sound_page(
+        &self,
+        table: &Table,
+        rest: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Record>, CatalogError> {
+        for skipped in (0_i64..).step_by(PAGE as usize) {
+            let rest = format!("{rest} OFFSET {skipped}");
+            let rows = self.with_damage(table, &rest, values.clone()).await?;
+            // An empty answer is the end for whoever asks, so a page of damaged rows must not be one.
+            if rows.set_aside.is_empty() || !rows.sound.is_empty() {
+                return Ok(rows.sound);
+            }
+        }
+        Ok(Vec::new())
+    }
+
     /// How many bytes all rows of the tail take when they are read.
     pub async fn tail_memory(&self) -> Result<i64, CatalogError> {
         let sql = format!(
@@ -191,8 +209,8 @@ impl Catalog {
     pub async fn retired_objects(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
         let rest = "WHERE retired_at < $1 ORDER BY retired_at LIMIT $2";
         let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
-        let rows = self.with_damage(&RETIRED_OBJECTS, rest, values).await?;
-        rows.sound
+        self.sound_page(&RETIRED_OBJECTS, rest, values)
+            .await?
             .iter()
             .map(|row| row.text(0).map(str::to_owned))
             .collect()
@@ -238,8 +256,8 @@ impl Catalog {
                 ],
             ),
         };
-        let rows = self.with_damage(&PIECES, rest, values).await?;
-        rows.sound
+        self.sound_page(&PIECES, rest, values)
+            .await?
             .iter()
             .map(|row| {
                 Ok(ObjectCursor {

@@ -133,6 +133,27 @@ async fn the_backlog_and_the_listing_of_objects_name_what_is_there() {
 }
 
 #[tokio::test]
+async fn a_page_of_damaged_rows_does_not_end_a_listing() {
+    // Only of the bench's own database, since the other is shared.
+    let bench = Bench::sqlite().await;
+    let (first, last) = (person(), person());
+    let lost = (0..1_000)
+        .map(|number| object(&format!("data/lost-{number}.parquet")))
+        .collect();
+    bench.catalog.commit(one(change(first, 0, lost))).await.unwrap();
+    let kept = vec![object("data/kept.parquet")];
+    bench.catalog.commit(one(change(last, 0, kept))).await.unwrap();
+    let mut session = bench.catalog.database.write().await.unwrap();
+    let damage = "UPDATE pieces SET rows = rows + 1 WHERE path LIKE 'data/lost-%'".to_owned();
+    assert_eq!(session.execute(damage, Vec::new()).await.unwrap(), 1_000);
+    session.commit().await.unwrap();
+    let page = bench.catalog.object_paths(None).await.unwrap();
+    let paths: Vec<&str> = page.iter().map(|object| object.path.as_str()).collect();
+    assert_eq!(paths, ["data/kept.parquet"]);
+    assert_eq!(bench.catalog.object_paths(page.last()).await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn a_source_is_listed_once() {
     for bench in Bench::all().await {
         let source = SeenSource {
