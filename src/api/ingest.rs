@@ -95,6 +95,9 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 struct Recordable {
     compiled: Arc<CompiledType>,
     context: DecodeContext,
+    /// Why nothing new is recorded. What was recorded before is still confirmed to whoever repeats it with
+    /// its idempotency key.
+    closed: Option<ApiError>,
 }
 
 /// The type of records named `name`, if `person` can record them. `MomentAnnotation/<uuid>` means the base,
@@ -102,14 +105,14 @@ struct Recordable {
 async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordable, ApiError> {
     let name = app.types.meant(person, name).await?;
     let named = app.types.find(person, &name).await?;
-    let mut definition = None;
+    let (mut definition, mut closed) = (None, None);
     if let Some(id) = named.annotation {
         let annotation = app
             .annotations
             .of_type(person, named.data_type.id.as_str(), id)
             .await?;
         if !annotation.is_live() {
-            return Err(ApiError::conflict(format!(
+            closed = Some(ApiError::conflict(format!(
                 "the annotation {id} is deleted; cancel its deletion to record again"
             )));
         }
@@ -139,7 +142,11 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
         scales: Arc::new(scales),
         leave: Leave::default(),
     };
-    Ok(Recordable { compiled, context })
+    Ok(Recordable {
+        compiled,
+        context,
+        closed,
+    })
 }
 
 /// Finds the records that tombstones name.
@@ -194,6 +201,7 @@ struct Submission {
     /// The files that the records were read from.
     files: FilesRead,
     memory: Allowance,
+    closed: Option<ApiError>,
 }
 
 /// What was done, once it is durable. A record counts once, however often the body names it. The counts are
@@ -228,13 +236,24 @@ impl From<Receipt> for Uploaded {
     }
 }
 
-/// Checks that the person stays within the limits of sources and idempotency keys.
+/// Checks that there may be records, or that there were, and that the person stays within the limits of
+/// sources and idempotency keys.
 async fn admit(
     app: &App,
     person: PersonId,
     key: Option<&IdempotencyKey>,
     sources: &[SeenSource],
+    closed: Option<ApiError>,
 ) -> Result<(), ApiError> {
+    if let Some(refusal) = closed {
+        let kept = match key {
+            Some(key) => app.catalog.upload_for_key(person, &key.key).await?,
+            None => None,
+        };
+        if kept.is_none() {
+            return Err(refusal);
+        }
+    }
     app.source_quota.admit(person, sources).await?;
     if let Some(key) = key {
         app.key_quota.admit(person, &key.key).await?;
@@ -251,8 +270,9 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         sources,
         files,
         memory,
+        closed,
     } = submission;
-    if let Err(error) = admit(app, person, key.as_ref(), &sources).await {
+    if let Err(error) = admit(app, person, key.as_ref(), &sources, closed).await {
         if let Work::Written(written) = &work {
             remove(&app.intake.objects, &written.pieces).await;
         }

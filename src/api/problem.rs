@@ -38,8 +38,9 @@ enum Inner {
     Failure(Failure),
 }
 
-#[derive(Debug)]
-struct Refusal {
+/// A refusal of a request that is not a failed validation. Travels beside the response as far as the log.
+#[derive(Clone, Debug)]
+pub struct Refusal {
     status: StatusCode,
     detail: String,
     errors: Vec<ErrorDetail>,
@@ -71,7 +72,7 @@ pub struct Problem {
     pub status: u16,
     /// What happened in this case.
     pub detail: String,
-    /// Identifies this occurrence in the log.
+    /// The request, as the log names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -369,6 +370,20 @@ impl From<StoreError> for ApiError {
     }
 }
 
+impl Refusal {
+    /// The problem document, which names the request.
+    #[must_use]
+    pub fn document(&self, request: Option<&str>) -> Vec<u8> {
+        document(
+            None,
+            self.status,
+            self.detail.clone(),
+            request,
+            self.errors.clone(),
+        )
+    }
+}
+
 impl Failure {
     /// The answer to a failed request, which names the request as `incident`.
     #[must_use]
@@ -389,9 +404,9 @@ impl Failure {
             (_, Some(incident)) => format!("the service failed; its log has the reason under {incident}"),
             (_, None) => "the service failed; its log has the reason".to_owned(),
         };
-        let instance = incident.map(|incident| format!("urn:request:{incident}"));
         let kind = self.unknown.then_some("outcome-unknown");
-        let mut response = document_of(kind, self.status, detail, instance, Vec::new());
+        let document = document(kind, self.status, detail, incident, Vec::new());
+        let mut response = problem(self.status, document);
         if let Some(retry_after) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, seconds(retry_after));
         }
@@ -408,8 +423,9 @@ impl IntoResponse for ApiError {
             )
                 .into_response(),
             Inner::Refusal(refusal) => {
-                let mut response = document(refusal.status, refusal.detail, None, refusal.errors);
-                response.headers_mut().extend(refusal.headers);
+                let mut response = problem(refusal.status, refusal.document(None));
+                response.headers_mut().extend(refusal.headers.clone());
+                response.extensions_mut().insert(refusal);
                 response
             }
             Inner::Failure(failure) => {
@@ -421,23 +437,18 @@ impl IntoResponse for ApiError {
     }
 }
 
-fn document(
-    status: StatusCode,
-    detail: String,
-    instance: Option<String>,
-    errors: Vec<ErrorDetail>,
-) -> Response {
-    document_of(None, status, detail, instance, errors)
+fn problem(status: StatusCode, document: Vec<u8>) -> Response {
+    (status, [(CONTENT_TYPE, PROBLEM_JSON)], document).into_response()
 }
 
 /// `kind`: for cases that the status does not distinguish.
-fn document_of(
+fn document(
     kind: Option<&str>,
     status: StatusCode,
     detail: String,
-    instance: Option<String>,
+    request: Option<&str>,
     errors: Vec<ErrorDetail>,
-) -> Response {
+) -> Vec<u8> {
     let title = status.canonical_reason().unwrap_or("Problem").to_owned();
     let kind = kind.map_or_else(|| title.to_ascii_lowercase().replace(' ', "-"), ToOwned::to_owned);
     let kind = format!("urn:almanac:problem:{kind}");
@@ -446,12 +457,11 @@ fn document_of(
         title,
         status: status.as_u16(),
         detail,
-        instance,
+        instance: request.map(|request| format!("urn:request:{request}")),
         errors,
     };
-    let body = serde_json::to_vec(&problem)
-        .unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes());
-    (status, [(CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
+    serde_json::to_vec(&problem)
+        .unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes())
 }
 
 /// Whole seconds, at least one: zero would invite a client to return at once.

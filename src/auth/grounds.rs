@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::disclosures::{Disclosure, Subject};
+use super::reach::Reach;
 use super::tokens::Reader;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
@@ -25,6 +26,9 @@ pub struct Grounds {
     /// When the token was made, in microseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     issued: Option<i64>,
+    /// The types that the token was for, if it was not for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    types: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     participant: Option<KnownAs>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -60,6 +64,11 @@ impl Grounds {
             person: reader.person(),
             session: reader.session(),
             issued: reader.issued().map(Instant::micros),
+            types: reader
+                .reach()
+                .types
+                .as_ref()
+                .map(|types| types.iter().map(ToString::to_string).collect()),
             participant: disclosures.participation().map(|participation| KnownAs {
                 group: participation.group,
                 participant: participation.participant,
@@ -85,6 +94,17 @@ impl Grounds {
 
     pub(super) fn given(&self) -> impl Iterator<Item = Disclosure> {
         self.given.iter().map(GivenOnce::disclosure)
+    }
+
+    /// Whether a token that reaches this far could have asked too, whatever was asked.
+    #[must_use]
+    pub fn lie_within(&self, reach: &Reach) -> bool {
+        reach.has_all_types()
+            || self.types.as_ref().is_some_and(|types| {
+                types
+                    .iter()
+                    .all(|data_type| reach.covers(&TypeId::new(data_type)))
+            })
     }
 
     /// Whether the token would now be refused because its person was erased since.

@@ -143,12 +143,6 @@ impl Frames {
         Ok(frame.filter(|frame| !frame.is_over(now)))
     }
 
-    /// Removes one of a person's frames with its bytes.
-    pub async fn remove(&self, person: PersonId, id: Uuid) -> Result<(), FrameError> {
-        let frame = self.get(person, id).await?;
-        self.discard(&frame).await
-    }
-
     /// All frames of all people, and whether the time of each is over. A damaged document does not affect the
     /// other frames.
     pub async fn everybodys(&self) -> Result<Vec<(Frame, bool)>, FrameError> {

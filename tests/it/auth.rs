@@ -428,6 +428,27 @@ fn narrow(server: &Almanac, person: Uuid, arguments: &[&str]) -> Person {
     Person::new(&server.url(), person, token)
 }
 
+/// A frame answers whoever has its address, so a token must not learn the address of what it may not ask.
+async fn frames_of_a_wider_token_are_closed(person: &Person, typed: &Person) {
+    let made_by = async |maker: &Person, metric: &str| {
+        let of = format!("/data/v0/{}/metric_samples?metric={metric}", person.id);
+        let question = format!("{of}&start_time={}&end_time={}", ALL_TIME.0, ALL_TIME.1);
+        maker
+            .post("/data/v1/frames", &json!({"question": question}))
+            .await
+    };
+    let path = |frame: &Value| format!("/data/v1/frames/{}", frame["id"].as_str().unwrap());
+    let wide = path(&made_by(person, "StepCount").await.must_be(201).json());
+    typed.get(&wide).await.problem(403);
+    typed.call(Method::DELETE, &wide).await.problem(403);
+    typed.get("/data/v1/frames").await.problem(403);
+    made_by(typed, "StepCount").await.problem(403);
+    let narrow = path(&made_by(typed, "HeartRate").await.must_be(201).json());
+    typed.get(&narrow).await.must_be(200);
+    typed.call(Method::DELETE, &narrow).await.must_be(204);
+    person.get(&wide).await.must_be(200);
+}
+
 #[tokio::test]
 async fn a_token_may_reach_less_far_than_its_person() {
     let server = Almanac::start();
@@ -483,6 +504,7 @@ async fn a_token_may_reach_less_far_than_its_person() {
         everything(typed.get(path)).await.problem(403);
     }
     typed.get("/user/v1alpha1/info").await.problem(403);
+    frames_of_a_wider_token_are_closed(&person, &typed).await;
     typed.get("/input/v1/file").await.problem(403);
     assert_eq!(person.all_samples("StepCount").await.len(), 1);
 

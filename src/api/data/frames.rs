@@ -33,6 +33,7 @@ use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::auth::grounds::Grounds;
+use crate::auth::reach::Beyond;
 use crate::auth::tickets::Refused;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
@@ -197,13 +198,17 @@ const COLUMNS: [ListedColumn; 8] = [
 /// The caller's frames, oldest first.
 #[utoipa::path(get, path = "/data/v1/frames", operation_id = "list_frames", tag = "frames",
     params(Checked<ListingQuery>),
-    responses((status = 200, description = "Frames", body = [FrameStatus])))]
+    responses((status = 200, description = "Frames", body = [FrameStatus]), (status = 403)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    if !reader.reach().has_all_types() {
+        // A list of some would be taken for all of them.
+        return Err(ApiError::forbidden(Beyond::Types.to_string()));
+    }
     let frames = app.frames.of_person(reader.person()).await?;
     let shown = frames.iter().map(|frame| FrameStatus::of(frame, &app));
     listed_as(&app, &headers, query.form, &COLUMNS, &shown.collect::<Vec<_>>()).await
@@ -212,7 +217,8 @@ pub async fn list(
 /// One of the caller's frames.
 #[utoipa::path(get, path = "/data/v1/frames/{frame_id}", operation_id = "get_frame", tag = "frames",
     params(("frame_id" = Uuid, Path), Checked<ListingQuery>),
-    responses((status = 200, description = "The frame", body = FrameStatus), (status = 404)))]
+    responses((status = 200, description = "The frame", body = FrameStatus), (status = 403),
+        (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
@@ -220,7 +226,7 @@ pub async fn one(
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let frame = app.frames.get(reader.person(), id_in_path(&frame_id)?).await?;
+    let frame = own(&app, &reader, &frame_id).await?;
     one_as(
         &app,
         &headers,
@@ -234,14 +240,15 @@ pub async fn one(
 /// Removes a frame and its bytes.
 #[utoipa::path(delete, path = "/data/v1/frames/{frame_id}", operation_id = "delete_frame", tag = "frames",
     params(("frame_id" = Uuid, Path), Checked<NoParams>),
-    responses((status = 204, description = "It is gone"), (status = 404)))]
+    responses((status = 204, description = "It is gone"), (status = 403), (status = 404)))]
 pub async fn remove(
     State(app): State<Shared>,
     reader: Reader,
     Path(frame_id): Path<String>,
     _query: Checked<NoParams>,
 ) -> Result<StatusCode, ApiError> {
-    app.frames.remove(reader.person(), id_in_path(&frame_id)?).await?;
+    let frame = own(&app, &reader, &frame_id).await?;
+    app.frames.discard(&frame).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -357,9 +364,22 @@ async fn grounds_of(app: &App, reader: &Reader) -> Result<String, ApiError> {
     serde_json::to_string(&grounds).map_err(ApiError::internal)
 }
 
+/// The caller's frame, if their token could have asked for it.
+async fn own(app: &App, reader: &Reader, id: &str) -> Result<Frame, ApiError> {
+    let frame = app.frames.get(reader.person(), id_in_path(id)?).await?;
+    if !grounds_in(&frame)?.lie_within(reader.reach()) {
+        return Err(ApiError::forbidden(Beyond::Types.to_string()));
+    }
+    Ok(frame)
+}
+
+fn grounds_in(frame: &Frame) -> Result<Grounds, ApiError> {
+    serde_json::from_str(&frame.grounds).map_err(ApiError::internal)
+}
+
 /// Whether the person who asked could still ask the question.
 async fn is_readable(app: &App, frame: &Frame) -> Result<bool, ApiError> {
-    let grounds: Grounds = serde_json::from_str(&frame.grounds).map_err(ApiError::internal)?;
+    let grounds = grounds_in(frame)?;
     if let Some(session) = grounds.session()
         && !app.sessions.accepts(grounds.person(), session).await?
     {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::data::records::{belonging_to, partitions_of, readable};
-use crate::api::data::shared_types::live_annotations;
+use crate::api::data::shared_types::all_annotations;
 use crate::api::extract::Checked;
 use crate::api::input::files::{CHANGED, FileChange, changes};
 use crate::api::listed::{ListingForm, ListingQuery, document_as, listed_as};
@@ -197,8 +197,8 @@ pub async fn data_available(
     listing(&headers, &keyed.collect::<Vec<_>>())
 }
 
-/// What is stored of annotations that are shared individually, without all of their type: their records lie
-/// among those of other annotations.
+/// What is stored of annotations of which more is shared than of all of their type: their records lie among
+/// those of other annotations. Deleted ones keep their records.
 async fn of_annotations(
     app: &Shared,
     reader: &Reader,
@@ -206,10 +206,11 @@ async fn of_annotations(
     range: TimeRange,
 ) -> Result<Vec<StoredRow>, ApiError> {
     let owner = permit.owner();
-    let mut alone = live_annotations(app, owner).await?;
+    let mut alone = all_annotations(app, owner).await?;
     alone.retain(|annotation| {
         let of_type = TypeId::new(annotation.id.base());
-        permit.windows_of(&annotation.id).is_some() && permit.windows_of(&of_type).is_none()
+        let shared = permit.windows_of(&annotation.id);
+        shared.is_some() && shared != permit.windows_of(&of_type)
     });
     if alone.is_empty() {
         return Ok(Vec::new());

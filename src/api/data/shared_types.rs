@@ -9,6 +9,7 @@ use crate::auth::grants::{Denied, ReadableTypes, Refused};
 use crate::model::ids::PersonId;
 use crate::model::permit::Opening;
 use crate::model::registry::{DataType, TypeId};
+use crate::people::annotations::AnnotationRow;
 
 /// The category of what another person shares.
 pub(super) const SHARED_TYPE: &str = "shared_type";
@@ -70,10 +71,23 @@ pub(super) async fn types_shown(
 
 /// A person's annotations as data types, oldest first, without deleted ones.
 pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
+    annotations(app, owner, AnnotationRow::is_live).await
+}
+
+/// The same with deleted ones.
+pub(super) async fn all_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
+    annotations(app, owner, |_| true).await
+}
+
+async fn annotations(
+    app: &App,
+    owner: PersonId,
+    is_wanted: impl Fn(&AnnotationRow) -> bool,
+) -> Result<Vec<Arc<DataType>>, ApiError> {
     let annotations = app.annotations.all(owner).await?;
     Ok(annotations
         .iter()
-        .filter(|annotation| annotation.is_live())
+        .filter(|annotation| is_wanted(annotation))
         .filter_map(|annotation| annotation.data_type(app.types.registry()).map(Arc::new))
         .collect())
 }

@@ -108,11 +108,13 @@ async fn store(
         recordable: HashMap::with_capacity(names.len()),
         deleter: None,
     };
+    let mut closed = None;
     for name in names {
         if name == TOMBSTONE_TYPE {
             types.deleter = Some(Deleter::of(app, person).await?);
         }
-        let recordable = recordable(app, person, &name).await?;
+        let mut recordable = recordable(app, person, &name).await?;
+        closed = recordable.closed.take().or(closed);
         types.recordable.insert(name, recordable);
     }
     let (changes, seen) = run_blocking(move || decode(form, &bytes, &types, Several::new(person))).await??;
@@ -128,6 +130,7 @@ async fn store(
             sources: seen.sources.into_values().collect(),
             files: seen.files,
             memory,
+            closed,
         },
     )
     .await
@@ -170,7 +173,10 @@ fn decode(
     let mut partitions: HashMap<String, Vec<(TypeId, Arc<Layout>)>> = HashMap::new();
     unwrap(form, bytes, |record| {
         let taken = record.map_err(NotTaken::Invalid).and_then(|record| {
-            let Some(Recordable { compiled, context }) = types.recordable.get(&record.data_type) else {
+            let Some(Recordable {
+                compiled, context, ..
+            }) = types.recordable.get(&record.data_type)
+            else {
                 return Ok(());
             };
             let json = record.json_for(compiled.data_type());

@@ -67,7 +67,12 @@ pub async fn record(
     let Recordable {
         compiled,
         mut context,
+        mut closed,
     } = recordable(&app, person, &data_type).await?;
+    let key = idempotency_key(&headers)?;
+    if let Some(refusal) = closed.take_if(|_| key.is_none()) {
+        return Err(refusal);
+    }
     context.leave = query.leave;
     let reach = reader.reach();
     let is_tombstone = compiled.data_type().id.as_str() == TOMBSTONE_TYPE;
@@ -83,7 +88,6 @@ pub async fn record(
         }
     }
     let mut reading = body_reader(&app, &headers)?;
-    let key = idempotency_key(&headers)?;
     let mut fingerprint = Sha256::new_with_prefix(data_type.as_bytes());
     for parameter in query.leave.told_apart_by() {
         fingerprint.update(parameter.as_bytes());
@@ -139,6 +143,7 @@ pub async fn record(
             sources,
             files,
             memory,
+            closed,
         },
     )
     .await

@@ -144,7 +144,7 @@ async fn a_page_of_damaged_rows_does_not_end_a_listing() {
     let kept = vec![object("data/kept.parquet")];
     bench.catalog.commit(one(change(last, 0, kept))).await.unwrap();
     let mut session = bench.catalog.database.write().await.unwrap();
-    let damage = "UPDATE pieces SET rows = rows + 1 WHERE path LIKE 'data/lost-%'".to_owned();
+    let damage = "UPDATE pieces SET row_count = row_count + 1 WHERE path LIKE 'data/lost-%'".to_owned();
     assert_eq!(session.execute(damage, Vec::new()).await.unwrap(), 1_000);
     session.commit().await.unwrap();
     let page = bench.catalog.object_paths(None).await.unwrap();

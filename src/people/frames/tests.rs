@@ -132,8 +132,9 @@ async fn a_frame_is_its_persons_alone() {
     let bench = Bench::new().await;
     let frame = bench.made(Instant::MAX).await.unwrap();
     let somebody = PersonId(Uuid::now_v7());
-    let refused = bench.frames.remove(somebody, frame.id).await;
+    let refused = bench.frames.get(somebody, frame.id).await;
     assert!(matches!(refused, Err(FrameError::Unknown(_))), "{refused:?}");
-    bench.frames.remove(bench.person, frame.id).await.unwrap();
+    let own = bench.frames.get(bench.person, frame.id).await.unwrap();
+    bench.frames.discard(&own).await.unwrap();
     assert_eq!(bench.objects().await, 0);
 }

@@ -101,6 +101,63 @@ async fn a_refused_request_leaves_its_key_free() {
 }
 
 #[tokio::test]
+async fn what_was_recorded_is_confirmed_after_its_annotation_is_deleted() {
+    let person = person();
+    let tea = serde_json::json!({"annotation_type": "moment", "name": "tea", "description": "", "tags": []});
+    let tea = person
+        .post("/user/v1alpha1/annotation", &tea)
+        .await
+        .must_be(201)
+        .json();
+    let tea = tea["id"].as_str().unwrap();
+    let wrapped = |time: &str| {
+        serde_json::json!({
+            "specversion": 1,
+            "data": serde_json::json!({"recorded_at": time}).to_string(),
+            "metadata": {"data_type": format!("MomentAnnotation/{tea}"), "recorded_at": time},
+        })
+    };
+    let once = |time: &str| {
+        person
+            .record(
+                &format!("MomentAnnotation/{tea}"),
+                &serde_json::json!({"recorded_at": time}),
+            )
+            .header("idempotency-key", "once")
+    };
+    let older = |time: &str| {
+        person
+            .post("/ingest/v1/record", &wrapped(time))
+            .header("idempotency-key", "older")
+    };
+    let (first, second) = (
+        once(&at("10:00")).await.upload(),
+        older(&at("11:00")).await.upload(),
+    );
+    person
+        .call(
+            reqwest::Method::DELETE,
+            &format!("/user/v1alpha1/annotation/{tea}"),
+        )
+        .await
+        .must_be(204);
+    assert_eq!(once(&at("10:00")).await.upload(), first);
+    assert_eq!(older(&at("11:00")).await.upload(), second);
+    once(&at("12:00")).await.faults();
+    older(&at("12:00"))
+        .header("idempotency-key", "new")
+        .await
+        .problem(409);
+    person
+        .record(
+            &format!("MomentAnnotation/{tea}"),
+            &serde_json::json!({"recorded_at": at("12:00")}),
+        )
+        .await
+        .problem(409);
+}
+
+#[tokio::test]
 async fn repetitions_at_the_same_time_have_one_effect() {
     let person = person();
     let record = serde_json::json!({"start_date": at("10:00"), "value": 60});

@@ -206,17 +206,17 @@ async fn an_annotation_that_is_shared_alone_is_available_without_its_tags() {
     let data_type = format!("MomentAnnotation/{id}");
     share(&owner, &share_of(&[&data_type], &reader)).await;
     let theirs = owner.id.to_string();
-    let available = reader
-        .get("/data/v1alpha1/data_available")
-        .with("start_time", ALL_TIME.0)
-        .with("end_time", ALL_TIME.1)
-        .with("svc_userid", &theirs)
-        .await
-        .must_be(200)
-        .json();
+    let available = async || {
+        let call = reader
+            .get("/data/v1alpha1/data_available")
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1)
+            .with("svc_userid", &theirs);
+        call.await.must_be(200).json()
+    };
     let (first, last) = (at("10:00"), at("12:00"));
-    let expected = json!([{&data_type: {"start_time": first, "end_time": last, "count": 2}}]);
-    assert_eq!(available, expected);
+    let alone = json!({&data_type: {"start_time": first, "end_time": last, "count": 2}});
+    assert_eq!(available().await, json!([&alone]));
     let seen = reader.get(&format!("/user/v1alpha1/annotation/{id}"));
     let seen = seen.with("svc_userid", &theirs).await.must_be(200).json();
     assert_eq!((&seen["name"], &seen["tags"]), (&json!("tea"), &json!([])));
@@ -226,4 +226,13 @@ async fn an_annotation_that_is_shared_alone_is_available_without_its_tags() {
         .must_be(200)
         .json();
     assert_eq!(own["tags"], json!(["hot"]));
+    // Less of all of its type takes nothing away, and neither does the deletion of what records belong to.
+    let mut of_all = share_of(&["MomentAnnotation"], &reader);
+    of_all["time_start"] = json!("2021-01-01T00:00:00Z");
+    of_all["time_end"] = json!("2021-02-01T00:00:00Z");
+    share(&owner, &of_all).await;
+    assert_eq!(available().await, json!([&alone]));
+    let delete = owner.call(Method::DELETE, &format!("/user/v1alpha1/annotation/{id}"));
+    delete.await.must_be(204);
+    assert_eq!(available().await, json!([&alone]));
 }
