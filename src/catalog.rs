@@ -63,6 +63,18 @@ use witness::Witnesses;
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
 
+/// How many connections to a server are opened at most where nobody says.
+const USUAL_CONNECTIONS: u32 = 16;
+
+/// What there is at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundAt {
+    Nothing,
+    /// The tables of a catalogue that knows nobody and belongs to no object store: opening one was refused.
+    Tables,
+    Catalogue,
+}
+
 /// The catalogue. Cheap to clone; all clones share their connections.
 #[derive(Clone)]
 pub struct Catalog {
@@ -78,7 +90,16 @@ impl Catalog {
     /// Opens the catalogue at `sqlite://PATH` or `postgres://…`, creating it if there is none, and brings its
     /// tables up to date.
     pub async fn open(address: &str, clock: Arc<dyn Clock>) -> Result<Self, CatalogError> {
-        let database = Database::open(address).await?;
+        Self::open_with(address, clock, USUAL_CONNECTIONS).await
+    }
+
+    /// The same with at most `connections` to a server.
+    pub async fn open_with(
+        address: &str,
+        clock: Arc<dyn Clock>,
+        connections: u32,
+    ) -> Result<Self, CatalogError> {
+        let database = Database::open(address, connections).await?;
         migrations::run(&database, clock.now()).await?;
         let time = Arc::clone(&clock);
         Ok(Self {
@@ -95,14 +116,22 @@ impl Catalog {
         Address::read(address).map(drop)
     }
 
-    /// Whether there is a catalogue at `address`. Creates nothing: an empty database stays empty.
-    pub async fn is_there(address: &str) -> Result<bool, CatalogError> {
+    /// What is at `address`. Creates nothing: an empty database stays empty.
+    pub async fn found_at(address: &str) -> Result<FoundAt, CatalogError> {
         if let Address::Sqlite(path) = Address::read(address)? {
-            return Ok(path.exists());
+            if !path.exists() {
+                return Ok(FoundAt::Nothing);
+            }
+            // What cannot be read is there all the same; whoever opens it tells what is wrong with it.
+            return Ok(Self::look(address).await.unwrap_or(FoundAt::Catalogue));
         }
-        let database = Database::open(address).await?;
+        Self::look(address).await
+    }
+
+    async fn look(address: &str) -> Result<FoundAt, CatalogError> {
+        let database = Database::open(address, 1).await?;
         let mut session = database.read().await?;
-        let found = session.has_table("schema_versions").await;
+        let found = identity::found_by(&mut session).await;
         session.commit().await?;
         database.close().await;
         found

@@ -74,7 +74,7 @@ pub(super) enum Marks {
 
 impl Database {
     /// Connects, creating an SQLite file that does not exist yet.
-    pub(super) async fn open(address: &str) -> Result<Self, CatalogError> {
+    pub(super) async fn open(address: &str, connections: u32) -> Result<Self, CatalogError> {
         match Address::read(address)? {
             Address::Sqlite(path) => {
                 let (writer, readers) = open_sqlite(path).await?;
@@ -85,7 +85,7 @@ impl Database {
                     disturbed: None,
                 })
             }
-            Address::Postgres(options) => Ok(Self::Postgres(open_postgres(*options).await?)),
+            Address::Postgres(options) => Ok(Self::Postgres(open_postgres(*options, connections).await?)),
         }
     }
 

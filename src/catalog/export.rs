@@ -31,7 +31,7 @@ impl Catalog {
                 what: path.display().to_string(),
             });
         }
-        let target = Database::open(&format!("sqlite://{}", path.display())).await?;
+        let target = Database::open(&format!("sqlite://{}", path.display()), 1).await?;
         migrations::run(&target, self.clock.now()).await?;
         // A damaged row may refer to a person who does not exist.
         target.allow_loose_ends().await?;

@@ -2,15 +2,33 @@
 
 use uuid::Uuid;
 
-use super::Catalog;
+use super::database::Session;
 use super::documents::DocumentKind;
 use super::errors::CatalogError;
 use super::rows::text;
-use super::tables::{Existing, META};
+use super::tables::{Existing, META, PEOPLE};
+use super::{Catalog, FoundAt};
 
 /// The names of the facts.
 const IDENTITY: &str = "store:identity";
 const REPAIR: &str = "repair:unfinished";
+
+/// What a session finds in its database.
+pub(super) async fn found_by(session: &mut Session) -> Result<FoundAt, CatalogError> {
+    if !session.has_table("schema_versions").await? {
+        return Ok(FoundAt::Nothing);
+    }
+    let identity = "SELECT name FROM meta WHERE name = $1";
+    for (table, sql, values) in [
+        (&META, identity, vec![text(IDENTITY)]),
+        (&PEOPLE, "SELECT person FROM people LIMIT 1", Vec::new()),
+    ] {
+        if session.has_table(table.name).await? && !session.fetch(sql.to_owned(), values).await?.is_empty() {
+            return Ok(FoundAt::Catalogue);
+        }
+    }
+    Ok(FoundAt::Tables)
+}
 
 impl Catalog {
     /// The identity of the store that belongs to this catalogue. `None`: not settled yet.

@@ -1,6 +1,6 @@
 //! Answers for background jobs: who works on what, what waits, what may be removed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use super::Catalog;
@@ -214,6 +214,19 @@ impl Catalog {
             .iter()
             .map(|row| row.text(0).map(str::to_owned))
             .collect()
+    }
+
+    /// The `paths` of objects that are not retired.
+    pub async fn not_retired(&self, paths: Vec<String>) -> Result<Vec<String>, CatalogError> {
+        let mut retired = HashSet::new();
+        for some in paths.chunks(64) {
+            let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
+            let sql = format!("SELECT path FROM retired_objects WHERE path IN {list}");
+            for row in self.database.fetch(sql, values).await? {
+                retired.insert(row.text(0)?.to_owned());
+            }
+        }
+        Ok(paths.into_iter().filter(|path| !retired.contains(path)).collect())
     }
 
     /// Forgets retired objects, after they were removed from the object store.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -59,10 +58,11 @@ use crate::store::snapshot::Snapshots;
 use crate::store::tail::Packer;
 use crate::upkeep::UpkeepStores;
 
+use super::Failed;
 use super::caches::Caches;
+use super::runtimes::{self, Computing};
 use super::settings::Settings;
 use super::spill::{SPILL, SpillDirectory};
-use super::{Failed, runtimes};
 
 #[cfg(test)]
 mod tests;
@@ -86,7 +86,7 @@ pub(super) struct Assembly {
     /// Sends traces, if an operator collects them.
     pub sending: Option<JoinHandle<()>>,
     /// Runs plans; shut down last.
-    pub computing: Runtime,
+    pub computing: Computing,
     /// Where plans spill to; removed when no plan runs any more.
     pub spill: SpillDirectory,
 }
@@ -362,7 +362,7 @@ fn geocoder(settings: &Settings, metrics: &Metrics) -> Result<Arc<dyn Geocoder>,
     })
 }
 
-fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Runtime) -> Result<Engine, Failed> {
+fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Computing) -> Result<Engine, Failed> {
     let engine = EngineSettings {
         memory: settings.queries.memory_limit,
         spill: spill.path().to_owned(),

@@ -34,7 +34,7 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     if repair {
         installation::repairable(settings)?;
     } else {
-        installation::needed(settings)?;
+        installation::begun(settings)?;
     }
     if repair {
         cut_damaged_log(settings)?;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::thread;
 
 use crate::auth::keys::SigningKey;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, FoundAt};
 use crate::model::ids::PersonId;
 
 use super::settings::Settings;
@@ -28,7 +28,17 @@ fn nothing_in(settings: &Settings) -> Failed {
 /// Names the installation that a command uses; refuses if there is none. The name goes to standard error,
 /// since standard output is for results that others read.
 pub(super) fn needed(settings: &Settings) -> Result<(), Failed> {
-    if !is_there(&settings.database_url)? {
+    // Tables alone are left where a service refused to start with the object store that it found.
+    named(settings, |found| found == FoundAt::Catalogue)
+}
+
+/// The same for a command that tells what is wrong, also where a catalogue was lost.
+pub(super) fn begun(settings: &Settings) -> Result<(), Failed> {
+    named(settings, |found| found != FoundAt::Nothing)
+}
+
+fn named(settings: &Settings, suffices: impl Fn(FoundAt) -> bool) -> Result<(), Failed> {
+    if !suffices(found_at(&settings.database_url)?) {
         return Err(nothing_in(settings));
     }
     // A closed standard error means that nobody wants to know.
@@ -61,17 +71,20 @@ pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Fai
 /// Refuses to repair what never existed: without a catalogue and without the directory for it, there is
 /// nothing to repair.
 pub(super) fn repairable(settings: &Settings) -> Result<(), Failed> {
-    if is_there(&settings.database_url)? || settings.data_dir.exists() || !settings.is_embedded() {
+    if found_at(&settings.database_url)? != FoundAt::Nothing
+        || settings.data_dir.exists()
+        || !settings.is_embedded()
+    {
         return Ok(());
     }
     Err(nothing_in(settings))
 }
 
 /// On a separate thread: the caller may or may not be inside a runtime.
-fn is_there(database_url: &str) -> Result<bool, Failed> {
+fn found_at(database_url: &str) -> Result<FoundAt, Failed> {
     let asked = thread::scope(|scope| {
         let asking = scope.spawn(|| {
-            let looked = runtimes::one_thread()?.block_on(Catalog::is_there(database_url));
+            let looked = runtimes::one_thread()?.block_on(Catalog::found_at(database_url));
             looked.map_err(Failed::from_error)
         });
         asking.join()

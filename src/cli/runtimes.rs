@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::Failed;
 
@@ -38,16 +38,41 @@ pub(super) fn lanes() -> Result<Vec<Runtime>, Failed> {
 
 /// For questions and upkeep, apart from the threads that answer requests. `threads`: how many; 0: one for
 /// each processor.
-pub(super) fn computing(threads: usize) -> Result<Runtime, Failed> {
+pub(super) fn computing(threads: usize) -> Result<Computing, Failed> {
     // One question can keep a thread busy for seconds, even though it yields; a second thread serves
     // everybody else.
     let usual = || processors().max(2);
-    made(
+    let runtime = made(
         Builder::new_multi_thread()
             .worker_threads(if threads > 0 { threads } else { usual() })
             .thread_name("compute")
             .thread_stack_size(COMPUTE_STACK),
-    )
+    )?;
+    Ok(Computing {
+        handle: runtime.handle().clone(),
+        runtime: Some(runtime),
+    })
+}
+
+/// The threads for questions and upkeep. When this is dropped, anywhere, they end, and nobody waits for them.
+pub(super) struct Computing {
+    handle: Handle,
+    runtime: Option<Runtime>,
+}
+
+impl Computing {
+    pub(super) const fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Computing {
+    fn drop(&mut self) {
+        // A runtime must not be dropped inside another one, because it waits for its threads.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 fn processors() -> usize {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +77,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     let listener = serve::listen(settings.interface.listen)
         .await
         .map_err(Failed::from_error)?;
+    let operations = operations_listener(&settings).await?;
     let certificate = certificate(&settings)?;
     let address = listener.local_addr().map_err(Failed::from_error)?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
@@ -106,7 +108,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     );
     let beside = beside(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app));
-    let operations = operations(&assembly.app, &stop_upkeep).await?;
+    let operations = operations.map(|listener| serve_operations(listener, &assembly.app, &stop_upkeep));
     if let Some(certificate) = certificate.clone() {
         tokio::spawn(stop_upkeep.clone().run_until_cancelled_owned(async move {
             certificate.follow_files(tls::LOOK).await;
@@ -140,7 +142,6 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
             .err()
             .map_or_else(|| "it ended".to_owned(), |error| error.to_string());
         tracing::error!(part, reason, "a part of the service broke; it stops");
-        assembly.computing.shutdown_background();
         return Err(Failed::because(format!(
             "{part} failed: {reason}; start the service again"
         )));
@@ -168,7 +169,8 @@ async fn open_foundations(
     stopping: &CancellationToken,
 ) -> Result<Foundations, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+    let connections = settings.database_connections;
+    let catalog = Catalog::open_with(&settings.database_url, Arc::clone(&clock), connections)
         .await
         .map_err(Failed::from_error)?;
     let OpenedStore { objects, keys } = stores::open(settings).await?;
@@ -236,20 +238,24 @@ fn certificate(settings: &Settings) -> Result<Option<Arc<Certificate>>, Failed> 
     Ok(opened.map_err(Failed::from_error)?.map(Arc::new))
 }
 
-/// Serves health and metrics at a separate address, if one is set.
-async fn operations(app: &Arc<App>, stop: &CancellationToken) -> Result<Option<JoinHandle<()>>, Failed> {
-    let Some(address) = app.settings.operations_address else {
+/// A socket at the separate address for health and metrics, if one is set.
+async fn operations_listener(settings: &Settings) -> Result<Option<TcpListener>, Failed> {
+    let Some(address) = settings.interface.operations_address else {
         return Ok(None);
     };
     let listener = serve::listen(address).await.map_err(Failed::from_error)?;
     let address = listener.local_addr().map_err(Failed::from_error)?;
     tracing::info!(%address, "showing health and metrics");
+    Ok(Some(listener))
+}
+
+fn serve_operations(listener: TcpListener, app: &Arc<App>, stop: &CancellationToken) -> JoinHandle<()> {
     let (router, stop) = (routes::operations(Arc::clone(app)), stop.clone());
     let settings = app.settings.clone();
     let shown = async move {
         let _ended = serve::serve(listener, router, &settings, None, Lanes::on([]), stop.cancelled()).await;
     };
-    Ok(Some(tokio::spawn(shown)))
+    tokio::spawn(shown)
 }
 
 /// Scans files for malware, if a scanner is set.
@@ -334,7 +340,7 @@ pub(super) async fn close(assembly: Assembly, limit: Duration) {
     {
         tracing::warn!("the catalogue did not close in time");
     }
-    assembly.computing.shutdown_background();
+    drop(assembly.computing);
     drop(assembly.spill);
 }
 

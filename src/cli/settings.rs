@@ -42,6 +42,7 @@ pub struct Settings {
     pub identity: IdentitySettings,
     pub data_dir: PathBuf,
     pub database_url: String,
+    pub database_connections: u32,
     pub objects: ObjectStoreSettings,
     /// How stored data of people is encrypted, if it is.
     pub encryption: Option<EncryptionSettings>,
@@ -143,6 +144,7 @@ impl Settings {
             interface: interface(given)?,
             identity: identity(given)?,
             database_url: database_url(given, &data_dir)?,
+            database_connections: parse::count(setting("database_connections")?, 4)? as u32,
             objects: storage(given, "object_store", data_dir.join("objects"))?,
             encryption: encryption(given, &data_dir)?,
             adopt_store: parse::flag(setting("adopt_store")?)?,

@@ -225,7 +225,25 @@ impl Stretch {
 
 #[cfg(test)]
 mod tests {
+    use chrono::{NaiveDate, NaiveTime};
+
     use super::*;
+
+    #[test]
+    fn the_documentation_names_the_database() {
+        let documented = include_str!("../../docs/API.md");
+        let version = chrono_tz::IANA_TZDB_VERSION;
+        assert!(documented.contains(&format!("version {version},")), "{version}");
+        let new_york = Zone::parse("America/New_York").unwrap();
+        let july = |year| {
+            NaiveDate::from_ymd_opt(year, 7, 1)
+                .unwrap()
+                .and_time(NaiveTime::MIN)
+                .and_utc()
+        };
+        let hours = |year| new_york.offset(july(year).timestamp()) / 3_600;
+        assert_eq!((hours(2099), hours(2100)), (-4, -5));
+    }
 
     #[test]
     fn rule_2_2_every_name_of_the_database_and_localtime_are_zones() {

@@ -441,7 +441,8 @@ impl Contents {
     /// Forgets contents whose time to arrive ended `grace` ago, and frees their room. Their parts are garbage
     /// from then on. Returns how many.
     pub async fn forget_expired(&self, grace: std::time::Duration) -> Result<usize, StoreError> {
-        let limit = self.clock.now().before(grace);
+        // Not this node's time: a node whose clock is ahead would forget what others are still sending.
+        let limit = self.catalog.now().await?.before(grace);
         let mut forgotten = 0;
         for document in self.catalog.documents_linked(OPEN_LINK, &[OPEN]).await? {
             let content = Content::of(&document)?;

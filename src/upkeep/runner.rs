@@ -92,7 +92,11 @@ impl Round<'_> {
             }
         }
         meters.upkeep.failures.inc();
-        tracing::error!(job = self.job, whose, %error, "set aside; run `almanac check`");
+        if matches!(error, StoreError::Unavailable { .. } | StoreError::Full { .. }) {
+            tracing::warn!(job = self.job, whose, %error, "set aside until the next round");
+        } else {
+            tracing::error!(job = self.job, whose, %error, "set aside; run `almanac check`");
+        }
         self.set_aside.insert(whose.to_owned());
         Ok(None)
     }

@@ -383,6 +383,7 @@ fn a_setting_that_cannot_be_is_refused_at_the_start() {
         ("ALMANAC_OBJECT_STORE", "ftp://x"),
         ("ALMANAC_MEMORY_LIMIT", "a lot"),
         ("ALMANAC_LOG", "almanac=loud"),
+        ("ALMANAC_LOG", "warning"),
         ("ALMANAC_SOURCE_PREFIX", "com almanac"),
         ("ALMANAC_CORS_ORIGINS", "pages.example"),
     ] {
@@ -406,6 +407,26 @@ fn a_setting_that_cannot_be_is_refused_at_the_start() {
             "{name}={value} is not named: {:?}",
             output(&ended)
         );
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_is_named_at_the_start() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for name in ["ALMANAC_LISTEN", "ALMANAC_OPERATIONS_ADDRESS"] {
+        let almanac = Setup::default().prepare();
+        let mut started = almanac.command(&["serve"]);
+        let started = started
+            .env("ALMANAC_LISTEN", "127.0.0.1:0")
+            .env(name, &taken)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let ended = ends_soon(started.spawn().unwrap()).unwrap_or_else(|| panic!("{name} is served"));
+        let (_, told) = output(&ended);
+        assert_eq!(ended.status.code(), Some(1), "{told}");
+        assert!(told.contains(&format!("cannot listen on {taken}")), "{told}");
     }
 }
 

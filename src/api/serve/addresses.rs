@@ -17,7 +17,7 @@ pub struct Network {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an address or a network such as 10.0.0.1, 10.0.0.0/8 or fd00::/8")]
+#[error("an address or a network such as 10.0.0.1, 10.0.0.0/8 or fd00::/8")]
 pub struct NoNetwork;
 
 impl FromStr for Network {

@@ -19,6 +19,8 @@ use crate::catalog::writing::{Limits, Writer};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection to a server that has been idle for this long is checked before use.
 const RESTED: Duration = Duration::from_secs(1);
+/// A connection to a server that nobody used for this long is closed.
+const UNUSED: Duration = Duration::from_mins(1);
 /// How long that check may take.
 const STANDS: Duration = Duration::from_secs(2);
 /// Prepared statements kept per connection. There are a few dozen shapes, most in half a dozen lengths.
@@ -51,8 +53,11 @@ pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), Cat
     Ok((writer, readers))
 }
 
-/// Opens connections to a server.
-pub(super) async fn open_postgres(options: PgConnectOptions) -> Result<PgPool, CatalogError> {
+/// Opens at most `connections` to a server.
+pub(super) async fn open_postgres(
+    options: PgConnectOptions,
+    connections: u32,
+) -> Result<PgPool, CatalogError> {
     let options = options
         .application_name("almanac")
         .statement_cache_capacity(PREPARED_STATEMENTS)
@@ -63,7 +68,9 @@ pub(super) async fn open_postgres(options: PgConnectOptions) -> Result<PgPool, C
             ("idle_in_transaction_session_timeout", "60s"),
         ])
         .disable_statement_logging();
-    let pool = pool::<Postgres>(16).before_acquire(|connection, usage| {
+    // The server has few, for all nodes and commands together.
+    let pool = pool::<Postgres>(connections.max(1)).idle_timeout(UNUSED);
+    let pool = pool.before_acquire(|connection, usage| {
         Box::pin(async move {
             if usage.idle_for <= RESTED {
                 return Ok(true);

@@ -10,11 +10,10 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use axum::routing::get;
 use serde_json::Value;
-use tokio::runtime::Runtime;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use super::{Assembly, Foundations, assemble};
+use super::{Assembly, Computing, Foundations, assemble};
 use crate::api::app::Shared;
 use crate::api::endpoints::Routes;
 use crate::api::extract::{Checked, Owner};
@@ -63,18 +62,9 @@ struct Service {
     app: Shared,
     router: Router,
     token: String,
-    computing: Option<Runtime>,
+    _computing: Computing,
     _spill: SpillDirectory,
     _directory: tempfile::TempDir,
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // A runtime must not be waited for inside another one.
-        if let Some(computing) = self.computing.take() {
-            computing.shutdown_background();
-        }
-    }
 }
 
 /// The settings of a service in `directory` with one place for questions and nobody waiting.
@@ -188,7 +178,7 @@ impl Service {
             app,
             router,
             token,
-            computing: Some(computing),
+            _computing: computing,
             _spill: spill,
             _directory: directory,
         }

@@ -87,13 +87,25 @@ pub(super) fn headers(setting: &GivenSetting) -> Result<Vec<(HeaderName, HeaderV
     headers.ok_or_else(|| setting.wrong("NAME=VALUE with commas between them, values percent-encoded"))
 }
 
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
 /// A filter for the log, in the log library's own syntax.
 pub(super) fn log_filter(setting: &GivenSetting) -> Result<String, SettingsError> {
+    let expected = |reason: String| {
+        setting.wrong(format!(
+            "a level or a list such as info,almanac::store=debug ({reason})"
+        ))
+    };
+    // The library takes a word that is no level for the name of a module, and is silent about all others.
+    let of_no_level =
+        |part: &&str| !part.contains(['=', '[']) && !LEVELS.contains(&part.to_lowercase().as_str());
+    let parts = setting.text.split(',').map(str::trim);
+    if let Some(word) = parts.filter(|part| !part.is_empty()).find(of_no_level) {
+        return Err(expected(format!("{word:?} is none of {}", LEVELS.join(", "))));
+    }
     match EnvFilter::try_new(&setting.text) {
         Ok(_) => Ok(setting.text.clone()),
-        Err(error) => Err(setting.wrong(format!(
-            "a level or a list such as info,almanac::store=debug ({error})"
-        ))),
+        Err(error) => Err(expected(error.to_string())),
     }
 }
 

@@ -67,6 +67,7 @@ pub(super) fn storage(
     let setting = given.setting(name)?;
     match setting.value() {
         None => Ok(ObjectStoreSettings::Local(usual)),
+        Some("s3://") => Err(setting.wrong("s3://bucket/prefix or a directory")),
         Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
             url: url.to_owned(),
             options: s3_options(given)?,
@@ -80,8 +81,12 @@ pub(super) fn storage(
 
 /// The standard variables of S3, as far as they are set.
 fn s3_options(given: &GivenSettings) -> Result<Vec<(String, String)>, SettingsError> {
-    parse::optional_url(given.setting("aws_endpoint_url")?)?;
-    let allow_http = parse::flag(given.setting("aws_allow_http")?)?;
+    let endpoint = parse::optional_url(given.setting("aws_endpoint_url")?)?;
+    let allowed = given.setting("aws_allow_http")?;
+    let allow_http = parse::flag(allowed)?;
+    if !allow_http && endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+        return Err(allowed.wrong("true where AWS_ENDPOINT_URL begins with http://"));
+    }
     let mut options: Vec<(String, String)> = given
         .as_slice()
         .iter()

@@ -110,6 +110,13 @@ pub const SETTINGS: &[Entry] = &[
         "Catalogue: postgres://... or sqlite://PATH; SQLite in the data directory if not given",
     ),
     entry(
+        "database_connections",
+        "database-connections",
+        "ALMANAC_DATABASE_CONNECTIONS",
+        "16",
+        "Connections to PostgreSQL that one node opens at most; its server needs room for those of all nodes",
+    ),
+    entry(
         "object_store",
         "object-store",
         "ALMANAC_OBJECT_STORE",

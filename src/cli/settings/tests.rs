@@ -139,6 +139,11 @@ fn what_cannot_be_is_no_value() {
         ("ALMANAC_ALGORITHMS", "HS256"),
         ("ALMANAC_LOG_FORMAT", "xml"),
         ("ALMANAC_LOG", "almanac=loud"),
+        ("ALMANAC_LOG", "warning"),
+        ("ALMANAC_LOG", "info,debgu"),
+        ("ALMANAC_OBJECT_STORE", "s3://"),
+        ("ALMANAC_DATABASE_CONNECTIONS", "3"),
+        ("ALMANAC_TRUSTED_PROXIES", "proxy"),
         ("ALMANAC_DATABASE_URL", "mysql://localhost/almanac"),
         ("ALMANAC_DATABASE_URL", "postgres://localhost:port/almanac"),
         ("ALMANAC_SOURCE_PREFIX", "com almanac"),
@@ -187,6 +192,17 @@ fn an_s3_store_takes_the_usual_variables() {
     assert_eq!(option("AWS_ALLOW_HTTP"), Some("true"));
     assert_eq!(option("AWS_SECRET_ACCESS_KEY"), Some("key"));
     assert_eq!(option("AWS_REGION"), None);
+}
+
+#[test]
+fn a_store_without_tls_has_to_be_allowed() {
+    let without = [
+        ("ALMANAC_OBJECT_STORE", "s3://bucket"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9000"),
+    ];
+    assert!(settings(&without).is_err_and(|error| error.to_string().contains("AWS_ALLOW_HTTP")));
+    let levels = settings(&[("ALMANAC_LOG", "INFO, almanac::store=debug,off")]);
+    assert!(levels.is_ok());
 }
 
 #[test]

@@ -248,6 +248,30 @@ async fn an_improbable_part_of_the_store_stays_unless_the_operator_insists() {
 }
 
 #[tokio::test]
+async fn objects_that_were_replaced_are_no_orphans() {
+    let bench = Bench::new().await;
+    for piece in 0..102 {
+        bench.put(&many(piece, 1, LAST_DAY_OF_2023), true).await;
+    }
+    while compact(&bench.stores, &bench.key, &Limits::default())
+        .await
+        .unwrap()
+    {}
+    let (live, all) = bench.paths().await;
+    assert!(all.len() - live.len() > 101, "{} of {}", live.len(), all.len());
+    let orphan = orphan(&bench).await;
+    let mut removed = 0;
+    for _ in 0..4 {
+        let searched = remove_orphans(&bench.stores, false).await.unwrap();
+        assert_eq!(searched.refused, None);
+        removed += searched.removed;
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+    }
+    assert_eq!((orphan.len(), removed), (1, 1));
+    assert_eq!(bench.paths().await.1.len(), all.len());
+}
+
+#[tokio::test]
 async fn the_objects_of_a_refused_write_go_at_once_and_those_of_a_write_that_happened_stay() {
     let bench = Bench::new().await;
     bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;

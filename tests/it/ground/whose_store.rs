@@ -30,8 +30,15 @@ async fn a_lost_catalogue_makes_garbage_of_nothing() {
     server.stop();
     lose_catalogue(server.data_dir());
     refuses(&server, &["check --repair", "ALMANAC_ADOPT_STORE"]);
-    // Not even after somebody made a token.
-    server.token(person.id);
+    // What is left of that is no installation yet, so that nothing is put into it by mistake.
+    let person_id = person.id.to_string();
+    for command in [vec!["users"], vec!["token", "--user", &person_id]] {
+        let (text, status) = said(&server, &command);
+        assert!(
+            status == Some(1) && text.contains("there is no installation"),
+            "{text}"
+        );
+    }
     refuses(&server, &["ALMANAC_ADOPT_STORE"]);
     let (text, status) = said(&server, &["check"]);
     assert_eq!(status, Some(1), "{text}");

@@ -140,7 +140,7 @@ async fn what_was_recorded_is_confirmed_after_its_annotation_is_deleted() {
             &format!("/user/v1alpha1/annotation/{tea}"),
         )
         .await
-        .must_be(204);
+        .must_be(200);
     assert_eq!(once(&at("10:00")).await.upload(), first);
     assert_eq!(older(&at("11:00")).await.upload(), second);
     once(&at("12:00")).await.faults();
