@@ -223,7 +223,7 @@ impl Catalog {
             let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
             let sql = format!("SELECT path FROM retired_objects WHERE path IN {list}");
             for row in self.database.fetch(sql, values).await? {
-                retired.insert(row.text(0)?.to_owned());
+                retired.insert(row.text(0)?.clone());
             }
         }
         Ok(paths.into_iter().filter(|path| !retired.contains(path)).collect())

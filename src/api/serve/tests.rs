@@ -71,7 +71,7 @@ impl Gate {
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
             serve(listener, router, &settings, None, Lanes::on([]), async {
-                drop(stopped.await)
+                drop(stopped.await);
             })
             .await
         });
@@ -129,7 +129,7 @@ async fn an_answer_that_breaks_off_does_not_look_whole_to_an_old_client() {
         let (_stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(async move {
             serve(listener, router, &settings, None, Lanes::on([]), async {
-                drop(stopped.await)
+                drop(stopped.await);
             })
             .await
         });
@@ -170,7 +170,7 @@ async fn refusing(settings: InterfaceSettings) -> (TcpStream, oneshot::Sender<()
     let (stop, stopped) = oneshot::channel::<()>();
     tokio::spawn(async move {
         serve(listener, router, &settings, None, Lanes::on([]), async {
-            drop(stopped.await)
+            drop(stopped.await);
         })
         .await
     });
@@ -307,7 +307,7 @@ async fn an_address_that_has_its_share_of_connections_gets_no_more() {
     let (_stop, stopped) = oneshot::channel::<()>();
     tokio::spawn(async move {
         serve(listener, router, &settings, None, Lanes::on([]), async {
-            drop(stopped.await)
+            drop(stopped.await);
         })
         .await
     });
