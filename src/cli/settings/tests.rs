@@ -201,7 +201,7 @@ fn a_store_without_tls_has_to_be_allowed() {
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:9000"),
     ];
     assert!(settings(&without).is_err_and(|error| error.to_string().contains("aws_allow_http")));
-    let levels = settings(&[("ALMANAC_LOG", "INFO, almanac::store=debug,off")]);
+    let levels = settings(&[("ALMANAC_LOG", "INFO,almanac::store=debug,off")]);
     assert!(levels.is_ok());
 }
 
