@@ -19,6 +19,7 @@ mod functions;
 mod guard;
 mod holdings;
 mod local_day;
+mod moments;
 mod narrowing;
 mod outer_side;
 mod parameters;
@@ -128,6 +129,7 @@ async fn planned<Authority: 'static>(
         .with_allow_dml(false)
         .with_allow_statements(false);
     only_reads.verify_plan(&logical).map_err(wrong)?;
+    let logical = moments::compared(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
     let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;
     let plan = columns::with_names_of_their_own(plan).map_err(wrong)?;
@@ -167,6 +169,7 @@ fn session<Authority: 'static>(
         .with_catalog_list(Arc::new(Shelves::of(holdings)))
         .with_scalar_functions(scalars)
         .with_table_functions(functions::all(functions))
+        .with_type_planner(Arc::new(moments::Microseconds))
         .build();
     let now = chrono::DateTime::from_timestamp_micros(now.micros());
     state.execution_props_mut().query_execution_start_time = now;

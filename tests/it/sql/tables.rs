@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{SQL, query, rows};
+use super::{SQL, query, rows, wrong};
 use crate::harness::{Frame, METHODS, Setup, at, heart_rate, id, instant, number, person, steps, texts};
 
 #[tokio::test]
@@ -97,6 +97,37 @@ async fn the_last_moment_there_is_is_a_moment_like_others() {
     )
     .await;
     assert_eq!(found, [json!({"start_time": last})]);
+    for (condition, expected) in [
+        ("start_time >= '0001-01-01' AND start_time < '9999-12-31'", 1),
+        (
+            "start_time BETWEEN '0001-01-01' AND '9999-12-31T23:59:59.999999Z'",
+            2,
+        ),
+        ("start_time > TIMESTAMP '9999-12-31 00:00:00'", 1),
+        ("start_time > TIMESTAMPTZ '9999-12-31T01:00:00+01:00'", 1),
+        ("start_time >= DATE '9999-12-31'", 1),
+        ("CAST('9999-12-31' AS TIMESTAMP) <= start_time", 1),
+        (
+            "start_time IN ('2024-05-01T10:00:00Z', '9999-12-31T23:59:59.999999Z')",
+            2,
+        ),
+        ("start_time IS DISTINCT FROM '9999-12-31T23:59:59.999999Z'", 1),
+        ("start_time > now()", 1),
+        (
+            "EXISTS (SELECT 1 FROM tea AS other WHERE other.start_time > tea.start_time \
+             AND other.start_time > '9999-01-01')",
+            1,
+        ),
+    ] {
+        let counted = rows(
+            &person,
+            &format!("SELECT count(*) AS n FROM tea WHERE {condition}"),
+        )
+        .await;
+        assert_eq!(counted, [json!({"n": expected})], "{condition}");
+    }
+    let refused = wrong(&person, "SELECT count(*) FROM tea WHERE start_time < 'tomorrow'").await;
+    assert!(refused.contains("tomorrow"), "{refused}");
 }
 
 #[tokio::test]
