@@ -38,9 +38,8 @@ enum Inner {
     Failure(Failure),
 }
 
-/// A refusal of a request that is not a failed validation. Travels beside the response as far as the log.
-#[derive(Clone, Debug)]
-pub struct Refusal {
+#[derive(Debug)]
+struct Refusal {
     status: StatusCode,
     detail: String,
     errors: Vec<ErrorDetail>,
@@ -72,7 +71,7 @@ pub struct Problem {
     pub status: u16,
     /// What happened in this case.
     pub detail: String,
-    /// The request, as the log names it.
+    /// Identifies this occurrence in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -370,20 +369,6 @@ impl From<StoreError> for ApiError {
     }
 }
 
-impl Refusal {
-    /// The problem document, which names the request.
-    #[must_use]
-    pub fn document(&self, request: Option<&str>) -> Vec<u8> {
-        document(
-            None,
-            self.status,
-            self.detail.clone(),
-            request,
-            self.errors.clone(),
-        )
-    }
-}
-
 impl Failure {
     /// The answer to a failed request, which names the request as `incident`.
     #[must_use]
@@ -404,9 +389,9 @@ impl Failure {
             (_, Some(incident)) => format!("the service failed; its log has the reason under {incident}"),
             (_, None) => "the service failed; its log has the reason".to_owned(),
         };
+        let instance = incident.map(|incident| format!("urn:request:{incident}"));
         let kind = self.unknown.then_some("outcome-unknown");
-        let document = document(kind, self.status, detail, incident, Vec::new());
-        let mut response = problem(self.status, document);
+        let mut response = document_of(kind, self.status, detail, instance, Vec::new());
         if let Some(retry_after) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, seconds(retry_after));
         }
@@ -423,9 +408,8 @@ impl IntoResponse for ApiError {
             )
                 .into_response(),
             Inner::Refusal(refusal) => {
-                let mut response = problem(refusal.status, refusal.document(None));
-                response.headers_mut().extend(refusal.headers.clone());
-                response.extensions_mut().insert(refusal);
+                let mut response = document(refusal.status, refusal.detail, None, refusal.errors);
+                response.headers_mut().extend(refusal.headers);
                 response
             }
             Inner::Failure(failure) => {
@@ -437,18 +421,23 @@ impl IntoResponse for ApiError {
     }
 }
 
-fn problem(status: StatusCode, document: Vec<u8>) -> Response {
-    (status, [(CONTENT_TYPE, PROBLEM_JSON)], document).into_response()
+fn document(
+    status: StatusCode,
+    detail: String,
+    instance: Option<String>,
+    errors: Vec<ErrorDetail>,
+) -> Response {
+    document_of(None, status, detail, instance, errors)
 }
 
 /// `kind`: for cases that the status does not distinguish.
-fn document(
+fn document_of(
     kind: Option<&str>,
     status: StatusCode,
     detail: String,
-    request: Option<&str>,
+    instance: Option<String>,
     errors: Vec<ErrorDetail>,
-) -> Vec<u8> {
+) -> Response {
     let title = status.canonical_reason().unwrap_or("Problem").to_owned();
     let kind = kind.map_or_else(|| title.to_ascii_lowercase().replace(' ', "-"), ToOwned::to_owned);
     let kind = format!("urn:almanac:problem:{kind}");
@@ -457,11 +446,12 @@ fn document(
         title,
         status: status.as_u16(),
         detail,
-        instance: request.map(|request| format!("urn:request:{request}")),
+        instance,
         errors,
     };
-    serde_json::to_vec(&problem)
-        .unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes())
+    let body = serde_json::to_vec(&problem)
+        .unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes());
+    (status, [(CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
 }
 
 /// Whole seconds, at least one: zero would invite a client to return at once.

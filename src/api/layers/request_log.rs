@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant as Stopwatch;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -20,7 +20,7 @@ use crate::api::app::Shared;
 use crate::api::extract::{Notes, RequestId};
 use crate::api::layers::arrival::awaited;
 use crate::api::layers::compression::overlook_refusals;
-use crate::api::problem::{ApiError, Failure, Refusal};
+use crate::api::problem::{ApiError, Failure};
 use crate::api::serve::Peer;
 use crate::api::traces::{Context, Head};
 use crate::model::time::{Instant, TimeRange};
@@ -77,11 +77,6 @@ pub async fn log_request(State(app): State<Shared>, mut request: Request, next: 
             app.metrics.meters.store.corrupt.inc();
         }
         response = failure.response(Some(&id.0));
-    }
-    let refusal = response.extensions_mut().remove::<Refusal>();
-    if let Some(refusal) = refusal.filter(|_| !response.headers().contains_key(CONTENT_ENCODING)) {
-        *response.body_mut() = refusal.document(Some(&id.0)).into();
-        response.headers_mut().remove(CONTENT_LENGTH);
     }
     dress(response.headers_mut(), &id, &notes);
     let (status, took) = (response.status(), stopwatch.elapsed());

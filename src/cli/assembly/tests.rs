@@ -285,10 +285,7 @@ async fn every_refused_token_gets_the_same_answer() {
     for value in ["Bearer", "Bearer x", "Basic dXNlcg==", "Bearer a.b.c"] {
         let path = "/data/v0/metrics_catalog";
         let answer = service.call(Method::GET, path, &[("authorization", value)]).await;
-        let mut body: Value = serde_json::from_slice(&answer.body).unwrap();
-        // Each names its own request.
-        assert!(body["instance"].take().is_string());
-        bodies.push(body);
+        bodies.push(answer.body);
     }
     bodies.dedup();
     assert_eq!(bodies.len(), 1);
