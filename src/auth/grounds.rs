@@ -55,7 +55,7 @@ struct GivenOnce {
 
 impl Grounds {
     /// The grounds on which a request of `reader` is answered. `None`: grounds for some of it cannot be kept,
-    /// as for files.
+    /// as for files and lists of what is shared.
     #[must_use]
     pub fn of(reader: &Reader) -> Option<Self> {
         let disclosures = reader.disclosures();
@@ -119,8 +119,8 @@ impl GivenOnce {
     fn of(disclosure: &Disclosure) -> Option<Self> {
         let data_type = match &disclosure.subject {
             Subject::Type(data_type) => Some(data_type.to_string()),
-            Subject::Listing(_) => None,
-            Subject::File(..) | Subject::Folder(_) => return None,
+            // What is shared changes in more ways than could be compared later.
+            Subject::Listing(_) | Subject::File(..) | Subject::Folder(_) => return None,
         };
         Some(Self {
             owner: disclosure.owner,

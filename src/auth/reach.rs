@@ -23,8 +23,8 @@ const RECORDING: &str = "/ingest/v1/record/";
 const WRAPPED: &str = "/ingest/v1/record/batch";
 /// The prefixes for sending records and files, and for defining types.
 const SENDING: [&str; 2] = ["/ingest/", "/input/"];
-/// The path below `/data/` that belongs to no type.
-const OF_NO_TYPE: &str = "/data/v1alpha1/data_sources";
+/// The paths below `/data/` that belong to no type: what they list is of all of them.
+const OF_NO_TYPE: [&str; 2] = ["/data/v1alpha1/data_sources", "/data/v1alpha1/data_types"];
 
 /// What a token may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +92,7 @@ impl Reach {
             }
             _ => {}
         }
-        let has_a_type = (path.starts_with(READING) && path != OF_NO_TYPE)
+        let has_a_type = (path.starts_with(READING) && !OF_NO_TYPE.contains(&path))
             || (path.starts_with(RECORDING) && path != WRAPPED);
         if self.types.is_some() && !has_a_type {
             return Err(Beyond::Types);

@@ -1,7 +1,7 @@
 //! Limits the sources that one person's records may name.
 //!
 //! A source is known for as long as its person is, and every question about amounts ranks them all. Sources
-//! that come between two counts may exceed the limit by their number. Knows sources; knows nothing of HTTP.
+//! of requests at the same time may exceed the limit by their number. Knows sources; knows nothing of HTTP.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -32,9 +32,10 @@ impl SourceQuota {
             return Ok(());
         }
         let count = async { Ok(self.catalog.registered_counts(person).await?.sources) };
-        let has = self.quota.used(person, count).await?.load(Ordering::Relaxed);
-        let most = self.quota.most;
-        if has.saturating_add(sources.len() as u64) <= most {
+        let counted = self.quota.used(person, count).await?;
+        let (named, most) = (sources.len() as u64, self.quota.most);
+        // As if all were new, until that makes too many.
+        if counted.fetch_add(named, Ordering::Relaxed).saturating_add(named) <= most {
             return Ok(());
         }
         let known = self.catalog.sources_of(person).await?;
@@ -42,11 +43,14 @@ impl SourceQuota {
         let new = sources
             .iter()
             .filter(|source| !names.contains(source.key.as_str()));
+        let (has, new) = (names.len() as u64, new.count() as u64);
         // Known sources may always be named.
-        match new.count() as u64 {
-            0 => Ok(()),
-            new if names.len() as u64 + new <= most => Ok(()),
-            _ => Err(self.quota.reached()),
+        if new == 0 || has + new <= most {
+            counted.store(has + new, Ordering::Relaxed);
+            Ok(())
+        } else {
+            counted.store(has, Ordering::Relaxed);
+            Err(self.quota.reached())
         }
     }
 }

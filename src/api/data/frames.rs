@@ -136,6 +136,9 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let format = body.format.unwrap_or(OutputMethod::Parquet);
     let uri = question(&body.question, &app.settings.public_url, format)?;
+    if let Err(beyond) = reader.reach().admits(true, uri.path()) {
+        return Err(ApiError::forbidden(beyond.to_string()));
+    }
     let mut writer = app.frames.begin(reader.person()).await?;
     let mut request = Request::new(Body::empty());
     *request.method_mut() = Method::GET;
@@ -355,7 +358,7 @@ async fn grounds_of(app: &App, reader: &Reader) -> Result<String, ApiError> {
     let grounds = Grounds::of(reader).ok_or_else(|| {
         invalid(
             ["body", "question"],
-            "answers about other people's files cannot be kept as frames",
+            "answers about other people's files, and lists of what they share, cannot be kept as frames",
         )
     })?;
     if !app.grants.still_given(reader).await? {

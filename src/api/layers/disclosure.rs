@@ -10,7 +10,8 @@ use std::time::{Duration, Instant as Moment};
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
@@ -58,8 +59,8 @@ impl Reading {
     /// The answer, which is logged first if it discloses others' data.
     pub async fn disclosed(self, app: &Shared, response: Response) -> Response {
         let given = self.reader.disclosures().given();
-        let tells = response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED;
-        if given.is_empty() || !tells {
+        // What failed was read all the same, and its error may quote it.
+        if given.is_empty() || response.status() == StatusCode::FORBIDDEN {
             return response;
         }
         let route = self.route.as_ref().map(MatchedPath::as_str);
@@ -96,16 +97,22 @@ async fn logged(
     });
     let entries = futures::future::try_join_all(begun).await?;
     let (mut parts, body) = response.into_parts();
-    parts.headers.insert(EFFECTIVE_RANGE, effective_range(given)?);
     let rows = parts.extensions.remove::<RowCount>();
     let mut answer = Answer {
         app,
         reader,
         entries,
         rows,
+        left: bytes_said(&parts.headers),
         asked: Moment::now(),
     };
-    if parts.status == StatusCode::NOT_MODIFIED {
+    let is_unchanged = parts.status == StatusCode::NOT_MODIFIED;
+    if !is_unchanged && !parts.status.is_success() {
+        answer.end("failed");
+        return Ok(Response::from_parts(parts, body));
+    }
+    parts.headers.insert(EFFECTIVE_RANGE, effective_range(given)?);
+    if is_unchanged {
         answer.end("not_modified");
         return Ok(Response::from_parts(parts, body));
     }
@@ -130,6 +137,8 @@ struct Answer {
     /// Empty once they are ended.
     entries: Vec<LogEntry>,
     rows: Option<RowCount>,
+    /// How many bytes are still to come, where that was said: nobody asks for more after the last.
+    left: Option<u64>,
     /// When it was last checked that it may go on.
     asked: Moment,
 }
@@ -150,6 +159,12 @@ impl Answer {
             }
             Some(Ok(chunk)) => chunk,
         };
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(chunk.len() as u64);
+            if *left == 0 {
+                self.end("answered");
+            }
+        }
         if self.asked.elapsed() < ASKED_AGAIN {
             return Some((Ok(chunk), true));
         }
@@ -183,6 +198,10 @@ impl Drop for Answer {
     fn drop(&mut self) {
         self.end("broken_off");
     }
+}
+
+fn bytes_said(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// What the log keeps about a read.

@@ -6,6 +6,8 @@
 
 mod clamd;
 
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -14,11 +16,15 @@ pub use clamd::{ClamdAddress, Silent, Verdict};
 
 use super::file::{SCAN_LINK, TO_SCAN};
 use super::{File, Files, FilesError, ScanState, TRIES};
+use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 
 /// The pause between two looks for waiting files.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// When so many files of different people get no verdict one after the other, the cause is not the files.
+const FAILURES_IN_A_ROW: usize = 5;
 
 /// The background work of scanning on one node.
 pub struct Scanning {
@@ -51,18 +57,29 @@ impl Scanning {
         }
     }
 
+    /// Scans what waits. A file without a verdict puts off the others of its person, and nobody else's.
     async fn round(&self) -> Result<(), StoreError> {
-        for file in self.files.to_scan().await? {
+        let mut put_off = HashSet::new();
+        let mut failures_in_a_row = 0;
+        for file in in_turns(self.files.to_scan().await?) {
+            if put_off.contains(&file.person) {
+                continue;
+            }
             let verdict = match self.verdict(&file).await {
                 Ok(verdict) => verdict,
                 // Damage is not malware, and does not go away.
                 Err(Failed::Store(StoreError::Corrupt { what })) => Verdict::Unknown(what),
-                Err(Failed::Store(error)) => return Err(error),
-                Err(Failed::Silent(silent)) => {
-                    tracing::warn!(%silent, "the scanner does not answer; files stay pending");
-                    return Ok(());
+                Err(failed) => {
+                    failures_in_a_row += 1;
+                    if failures_in_a_row >= FAILURES_IN_A_ROW {
+                        return failed.ends_a_round();
+                    }
+                    failed.told_of(&file);
+                    put_off.insert(file.person);
+                    continue;
                 }
             };
+            failures_in_a_row = 0;
             let outcome = match verdict {
                 Verdict::Clean => ScanState::Clean,
                 Verdict::Infected(what) => {
@@ -98,6 +115,38 @@ impl Scanning {
 enum Failed {
     Silent(Silent),
     Store(StoreError),
+}
+
+impl Failed {
+    fn told_of(&self, file: &File) {
+        let reason: &dyn Display = match self {
+            Self::Silent(silent) => silent,
+            Self::Store(error) => error,
+        };
+        tracing::warn!(file = %file.id, %reason, "there is no verdict on a file, which stays pending");
+    }
+
+    /// The outcome where the cause is not the files.
+    fn ends_a_round(self) -> Result<(), StoreError> {
+        match self {
+            Self::Silent(silent) => {
+                tracing::warn!(%silent, "the scanner does not answer; files stay pending");
+                Ok(())
+            }
+            Self::Store(error) => Err(error),
+        }
+    }
+}
+
+/// The files, so that people take turns: nobody waits for all that somebody else sent.
+fn in_turns(mut files: Vec<File>) -> Vec<File> {
+    let mut turns: HashMap<PersonId, usize> = HashMap::new();
+    files.sort_by_cached_key(|file| {
+        let turn = turns.entry(file.person).or_default();
+        *turn += 1;
+        *turn
+    });
+    files
 }
 
 impl Files {
