@@ -443,6 +443,8 @@ async fn frames_of_a_wider_token_are_closed(person: &Person, typed: &Person) {
     typed.call(Method::DELETE, &wide).await.problem(403);
     typed.get("/data/v1/frames").await.problem(403);
     made_by(typed, "StepCount").await.problem(403);
+    let sources = json!({"question": "/data/v1alpha1/data_sources", "format": "csv"});
+    typed.post("/data/v1/frames", &sources).await.problem(403);
     let narrow = path(&made_by(typed, "HeartRate").await.must_be(201).json());
     typed.get(&narrow).await.must_be(200);
     typed.call(Method::DELETE, &narrow).await.must_be(204);
@@ -500,6 +502,7 @@ async fn a_token_may_reach_less_far_than_its_person() {
         "/data/v1alpha1/data_available",
         "/data/v1/updates",
         "/data/v1alpha1/data_sources",
+        "/data/v1alpha1/data_types",
     ] {
         everything(typed.get(path)).await.problem(403);
     }

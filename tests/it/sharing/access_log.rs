@@ -83,6 +83,33 @@ async fn the_owner_is_told_who_read_what_by_which_grant_and_how_many_rows() {
 }
 
 #[tokio::test]
+async fn what_an_error_could_tell_is_told_to_the_owner_too() {
+    let (owner, reader) = (person(), person());
+    let rate = heart_rate(id(1), &at("10:30"), 61);
+    owner.records("HeartRate", &[rate]).await;
+    share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    let beats = format!(
+        "SELECT string_agg(CAST(value AS TEXT), ',') FROM \"{}\".heart_rate",
+        owner.id
+    );
+    let query = format!("SELECT CAST(({beats}) || 'x' AS INT)");
+    reader
+        .post("/data/v1/sql", &json!({"query": query}))
+        .await
+        .must_be(422);
+    let log = ended(&owner).await;
+    assert_eq!(
+        (log.len(), &log[0]["outcome"], &log[0]["actor_svc_userid"]),
+        (2, &json!("failed"), &json!(reader.id)),
+        "{log:?}"
+    );
+    assert_eq!(
+        log[0]["detail"]["reads"][0]["svc_data_types"],
+        json!(["HeartRate"])
+    );
+}
+
+#[tokio::test]
 async fn every_change_of_a_share_is_kept_and_who_made_it() {
     let (owner, reader) = (person(), person());
     let given = share(&owner, &share_of(&["HeartRate"], &reader)).await;

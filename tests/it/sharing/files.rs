@@ -259,6 +259,7 @@ async fn the_owner_is_told_who_read_which_file() {
     let log = super::access_log::ended(&owner).await;
     let reads: Vec<&Value> = log.iter().map(|entry| &entry["detail"]["reads"][0]).collect();
     assert_eq!(log.len(), 3, "{log:?}");
+    assert_eq!(log[1]["outcome"], "answered", "{log:?}");
     assert_eq!(
         (&reads[0]["kind"], &reads[1]["kind"]),
         (&json!("folder"), &json!("file"))
