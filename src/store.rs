@@ -29,6 +29,7 @@ mod row_groups;
 pub mod sealing;
 mod signing;
 pub mod snapshot;
+mod staging;
 pub mod tail;
 #[cfg(test)]
 mod tests;

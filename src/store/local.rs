@@ -21,9 +21,9 @@ use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
-use uuid::Uuid;
 
 use super::page_cache;
+use super::staging::Staging;
 
 const STAGING: &str = "staging";
 
@@ -58,6 +58,7 @@ pub struct DurableDirectory {
 #[derive(Debug)]
 struct Names {
     root: PathBuf,
+    staging: Staging,
     disk: Arc<dyn Disk>,
     settled: Mutex<HashSet<PathBuf>>,
 }
@@ -67,7 +68,8 @@ impl DurableDirectory {
     pub fn open(root: &FilePath, disk: Arc<dyn Disk>) -> io::Result<Self> {
         make_lasting(root, &*disk)?;
         let root = root.canonicalize()?;
-        make_private(&root.join(STAGING))?;
+        let staging = root.join(STAGING);
+        make_private(&staging)?;
         if let Some(parent) = root.parent() {
             disk.sync_directory(parent)?;
         }
@@ -76,35 +78,25 @@ impl DurableDirectory {
         let settled = Mutex::new(HashSet::from([root.clone()]));
         Ok(Self {
             files: Arc::new(files),
-            names: Arc::new(Names { root, disk, settled }),
+            names: Arc::new(Names {
+                root,
+                staging: Staging::new(staging),
+                disk,
+                settled,
+            }),
         })
     }
 
-    /// Removes staging files that a crash left behind, older than `age`; returns how many.
+    /// Removes staging files that a crash left behind: those that nobody holds, and all that are older than
+    /// `age`. Returns how many.
     pub fn clear_staging(&self, age: std::time::Duration) -> io::Result<usize> {
-        let staged = self.staged(age)?;
-        for name in &staged {
-            std::fs::remove_file(self.names.root.join(name))?;
-        }
-        Ok(staged.len())
+        self.names.staging.clear(age)
     }
 
     /// The paths of staging files that nobody has written to for `age`.
     pub fn staged(&self, age: std::time::Duration) -> io::Result<Vec<String>> {
-        let mut staged = Vec::new();
-        for entry in std::fs::read_dir(self.names.root.join(STAGING))? {
-            let entry = entry?;
-            let modified = match entry.metadata() {
-                Ok(metadata) => metadata.modified()?,
-                // It was published or abandoned meanwhile.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if modified.elapsed().is_ok_and(|elapsed| elapsed > age) {
-                staged.push(format!("{STAGING}/{}", entry.file_name().to_string_lossy()));
-            }
-        }
-        Ok(staged)
+        let older = self.names.staging.older_than(age)?;
+        Ok(older.iter().map(|name| format!("{STAGING}/{name}")).collect())
     }
 
     /// Whether a directory exists, empty or not.
@@ -126,13 +118,6 @@ impl DurableDirectory {
 }
 
 impl Names {
-    fn stage(&self) -> io::Result<(File, PathBuf)> {
-        // Processes that share the directory may have the same process id, for example in two containers. A
-        // staging file belongs to somebody, and is only removed for its age.
-        let path = self.root.join(STAGING).join(Uuid::new_v4().to_string());
-        Ok((new_file(&path)?, path))
-    }
-
     fn place(&self, location: &Path) -> PathBuf {
         location
             .parts()
@@ -210,7 +195,7 @@ impl ObjectStore for DurableDirectory {
         };
         let (names, location) = (Arc::clone(&self.names), location.clone());
         blocking(move || {
-            let (mut file, staged) = names.stage().map_err(|error| failure(&location, error))?;
+            let (mut file, staged) = names.staging.begin().map_err(|error| failure(&location, error))?;
             payload
                 .iter()
                 .try_for_each(|part| file.write_all(part))
@@ -234,7 +219,7 @@ impl ObjectStore for DurableDirectory {
     ) -> Result<Box<dyn MultipartUpload>> {
         let (names, location) = (Arc::clone(&self.names), location.clone());
         let upload = blocking(move || {
-            let (file, staged) = names.stage().map_err(|error| failure(&location, error))?;
+            let (file, staged) = names.staging.begin().map_err(|error| failure(&location, error))?;
             Ok(Upload {
                 state: Arc::new(UploadState {
                     names,
@@ -411,13 +396,4 @@ fn make_private(directory: &FilePath) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)
-}
-
-/// A new file, for its owner only. It stays private when published.
-fn new_file(path: &FilePath) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }

@@ -305,8 +305,8 @@ impl ObjectStorage {
         })
     }
 
-    /// Removes what interrupted uploads left in a directory, if it is older than `age`. S3 has its own rules
-    /// for that.
+    /// Removes what interrupted uploads left in a directory: what nobody holds, and all that is older than
+    /// `age`. S3 has its own rules for that.
     pub async fn clear_interrupted_uploads(&self, age: Duration) -> Result<usize, StoreError> {
         let Some(directory) = self.directory.clone() else {
             return Ok(0);

@@ -87,6 +87,8 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, 
     let is_last = begun >= ends_at;
     let mut purged = Purged::default();
     if let Some(person) = erasure.person {
+        // Whose they were cannot be told.
+        stores.objects().clear_interrupted_uploads(LENGTH).await?;
         purged = Box::pin(purge(stores, person)).await?;
         let is_first_of_last = is_last && erasure.purged_at.is_some_and(|looked| looked < ends_at);
         if purged.found || is_first_of_last || erasure.purged_at.is_none() {

@@ -497,6 +497,26 @@ async fn whatever_is_planted_is_found() {
 }
 
 #[tokio::test]
+async fn what_a_killed_process_was_writing_is_gone_with_the_first_search() {
+    let bench = Bench::new().await;
+    friends(&bench).await;
+    let staging = bench.directory.path().join("objects/staging");
+    let write = |name: &str| {
+        let file = std::fs::File::create(staging.join(name)).unwrap();
+        let old = std::time::SystemTime::now() - Duration::from_mins(1);
+        file.set_modified(old).unwrap();
+        file
+    };
+    let being_written = write("of-one-that-lives");
+    being_written.lock().unwrap();
+    drop(write("of-one-that-was-killed"));
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    assert!(staging.join("of-one-that-lives").exists());
+    assert!(!staging.join("of-one-that-was-killed").exists());
+}
+
+#[tokio::test]
 async fn what_sqlite_deleted_is_not_in_its_files_either() {
     let bench = Bench::new().await;
     friends(&bench).await;
