@@ -36,6 +36,7 @@ use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
 use crate::people::quota::{Limited, QuotaError};
+use crate::people::source_quota::Naming;
 use crate::people::types::OwnType;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -244,7 +245,7 @@ async fn admit(
     key: Option<&IdempotencyKey>,
     sources: &[SeenSource],
     closed: Option<ApiError>,
-) -> Result<(), ApiError> {
+) -> Result<Arc<Naming>, ApiError> {
     if let Some(refusal) = closed {
         let kept = match key {
             Some(key) => app.catalog.upload_for_key(person, &key.key).await?,
@@ -254,11 +255,11 @@ async fn admit(
             return Err(refusal);
         }
     }
-    app.source_quota.admit(person, sources).await?;
+    let naming = app.source_quota.admit(person, sources).await?;
     if let Some(key) = key {
         app.key_quota.admit(person, &key.key).await?;
     }
-    Ok(())
+    Ok(naming)
 }
 
 /// Commits, and answers once the commit is durable.
@@ -272,12 +273,16 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         memory,
         closed,
     } = submission;
-    if let Err(error) = admit(app, person, key.as_ref(), &sources, closed).await {
-        if let Work::Written(written) = &work {
-            remove(&app.intake.objects, &written.pieces).await;
+    // What it names counts until it is committed.
+    let _naming = match admit(app, person, key.as_ref(), &sources, closed).await {
+        Ok(naming) => naming,
+        Err(error) => {
+            if let Work::Written(written) = &work {
+                remove(&app.intake.objects, &written.pieces).await;
+            }
+            return Err(error);
         }
-        return Err(error);
-    }
+    };
     let upload = Upload {
         person,
         upload: UploadId(app.ids.next()),

@@ -11,10 +11,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::api::answer::{header_value, is_known, listing};
-use crate::api::app::App;
+use crate::api::app::{App, Shared};
 use crate::api::failures::Broken;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
+use crate::model::ids::PersonId;
 use crate::model::nearest::nearest;
 use crate::output::{FrameCompression, ListedColumn, OutputMethod, Packing, encode, listed};
 use crate::query::QueryError;
@@ -78,6 +79,22 @@ impl FromParams for ListingQuery {
             form: ListingForm::read(params)?,
         })
     }
+}
+
+/// Makes a listing that may be long: it takes a place like a question, and is made where questions are
+/// computed, since others wait for the thread that a connection is served by.
+pub async fn aside(
+    app: Shared,
+    person: PersonId,
+    making: impl Future<Output = Result<Response, ApiError>> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let place = app.queries.enter(person).await?;
+    let made = app.engine.beside(async move {
+        let made = making.await;
+        drop(place);
+        made
+    });
+    made.await.map_err(ApiError::internal)?
 }
 
 /// `entries` in the form that was asked for, or 304 when the caller has them already.

@@ -3,6 +3,7 @@
 //! The decision notes here what it gave; it is used for what the answer says about itself, for the log, and
 //! to check again while a long answer is being sent. Lives as long as the request.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use uuid::Uuid;
@@ -52,6 +53,8 @@ pub struct Participation {
 #[derive(Debug, Default)]
 pub struct Disclosures {
     given: Mutex<Vec<Disclosure>>,
+    /// Whether the answer names what others share, among what is the reader's own.
+    names_shares: AtomicBool,
     participation: OnceLock<Participation>,
 }
 
@@ -67,6 +70,15 @@ impl Disclosures {
     #[must_use]
     pub fn given(&self) -> Vec<Disclosure> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn note_names_of_shares(&self) {
+        self.names_shares.store(true, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub fn name_shares(&self) -> bool {
+        self.names_shares.load(Ordering::Relaxed)
     }
 
     /// The participant that the request is about.

@@ -144,7 +144,9 @@ impl Settings {
             interface: interface(given)?,
             identity: identity(given)?,
             database_url: database_url(given, &data_dir)?,
-            database_connections: parse::count(setting("database_connections")?, 4)? as u32,
+            database_connections: parse::count(setting("database_connections")?, 4)?
+                .try_into()
+                .map_err(|_| wrong(given, "database_connections", "a smaller number"))?,
             objects: storage(given, "object_store", data_dir.join("objects"))?,
             encryption: encryption(given, &data_dir)?,
             adopt_store: parse::flag(setting("adopt_store")?)?,

@@ -78,9 +78,10 @@ impl Quota {
         if let Some(used) = self.counts.get(&person) {
             return Ok(used);
         }
-        let used = Arc::new(AtomicU64::new(count.await?));
-        self.counts.insert(person, Arc::clone(&used));
-        Ok(used)
+        let count = count.await?;
+        Ok(self
+            .counts
+            .get_or_make(&person, || Arc::new(AtomicU64::new(count))))
     }
 
     pub(super) const fn reached(&self) -> QuotaError {

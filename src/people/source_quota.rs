@@ -1,10 +1,13 @@
 //! Limits the sources that one person's records may name.
 //!
-//! A source is known for as long as its person is, and every question about amounts ranks them all. Sources
-//! of requests at the same time may exceed the limit by their number. Knows sources; knows nothing of HTTP.
+//! A source is known for as long as its person is, and every question about amounts ranks them all. What
+//! requests name that are admitted and not committed yet counts as if it were known, so that requests of one
+//! process at the same time do not exceed the limit. Knows sources; knows nothing of HTTP.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::catalog::Catalog;
 use crate::catalog::records::SeenSource;
@@ -17,40 +20,114 @@ use super::quota::{Limited, Quota, QuotaError};
 pub struct SourceQuota {
     catalog: Catalog,
     quota: Quota,
+    admitted: Admitted,
+    hashes: RandomState,
+}
+
+/// The requests that are admitted, by person.
+type Admitted = Arc<Mutex<HashMap<PersonId, OfPerson>>>;
+
+#[derive(Debug, Default)]
+struct OfPerson {
+    namings: Vec<Weak<Naming>>,
+    exactly: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What an admitted request names, by hash. To be kept until its records are committed.
+#[derive(Debug)]
+#[must_use]
+pub struct Naming {
+    person: PersonId,
+    hashes: Vec<u64>,
+    admitted: Admitted,
 }
 
 impl SourceQuota {
     #[must_use]
     pub fn new(catalog: Catalog, limit: u64) -> Self {
-        let quota = Quota::new(Limited::Sources, limit);
-        Self { catalog, quota }
+        Self {
+            catalog,
+            quota: Quota::new(Limited::Sources, limit),
+            admitted: Arc::default(),
+            hashes: RandomState::new(),
+        }
     }
 
-    /// Whether records of `person` may name `sources`.
-    pub async fn admit(&self, person: PersonId, sources: &[SeenSource]) -> Result<(), QuotaError> {
+    /// Lets records of `person` name `sources`, or says why not.
+    pub async fn admit(&self, person: PersonId, sources: &[SeenSource]) -> Result<Arc<Naming>, QuotaError> {
+        let hashes = sources.iter().map(|source| self.hashes.hash_one(&source.key));
+        let naming = Arc::new(Naming {
+            person,
+            hashes: hashes.collect(),
+            admitted: Arc::clone(&self.admitted),
+        });
         if sources.is_empty() {
-            return Ok(());
+            return Ok(naming);
         }
-        let count = async { Ok(self.catalog.registered_counts(person).await?.sources) };
+        let exactly = self.enter(&naming);
+        let count = async {
+            // In this order: whoever is committed meanwhile is among one or the other.
+            let others = self
+                .others(&naming)
+                .iter()
+                .map(|other| other.hashes.len())
+                .sum::<usize>();
+            let known = self.catalog.registered_counts(person).await?.sources;
+            Ok(known + others as u64)
+        };
         let counted = self.quota.used(person, count).await?;
         let (named, most) = (sources.len() as u64, self.quota.most);
         // As if all were new, until that makes too many.
         if counted.fetch_add(named, Ordering::Relaxed).saturating_add(named) <= most {
-            return Ok(());
+            return Ok(naming);
         }
+        let _exactly = exactly.lock().await;
+        // Whoever is counted from now on sees what is counted here.
+        let before = counted.load(Ordering::Relaxed);
+        let others = self.others(&naming);
         let known = self.catalog.sources_of(person).await?;
-        let names: HashSet<&str> = known.iter().map(|source| source.key.as_str()).collect();
-        let new = sources
-            .iter()
-            .filter(|source| !names.contains(source.key.as_str()));
-        let (has, new) = (names.len() as u64, new.count() as u64);
+        let known = known.iter().map(|source| self.hashes.hash_one(&source.key));
+        let named_by_others = others.iter().flat_map(|other| other.hashes.iter().copied());
+        let mut all: HashSet<u64> = known.chain(named_by_others).collect();
+        let has = all.len() as u64;
+        all.extend(naming.hashes.iter().copied());
+        let has_then = all.len() as u64;
         // Known sources may always be named.
-        if new == 0 || has + new <= most {
-            counted.store(has + new, Ordering::Relaxed);
-            Ok(())
+        let may_be_named = has_then == has || has_then <= most;
+        let counts = if may_be_named { has_then } else { has };
+        counted.fetch_sub(before.saturating_sub(counts), Ordering::Relaxed);
+        if may_be_named {
+            Ok(naming)
         } else {
-            counted.store(has, Ordering::Relaxed);
             Err(self.quota.reached())
+        }
+    }
+
+    /// Adds what a request names. Only one request of a person at a time counts exactly.
+    fn enter(&self, naming: &Arc<Naming>) -> Arc<tokio::sync::Mutex<()>> {
+        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_person = admitted.entry(naming.person).or_default();
+        of_person.namings.push(Arc::downgrade(naming));
+        Arc::clone(&of_person.exactly)
+    }
+
+    /// What other requests of the person name.
+    fn others(&self, naming: &Arc<Naming>) -> Vec<Arc<Naming>> {
+        let admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_person = admitted.get(&naming.person).map(|of_person| &of_person.namings);
+        let others = of_person.into_iter().flatten().filter_map(Weak::upgrade);
+        others.filter(|other| !Arc::ptr_eq(other, naming)).collect()
+    }
+}
+
+impl Drop for Naming {
+    fn drop(&mut self) {
+        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_person) = admitted.get_mut(&self.person) {
+            of_person.namings.retain(|naming| naming.strong_count() > 0);
+            if of_person.namings.is_empty() {
+                admitted.remove(&self.person);
+            }
         }
     }
 }

@@ -311,6 +311,8 @@ impl Types {
                 reason: format!("{} is no base of own types", stored.base),
             });
         }
+        // As whoever defines it here is told.
+        definition_of(&stored)?.validate().map_err(TypesError::Invalid)?;
         Ok(self.made_from(stored)?.data_type)
     }
 

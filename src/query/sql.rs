@@ -13,6 +13,7 @@ mod calls;
 mod clauses;
 mod columns;
 mod endless;
+mod epoch;
 mod errors;
 mod explained;
 mod functions;
@@ -27,7 +28,9 @@ mod repeated;
 mod statement;
 mod tables;
 mod text;
+mod twice;
 mod unfolded;
+mod unknown;
 mod widths;
 
 use std::sync::Arc;
@@ -130,6 +133,7 @@ async fn planned<Authority: 'static>(
         .with_allow_statements(false);
     only_reads.verify_plan(&logical).map_err(wrong)?;
     let logical = moments::compared(logical).map_err(wrong)?;
+    let logical = unknown::kept(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
     let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;
     let plan = columns::with_names_of_their_own(plan).map_err(wrong)?;

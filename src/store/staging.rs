@@ -1,8 +1,8 @@
 //! Files that are being written and have no name yet.
 //!
 //! Whoever writes one holds a lock on it for as long as it is open, so that what a killed process left can be
-//! told from what another process is still writing. Locks do not reach across every network file system; there
-//! only age says it. Knows nothing of what is in the files, nor what they will be called.
+//! told from what another process is still writing. Locks do not reach across every network file system;
+//! there only age says it. Knows nothing of what is in the files, nor what they will be called.
 
 use std::fs::File;
 use std::io;
@@ -17,18 +17,18 @@ const QUIET: Duration = Duration::from_secs(10);
 
 /// The directory of files that are being written. Processes may share it.
 #[derive(Debug)]
-pub struct Staging {
+pub(super) struct Staging {
     directory: PathBuf,
 }
 
 impl Staging {
     /// `directory` exists.
-    pub const fn new(directory: PathBuf) -> Self {
+    pub(super) const fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
 
     /// A new file, held until it is closed.
-    pub fn begin(&self) -> io::Result<(File, PathBuf)> {
+    pub(super) fn begin(&self) -> io::Result<(File, PathBuf)> {
         // Processes that share the directory may have the same process id, for example in two containers.
         let path = self.directory.join(Uuid::new_v4().to_string());
         let file = new_file(&path)?;
@@ -38,7 +38,7 @@ impl Staging {
     }
 
     /// The names of the files that nobody has written to for `age`.
-    pub fn older_than(&self, age: Duration) -> io::Result<Vec<String>> {
+    pub(super) fn older_than(&self, age: Duration) -> io::Result<Vec<String>> {
         let mut older = Vec::new();
         for entry in std::fs::read_dir(&self.directory)? {
             let entry = entry?;
@@ -57,7 +57,7 @@ impl Staging {
 
     /// Removes files that nobody has written to for `age`, and earlier those that nobody holds; returns how
     /// many.
-    pub fn clear(&self, age: Duration) -> io::Result<usize> {
+    pub(super) fn clear(&self, age: Duration) -> io::Result<usize> {
         let mut removed = 0;
         let old = self.older_than(age)?;
         for name in self.older_than(age.min(QUIET))? {

@@ -213,6 +213,11 @@ async fn a_frame_of_what_is_shared_ends_with_the_share_and_is_in_the_owners_log(
     let given = share(&owner, &share_of(&["HeartRate"], &reader)).await;
     let frame = kept(&reader, &question_about(&owner)).await;
     assert_eq!(status(&frame).await, 200);
+    // The reader's own catalogue names what is shared with them.
+    let catalogue = json!({"question": "/data/v1/catalog"});
+    let refused = reader.post("/data/v1/frames", &catalogue).await;
+    assert_eq!(refused.faults(), ["body.question"]);
+    person().post("/data/v1/frames", &catalogue).await.must_be(201);
     let log = owner.get("/user/v1alpha1/access_log").await.must_be(200).json();
     assert!(log.to_string().contains("POST /data/v1/frames"), "{log}");
     owner.call(Method::DELETE, &address(&given)).await;

@@ -6,6 +6,7 @@ mod plans;
 mod refused;
 mod shared;
 mod tables;
+mod unknown;
 
 use serde_json::{Value, json};
 

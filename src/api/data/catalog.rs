@@ -97,7 +97,7 @@ pub async fn catalog(
     let permit = listed_types(&app, &reader, query.owner).await?;
     let owner = permit.owner();
     let names = all_meant(&app, &reader, owner, &query.data_type).await?;
-    let shared = shared_types::shared_with(&app, &permit, &names).await?;
+    let shared = shared_types::shared_with(&app, &reader, &permit, &names).await?;
     let mut types = Vec::new();
     if names.is_empty() {
         types.extend(app.types.registry().types().iter().cloned());

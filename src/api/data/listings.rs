@@ -17,7 +17,7 @@ use crate::api::data::records::{belonging_to, partitions_of, readable};
 use crate::api::data::shared_types::all_annotations;
 use crate::api::extract::Checked;
 use crate::api::input::files::{CHANGED, FileChange, changes};
-use crate::api::listed::{ListingForm, ListingQuery, document_as, listed_as};
+use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::ReadableTypes;
@@ -81,46 +81,49 @@ const UPDATED: [ListedColumn; 11] = joined(&COUNTED, &CHANGED);
 #[utoipa::path(get, path = "/data/v1/updates", tag = "listings",
     params(Checked<AvailableQuery>),
     responses((status = 200, description = "Counts by data type, and changed files", body = Updates),
-        (status = 403), (status = 422)))]
+        (status = 403), (status = 422), (status = 429)))]
 pub async fn updates(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<AvailableQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let AvailableQuery { asked: query, form } = query;
-    // The range is one of processing time. A changed record may be of any time.
-    let always = TimeRange::ALWAYS;
-    let permit = app
-        .grants
-        .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), always)
-        .await?;
-    let told = |data_type: &TypeId| {
-        permit
-            .windows_of(data_type)
-            .is_some_and(|windows| permit.is_own() || windows.as_slice() == [always])
-    };
-    let data_types: Map<String, Value> = app
-        .catalog
-        .updates_between(permit.owner(), query.range)
-        .await?
-        .into_iter()
-        .filter(|(data_type, _)| told(data_type))
-        .map(|(data_type, count)| (data_type.as_str().to_owned(), json!(count)))
-        .collect();
-    let updates = Updates {
-        data_types,
-        file_changes: changes(&app, &reader, permit.owner(), query.range).await?,
-    };
-    let types = updates.data_types.iter();
-    let types = types.map(|(data_type, count)| json!({"data_type": data_type, "count": count}));
-    let files = updates.file_changes.iter().map(|change| json!(change));
-    let rows: Vec<Value> = if form.is_of_rows() {
-        types.chain(files).collect()
-    } else {
-        Vec::new()
-    };
-    document_as(&app, &headers, form, &UPDATED, (&updates, &rows)).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let AvailableQuery { asked: query, form } = query;
+        // The range is one of processing time. A changed record may be of any time.
+        let always = TimeRange::ALWAYS;
+        let permit = app
+            .grants
+            .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), always)
+            .await?;
+        let told = |data_type: &TypeId| {
+            permit
+                .windows_of(data_type)
+                .is_some_and(|windows| permit.is_own() || windows.as_slice() == [always])
+        };
+        let data_types: Map<String, Value> = app
+            .catalog
+            .updates_between(permit.owner(), query.range)
+            .await?
+            .into_iter()
+            .filter(|(data_type, _)| told(data_type))
+            .map(|(data_type, count)| (data_type.as_str().to_owned(), json!(count)))
+            .collect();
+        let updates = Updates {
+            data_types,
+            file_changes: changes(&app, &reader, permit.owner(), query.range).await?,
+        };
+        let types = updates.data_types.iter();
+        let types = types.map(|(data_type, count)| json!({"data_type": data_type, "count": count}));
+        let files = updates.file_changes.iter().map(|change| json!(change));
+        let rows: Vec<Value> = if form.is_of_rows() {
+            types.chain(files).collect()
+        } else {
+            Vec::new()
+        };
+        document_as(&app, &headers, form, &UPDATED, (&updates, &rows)).await
+    })
+    .await
 }
 
 /// What is stored of one type.
@@ -279,23 +282,26 @@ const SOURCES: [ListedColumn; 5] = [
 /// The sources of the caller's records.
 #[utoipa::path(get, path = "/data/v1alpha1/data_sources", tag = "listings",
     params(Checked<ListingQuery>),
-    responses((status = 200, description = "Sources", body = [DataSource])))]
+    responses((status = 200, description = "Sources", body = [DataSource]), (status = 429)))]
 pub async fn data_sources(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let sources = app.catalog.sources_of(reader.person()).await?;
-    let entry = |source: crate::catalog::records::KnownSource| DataSource {
-        id: source.id,
-        name: source.name,
-        vendor_id: source.key,
-        parent_id: None,
-        metadata: Some(SourceMetadata {
-            added_at: source.added_at.to_rfc3339(),
-        }),
-    };
-    let sources: Vec<DataSource> = sources.into_iter().map(entry).collect();
-    listed_as(&app, &headers, query.form, &SOURCES, &sources).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let sources = app.catalog.sources_of(reader.person()).await?;
+        let entry = |source: crate::catalog::records::KnownSource| DataSource {
+            id: source.id,
+            name: source.name,
+            vendor_id: source.key,
+            parent_id: None,
+            metadata: Some(SourceMetadata {
+                added_at: source.added_at.to_rfc3339(),
+            }),
+        };
+        let sources: Vec<DataSource> = sources.into_iter().map(entry).collect();
+        listed_as(&app, &headers, query.form, &SOURCES, &sources).await
+    })
+    .await
 }

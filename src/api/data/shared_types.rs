@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::api::app::App;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, ReadableTypes, Refused};
+use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::permit::Opening;
 use crate::model::registry::{DataType, TypeId};
@@ -18,6 +19,7 @@ pub(super) const SHARED_TYPE: &str = "shared_type";
 /// named, only those. Empty when another person's types are listed.
 pub(super) async fn shared_with(
     app: &App,
+    reader: &Reader,
     permit: &ReadableTypes,
     named: &[String],
 ) -> Result<Vec<(PersonId, Arc<DataType>)>, ApiError> {
@@ -32,6 +34,9 @@ pub(super) async fn shared_with(
     if !named.is_empty() {
         let wanted: Vec<TypeId> = named.iter().map(|name| canonical(app, name)).collect();
         shared.retain(|(_, data_type)| wanted.contains(&data_type.id));
+    }
+    if !shared.is_empty() {
+        reader.disclosures().note_names_of_shares();
     }
     Ok(shared)
 }

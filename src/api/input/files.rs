@@ -20,7 +20,7 @@ use crate::api::docs::common::deprecated;
 use crate::api::document::Sent;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, document_as, one_as};
+use crate::api::listed::{ListingForm, aside, document_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::grants::{Denied, ReadableFiles, Refused};
@@ -168,32 +168,35 @@ const LISTED: [ListedColumn; 17] = joined(&[ListedColumn::new("folder", Holds::T
 #[utoipa::path(get, path = "/", tag = "files",
     params(Checked<FilesQuery>),
     responses((status = 200, description = "Files and folders", body = FileListing), (status = 403),
-        (status = 422)))]
+        (status = 422), (status = 429)))]
 pub async fn list_files(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<FilesQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = query.owner.unwrap_or_else(|| reader.person());
-    let folder = query.filter.path.as_deref().unwrap_or(TOP);
-    let readable = app.grants.files(&reader, owner, folder).await?;
-    let found = app
-        .files
-        .list(readable.owner(), &query.filter, |file| shows(&readable, file))
-        .await?;
-    let mut answer = FileListing::from(found);
-    if !readable.are_own() {
-        answer.files = answer.files.into_iter().map(FileInput::for_others).collect();
-    }
-    let folders = answer.folders.iter().map(|folder| json!({"folder": folder}));
-    let files = answer.files.iter().map(|file| json!(file));
-    let rows: Vec<Value> = if query.form.is_of_rows() {
-        folders.chain(files).collect()
-    } else {
-        Vec::new()
-    };
-    document_as(&app, &headers, query.form, &LISTED, (&answer, &rows)).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let owner = query.owner.unwrap_or_else(|| reader.person());
+        let folder = query.filter.path.as_deref().unwrap_or(TOP);
+        let readable = app.grants.files(&reader, owner, folder).await?;
+        let found = app
+            .files
+            .list(readable.owner(), &query.filter, |file| shows(&readable, file))
+            .await?;
+        let mut answer = FileListing::from(found);
+        if !readable.are_own() {
+            answer.files = answer.files.into_iter().map(FileInput::for_others).collect();
+        }
+        let folders = answer.folders.iter().map(|folder| json!({"folder": folder}));
+        let files = answer.files.iter().map(|file| json!(file));
+        let rows: Vec<Value> = if query.form.is_of_rows() {
+            folders.chain(files).collect()
+        } else {
+            Vec::new()
+        };
+        document_as(&app, &headers, query.form, &LISTED, (&answer, &rows)).await
+    })
+    .await
 }
 
 /// Announces a file. Its bytes are then sent to the `url` of the answer.
@@ -247,16 +250,20 @@ pub(in crate::api) const CHANGED: [ListedColumn; 9] = [
 /// The caller's files that changed in a range of time.
 #[utoipa::path(get, path = "/recent_changes", tag = "files",
     params(Checked<ChangesQuery>),
-    responses((status = 200, description = "Changed files", body = FileChanges), (status = 422)))]
+    responses((status = 200, description = "Changed files", body = FileChanges), (status = 422),
+        (status = 429)))]
 pub async fn recent_file_changes(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ChangesQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let files = changes(&app, &reader, reader.person(), query.range).await?;
-    let answer = FileChanges { files };
-    document_as(&app, &headers, query.form, &CHANGED, (&answer, &answer.files)).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let files = changes(&app, &reader, reader.person(), query.range).await?;
+        let answer = FileChanges { files };
+        document_as(&app, &headers, query.form, &CHANGED, (&answer, &answer.files)).await
+    })
+    .await
 }
 
 /// The files of `owner` that changed, as far as `reader` may know.

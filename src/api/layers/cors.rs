@@ -10,7 +10,9 @@ use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::api::cursor::NEXT_CURSOR;
+use crate::api::data::aggregates::PERIODS_LEFT_OUT;
 use crate::api::extract::PREFER;
+use crate::api::layers::disclosure::EFFECTIVE_RANGE;
 use crate::api::layers::rates::{RATE_LIMIT, RATE_LIMIT_POLICY};
 use crate::api::layers::request_log::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
 
@@ -75,6 +77,8 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             X_REQUEST_ID,
             X_IGNORED_PARAMETERS,
             X_SVC_RANGE,
+            EFFECTIVE_RANGE,
+            PERIODS_LEFT_OUT,
             NEXT_CURSOR,
         ])
         .max_age(REMEMBERED);

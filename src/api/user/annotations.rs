@@ -11,7 +11,7 @@ use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::document::Document;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, listed_as, one_as};
+use crate::api::listed::{ListingForm, aside, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::grants::{ReadableTypes, Refused};
@@ -90,24 +90,27 @@ impl FromParams for CreateQuery {
     tag = "annotations",
     params(Checked<ListQuery>),
     responses((status = 200, description = "Annotations", body = Vec<AnnotationRow>), (status = 403),
-        (status = 422)))]
+        (status = 422), (status = 429)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<ListQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let permit = readable(&app, &reader, query.owner).await?;
-    let annotations = app.annotations.all(permit.owner()).await?;
-    let is_asked_for = |annotation: &&AnnotationRow| {
-        let kind = annotation.root.annotation_type();
-        annotation.is_live()
-            && query.annotation_type.is_none_or(|asked| asked == kind)
-            && is_visible(&permit, annotation)
-    };
-    let found = annotations.iter().filter(is_asked_for);
-    let found: Vec<Cow<AnnotationRow>> = found.map(|annotation| seen_by(&reader, annotation)).collect();
-    listed_as(&app, &headers, query.form, &COLUMNS, &found).await
+    aside(Shared::clone(&app), reader.person(), async move {
+        let permit = readable(&app, &reader, query.owner).await?;
+        let annotations = app.annotations.all(permit.owner()).await?;
+        let is_asked_for = |annotation: &&AnnotationRow| {
+            let kind = annotation.root.annotation_type();
+            annotation.is_live()
+                && query.annotation_type.is_none_or(|asked| asked == kind)
+                && is_visible(&permit, annotation)
+        };
+        let found = annotations.iter().filter(is_asked_for);
+        let found: Vec<Cow<AnnotationRow>> = found.map(|annotation| seen_by(&reader, annotation)).collect();
+        listed_as(&app, &headers, query.form, &COLUMNS, &found).await
+    })
+    .await
 }
 
 /// Creates an annotation.

@@ -6,11 +6,14 @@
 
 mod clamd;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Display;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 pub use clamd::{ClamdAddress, Silent, Verdict};
 
@@ -22,6 +25,9 @@ use crate::upkeep::lease::Leases;
 
 /// The pause between two looks for waiting files.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// How many files are with the scanner at the same time.
+const AT_ONCE: usize = 4;
 
 /// When so many files of different people get no verdict one after the other, the cause is not the files.
 const FAILURES_IN_A_ROW: usize = 5;
@@ -57,43 +63,36 @@ impl Scanning {
         }
     }
 
-    /// Scans what waits. A file without a verdict puts off the others of its person, and nobody else's.
+    /// Scans what waits, some files of different people at a time, and what comes meanwhile. A file that
+    /// takes long holds up its person's others, and so does one without a verdict; nobody else waits for
+    /// them.
     async fn round(&self) -> Result<(), StoreError> {
-        let mut put_off = HashSet::new();
-        let mut failures_in_a_row = 0;
-        for file in in_turns(self.files.to_scan().await?) {
-            if put_off.contains(&file.person) {
-                continue;
+        let mut round = Round::default();
+        round.look_at(self.files.to_scan().await?);
+        let mut scanned = FuturesUnordered::new();
+        let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + PAUSE, PAUSE);
+        loop {
+            while scanned.len() < AT_ONCE
+                && let Some(file) = round.next()
+            {
+                scanned.push(async {
+                    let verdict = self.verdict(&file).await;
+                    (file, verdict)
+                });
             }
-            let verdict = match self.verdict(&file).await {
-                Ok(verdict) => verdict,
-                // Damage is not malware, and does not go away.
-                Err(Failed::Store(StoreError::Corrupt { what })) => Verdict::Unknown(what),
-                Err(failed) => {
-                    failures_in_a_row += 1;
-                    if failures_in_a_row >= FAILURES_IN_A_ROW {
-                        return failed.ends_a_round();
+            tokio::select! {
+                next = scanned.next() => {
+                    let Some((file, verdict)) = next else { return Ok(()) };
+                    round.being_scanned.remove(&file.person);
+                    match round.outcome(&file, verdict) {
+                        Ok(Some(outcome)) => self.files.note_scan(&file, outcome).await?,
+                        Ok(None) => {}
+                        Err(failed) => return failed.ends_a_round(),
                     }
-                    failed.told_of(&file);
-                    put_off.insert(file.person);
-                    continue;
                 }
-            };
-            failures_in_a_row = 0;
-            let outcome = match verdict {
-                Verdict::Clean => ScanState::Clean,
-                Verdict::Infected(what) => {
-                    tracing::warn!(file = %file.id, what, "a file is harmful and is not handed out");
-                    ScanState::Infected
-                }
-                Verdict::Unknown(reason) => {
-                    tracing::warn!(file = %file.id, reason, "a file could not be looked through");
-                    ScanState::Failed
-                }
-            };
-            self.files.note_scan(&file, outcome).await?;
+                _ = looks.tick() => round.look_at(self.files.to_scan().await?),
+            }
         }
-        Ok(())
     }
 
     async fn verdict(&self, file: &File) -> Result<Verdict, Failed> {
@@ -108,6 +107,71 @@ impl Scanning {
         };
         let bytes = self.files.contents.read(&content, 0..content.length);
         clamd::scan(&self.scanner, bytes).await
+    }
+}
+
+/// How far a round has come.
+#[derive(Default)]
+struct Round {
+    waiting: VecDeque<File>,
+    /// The files that are with the scanner: one of a person.
+    being_scanned: HashMap<PersonId, Uuid>,
+    /// People whose files wait for the next round.
+    put_off: HashSet<PersonId>,
+    failures_in_a_row: usize,
+}
+
+impl Round {
+    /// Replaces what waits.
+    fn look_at(&mut self, mut pending: Vec<File>) {
+        pending.retain(|file| self.being_scanned.get(&file.person) != Some(&file.id));
+        self.waiting = in_turns(pending);
+    }
+
+    /// The next file of somebody who has none with the scanner.
+    fn next(&mut self) -> Option<File> {
+        let may_be_next = |file: &File| {
+            !self.being_scanned.contains_key(&file.person) && !self.put_off.contains(&file.person)
+        };
+        let place = self.waiting.iter().position(may_be_next)?;
+        let file = self.waiting.remove(place)?;
+        self.being_scanned.insert(file.person, file.id);
+        Some(file)
+    }
+
+    /// What is to be noted of a file; `None` if it stays as it is. An error ends the round: the cause is not
+    /// the files.
+    fn outcome(
+        &mut self,
+        file: &File,
+        verdict: Result<Verdict, Failed>,
+    ) -> Result<Option<ScanState>, Failed> {
+        let verdict = match verdict {
+            Ok(verdict) => verdict,
+            // Damage is not malware, and does not go away.
+            Err(Failed::Store(StoreError::Corrupt { what })) => Verdict::Unknown(what),
+            Err(failed) => {
+                self.failures_in_a_row += 1;
+                if self.failures_in_a_row >= FAILURES_IN_A_ROW {
+                    return Err(failed);
+                }
+                failed.told_of(file);
+                self.put_off.insert(file.person);
+                return Ok(None);
+            }
+        };
+        self.failures_in_a_row = 0;
+        Ok(Some(match verdict {
+            Verdict::Clean => ScanState::Clean,
+            Verdict::Infected(what) => {
+                tracing::warn!(file = %file.id, what, "a file is harmful and is not handed out");
+                ScanState::Infected
+            }
+            Verdict::Unknown(reason) => {
+                tracing::warn!(file = %file.id, reason, "a file could not be looked through");
+                ScanState::Failed
+            }
+        }))
     }
 }
 
@@ -139,14 +203,14 @@ impl Failed {
 }
 
 /// The files, so that people take turns: nobody waits for all that somebody else sent.
-fn in_turns(mut files: Vec<File>) -> Vec<File> {
+fn in_turns(mut files: Vec<File>) -> VecDeque<File> {
     let mut turns: HashMap<PersonId, usize> = HashMap::new();
     files.sort_by_cached_key(|file| {
         let turn = turns.entry(file.person).or_default();
         *turn += 1;
         *turn
     });
-    files
+    files.into()
 }
 
 impl Files {

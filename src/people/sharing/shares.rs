@@ -12,6 +12,7 @@ use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
+use crate::people::files::names::folder;
 use crate::people::types::{Named, Types, TypesError};
 
 use super::access_log::ShareEvent;
@@ -383,12 +384,11 @@ async fn spelt(
             .strip_prefix(LIVE_FILES)
             .or_else(|| text.strip_prefix(EVERY_VERSION));
         if let Some(path) = path {
-            if path.starts_with('/') {
-                faults.extend(fault_of(&loc, path, LONGEST_LINE));
-            } else {
-                faults.push(
-                    Fault::new(loc, "value_error", "path must start with a slash").with_value(text.as_str()),
-                );
+            match folder(path) {
+                Ok(_) => faults.extend(fault_of(&loc, path, LONGEST_LINE)),
+                Err(reason) => {
+                    faults.push(Fault::new(loc, "value_error", reason).with_value(text.as_str()));
+                }
             }
             // Names of files are stored in this form.
             spelt.push(text.nfc().collect());

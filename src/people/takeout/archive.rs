@@ -30,8 +30,10 @@ pub(super) use region::Region;
 const STEP: usize = 1 << 20;
 /// The longest directory accepted.
 const MOST_DIRECTORY: u64 = 1 << 30;
-/// The longest element of a list, and the longest object, accepted.
+/// The longest element of a list, and the longest manifest, accepted.
 const MOST_TEXT: u64 = 256 << 20;
+/// The longest of all other objects: far more than the interface takes for one.
+const MOST_OBJECT: u64 = 16 << 20;
 
 /// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +80,7 @@ impl Archive {
         let members = directory(&whole, end).ok_or_else(|| damaged("its directory cannot be read"))?;
         let members = Members { whole, members };
         let archive = Self {
-            manifest: members.object(MANIFEST)?,
+            manifest: members.object(MANIFEST, MOST_TEXT)?,
             members,
         };
         archive.judge()?;
@@ -87,7 +89,7 @@ impl Archive {
 
     /// A member that is a single element.
     pub(super) fn object<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArchiveError> {
-        self.members.object(name)
+        self.members.object(name, MOST_OBJECT)
     }
 
     /// The elements of a list, one by one.
@@ -181,9 +183,12 @@ impl Archive {
 }
 
 impl Members {
-    fn object<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArchiveError> {
+    fn object<T: DeserializeOwned>(&self, name: &str, most: u64) -> Result<T, ArchiveError> {
         let mut text = String::new();
-        let read = self.reader(name)?.take(MOST_TEXT).read_to_string(&mut text);
+        if self.members.get(name).is_some_and(|member| member.bytes > most) {
+            return Err(damaged(&format!("{name} has more than {most} bytes")));
+        }
+        let read = self.reader(name)?.take(most).read_to_string(&mut text);
         read.map_err(|error| damaged(&format!("{name}: {error}")))?;
         serde_json::from_str(&text).map_err(|error| damaged(&format!("{name}: {error}")))
     }

@@ -22,6 +22,7 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::bursts::{Burst, bursts};
 use super::logical::Lookups;
@@ -186,6 +187,18 @@ impl Engine {
             Ok(Err(_)) => internal_err!("the thread of a query ended without a plan"),
             Ok(Ok(Err(_))) | Err(_) => deadline_passed(),
         }
+    }
+
+    /// Runs `work`, which is no plan and may take long all the same, on the engine's runtime. It is cancelled
+    /// when nobody waits for it any more.
+    pub async fn beside<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T> {
+        let working = AbortOnDropHandle::new(self.runtime.spawn(work));
+        working
+            .await
+            .or_else(|_| internal_err!("what ran beside the questions failed"))
     }
 
     /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`].

@@ -3,7 +3,7 @@
 //! The engine compares a moment with a text or a date in nanoseconds, and takes `TIMESTAMP` for nanoseconds
 //! too, which begin in 1677 and end in 2262: `start_date < '9999-12-31'` would be refused. So texts and dates
 //! are brought to the type of what they are compared with, and `TIMESTAMP` has the microseconds of all other
-//! moments. Knows expressions only.
+//! moments. Seconds of moments are exact. Knows expressions only.
 
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::sqlparser::ast;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan, Operator};
+
+use super::epoch::Epoch;
 
 /// Takes `TIMESTAMP` without a precision for microseconds.
 #[derive(Debug)]
@@ -75,6 +77,10 @@ fn compared_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 .collect();
             Transformed::yes(Expr::InList(listed))
         }
+        Expr::ScalarFunction(call) => match Epoch::instead_of(&call) {
+            Some(exact) => Transformed::yes(exact),
+            None => Transformed::no(Expr::ScalarFunction(call)),
+        },
         other => Transformed::no(other),
     }
 }

@@ -3,11 +3,13 @@
 //!
 //! It is called when a person's key is made, and when one is needed and not remembered. While it does not
 //! answer, data of people whose keys are not remembered can be neither read nor written, but nothing of
-//! theirs is damaged. Never shows a key or a token.
+//! theirs is damaged; and so that others need not wait for those, only one at a time finds out whether it
+//! answers again. Never shows a key or a token.
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -20,6 +22,8 @@ use crate::store::errors::StoreError;
 use super::master::KEY_BYTES;
 
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a service that did not answer is not asked again.
+const SILENCE: Duration = Duration::from_secs(1);
 /// The prefix of everything that a service wrapped.
 const WRAPPED: &[u8] = b"vault:";
 /// No valid answer is nearly this large.
@@ -45,6 +49,9 @@ pub struct KeyService {
     encrypt: Url,
     decrypt: Url,
     token: PathBuf,
+    patience: Duration,
+    /// Until when it is not asked, because it did not answer.
+    silent_until: Mutex<Option<Instant>>,
 }
 
 impl fmt::Debug for KeyService {
@@ -70,6 +77,10 @@ struct Unwrapped {
 
 impl KeyService {
     pub fn new(settings: &KeyServiceSettings) -> Result<Self, KeyServiceError> {
+        Self::with_patience(settings, PATIENCE)
+    }
+
+    fn with_patience(settings: &KeyServiceSettings, patience: Duration) -> Result<Self, KeyServiceError> {
         let wrong = |reason: &str| KeyServiceError::Address {
             address: settings.key.clone(),
             reason: reason.to_owned(),
@@ -87,7 +98,7 @@ impl KeyService {
         };
         // A redirect would send keys of people to somebody whom the operator did not name.
         let client = reqwest::Client::builder()
-            .timeout(PATIENCE)
+            .timeout(patience)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build();
@@ -96,6 +107,8 @@ impl KeyService {
             encrypt: address("encrypt")?,
             decrypt: address("decrypt")?,
             token: settings.token.clone(),
+            patience,
+            silent_until: Mutex::default(),
         })
     }
 
@@ -134,7 +147,12 @@ impl KeyService {
                 self.token.display()
             ))
         })?;
-        let failed = |error: reqwest::Error| unavailable(&error.without_url().to_string());
+        self.may_be_asked()?;
+        let failed = |error: reqwest::Error| {
+            // Whatever else happens takes nobody's time.
+            *self.silence() = error.is_timeout().then(|| Instant::now() + SILENCE);
+            unavailable(&error.without_url().to_string())
+        };
         let mut answer = self
             .client
             .post(address.clone())
@@ -151,11 +169,31 @@ impl KeyService {
             }
             body.extend_from_slice(&chunk);
         }
+        *self.silence() = None;
         if status != StatusCode::OK {
             // The answer may repeat the request.
             return Err(unavailable(&format!("it answered {status}")));
         }
         serde_json::from_slice(&body).map_err(|_| unavailable("its answer is not one of a transit engine"))
+    }
+
+    /// Fails while the service is silent. Afterwards whoever comes first finds out, and others do not wait
+    /// for that.
+    fn may_be_asked(&self) -> Result<(), StoreError> {
+        let now = Instant::now();
+        let mut silence = self.silence();
+        match *silence {
+            Some(until) if now < until => Err(unavailable("it did not answer a moment ago")),
+            Some(_) => {
+                *silence = Some(now + self.patience);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn silence(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.silent_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,5 +234,27 @@ mod tests {
         ] {
             assert!(service(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[tokio::test]
+    async fn whoever_needs_a_silent_service_does_not_wait_for_others_who_found_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = folder.path().join("token");
+        std::fs::write(&token, "secret").unwrap();
+        // It takes connections and says nothing.
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let key = format!("http://{}/v1/transit/keys/a", listener.local_addr().unwrap());
+        let patience = Duration::from_millis(500);
+        let service = KeyService::with_patience(&KeyServiceSettings { key, token }, patience).unwrap();
+        let ask = async || {
+            let begun = Instant::now();
+            service.unwrap(b"vault:v1:a", b"").await.unwrap_err();
+            begun.elapsed()
+        };
+        assert!(ask().await >= patience);
+        assert!(ask().await < patience);
+        tokio::time::sleep(SILENCE).await;
+        let (first, second) = tokio::join!(ask(), ask());
+        assert!(first >= patience && second < patience, "{first:?} {second:?}");
     }
 }

@@ -194,6 +194,13 @@ async fn of_everything(person: &Person, folder: &Path) -> Forged {
         .post("/user/v1alpha1/annotation", &annotation)
         .await
         .must_be(201);
+    let schema = json!({"properties": {"note": {"type": "string"}}});
+    person
+        .define(
+            "Event",
+            &json!({"name": "Cup", "record_spec": {"schema": schema}}),
+        )
+        .await;
     let schedule = json!({"cron": "0 22 * * *", "time_zone": "Europe/Berlin"});
     let reflection = json!({"name": "Evening", "schedule": schedule});
     person
@@ -285,7 +292,25 @@ async fn documents_that_the_interface_would_not_take_are_refused_before_anything
         other["id"] = json!(uuid::Uuid::now_v7());
         tags.push(other);
     });
+    let with_schema = |schema: Value| {
+        sound.clone().with_list("data_types.json", |types| {
+            types[0]["definition"]["schema"] = schema;
+        })
+    };
+    let elsewhere = json!({"properties": {"note": {"$ref": "https://example.com/note.json"}}});
+    let unfinished = json!({"properties": {"note": {"type": "string", "pattern": "("}}});
+    let too_long = [b"{\"timezone\": \"", vec![b'a'; 17 << 20].as_slice(), b"\"}"].concat();
     for (forged, member, place) in [
+        (
+            with_schema(elsewhere),
+            "data_types.json",
+            "body.record_spec.schema",
+        ),
+        (
+            with_schema(unfinished),
+            "data_types.json",
+            "body.record_spec.schema",
+        ),
         (twice, "tags.json", "element 2"),
         (with_body("tags.json", json!([])), "tags.json", "element 1"),
         (
@@ -309,6 +334,15 @@ async fn documents_that_the_interface_would_not_take_are_refused_before_anything
         let expected = ["nothing was changed", member, place];
         refused(&second, &there, forged, folder.path(), &expected).await;
     }
+    let forged = sound.clone().with_bytes("preferences.json", &too_long);
+    refused(
+        &second,
+        &there,
+        forged,
+        folder.path(),
+        &["preferences.json", "bytes"],
+    )
+    .await;
     let empty = [b"[\n".as_slice(), &b"\n".repeat(1_000_000), b"]\n"].concat();
     let forged = sound.with_bytes("tags.json", &empty);
     refused(&second, &there, forged, folder.path(), &["tags.json", "line 2"]).await;

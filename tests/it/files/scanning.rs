@@ -18,6 +18,10 @@ use crate::harness::{Almanac, Person, Setup};
 /// What both scanners take for harm.
 pub(super) const HARM: &str = "ALMANAC-TEST-HARM-7b1d0c";
 
+/// What the scanner thinks about for ever, and what makes it break off.
+const RIDDLE: &str = "ALMANAC-TEST-RIDDLE";
+const POISON: &str = "ALMANAC-TEST-POISON";
+
 /// A scanner that speaks the protocol and knows one kind of harm, until it is dropped.
 pub(super) struct Scanner(tokio::task::JoinHandle<()>);
 
@@ -63,6 +67,12 @@ async fn answer(mut stream: TcpStream) {
         }
     }
     let text = String::from_utf8_lossy(&bytes);
+    if text.contains(RIDDLE) {
+        std::future::pending::<()>().await;
+    }
+    if text.contains(POISON) {
+        return;
+    }
     let verdict: &[u8] = if text.contains(HARM) {
         b"stream: Test.Harm FOUND\0"
     } else {
@@ -117,6 +127,21 @@ async fn files_are_looked_through_before_they_are_handed_out() {
     let large = put(&person, "/", "large", &vec![b'x'; 12_000_000]).await;
     assert_eq!(until_scanned(&person, &large).await["scan_state"], "failed");
     download(&person, &large).await.must_be(200);
+}
+
+#[tokio::test]
+async fn a_file_that_the_scanner_cannot_end_with_holds_up_nobody_else() {
+    let (_scanner, address) = Scanner::listen("127.0.0.1:0").await;
+    let server = Setup::default().with("ALMANAC_CLAMD", &address).start();
+    let (puzzled, poisoned, others) = (server.person(), server.person(), server.person());
+    let riddle = put(&puzzled, "/", "riddle", RIDDLE.as_bytes()).await;
+    let poison = put(&poisoned, "/", "poison", POISON.as_bytes()).await;
+    for name in ["before", "after"] {
+        let file = put(&others, "/", name, b"tea").await;
+        assert_eq!(until_scanned(&others, &file).await["scan_state"], "clean");
+    }
+    assert_eq!(get(&puzzled, &riddle).await["scan_state"], "pending");
+    assert_eq!(get(&poisoned, &poison).await["scan_state"], "pending");
 }
 
 #[tokio::test]

@@ -256,3 +256,34 @@ async fn the_average_resting_heart_rate_of_the_day_after_short_nights_is_one_que
         JOIN night ON local_day(start_date, 'UTC') = night.day";
     assert_eq!(rows(&person, text).await, [json!({"resting": 62.0})]);
 }
+
+#[tokio::test]
+async fn seconds_of_moments_and_spans_keep_their_fractions() {
+    let person = person();
+    let tea = person.define("Event", &json!({"name": "Tea"})).await;
+    let cup = |number: u32, start: &str| json!({"id": id(number), "start_time": start});
+    let moments = ["2023-11-14T22:16:40Z", "2023-11-16T22:16:41.75Z"];
+    person
+        .records(&tea, &[cup(1, moments[0]), cup(2, moments[1])])
+        .await;
+    for (asked, expected) in [
+        (
+            "extract(epoch FROM max(start_time) - min(start_time))",
+            172_801.75,
+        ),
+        ("extract(epoch FROM max(start_time))", 1_700_173_001.75),
+        (
+            "date_part('epoch', max(start_time) - TIMESTAMP '1900-01-01')",
+            3_909_161_801.75,
+        ),
+        (
+            "extract(epoch FROM TIMESTAMP '2023-11-16T22:16:41.75')",
+            1_700_173_001.75,
+        ),
+        ("extract(EPOCH FROM '2023-11-16T22:16:41.75')", 1_700_173_001.75),
+        ("extract(year FROM max(start_time))", 2023.0),
+    ] {
+        let found = rows(&person, &format!("SELECT {asked} AS seconds FROM tea")).await;
+        assert_eq!(found[0]["seconds"].as_f64(), Some(expected), "{asked}");
+    }
+}

@@ -226,6 +226,15 @@ async fn columns_with_one_name_are_told_apart() {
     )
     .await;
     assert_eq!(found, [json!({"value": 60.0, "value_3": 60.0, "value_2": 60.0})]);
+    let found = rows(
+        &person,
+        "SELECT value, value, 1, 1, value AS value_2, value FROM heart_rate",
+    )
+    .await;
+    assert_eq!(
+        found,
+        [json!({"value": 60.0, "value_3": 60.0, "Int64(1)": 1, "1_2": 1, "value_2": 60.0, "value_4": 60.0})]
+    );
     let joined = "SELECT * FROM heart_rate AS l JOIN heart_rate AS r ON l.uuid = r.uuid";
     for method in METHODS {
         let reply = person

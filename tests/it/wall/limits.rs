@@ -38,6 +38,37 @@ async fn own_types_and_sources_are_counted_shown_and_limited() {
 }
 
 #[tokio::test]
+async fn bodies_at_the_same_time_name_no_more_sources_than_one_after_the_other() {
+    let server = Setup::default().with("ALMANAC_LIMIT_SOURCES", "100").start();
+    let person = server.person();
+    let body = |of: u32| {
+        let records = (0..60).map(|n| {
+            let mut record = heart_rate(id(of * 100 + n), &instant(n), 60);
+            record["sources"] = json!([format!("com.example.{of}.{n}")]);
+            record
+        });
+        records.collect::<Vec<_>>()
+    };
+    let bodies: Vec<_> = (0..8).map(body).collect();
+    let sent = futures::future::join_all(
+        bodies
+            .iter()
+            .map(|body| async { person.lines("HeartRate", body).await.status }),
+    );
+    let sent = sent.await;
+    let taken = sent.iter().filter(|status| **status == 201).count();
+    assert!(
+        taken <= 1 && sent.iter().all(|status| [201, 422].contains(status)),
+        "{sent:?}"
+    );
+    // What is refused counts no more.
+    let retried = person.lines("HeartRate", &bodies[0]).await.status;
+    assert_eq!(retried, if taken == 0 || sent[0] == 201 { 201 } else { 422 });
+    let info = person.get("/user/v1alpha1/info").await.must_be(200).json();
+    assert_eq!(info["limits"]["sources"], json!({"limit": 100, "used": 60}));
+}
+
+#[tokio::test]
 async fn keys_are_counted_and_what_is_sent_again_takes_none() {
     let server = Setup::default().with("ALMANAC_LIMIT_KEYS", "2").start();
     let person = server.person();

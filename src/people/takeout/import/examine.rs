@@ -23,6 +23,7 @@ use crate::people::takeout::format::{
     SOURCES, content_member,
 };
 use crate::people::takeout::renaming::Renaming;
+use crate::people::types::TypesError;
 
 /// How an archive is brought in.
 pub(super) struct Plan {
@@ -232,11 +233,14 @@ impl Importer {
                 plan.renaming.rename(stored.id, other);
             }
             let name = format!("{}/{}", stored.base, stored.id);
-            let made = self.types.judge(stored);
-            own.insert(
-                name,
-                made.map_err(|error| unfit(DATA_TYPES, &place, error.to_string()))?,
-            );
+            let made = self.types.judge(stored).map_err(|error| {
+                let reason = match error {
+                    TypesError::Invalid(faults) => told(faults),
+                    error => error.to_string(),
+                };
+                unfit(DATA_TYPES, &place, reason)
+            })?;
+            own.insert(name, made);
         }
         Ok(own)
     }

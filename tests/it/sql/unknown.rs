@@ -1,0 +1,249 @@
+//! A comparison with null is neither true nor false, wherever it stands: against a model that knows that.
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+
+use super::{query, rows};
+use crate::harness::{Person, heart_rate, id, instant, person};
+
+const CASES: usize = 300;
+/// The values that are recorded; `n` is null where one is zero.
+const RECORDED: [i64; 8] = [0, 1, 2, 3, 4, 5, 6, 0];
+
+/// Conditions on `n`.
+#[derive(Clone, Debug)]
+enum Condition {
+    Compared(Operator, i64),
+    Listed(bool, Vec<Option<i64>>),
+    /// `[NOT] IN` the rows.
+    Found(bool, Rows),
+    /// Compared with `ANY` or `ALL` of the rows.
+    Quantified(Operator, bool, Rows),
+    Not(Box<Self>),
+    Both(Box<Self>, Box<Self>),
+    Either(Box<Self>, Box<Self>),
+    IsNull(Box<Self>),
+    IsNotTrue(Box<Self>),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operator {
+    Equal,
+    Unequal,
+    Less,
+    AtLeast,
+}
+
+/// The recorded values of at least `from`, of which one may be null.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    from: i64,
+    null: i64,
+}
+
+impl Operator {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::Unequal => "<>",
+            Self::Less => "<",
+            Self::AtLeast => ">=",
+        }
+    }
+
+    fn holds(self, one: Option<i64>, other: Option<i64>) -> Option<bool> {
+        let (one, other) = (one?, other?);
+        Some(match self {
+            Self::Equal => one == other,
+            Self::Unequal => one != other,
+            Self::Less => one < other,
+            Self::AtLeast => one >= other,
+        })
+    }
+}
+
+impl Rows {
+    fn text(self) -> String {
+        format!(
+            "(SELECT nullif(value, {}) FROM heart_rate WHERE value >= {})",
+            self.null, self.from
+        )
+    }
+
+    fn values(self) -> impl Iterator<Item = Option<i64>> {
+        let values = RECORDED.into_iter().filter(move |value| *value >= self.from);
+        values.map(move |value| (value != self.null).then_some(value))
+    }
+}
+
+fn not(truth: Option<bool>) -> Option<bool> {
+    truth.map(|truth| !truth)
+}
+
+fn either(truths: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+    let mut found = Some(false);
+    for truth in truths {
+        match truth {
+            Some(true) => return Some(true),
+            None => found = None,
+            Some(false) => {}
+        }
+    }
+    found
+}
+
+fn all(truths: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+    not(either(truths.into_iter().map(not)))
+}
+
+impl Condition {
+    fn text(&self) -> String {
+        let negation = |negated: &bool| if *negated { "NOT " } else { "" };
+        match self {
+            Self::Compared(op, value) => format!("n {} {value}", op.text()),
+            Self::Listed(negated, values) => {
+                let written =
+                    |value: &Option<i64>| value.map_or("NULL".to_owned(), |value| value.to_string());
+                let values: Vec<String> = values.iter().map(written).collect();
+                format!("n {}IN ({})", negation(negated), values.join(", "))
+            }
+            Self::Found(negated, rows) => format!("n {}IN {}", negation(negated), rows.text()),
+            Self::Quantified(op, all, rows) => {
+                format!(
+                    "n {} {}{}",
+                    op.text(),
+                    if *all { "ALL" } else { "ANY" },
+                    rows.text()
+                )
+            }
+            Self::Not(inner) => format!("NOT ({})", inner.text()),
+            Self::Both(one, other) => format!("({} AND {})", one.text(), other.text()),
+            Self::Either(one, other) => format!("({} OR {})", one.text(), other.text()),
+            Self::IsNull(inner) => format!("({}) IS NULL", inner.text()),
+            Self::IsNotTrue(inner) => format!("({}) IS NOT TRUE", inner.text()),
+        }
+    }
+
+    fn holds(&self, n: Option<i64>) -> Option<bool> {
+        let negated_if = |negated: bool, truth| if negated { not(truth) } else { truth };
+        let equals = |value| Operator::Equal.holds(n, value);
+        match self {
+            Self::Compared(op, value) => op.holds(n, Some(*value)),
+            Self::Listed(negated, values) => {
+                negated_if(*negated, either(values.iter().map(|value| equals(*value))))
+            }
+            Self::Found(negated, rows) => negated_if(*negated, either(rows.values().map(equals))),
+            Self::Quantified(op, every, rows) => {
+                let compared = rows.values().map(|value| op.holds(n, value));
+                if *every { all(compared) } else { either(compared) }
+            }
+            Self::Not(inner) => not(inner.holds(n)),
+            Self::Both(one, other) => all([one.holds(n), other.holds(n)]),
+            Self::Either(one, other) => either([one.holds(n), other.holds(n)]),
+            Self::IsNull(inner) => Some(inner.holds(n).is_none()),
+            Self::IsNotTrue(inner) => Some(inner.holds(n) != Some(true)),
+        }
+    }
+}
+
+fn conditions() -> impl Strategy<Value = Condition> {
+    let operator = || {
+        prop_oneof![
+            Just(Operator::Equal),
+            Just(Operator::Unequal),
+            Just(Operator::Less),
+            Just(Operator::AtLeast),
+        ]
+    };
+    let rows = || (0_i64..9, 0_i64..9).prop_map(|(from, null)| Rows { from, null });
+    let listed = prop::collection::vec(prop::option::weighted(0.9, 0_i64..8), 1..5);
+    let leaf = prop_oneof![
+        (operator(), 0_i64..8).prop_map(|(op, value)| Condition::Compared(op, value)),
+        (any::<bool>(), listed).prop_map(|(negated, values)| Condition::Listed(negated, values)),
+        (any::<bool>(), rows()).prop_map(|(negated, rows)| Condition::Found(negated, rows)),
+        (operator(), any::<bool>(), rows()).prop_map(|(op, all, rows)| Condition::Quantified(op, all, rows)),
+    ];
+    leaf.prop_recursive(3, 8, 2, |inner| {
+        let boxed = || inner.clone().prop_map(Box::new);
+        prop_oneof![
+            boxed().prop_map(Condition::Not),
+            (boxed(), boxed()).prop_map(|(one, other)| Condition::Both(one, other)),
+            (boxed(), boxed()).prop_map(|(one, other)| Condition::Either(one, other)),
+            boxed().prop_map(Condition::IsNull),
+            boxed().prop_map(Condition::IsNotTrue),
+        ]
+    })
+}
+
+async fn recorded() -> Person {
+    let person = person();
+    let values = RECORDED.into_iter().zip(0..);
+    let records: Vec<Value> = values
+        .map(|(value, n)| heart_rate(id(n), &instant(n), value as u32))
+        .collect();
+    person.records("HeartRate", &records).await;
+    person
+}
+
+#[tokio::test]
+async fn what_is_unknown_is_neither_true_nor_false_wherever_it_stands() {
+    let person = recorded().await;
+    let mut runner = TestRunner::deterministic();
+    for case in 0..CASES {
+        let condition = conditions().new_tree(&mut runner).unwrap().current();
+        let clause = ["WHERE", "JOIN (SELECT 1 AS one) AS o ON"][case % 2];
+        let text = format!(
+            "SELECT n FROM (SELECT nullif(value, 0) AS n FROM heart_rate) AS t {clause} {} ORDER BY n",
+            condition.text()
+        );
+        let found = rows(&person, &text).await;
+        let mut expected: Vec<Option<i64>> = RECORDED
+            .iter()
+            .map(|value| (*value != 0).then_some(*value))
+            .filter(|n| condition.holds(*n) == Some(true))
+            .collect();
+        expected.sort_by_key(|n| n.unwrap_or(i64::MAX));
+        let found: Vec<Option<i64>> = found
+            .iter()
+            .map(|row| row["n"].as_f64().map(|n| n as i64))
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn lists_that_have_nothing_in_common_leave_null_unknown() {
+    let person = recorded().await;
+    for (condition, expected) in [
+        ("NOT (n IN (1, 4) AND n IN (2, 3))", json!(6)),
+        ("(n IN (1, 2) AND n IN (3, -5)) IS NULL", json!(2)),
+        ("NOT ((n = 1 OR n = 4) AND (n = 2 OR n = 3))", json!(6)),
+        ("((n = 1 OR n = 4) AND n NOT IN (1, 4)) IS NULL", json!(2)),
+    ] {
+        let text = format!(
+            "SELECT count(*) AS kept FROM (SELECT nullif(value, 0) AS n FROM heart_rate) AS t WHERE {condition}"
+        );
+        assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
+        // The same as a value.
+        let text = format!(
+            "SELECT sum(CASE WHEN kept THEN 1 ELSE 0 END) AS kept FROM (SELECT {condition} AS kept FROM \
+             (SELECT nullif(value, 0) AS n FROM heart_rate) AS t) AS u"
+        );
+        assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
+    }
+}
+
+#[tokio::test]
+async fn where_a_subquery_cannot_be_compared_with_it_is_refused() {
+    let person = recorded().await;
+    for text in [
+        "SELECT value IN (SELECT value FROM heart_rate) FROM heart_rate",
+        "SELECT value > ANY(SELECT value FROM heart_rate) FROM heart_rate",
+        "SELECT 1 FROM heart_rate WHERE (SELECT max(value) FROM heart_rate) NOT IN (SELECT value FROM \
+         heart_rate) IS NULL",
+    ] {
+        query(&person, text).await.must_be(422);
+    }
+}
