@@ -7,6 +7,8 @@
 //! their groups. Nothing is remembered beyond a request, and one statement finds all there is to know about
 //! reader and owner: it costs the same whether the owner shares nothing or does not exist.
 
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -285,17 +287,10 @@ impl Grants {
         data_type: &TypeId,
         range: TimeRange,
     ) -> Result<Vec<Readable>, Denied> {
-        let found = self.catalog.document(DocumentKind::Group, group).await?;
-        let members = self.catalog.documents_linked(MEMBER_OF, &[group]).await?;
-        let found = found
-            .filter(|found| found.person == reader.person())
-            .ok_or(Refused)?;
-        let terms = Group::of(&found)?;
+        let found = self.group_of_owner(reader.person(), group).await?;
+        let GroupOfOwner { terms, members } = found.ok_or(Refused)?;
         let named = self.canonical(data_type);
-        let opening = Opening {
-            types: Some(terms.types()),
-            windows: Windows::new([terms.window()]).within(range),
-        };
+        let opening = opening_of(&terms, range);
         if !opening.shows(&named) || !reader.reach().covers(&named) {
             return Err(Refused.into());
         }
@@ -307,7 +302,7 @@ impl Grants {
             return Err(Denied::BeyondGroup(terms.window()));
         }
         let mut permits = Vec::with_capacity(members.len());
-        for owner in members.iter().map(|member| member.person) {
+        for owner in members {
             let windows = opening.windows.clone();
             reader.disclosures().note(Disclosure {
                 owner,
@@ -366,16 +361,42 @@ impl Grants {
                 }
             }
         };
+        let mut groups: HashMap<Uuid, Option<GroupOfOwner>> = HashMap::new();
         for disclosure in given {
-            let holds = match now.as_ref().filter(|now| now.person == disclosure.owner) {
-                Some(now) => now.holds(&disclosure),
-                None => holds(&self.given(reader, disclosure.owner).await?, &disclosure),
+            let participant = now.as_ref().filter(|now| now.person == disclosure.owner);
+            let holds = match (participant, disclosure.group) {
+                (Some(now), _) => now.holds(&disclosure),
+                (None, None) => holds(&self.given(reader, disclosure.owner).await?, &disclosure),
+                (None, Some(group)) => {
+                    let known = match groups.entry(group) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(new) => new.insert(self.group_of_owner(reader, group).await?),
+                    };
+                    known.as_ref().is_some_and(|known| known.holds(&disclosure))
+                }
             };
             if !holds {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// A group, if it is `owner`'s.
+    async fn group_of_owner(
+        &self,
+        owner: PersonId,
+        group: Uuid,
+    ) -> Result<Option<GroupOfOwner>, CatalogError> {
+        let found = self.catalog.document(DocumentKind::Group, group).await?;
+        let members = self.catalog.documents_linked(MEMBER_OF, &[group]).await?;
+        let Some(found) = found.filter(|found| found.person == owner) else {
+            return Ok(None);
+        };
+        Ok(Some(GroupOfOwner {
+            terms: Group::of(&found)?,
+            members: members.iter().map(|member| member.person).collect(),
+        }))
     }
 
     async fn given(&self, reader: PersonId, owner: PersonId) -> Result<Vec<Given>, CatalogError> {
@@ -470,6 +491,33 @@ impl Participation {
             Subject::Listing(_) => true,
             Subject::File(..) | Subject::Folder(_) => false,
         }
+    }
+}
+
+/// A group that the reader owns, and who is in it.
+struct GroupOfOwner {
+    terms: Group,
+    members: BTreeSet<PersonId>,
+}
+
+impl GroupOfOwner {
+    /// Whether what was disclosed of a member may still be read.
+    fn holds(&self, disclosure: &Disclosure) -> bool {
+        let Subject::Type(data_type) = &disclosure.subject else {
+            return false;
+        };
+        let opening = opening_of(&self.terms, disclosure.requested);
+        self.members.contains(&disclosure.owner)
+            && opening.shows(data_type)
+            && opening.windows.cover_all(&disclosure.windows)
+    }
+}
+
+/// What a group lets its owner read of its members, inside `range`.
+fn opening_of(terms: &Group, range: TimeRange) -> Opening {
+    Opening {
+        types: Some(terms.types()),
+        windows: Windows::new([terms.window()]).within(range),
     }
 }
 

@@ -51,6 +51,9 @@ struct GivenOnce {
     data_type: Option<String>,
     requested: (i64, i64),
     windows: Vec<(i64, i64)>,
+    /// The group as whose owner the reader asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<Uuid>,
 }
 
 impl Grounds {
@@ -136,6 +139,7 @@ impl GivenOnce {
                 .copied()
                 .map(bounds)
                 .collect(),
+            group: disclosure.group,
         })
     }
 
@@ -150,7 +154,7 @@ impl GivenOnce {
             requested: range(self.requested),
             windows: Windows::new(self.windows.iter().copied().map(range)),
             grants: Vec::new(),
-            group: None,
+            group: self.group,
         }
     }
 }

@@ -248,6 +248,30 @@ async fn a_frame_about_a_participant_ends_when_they_leave_the_group() {
 }
 
 #[tokio::test]
+async fn a_frame_about_all_participants_ends_when_one_of_them_leaves() {
+    let owner = person();
+    let body = json!({"title": "all", "is_public": true, "svc_data_types": ["HeartRate"]});
+    let group = group(&owner, &body).await;
+    let mut members = Vec::new();
+    for _ in 0..5 {
+        let member = with_samples(person(), 3).await;
+        join(&member, &group).await;
+        members.push(member);
+    }
+    let question = format!(
+        "/data/v1alpha1/event/HeartRate/agg/60m?pool_id={group}&start_time={}&end_time={}",
+        ALL_TIME.0, ALL_TIME.1
+    );
+    let frame = kept(&owner, &question).await;
+    let reply = fetched(shared(), Method::GET, &frame, None).await.must_be(200);
+    assert_eq!(Frame::read("parquet", &reply.body).rows.len(), 1);
+    members[0]
+        .call(Method::DELETE, &format!("/user/v1/group/{group}/membership"))
+        .await;
+    assert_eq!(status(&frame).await, 403);
+}
+
+#[tokio::test]
 async fn a_frame_ends_with_the_session_that_asked_for_it() {
     let person = with_samples(person(), 3).await;
     let session = person

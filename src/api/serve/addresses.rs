@@ -1,7 +1,7 @@
 //! The addresses of connections: how many connections each may have, and for whom a proxy speaks.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -80,7 +80,7 @@ impl TrustedProxies {
             .collect();
         let mut client = peer;
         for name in named.iter().rev() {
-            let Ok(address) = name.trim().parse::<IpAddr>() else {
+            let Some(address) = named_address(name.trim()) else {
                 break;
             };
             client = address;
@@ -90,6 +90,19 @@ impl TrustedProxies {
         }
         client
     }
+}
+
+/// An address as proxies write it: some add the port, and then brackets around an IPv6 address.
+fn named_address(text: &str) -> Option<IpAddr> {
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    let in_brackets = || {
+        text.strip_prefix('[')?
+            .strip_suffix(']')?
+            .parse::<Ipv6Addr>()
+            .ok()
+    };
+    let bare = text.parse::<IpAddr>().ok();
+    bare.or_else(with_port).or_else(|| in_brackets().map(IpAddr::V6))
 }
 
 /// How many connections each address has.
@@ -197,6 +210,10 @@ mod tests {
             ("10.0.0.1", "198.51.100.1", "198.51.100.1"),
             ("10.0.0.1", "203.0.113.5, 198.51.100.1, 10.0.0.2", "198.51.100.1"),
             ("10.0.0.1", "198.51.100.1, rubbish", "10.0.0.1"),
+            ("10.0.0.1", "198.51.100.1:51234, 10.0.0.2:80", "198.51.100.1"),
+            ("10.0.0.1", "[2001:db8::1]:51234", "2001:db8::1"),
+            ("10.0.0.1", "[2001:db8::1]", "2001:db8::1"),
+            ("10.0.0.1", "2001:db8::1", "2001:db8::1"),
         ] {
             assert_eq!(
                 proxies.client(address(peer), &headers(line)),
