@@ -12,6 +12,7 @@ mod bounded;
 mod calls;
 mod clauses;
 mod columns;
+mod constants_last;
 mod endless;
 mod epoch;
 mod errors;
@@ -21,6 +22,7 @@ mod guard;
 mod holdings;
 mod local_day;
 mod moments;
+mod namesakes;
 mod narrowing;
 mod outer_side;
 mod parameters;
@@ -134,6 +136,7 @@ async fn planned<Authority: 'static>(
     only_reads.verify_plan(&logical).map_err(wrong)?;
     let logical = moments::compared(logical).map_err(wrong)?;
     let logical = unknown::kept(logical).map_err(wrong)?;
+    let logical = constants_last::written(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
     let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;
     let plan = columns::with_names_of_their_own(plan).map_err(wrong)?;
@@ -166,7 +169,7 @@ fn session<Authority: 'static>(
     options.execution.enable_recursive_ctes = false;
     options.sql_parser.map_string_types_to_utf8view = false;
     let scalars = allowed::scalars(&state);
-    let rules = outer_side::before(state.physical_optimizers());
+    let rules = outer_side::before(&namesakes::minded(state.physical_optimizers()));
     let mut state = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
         .with_physical_optimizer_rules(rules)

@@ -2,6 +2,7 @@
 
 mod functions;
 mod fuzzed;
+mod joined;
 mod plans;
 mod refused;
 mod shared;

@@ -85,7 +85,8 @@ fn compared_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-const fn compares(operator: Operator) -> bool {
+/// Whether an operator compares two values.
+pub(super) const fn compares(operator: Operator) -> bool {
     matches!(
         operator,
         Operator::Eq

@@ -38,13 +38,17 @@ pub(super) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
             join.filter = match join.filter.take() {
                 // Becomes a filter of the joined rows, or of those of one side.
                 Some(filter) if join.join_type == JoinType::Inner => Some(keeping.conjunct(filter, &schema)?),
-                Some(filter) => Some(keeping.selecting(filter, &schema)?),
+                Some(filter) => {
+                    refuse_subqueries(&filter)?;
+                    Some(keeping.selecting(filter, &schema)?)
+                }
                 None => None,
             };
             return Ok(Transformed::yes(LogicalPlan::Join(join)));
         }
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
+            refuse_subqueries(&expr)?;
             let name = names.save(&expr);
             let kept = keeping.lists(expr)?;
             Ok(kept.update_data(|expr| name.restore(expr)))
@@ -118,10 +122,12 @@ impl Keeping {
         let value = as_outer(*value, schema)?;
         self.named += 1;
         // A name that nobody else has: it may read from the same table as the query around it.
+        let name = format!("__compared_{}", self.named);
+        let column = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
         let rows = LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery.subquery))
-            .alias(format!("__compared_{}", self.named))?
+            .project([column.alias(name.as_str())])?
             .build()?;
-        let row = Expr::Column(Column::from(rows.schema().qualified_field(0)));
+        let row = Expr::Column(Column::new_unqualified(name));
         let comparison = Expr::BinaryExpr(BinaryExpr::new(Box::new(value), op, Box::new(row)));
         let decides = if all {
             Expr::Not(Box::new(comparison.clone()))
@@ -158,6 +164,22 @@ impl Keeping {
             Ok(Transformed::no(part))
         })
     }
+}
+
+/// Refuses what can only be a condition on rows.
+fn refuse_subqueries(expr: &Expr) -> Result<()> {
+    let is_one = |part: &Expr| {
+        matches!(
+            part,
+            Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
+        )
+    };
+    if expr.exists(|part| Ok(is_one(part)))? {
+        return plan_err!(
+            "EXISTS, IN, ANY and ALL with a query belong into WHERE, HAVING, or the ON of an inner join;              join the query, or count its rows, to have it as a value"
+        );
+    }
+    Ok(())
 }
 
 /// `= ANY` of a subquery and `<> ALL` of one, as what they mean.

@@ -5,7 +5,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::{query, rows};
+use super::{rows, wrong};
 use crate::harness::{Person, heart_rate, id, instant, person};
 
 const CASES: usize = 300;
@@ -29,7 +29,7 @@ enum Condition {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Operator {
+pub(super) enum Operator {
     Equal,
     Unequal,
     Less,
@@ -44,7 +44,7 @@ struct Rows {
 }
 
 impl Operator {
-    const fn text(self) -> &'static str {
+    pub(super) const fn text(self) -> &'static str {
         match self {
             Self::Equal => "=",
             Self::Unequal => "<>",
@@ -53,7 +53,7 @@ impl Operator {
         }
     }
 
-    fn holds(self, one: Option<i64>, other: Option<i64>) -> Option<bool> {
+    pub(super) fn holds(self, one: Option<i64>, other: Option<i64>) -> Option<bool> {
         let (one, other) = (one?, other?);
         Some(match self {
             Self::Equal => one == other,
@@ -78,11 +78,11 @@ impl Rows {
     }
 }
 
-fn not(truth: Option<bool>) -> Option<bool> {
+pub(super) fn not(truth: Option<bool>) -> Option<bool> {
     truth.map(|truth| !truth)
 }
 
-fn either(truths: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+pub(super) fn either(truths: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     let mut found = Some(false);
     for truth in truths {
         match truth {
@@ -94,7 +94,7 @@ fn either(truths: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     found
 }
 
-fn all(truths: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+pub(super) fn all(truths: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     not(either(truths.into_iter().map(not)))
 }
 
@@ -148,22 +148,23 @@ impl Condition {
     }
 }
 
+pub(super) fn operators() -> impl Strategy<Value = Operator> {
+    prop_oneof![
+        Just(Operator::Equal),
+        Just(Operator::Unequal),
+        Just(Operator::Less),
+        Just(Operator::AtLeast),
+    ]
+}
+
 fn conditions() -> impl Strategy<Value = Condition> {
-    let operator = || {
-        prop_oneof![
-            Just(Operator::Equal),
-            Just(Operator::Unequal),
-            Just(Operator::Less),
-            Just(Operator::AtLeast),
-        ]
-    };
     let rows = || (0_i64..9, 0_i64..9).prop_map(|(from, null)| Rows { from, null });
     let listed = prop::collection::vec(prop::option::weighted(0.9, 0_i64..8), 1..5);
     let leaf = prop_oneof![
-        (operator(), 0_i64..8).prop_map(|(op, value)| Condition::Compared(op, value)),
+        (operators(), 0_i64..8).prop_map(|(op, value)| Condition::Compared(op, value)),
         (any::<bool>(), listed).prop_map(|(negated, values)| Condition::Listed(negated, values)),
         (any::<bool>(), rows()).prop_map(|(negated, rows)| Condition::Found(negated, rows)),
-        (operator(), any::<bool>(), rows()).prop_map(|(op, all, rows)| Condition::Quantified(op, all, rows)),
+        (operators(), any::<bool>(), rows()).prop_map(|(op, all, rows)| Condition::Quantified(op, all, rows)),
     ];
     leaf.prop_recursive(3, 8, 2, |inner| {
         let boxed = || inner.clone().prop_map(Box::new);
@@ -236,14 +237,46 @@ async fn lists_that_have_nothing_in_common_leave_null_unknown() {
 }
 
 #[tokio::test]
+async fn subqueries_about_the_row_around_them_are_compared_too() {
+    let person = recorded().await;
+    for (condition, expected) in [
+        (
+            "h.value >= ALL (SELECT value FROM heart_rate g WHERE g.value <= h.value)",
+            8,
+        ),
+        (
+            "h.value > ALL (SELECT value FROM heart_rate g WHERE g.value > h.value)",
+            1,
+        ),
+        (
+            "h.value NOT IN (SELECT value FROM heart_rate g WHERE g.value > h.value) OR h.value = 3",
+            8,
+        ),
+        (
+            "(h.value IN (SELECT nullif(value, 0) FROM heart_rate g WHERE g.value < h.value)) IS NULL",
+            6,
+        ),
+        (
+            "(h.value = ANY (SELECT value FROM heart_rate g WHERE g.start_date = h.start_date)) IS NOT TRUE",
+            0,
+        ),
+    ] {
+        let text = format!("SELECT count(*) AS kept FROM heart_rate h WHERE {condition}");
+        assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
+    }
+}
+
+#[tokio::test]
 async fn where_a_subquery_cannot_be_compared_with_it_is_refused() {
     let person = recorded().await;
     for text in [
+        "SELECT count(*) FROM heart_rate a LEFT JOIN heart_rate b ON a.value IN (SELECT value FROM heart_rate)",
         "SELECT value IN (SELECT value FROM heart_rate) FROM heart_rate",
         "SELECT value > ANY(SELECT value FROM heart_rate) FROM heart_rate",
         "SELECT 1 FROM heart_rate WHERE (SELECT max(value) FROM heart_rate) NOT IN (SELECT value FROM \
          heart_rate) IS NULL",
     ] {
-        query(&person, text).await.must_be(422);
+        let refused = wrong(&person, text).await;
+        assert!(refused.contains("quer"), "{refused}");
     }
 }
