@@ -15,8 +15,8 @@ use datafusion::logical_expr::expr::{BinaryExpr, Case, Exists, InSubquery, SetCo
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
+    ColumnarValue, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
 };
 
 /// The same plan, of which no rule of the optimizer forgets what is unknown.
@@ -34,17 +34,8 @@ pub(super) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
                 filter.input,
             )?)));
         }
-        if let LogicalPlan::Join(mut join) = plan {
-            join.filter = match join.filter.take() {
-                // Becomes a filter of the joined rows, or of those of one side.
-                Some(filter) if join.join_type == JoinType::Inner => Some(keeping.conjunct(filter, &schema)?),
-                Some(filter) => {
-                    refuse_subqueries(&filter)?;
-                    Some(keeping.selecting(filter, &schema)?)
-                }
-                None => None,
-            };
-            return Ok(Transformed::yes(LogicalPlan::Join(join)));
+        if let LogicalPlan::Join(join) = plan {
+            return Ok(Transformed::yes(keeping.join(join, &schema)?));
         }
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
@@ -64,6 +55,22 @@ struct Keeping {
 }
 
 impl Keeping {
+    /// A join. Subqueries in the condition of an inner join become a filter of the joined rows, which is the
+    /// same; of others the engine knows none.
+    fn join(&mut self, mut join: Join, schema: &DFSchema) -> Result<LogicalPlan> {
+        let Some(condition) = join.filter.take() else {
+            return Ok(LogicalPlan::Join(join));
+        };
+        if join.join_type == JoinType::Inner && has_subqueries(&condition)? {
+            let condition = self.conjunct(condition, schema)?;
+            let joined = Arc::new(LogicalPlan::Join(join));
+            return Ok(LogicalPlan::Filter(Filter::try_new(condition, joined)?));
+        }
+        refuse_subqueries(&condition)?;
+        join.filter = Some(self.selecting(condition, schema)?);
+        Ok(LogicalPlan::Join(join))
+    }
+
     /// A condition that must hold, whatever others there are.
     fn conjunct(&mut self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
         match as_membership(expr) {
@@ -166,17 +173,21 @@ impl Keeping {
     }
 }
 
-/// Refuses what can only be a condition on rows.
-fn refuse_subqueries(expr: &Expr) -> Result<()> {
-    let is_one = |part: &Expr| {
-        matches!(
+fn has_subqueries(expr: &Expr) -> Result<bool> {
+    expr.exists(|part| {
+        Ok(matches!(
             part,
             Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
-        )
-    };
-    if expr.exists(|part| Ok(is_one(part)))? {
+        ))
+    })
+}
+
+/// Refuses what can only be a condition on rows.
+fn refuse_subqueries(expr: &Expr) -> Result<()> {
+    if has_subqueries(expr)? {
         return plan_err!(
-            "EXISTS, IN, ANY and ALL with a query belong into WHERE, HAVING, or the ON of an inner join;              join the query, or count its rows, to have it as a value"
+            "EXISTS, IN, ANY and ALL with a query belong into WHERE, HAVING, or the ON of an inner join; \
+             join the query, or count its rows, to have it as a value"
         );
     }
     Ok(())
