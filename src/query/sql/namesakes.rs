@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -58,16 +59,19 @@ impl PhysicalOptimizerRule for UnlessNamesakes {
 /// Whether columns of an operator share a name, or columns of the sides of a join.
 fn has_namesakes(plan: &dyn ExecutionPlan) -> bool {
     let inputs = plan.children();
-    let is_join = plan.name().ends_with("JoinExec");
-    share_a_name(&[plan])
-        || (is_join && share_a_name(&inputs.iter().map(|input| input.as_ref()).collect::<Vec<_>>()))
-        || inputs.into_iter().any(|input| has_namesakes(input.as_ref()))
+    let sides: &[&Arc<dyn ExecutionPlan>] = if plan.name().ends_with("JoinExec") {
+        &inputs
+    } else {
+        &[]
+    };
+    share_a_name([plan.schema()])
+        || share_a_name(sides.iter().map(|side| side.schema()))
+        || inputs.iter().any(|input| has_namesakes(input.as_ref()))
 }
 
-fn share_a_name(plans: &[&dyn ExecutionPlan]) -> bool {
+fn share_a_name(schemas: impl IntoIterator<Item = SchemaRef>) -> bool {
     let mut names = HashSet::new();
-    plans.iter().any(|plan| {
-        let schema = plan.schema();
+    schemas.into_iter().any(|schema| {
         schema
             .fields()
             .iter()
