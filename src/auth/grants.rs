@@ -288,9 +288,9 @@ impl Grants {
         range: TimeRange,
     ) -> Result<Vec<Readable>, Denied> {
         let found = self.group_of_owner(reader.person(), group).await?;
-        let GroupOfOwner { terms, members } = found.ok_or(Refused)?;
+        let found = found.ok_or(Refused)?;
         let named = self.canonical(data_type);
-        let opening = opening_of(&terms, range);
+        let opening = opening(&found.types, found.window, range);
         if !opening.shows(&named) || !reader.reach().covers(&named) {
             return Err(Refused.into());
         }
@@ -298,11 +298,11 @@ impl Grants {
             start: Some(range.start()),
             end: Some(range.end()),
         };
-        if !stated.lies_inside(terms.window()) {
-            return Err(Denied::BeyondGroup(terms.window()));
+        if !stated.lies_inside(found.window) {
+            return Err(Denied::BeyondGroup(found.window));
         }
-        let mut permits = Vec::with_capacity(members.len());
-        for owner in members {
+        let mut permits = Vec::with_capacity(found.members.len());
+        for owner in found.members {
             let windows = opening.windows.clone();
             reader.disclosures().note(Disclosure {
                 owner,
@@ -393,8 +393,10 @@ impl Grants {
         let Some(found) = found.filter(|found| found.person == owner) else {
             return Ok(None);
         };
+        let terms = Group::of(&found)?;
         Ok(Some(GroupOfOwner {
-            terms: Group::of(&found)?,
+            types: terms.types(),
+            window: terms.window(),
             members: members.iter().map(|member| member.person).collect(),
         }))
     }
@@ -477,26 +479,22 @@ impl Participation {
     }
 
     fn opening(&self, range: TimeRange) -> Opening {
-        Opening {
-            types: Some(self.types.clone()),
-            windows: Windows::new([self.window]).within(range),
-        }
+        opening(&self.types, self.window, range)
     }
 
     fn holds(&self, disclosure: &Disclosure) -> bool {
         match &disclosure.subject {
-            Subject::Type(data_type) => self
-                .windows_of(data_type, disclosure.requested)
-                .is_some_and(|windows| windows.cover_all(&disclosure.windows)),
+            Subject::Type(data_type) => covers(&self.opening(disclosure.requested), data_type, disclosure),
             Subject::Listing(_) => true,
             Subject::File(..) | Subject::Folder(_) => false,
         }
     }
 }
 
-/// A group that the reader owns, and who is in it.
+/// A group that the reader owns, what it lets them read, and of whom.
 struct GroupOfOwner {
-    terms: Group,
+    types: Vec<TypeId>,
+    window: TimeRange,
     members: BTreeSet<PersonId>,
 }
 
@@ -506,19 +504,21 @@ impl GroupOfOwner {
         let Subject::Type(data_type) = &disclosure.subject else {
             return false;
         };
-        let opening = opening_of(&self.terms, disclosure.requested);
-        self.members.contains(&disclosure.owner)
-            && opening.shows(data_type)
-            && opening.windows.cover_all(&disclosure.windows)
+        let opening = opening(&self.types, self.window, disclosure.requested);
+        self.members.contains(&disclosure.owner) && covers(&opening, data_type, disclosure)
     }
 }
 
 /// What a group lets its owner read of its members, inside `range`.
-fn opening_of(terms: &Group, range: TimeRange) -> Opening {
+fn opening(types: &[TypeId], window: TimeRange, range: TimeRange) -> Opening {
     Opening {
-        types: Some(terms.types()),
-        windows: Windows::new([terms.window()]).within(range),
+        types: Some(types.to_vec()),
+        windows: Windows::new([window]).within(range),
     }
+}
+
+fn covers(opening: &Opening, data_type: &TypeId, disclosure: &Disclosure) -> bool {
+    opening.shows(data_type) && opening.windows.cover_all(&disclosure.windows)
 }
 
 /// The participation by which the reader knows the owner, if the reader does not know the owner's id.

@@ -39,32 +39,19 @@ impl Staging {
 
     /// The names of the files that nobody has written to for `age`.
     pub(super) fn older_than(&self, age: Duration) -> io::Result<Vec<String>> {
-        let mut older = Vec::new();
-        for entry in std::fs::read_dir(&self.directory)? {
-            let entry = entry?;
-            let modified = match entry.metadata() {
-                Ok(metadata) => metadata.modified()?,
-                // It was published or abandoned meanwhile.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if modified.elapsed().is_ok_and(|elapsed| elapsed > age) {
-                older.push(entry.file_name().to_string_lossy().into_owned());
-            }
-        }
-        Ok(older)
+        let older = self.with_ages()?.into_iter().filter(|(_, quiet)| *quiet > age);
+        Ok(older.map(|(name, _)| name).collect())
     }
 
     /// Removes files that nobody has written to for `age`, and earlier those that nobody holds; returns how
     /// many.
     pub(super) fn clear(&self, age: Duration) -> io::Result<usize> {
         let mut removed = 0;
-        let old = self.older_than(age)?;
-        for name in self.older_than(age.min(QUIET))? {
+        for (name, quiet) in self.with_ages()? {
             let path = self.directory.join(&name);
             // Held until it is removed.
-            let unheld = unheld(&path);
-            if unheld.is_none() && !old.contains(&name) {
+            let unheld = if quiet > QUIET { unheld(&path) } else { None };
+            if unheld.is_none() && quiet <= age {
                 continue;
             }
             match std::fs::remove_file(&path) {
@@ -76,6 +63,24 @@ impl Staging {
             }
         }
         Ok(removed)
+    }
+
+    /// The names of all files, and how long nobody has written to each.
+    fn with_ages(&self) -> io::Result<Vec<(String, Duration)>> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let modified = match entry.metadata() {
+                Ok(metadata) => metadata.modified()?,
+                // It was published or abandoned meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if let Ok(quiet) = modified.elapsed() {
+                found.push((entry.file_name().to_string_lossy().into_owned(), quiet));
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -3,8 +3,8 @@
 //! A comparison with null is neither true nor false, and neither is its opposite. The optimizer forgets that
 //! in two cases: it takes a value for not found in a subquery where it is unknown whether it is, and two
 //! lists that have nothing in common for a condition that never holds. Where a row is only kept or not, the
-//! difference does not matter, and such conditions stay as they are. Everywhere else they are written so that
-//! nothing can be forgotten. Knows plans and expressions only.
+//! difference matters to no condition but `NOT IN` beside others, and all others stay as they are. Everywhere
+//! else they are written so that nothing can be forgotten. Knows plans and expressions only.
 
 use std::sync::Arc;
 

@@ -180,7 +180,8 @@ async fn each_kind_of_join_has_the_rows_that_match_and_those_that_it_keeps() {
             on = Condition::Both(Box::new(key), Box::new(on));
         }
         let text = format!(
-            "SELECT a.n AS an, a.m AS am, b.n AS bn, b.m AS bm FROM pairs AS a {kind} pairs AS b ON {} WHERE {}",
+            "SELECT a.n AS an, a.m AS am, b.n AS bn, b.m AS bm \
+             FROM pairs AS a {kind} pairs AS b ON {} WHERE {}",
             on.text(),
             kept.text()
         );

@@ -224,7 +224,8 @@ async fn lists_that_have_nothing_in_common_leave_null_unknown() {
         ("((n = 1 OR n = 4) AND n NOT IN (1, 4)) IS NULL", json!(2)),
     ] {
         let text = format!(
-            "SELECT count(*) AS kept FROM (SELECT nullif(value, 0) AS n FROM heart_rate) AS t WHERE {condition}"
+            "SELECT count(*) AS kept FROM (SELECT nullif(value, 0) AS n FROM heart_rate) AS t \
+             WHERE {condition}"
         );
         assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
         // The same as a value.
@@ -270,7 +271,8 @@ async fn subqueries_about_the_row_around_them_are_compared_too() {
 async fn where_a_subquery_cannot_be_compared_with_it_is_refused() {
     let person = recorded().await;
     for text in [
-        "SELECT count(*) FROM heart_rate a LEFT JOIN heart_rate b ON a.value IN (SELECT value FROM heart_rate)",
+        "SELECT count(*) FROM heart_rate a LEFT JOIN heart_rate b \
+         ON a.value IN (SELECT value FROM heart_rate)",
         "SELECT value IN (SELECT value FROM heart_rate) FROM heart_rate",
         "SELECT value > ANY(SELECT value FROM heart_rate) FROM heart_rate",
         "SELECT 1 FROM heart_rate WHERE (SELECT max(value) FROM heart_rate) NOT IN (SELECT value FROM \
