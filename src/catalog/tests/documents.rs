@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{Bench, person};
-use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
-use crate::catalog::granting::SHARED_WITH_PERSON;
+use crate::catalog::granting::{MEMBER_OF, SHARED_WITH_PERSON};
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -221,33 +221,52 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Inserts a document of `owner` with one link, which is then damaged so that it leads nowhere.
+async fn damaged_link(catalog: &Catalog, owner: PersonId, kind: DocumentKind, link: Link) -> Document {
+    let document = Document {
+        kind,
+        ..tag(owner, "linked", "{}")
+    };
+    let sql = format!("UPDATE links SET kind = 'astray' WHERE kind = '{}'", link.kind);
+    let done = catalog
+        .change_documents(vec![insert(&document, vec![link])])
+        .await;
+    assert_eq!(done.unwrap(), Changed::Done);
+    let mut session = catalog.database.write().await.unwrap();
+    session.execute(sql, Vec::new()).await.unwrap();
+    session.commit().await.unwrap();
+    document
+}
+
 #[tokio::test]
-async fn a_share_whose_link_is_damaged_is_not_taken_for_one_that_was_never_given() {
+async fn a_membership_whose_link_is_damaged_is_not_taken_for_one_that_never_was() {
     let bench = Bench::sqlite().await;
     let (owner, reader) = (person(), person());
-    let share = Document {
-        kind: DocumentKind::Share,
-        ..tag(owner, "share", "{}")
-    };
     let link = Link {
-        kind: SHARED_WITH_PERSON,
-        target: reader.0,
+        kind: MEMBER_OF,
+        target: Uuid::new_v4(),
     };
-    let catalog = &bench.catalog;
-    let done = catalog.change_documents(vec![insert(&share, vec![link])]).await;
-    assert_eq!(done.unwrap(), Changed::Done);
-    let grants = catalog.grants_between(owner, reader).await.unwrap();
-    assert_eq!(grants.len(), 1);
-    assert_eq!(catalog.grants_between(owner, person()).await.unwrap(), []);
-    let mut session = catalog.database.write().await.unwrap();
-    let sql = "UPDATE links SET kind = 'share_persom' WHERE kind = 'share_person'";
-    session.execute(sql.to_owned(), Vec::new()).await.unwrap();
-    session.commit().await.unwrap();
-    let refused = catalog.grants_between(owner, reader).await;
+    damaged_link(&bench.catalog, reader, DocumentKind::Membership, link).await;
+    let refused = bench.catalog.grants_between(owner, reader).await;
     assert!(
         matches!(refused, Err(CatalogError::Corrupt { .. })),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn the_owner_of_a_share_whose_link_is_damaged_learns_of_it_and_no_stranger() {
+    let bench = Bench::sqlite().await;
+    let (owner, stranger) = (person(), person());
+    let link = Link {
+        kind: SHARED_WITH_PERSON,
+        target: person().0,
+    };
+    let share = damaged_link(&bench.catalog, owner, DocumentKind::Share, link).await;
+    let seen = bench.catalog.links_of(&[share.id]).await;
+    assert!(matches!(seen, Err(CatalogError::Corrupt { .. })), "{seen:?}");
+    let grants = bench.catalog.grants_between(owner, stranger).await.unwrap();
+    assert_eq!(grants, []);
 }
 
 proptest! {

@@ -94,7 +94,8 @@ async fn what_exists_and_what_does_not_are_refused_alike() {
     owner.records("HeartRate", &records).await;
     let file = files::put(&owner, "/lab", "a.txt", b"bytes").await;
     let mut last = String::new();
-    for _ in 0..30 {
+    // So many that work for each of them would show.
+    for _ in 0..300 {
         let given = share(&owner, &share_of(&["HeartRate"], &person())).await;
         given["datashare_id"]
             .as_str()
