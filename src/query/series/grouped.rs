@@ -51,6 +51,7 @@ impl Step for Grouped {
             Ok(Column {
                 stream: series.open()?,
                 batch: None,
+                has_ended: false,
             })
         };
         let rows = GroupedRows {
@@ -70,20 +71,21 @@ struct Column {
     stream: SendableRecordBatchStream,
     /// The batch that has arrived while others are awaited.
     batch: Option<RecordBatch>,
+    /// A series that has ended is not asked again. Each question takes of what a task may do before others
+    /// have their turn, so that with very many series it would never come to the last.
+    has_ended: bool,
 }
 
 impl Stream for GroupedRows {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        let mut ended = 0;
-        for column in self.columns.iter_mut().filter(|column| column.batch.is_none()) {
-            match ready!(column.stream.poll_next_unpin(context)).transpose()? {
-                Some(batch) => column.batch = Some(batch),
-                None => ended += 1,
-            }
+        let awaited = |column: &&mut Column| column.batch.is_none() && !column.has_ended;
+        for column in self.columns.iter_mut().filter(awaited) {
+            column.batch = ready!(column.stream.poll_next_unpin(context)).transpose()?;
+            column.has_ended = column.batch.is_none();
         }
-        if ended == self.columns.len() {
+        if self.columns.iter().all(|column| column.has_ended) {
             return Poll::Ready(None);
         }
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());

@@ -197,6 +197,24 @@ async fn rule_1_2a_windows_below_a_second_and_a_default_of_a_minute() {
 }
 
 #[tokio::test]
+async fn rule_1_6_any_number_of_metrics_can_be_grouped() {
+    let person = with_heart_rates().await;
+    let catalog = person.get("/data/v0/metrics_catalog").await.json();
+    let metrics: Vec<&str> = catalog
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|metric| metric["is_time_series"] == true)
+        .map(|metric| metric["name"].as_str().unwrap())
+        .collect();
+    assert!(metrics.len() > 150, "there are {}", metrics.len());
+    let found = rows(grouped(&person, &at("10:00"), &at("10:04")).with("metrics", &metrics.join(","))).await;
+    assert_eq!(found.len(), 4);
+    assert_eq!(found[0].as_object().unwrap().len(), metrics.len() + 1);
+    assert_eq!(column(&found, "heart_rate"), [Some(65.0), None, Some(90.0), None]);
+}
+
+#[tokio::test]
 async fn rule_1_6_grouped_metrics_stand_side_by_side_in_the_order_asked() {
     let person = with_heart_rates().await;
     person
