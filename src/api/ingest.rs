@@ -6,7 +6,7 @@
 pub mod legacy;
 pub mod record;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use axum::http::header::{CONTENT_LENGTH, HeaderMap};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use unicode_normalization::UnicodeNormalization as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -35,6 +36,7 @@ use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
+use crate::people::annotations::AnnotationRow;
 use crate::people::quota::{Limited, QuotaError};
 use crate::people::source_quota::Naming;
 use crate::people::types::OwnType;
@@ -154,42 +156,56 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
 struct Deleter {
     registry: Arc<Registry>,
     own: Vec<OwnType>,
+    /// The annotations, deleted ones too, as types of their own.
+    annotations: BTreeSet<TypeId>,
 }
 
 impl Deleter {
     async fn of(app: &App, person: PersonId) -> Result<Self, ApiError> {
+        let annotations = app.annotations.all(person).await?;
         Ok(Self {
             registry: Arc::clone(app.types.registry()),
             own: app.types.all_own(person).await?,
+            annotations: annotations.iter().map(AnnotationRow::type_id).collect(),
         })
     }
 
-    /// The partitions from which a tombstone for `name` deletes.
+    /// The partitions from which a tombstone for `name` deletes. A name that means nothing deletes nothing.
     fn partitions_of(&self, name: &str) -> Vec<(TypeId, Arc<Layout>)> {
-        let canonical = self
-            .registry
-            .get(name)
-            .map_or_else(|| TypeId::parse(name), |data_type| Some(data_type.id.clone()));
-        let Some(target) = canonical else {
+        let Some(target) = self.target(name) else {
             return Vec::new();
         };
-        let mut partitions: Vec<(TypeId, Arc<Layout>)> = Vec::new();
-        if let Some(base) = self.registry.get(target.base()) {
-            partitions.push((base.id.clone(), Arc::clone(&base.layout)));
-        }
-        let named = self
-            .own
-            .iter()
-            .filter(|own| own.data_type.id.base() == target.base());
-        let named: Vec<_> = named
-            .map(|own| (own.data_type.id.clone(), Arc::clone(&own.data_type.layout)))
-            .collect();
-        if target.definition().is_some() && named.iter().any(|(id, _)| *id == target) {
-            partitions = named.into_iter().filter(|(id, _)| *id == target).collect();
+        let own = |is_meant: &dyn Fn(&TypeId) -> bool| {
+            let meant = self.own.iter().filter(|own| is_meant(&own.data_type.id));
+            let partition = |own: &OwnType| (own.data_type.id.clone(), Arc::clone(&own.data_type.layout));
+            meant.map(partition).collect::<Vec<_>>()
+        };
+        let base = self.registry.get(target.base());
+        let base = base.map(|base| (base.id.clone(), Arc::clone(&base.layout)));
+        if target.definition().is_none() {
+            let all = own(&|id| id.base() == target.base());
+            base.into_iter().chain(all).collect()
+        } else if self.annotations.contains(&target) {
+            // Records of annotations are stored under the base.
+            base.into_iter().collect()
         } else {
-            partitions.extend(named);
+            own(&|id| *id == target)
         }
-        partitions
+    }
+
+    /// The type that `name` means: by its id, or, if it is one of the person's own, by its name.
+    fn target(&self, name: &str) -> Option<TypeId> {
+        if let Some(data_type) = self.registry.get(name) {
+            return Some(data_type.id.clone());
+        }
+        if let Some(id) = TypeId::parse(name).filter(|id| id.definition().is_some()) {
+            return Some(id);
+        }
+        let called: String = name.nfc().collect();
+        let mut own = self.own.iter().filter(|own| !own.definition.deprecated);
+        let first = own.find(|own| own.data_type.name == called)?;
+        let is_only = !own.any(|own| own.data_type.name == called);
+        is_only.then(|| first.data_type.id.clone())
     }
 }
 

@@ -147,6 +147,34 @@ async fn rule_8_3_a_base_and_its_own_type_both_name_the_target() {
 }
 
 #[tokio::test]
+async fn rule_8_3_a_definition_names_itself_only_and_one_that_does_not_exist_deletes_nothing() {
+    let person = person();
+    let tea = person.define("Event", &json!({"name": "Cups of tea"})).await;
+    let milk = person.define("Event", &json!({"name": "Milk"})).await;
+    let cup = json!({"id": id(1), "start_time": at("10:00")});
+    for own in [&tea, &milk] {
+        person.records(own, std::slice::from_ref(&cup)).await;
+    }
+    let moment = json!({"id": id(1), "recorded_at": at("10:00")});
+    person.records("MomentAnnotation", &[moment]).await;
+    let deleted = async |name: &str| {
+        let tombstone = json!({"deleted_id": id(1), "deleted_type": name});
+        person.record("DeletedRecord", &tombstone).await.json()["deleted"].clone()
+    };
+    let unknown = uuid::Uuid::new_v4();
+    for base in ["Event", "MomentAnnotation", "Metric"] {
+        assert_eq!(deleted(&format!("{base}/{unknown}")).await, 0, "{base}");
+    }
+    assert_eq!(deleted("Cups of coffee").await, 0);
+    assert_eq!(deleted("Cups of tea").await, 1, "by its name");
+    assert!(person.rows("event", &tea).await.is_empty());
+    assert_eq!(person.rows("event", &milk).await.len(), 1);
+    assert_eq!(person.rows("event", "MomentAnnotation").await.len(), 1);
+    assert_eq!(deleted(&milk).await, 1);
+    assert_eq!(deleted("MomentAnnotation").await, 1);
+}
+
+#[tokio::test]
 async fn a_tombstone_without_a_target_is_422() {
     let person = person();
     for record in [
