@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Person, at, heart_rate, id, number, person, steps, texts};
+use crate::sharing::{share, share_of};
 
 fn select(person: &Person, selector: &str) -> Call {
     person.get("/data/v1/records").with("q", selector)
@@ -341,4 +342,38 @@ async fn another_persons_records_are_not_selected() {
             .count(),
         1
     );
+}
+
+#[tokio::test]
+async fn rule_5_7_the_latest_record_is_shown_to_a_reader_as_it_was_shared() {
+    let (owner, reader) = (person(), person());
+    owner
+        .records("StepCount", &[steps(id(1), &at("10:00"), &at("12:00"), 120)])
+        .await;
+    share(&owner, &share_of(&["StepCount"], &reader)).await;
+    for moment in [DAY + 10 * 3600, DAY + 11 * 3600, DAY + 13 * 3600] {
+        let asked = format!("StepCount @ {moment}");
+        let own = lines(select(&owner, &asked)).await;
+        let shared = select(&reader, &asked).with("svc_userid", &owner.id.to_string());
+        let shared = lines(shared).await;
+        assert_eq!(shared.len(), 1, "{asked}");
+        for shown in ["start_date", "end_date", "value"] {
+            assert_eq!(shared[0][shown], own[0][shown], "{asked}");
+        }
+    }
+    let before = select(&reader, &format!("StepCount @ {DAY}")).with("svc_userid", &owner.id.to_string());
+    assert!(lines(before).await.is_empty());
+
+    // A share with an edge cuts, and a record that it cuts begins there.
+    let other = person();
+    let mut late = share_of(&["StepCount"], &other);
+    late["time_start"] = json!(at("11:00"));
+    share(&owner, &late).await;
+    let ask = |moment: i64| {
+        let call = select(&other, &format!("StepCount @ {moment}"));
+        lines(call.with("svc_userid", &owner.id.to_string()))
+    };
+    assert!(ask(DAY + 10 * 3600 + 1800).await.is_empty());
+    let cut = ask(DAY + 11 * 3600).await;
+    assert_eq!(number(&cut[0], "value"), 60.0);
 }

@@ -122,10 +122,16 @@ pub async fn selected_records(
     if matches!(extent, Extent::Back(_)) {
         notes.understood_range(range);
     }
+    // The moment chooses the latest record, and is no range to cut it to.
+    let asked = match extent {
+        Extent::Back(_) => range,
+        Extent::Latest => TimeRange::ALWAYS,
+    };
     let permit = app
         .grants
-        .windows(reader, owner, &TypeId::new(&name), range)
-        .await?;
+        .windows(reader, owner, &TypeId::new(&name), asked)
+        .await?
+        .within(range);
     let named = readable(&app, owner, &name).await?;
     let ticket = request.admitted(&app).await?;
     let (partitions, conditions) = partitions_of(&app, reader, owner, &named, conditions.clone()).await?;
