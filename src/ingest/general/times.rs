@@ -61,7 +61,10 @@ impl<'a> Reading<'_, 'a> {
             self.faults.push(Fault::new(start_loc, "future", message));
             return None;
         }
-        Some((start, end))
+        // What rows show decides what a record is: sent as it was read, it must be the same record.
+        let is_moment =
+            self.compiled.data_type.layout.times == TimeFields::RecordedAt && !self.compiled.shows_ends();
+        Some((start, if is_moment { start } else { end }))
     }
 
     /// The current time, where the type lets the time be left out.

@@ -215,9 +215,15 @@ async fn the_end_of_what_has_no_length_is_shown_beside() {
         ["null", r#"{"recorded_at":{"end_time":"2024-05-01T11:00:00Z"}}"#]
     );
     for row in &rows {
-        person.record("MomentAnnotation", row).await.upload();
+        let again = person.record("MomentAnnotation", row).await.json();
+        assert_eq!(again["unchanged"], 1, "{again}");
     }
     assert_eq!(person.rows("event", "MomentAnnotation").await.len(), 2);
+    let later = person
+        .get("/data/v1alpha1/event/MomentAnnotation")
+        .with("start_time", "2024-05-01T10:30:00Z")
+        .with("end_time", "2024-05-01T12:00:00Z");
+    assert_eq!(later.await.json(), json!([]), "rule 5.1: moments are instants");
 }
 
 #[tokio::test]
