@@ -85,7 +85,8 @@ async fn record(
     };
     let mut reader = BodyReader::new(BodyForm::Lines, ContentEncoding::Gzip, limits)?;
     acceptance.feed(&mut reader, body).await?;
-    let (work, sources, memory) = match acceptance.finish(reader).await? {
+    let (accepted, _) = acceptance.finish(reader).await?;
+    let (work, sources, memory) = match accepted {
         Accepted::Rows {
             work,
             sources,

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
+use sha2::Sha256;
 use uuid::Uuid;
 
 use crate::catalog::records::SeenSource;
@@ -207,8 +208,8 @@ impl Acceptance {
         Ok(())
     }
 
-    /// Ends the body.
-    pub async fn finish(mut self, reader: BodyReader) -> Result<Accepted, AcceptError> {
+    /// Ends the body. Returns the digest of its content too, if `reader` makes one.
+    pub async fn finish(mut self, reader: BodyReader) -> Result<(Accepted, Option<Sha256>), AcceptError> {
         // The memory that a whole record takes while it is decoded is known beforehand.
         let decoded = reader.waiting_values().saturating_mul(VALUE_BYTES);
         let wanted = self.memory.bytes().saturating_add(decoded);
@@ -217,7 +218,10 @@ impl Acceptance {
             return Err(error.into());
         }
         let receiver = &mut self.receiver;
-        let fed = reader.finish(|place, json| receiver.receive(place, json));
+        let (fed, digest) = match reader.finish(|place, json| receiver.receive(place, json)) {
+            Ok(digest) => (Ok(()), digest),
+            Err(error) => (Err(error), None),
+        };
         let judged = self.judge(fed);
         let faults = std::mem::take(&mut self.receiver.faults);
         if judged.is_err() || !faults.is_empty() {
@@ -225,7 +229,10 @@ impl Acceptance {
             return Err(judged.err().unwrap_or(AcceptError::Invalid(faults)));
         }
         match &mut self.receiver.decoder {
-            Decoder::Tombstones { found, .. } => Ok(Accepted::Deletions(std::mem::take(found), self.memory)),
+            Decoder::Tombstones { found, .. } => {
+                let deletions = Accepted::Deletions(std::mem::take(found), self.memory);
+                Ok((deletions, digest))
+            }
             Decoder::Records(decoder) => {
                 let rows = decoder.take()?;
                 self.push(rows).await?;
@@ -236,12 +243,13 @@ impl Acceptance {
                 // Its memory exceeds what is left: the rows in memory, or the ids of those written.
                 let left = memory.bytes().min(work.bytes() + ids);
                 memory.resize(left).await?;
-                Ok(Accepted::Rows {
+                let rows = Accepted::Rows {
                     work,
                     sources,
                     files: self.files,
                     memory,
-                })
+                };
+                Ok((rows, digest))
             }
         }
     }

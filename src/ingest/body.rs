@@ -7,6 +7,8 @@
 use std::fmt;
 use std::io;
 
+use sha2::{Digest as _, Sha256};
+
 use super::bounds;
 use super::decompress::{ContentEncoding, DecompressError, Decompressor};
 use super::lines::{Lines, LinesError};
@@ -109,6 +111,8 @@ pub enum BodyError<E> {
 pub struct BodyReader {
     decompressor: Decompressor,
     content: Content,
+    /// Takes in what the body decompresses to.
+    digest: Option<Sha256>,
 }
 
 enum Content {
@@ -127,7 +131,14 @@ impl BodyReader {
         Ok(Self {
             decompressor: Decompressor::new(encoding, limits.body)?,
             content,
+            digest: None,
         })
+    }
+
+    /// The reader also digests the content, whatever it was compressed with.
+    #[must_use]
+    pub fn digested(self, digest: Option<Sha256>) -> Self {
+        Self { digest, ..self }
     }
 
     /// Bytes that wait for the rest of their record.
@@ -164,27 +175,39 @@ impl BodyReader {
         chunk: &[u8],
         mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
     ) -> Result<(), BodyError<E>> {
-        let content = &mut self.content;
-        self.decompressor
-            .feed(chunk, |piece| content.take(piece, &mut each))
-            .map_err(flatten)
+        let (content, digest) = (&mut self.content, &mut self.digest);
+        let take = |piece: &[u8]| {
+            if let Some(digest) = digest.as_mut() {
+                digest.update(piece);
+            }
+            content.take(piece, &mut each)
+        };
+        self.decompressor.feed(chunk, take).map_err(flatten)
     }
 
-    /// Ends the body: hands out what is left.
+    /// Ends the body: hands out what is left, and returns the digest that was asked for.
     ///
     /// # Errors
     /// If the body broke off, is too large, or `each` refuses a record.
-    pub fn finish<E>(self, mut each: impl FnMut(Place, &[u8]) -> Result<(), E>) -> Result<(), BodyError<E>> {
-        let mut content = self.content;
-        self.decompressor
-            .finish(|piece| content.take(piece, &mut each))
-            .map_err(flatten)?;
+    pub fn finish<E>(
+        self,
+        mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
+    ) -> Result<Option<Sha256>, BodyError<E>> {
+        let (mut content, mut digest) = (self.content, self.digest);
+        let take = |piece: &[u8]| {
+            if let Some(digest) = digest.as_mut() {
+                digest.update(piece);
+            }
+            content.take(piece, &mut each)
+        };
+        self.decompressor.finish(take).map_err(flatten)?;
         match content {
-            Content::Object(bytes) => each(Place::Whole, &bytes).map_err(BodyError::Receiver),
+            Content::Object(bytes) => each(Place::Whole, &bytes).map_err(BodyError::Receiver)?,
             Content::Lines(mut lines) => lines
                 .finish(|index, line| each(Place::Line(index), line))
-                .map_err(from_lines),
+                .map_err(from_lines)?,
         }
+        Ok(digest)
     }
 }
 

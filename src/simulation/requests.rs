@@ -158,13 +158,16 @@ pub(super) async fn write_large(
         }
     }
     let (work, sources, memory) = match acceptance.finish(reader).await {
-        Ok(Accepted::Rows {
-            work,
-            sources,
-            memory,
-            files: _,
-        }) => (work, sources, memory),
-        Ok(Accepted::Deletions(..)) => panic!("a body of records is no body of deletions"),
+        Ok((
+            Accepted::Rows {
+                work,
+                sources,
+                memory,
+                files: _,
+            },
+            _,
+        )) => (work, sources, memory),
+        Ok((Accepted::Deletions(..), _)) => panic!("a body of records is no body of deletions"),
         Err(error) => return Answer::Refused(error.to_string()),
     };
     let upload = Upload {

@@ -1,5 +1,10 @@
 //! `Idempotency-Key`: a request that is sent again has one effect.
 
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use crate::harness::{Person, Reply, at, heart_rate, id, number, person};
 
 async fn keyed(person: &Person, key: &str, value: u32) -> Reply {
@@ -23,6 +28,32 @@ async fn rule_8_1_the_same_key_has_one_effect_and_the_same_upload_id() {
     assert_eq!(first, second);
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
     assert_eq!(person.updates("HeartRate").await, 1);
+}
+
+fn gzip(text: &str, level: Compression) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), level);
+    encoder.write_all(text.as_bytes()).expect("memory takes all");
+    encoder.finish().expect("memory takes all")
+}
+
+#[tokio::test]
+async fn rule_8_1_a_body_that_is_compressed_again_is_the_same_body() {
+    let person = person();
+    let record = serde_json::json!({"start_date": at("10:00"), "value": 60}).to_string();
+    let mut uploads = Vec::new();
+    for level in [None, Some(Compression::none()), Some(Compression::best())] {
+        let call = person
+            .ingest("HeartRate")
+            .header("content-type", "application/json")
+            .header("idempotency-key", "compressed");
+        let call = match level {
+            None => call.body(record.clone()),
+            Some(level) => call.header("content-encoding", "gzip").body(gzip(&record, level)),
+        };
+        uploads.push(call.await.upload());
+    }
+    assert_eq!([uploads[0]; 3], uploads[..]);
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
 }
 
 #[tokio::test]
