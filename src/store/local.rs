@@ -26,6 +26,8 @@ use super::page_cache;
 use super::staging::Staging;
 
 const STAGING: &str = "staging";
+/// How many directories are remembered that survive. Others are made sure of again.
+const MOST_SETTLED: usize = 10_000;
 
 /// Makes written bytes and names survive a power cut. A trait, so that tests can track what was synchronised.
 pub trait Disk: fmt::Debug + Send + Sync {
@@ -39,7 +41,8 @@ pub struct SystemDisk;
 
 impl Disk for SystemDisk {
     fn sync_file(&self, file: &File) -> io::Result<()> {
-        file.sync_all()
+        // Its bytes and its length; nobody needs the time at which it changed.
+        file.sync_data()
     }
 
     fn sync_directory(&self, directory: &FilePath) -> io::Result<()> {
@@ -146,31 +149,37 @@ impl Names {
         })
     }
 
-    /// Creates a directory and its parents, and makes sure that they survive. Once per directory and process.
+    /// Creates a directory and its parents, and makes sure that they survive. Once per directory and process,
+    /// as far as so many are remembered.
     fn settle(&self, directory: &FilePath) -> io::Result<()> {
-        let known = |directory: &FilePath| {
-            self.settled
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .contains(directory)
-        };
-        if known(directory) && directory.exists() {
+        if self.is_settled(directory) {
             return Ok(());
         }
+        // Looked at before anything is created: a directory that was removed is not settled any more.
+        let ancestors = directory
+            .ancestors()
+            .take_while(|ancestor| *ancestor != self.root);
+        let unsettled: Vec<&FilePath> = ancestors
+            .take_while(|ancestor| !self.is_settled(ancestor))
+            .collect();
         make_private(directory)?;
-        let mut current = directory;
-        while let Some(parent) = current.parent() {
-            if current == self.root {
-                break;
-            }
+        for directory in unsettled {
+            let parent = directory.parent().unwrap_or(&self.root);
             self.disk.sync_directory(parent)?;
-            self.settled
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(current.to_path_buf());
-            current = parent;
+            let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+            if settled.len() >= MOST_SETTLED {
+                settled.clear();
+            }
+            settled.insert(directory.to_path_buf());
         }
         Ok(())
+    }
+
+    fn is_settled(&self, directory: &FilePath) -> bool {
+        let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = settled.contains(directory);
+        drop(settled);
+        is_known && directory.exists()
     }
 }
 

@@ -1,9 +1,11 @@
 //! Flush: turns the tail of a partition into objects, one per calendar year.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::merge::living;
 use super::settings::UpkeepSettings;
@@ -29,16 +31,69 @@ const ALL_EXPANDED: i64 = 16 << 20;
 const LEAST_EXPANDED: i64 = 64 << 10;
 /// How many bytes of rows in memory are flushed at once. More are flushed in several steps.
 const AT_ONCE: usize = 8 << 20;
+/// How many people's tails are flushed at once while their rows fit into that. Most of the time that a small
+/// tail takes is waiting, for the disk or for a store that is far away.
+pub const PEOPLE_AT_ONCE: usize = 8;
 /// How often a partition is tried that others keep changing.
 const ATTEMPTS: usize = 5;
 /// A flush is overtaken when writes merge small pieces. Each time, it leaves pieces with fewer rows than the
 /// next of these numbers to the next round. Rows that have waited long are in larger pieces.
 const LEFT_TO_WRITES: [i64; 3] = [0, 256, 4096];
 
-/// The tails to flush now: those that have waited long enough or are too large to wait, and the largest of
-/// the others if these are too large together.
+/// The tails of one person that are to be flushed now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueTails {
+    pub person: PersonId,
+    pub partitions: Vec<PartitionKey>,
+    /// How many bytes of rows one of them, the largest, has in memory.
+    memory: i64,
+}
+
+/// What tails that are flushed at once share: so many KiB of rows.
+#[derive(Debug)]
+pub struct Room(Semaphore);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Semaphore::new(AT_ONCE >> 10))
+    }
+}
+
+impl Room {
+    /// Waits until the tails of `due` fit in, one after the other.
+    pub async fn enter(&self, due: &DueTails) -> Option<SemaphorePermit<'_>> {
+        let whole = (AT_ONCE >> 10) as u32;
+        let wanted = u32::try_from(due.memory >> 10).unwrap_or(whole);
+        self.0.acquire_many(wanted.clamp(1, whole)).await.ok()
+    }
+}
+
+/// The tails to flush now, by person: those that have waited long enough or are too large to wait, and the
+/// largest of the others if these are too large together.
 #[must_use]
-pub fn due(backlog: Vec<TailBacklog>, settings: &UpkeepSettings, now: Instant) -> Vec<PartitionKey> {
+pub fn due(backlog: Vec<TailBacklog>, settings: &UpkeepSettings, now: Instant) -> Vec<DueTails> {
+    let mut people: Vec<DueTails> = Vec::new();
+    let mut places: HashMap<PersonId, usize> = HashMap::new();
+    for tail in due_tails(backlog, settings, now) {
+        let place = *places.entry(tail.person).or_insert(people.len());
+        if place == people.len() {
+            people.push(DueTails {
+                person: tail.person,
+                partitions: Vec::new(),
+                memory: 0,
+            });
+        }
+        let due = &mut people[place];
+        due.memory = due.memory.max(tail.memory);
+        due.partitions.push(PartitionKey {
+            person: tail.person,
+            data_type: tail.data_type,
+        });
+    }
+    people
+}
+
+fn due_tails(backlog: Vec<TailBacklog>, settings: &UpkeepSettings, now: Instant) -> Vec<TailBacklog> {
     let (mut due, mut others): (Vec<_>, Vec<_>) =
         backlog.into_iter().partition(|tail| is_due(tail, settings, now));
     others.sort_by_key(|tail| tail.memory);
@@ -49,11 +104,7 @@ pub fn due(backlog: Vec<TailBacklog>, settings: &UpkeepSettings, now: Instant) -
         together -= largest.memory;
         due.push(largest);
     }
-    let key = |tail: TailBacklog| PartitionKey {
-        person: tail.person,
-        data_type: tail.data_type,
-    };
-    due.into_iter().map(key).collect()
+    due
 }
 
 /// Whether a tail has waited long enough, or is too large to wait.
@@ -178,6 +229,7 @@ fn living_rows(tail: &[(Piece, RecordBatch)]) -> Result<RecordBatch, StoreError>
 mod tests {
     use std::time::Duration;
 
+    use futures::FutureExt as _;
     use proptest::prelude::*;
     use uuid::Uuid;
 
@@ -212,8 +264,52 @@ mod tests {
         }
     }
 
-    fn people(due: &[PartitionKey]) -> Vec<u128> {
-        due.iter().map(|key| key.person.0.as_u128()).collect()
+    fn people(due: &[DueTails]) -> Vec<u128> {
+        due.iter().map(|due| due.person.0.as_u128()).collect()
+    }
+
+    #[test]
+    fn tails_are_due_by_person_and_take_the_room_of_the_largest() {
+        let waited = |person, data_type: &str, memory| TailBacklog {
+            data_type: TypeId::new(data_type),
+            oldest: Instant::from_micros(0),
+            ..tail(person, memory)
+        };
+        let tails = vec![
+            waited(2, "HeartRate", 5),
+            waited(1, "StepCount", 7),
+            waited(2, "StepCount", 9),
+        ];
+        let due = due(tails, &settings(), NOW);
+        assert_eq!(people(&due), [2, 1], "the longest waiting first");
+        let types = |due: &DueTails| {
+            due.partitions
+                .iter()
+                .map(|key| key.data_type.as_str().to_owned())
+                .collect()
+        };
+        assert_eq!(
+            due.iter().map(types).collect::<Vec<Vec<String>>>(),
+            [vec!["HeartRate", "StepCount"], vec!["StepCount"]]
+        );
+        assert_eq!(due[0].memory, 9);
+    }
+
+    #[tokio::test]
+    async fn small_tails_are_flushed_beside_each_other_and_a_large_one_alone() {
+        let room = Room::default();
+        let of = |memory| DueTails {
+            person: PersonId(Uuid::nil()),
+            partitions: Vec::new(),
+            memory,
+        };
+        let mib = 1 << 20;
+        let (first, second) = (room.enter(&of(0)).await, room.enter(&of(3 * mib)).await);
+        assert!(room.enter(&of(400 * mib)).now_or_never().is_none());
+        drop((first, second));
+        let whole = room.enter(&of(400 * mib)).now_or_never().flatten();
+        assert!(whole.is_some());
+        assert!(room.enter(&of(0)).now_or_never().is_none());
     }
 
     #[test]

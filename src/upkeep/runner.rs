@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant as Moment};
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::collect;
 use super::compact::{self, Limits};
 use super::erase::{self, erase};
-use super::flush::{self, flush};
+use super::flush::{self, DueTails, Room, flush};
 use super::lease::Leases;
 use super::manifest::{self, write_manifest};
 use super::past_years::{Merged, compact_or_merge_past_year};
@@ -31,6 +31,8 @@ use crate::store::StoreError;
 
 /// The pause between two searches for people with changes that no flush has put into a manifest.
 const MANIFESTS: Duration = Duration::from_mins(10);
+/// How many of them are written down at once. Each holds a connection to the database while it is read.
+const MANIFESTS_AT_ONCE: usize = 4;
 /// The pause between two searches for old deletions.
 const DELETIONS: Duration = Duration::from_mins(10);
 /// When work fails on this many partitions in a row, the cause is not the partitions.
@@ -105,6 +107,15 @@ impl Round<'_> {
     fn end(self) {
         self.upkeep.is_set_aside(self.job, self.set_aside);
     }
+}
+
+/// What became of the tails of one person.
+struct FlushedPerson {
+    person: PersonId,
+    /// How many pieces of each are gone.
+    partitions: Vec<(PartitionKey, Result<usize, StoreError>)>,
+    /// Whether a manifest was written, if one was due.
+    manifest: Option<Result<bool, StoreError>>,
 }
 
 /// Partitions in which compaction found nothing to do, with the version it looked at.
@@ -262,17 +273,18 @@ impl Upkeep {
         let work = async {
             // A flush removes dead rows, but not from older manifests.
             self.stores.catalog.notice_deletions().await?;
-            let mut round = self.round("flush", set_aside);
-            let mut people = BTreeSet::new();
-            for key in &due {
-                let flushed = flush(&self.stores, key).await;
-                if round.of(&whose(key), flushed)?.unwrap_or(0) > 0 {
-                    self.meters.upkeep.flushes.inc();
-                    people.insert(key.person);
+            let (mut round, room) = (self.round("flush", set_aside), Room::default());
+            let people = due.into_iter().map(|due| self.flush_person(due, &room));
+            let mut people = stream::iter(people).buffer_unordered(flush::PEOPLE_AT_ONCE);
+            while let Some(flushed) = people.next().await {
+                for (key, pieces) in flushed.partitions {
+                    if round.of(&whose(&key), pieces)?.unwrap_or(0) > 0 {
+                        self.meters.upkeep.flushes.inc();
+                    }
                 }
-            }
-            for person in people {
-                self.write_manifest_of(&mut round, person).await?;
+                if let Some(written) = flushed.manifest {
+                    self.has_written_manifest(&mut round, flushed.person, written)?;
+                }
             }
             round.end();
             Ok(())
@@ -280,6 +292,27 @@ impl Upkeep {
         Box::pin(self.leases.alone("flush", &self.stop, work))
             .await
             .map(drop)
+    }
+
+    /// Flushes tails of one person, and writes a manifest after it.
+    async fn flush_person(&self, due: DueTails, room: &Room) -> FlushedPerson {
+        let _room = room.enter(&due).await;
+        let mut partitions = Vec::with_capacity(due.partitions.len());
+        for key in due.partitions {
+            let pieces = flush(&self.stores, &key).await;
+            partitions.push((key, pieces));
+        }
+        let has_changed = partitions.iter().any(|(_, pieces)| matches!(pieces, Ok(1..)));
+        let manifest = if has_changed {
+            Some(write_manifest(&self.stores, due.person).await)
+        } else {
+            None
+        };
+        FlushedPerson {
+            person: due.person,
+            partitions,
+            manifest,
+        }
     }
 
     /// Compacts until there is nothing left to do.
@@ -386,8 +419,12 @@ impl Upkeep {
     pub async fn write_manifests(&self) -> Result<(), StoreError> {
         let work = async {
             let mut round = self.round("manifests", BTreeSet::new());
-            for person in self.stores.catalog.people_ids().await? {
-                self.write_manifest_of(&mut round, person).await?;
+            let people = self.stores.catalog.people_ids().await?.into_iter();
+            let written =
+                people.map(|person| async move { (person, write_manifest(&self.stores, person).await) });
+            let mut written = stream::iter(written).buffer_unordered(MANIFESTS_AT_ONCE);
+            while let Some((person, written)) = written.next().await {
+                self.has_written_manifest(&mut round, person, written)?;
             }
             round.end();
             Ok(())
@@ -445,8 +482,12 @@ impl Upkeep {
             .map(drop)
     }
 
-    async fn write_manifest_of(&self, round: &mut Round<'_>, person: PersonId) -> Result<(), StoreError> {
-        let written = write_manifest(&self.stores, person).await;
+    fn has_written_manifest(
+        &self,
+        round: &mut Round<'_>,
+        person: PersonId,
+        written: Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
         if round.of(&format!("person {person}"), written)? == Some(true) {
             self.meters.upkeep.manifests.inc();
         }
