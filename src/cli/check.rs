@@ -32,7 +32,7 @@ fn cut_damaged_log(settings: &Settings) -> Result<(), Failed> {
 
 async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     if repair {
-        installation::repairable(settings)?;
+        installation::repairable(settings).await?;
     } else {
         installation::begun(settings)?;
     }

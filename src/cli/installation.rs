@@ -7,6 +7,8 @@ use std::thread;
 use crate::auth::keys::SigningKey;
 use crate::catalog::{Catalog, FoundAt};
 use crate::model::ids::PersonId;
+use crate::store::objects::ObjectStorage;
+use crate::upkeep::rebuild;
 
 use super::settings::Settings;
 use super::{Failed, data_directory, runtimes};
@@ -41,9 +43,13 @@ fn named(settings: &Settings, suffices: impl Fn(FoundAt) -> bool) -> Result<(), 
     if !suffices(found_at(&settings.database_url)?) {
         return Err(nothing_in(settings));
     }
+    tell_of(settings);
+    Ok(())
+}
+
+fn tell_of(settings: &Settings) {
     // A closed standard error means that nobody wants to know.
     let _written = writeln!(std::io::stderr().lock(), "almanac: using {}", place(settings));
-    Ok(())
 }
 
 /// The same for an installation that issues tokens, with its signing key.
@@ -68,16 +74,25 @@ pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Fai
     Err(Failed::because(format!("there is no person {person}")))
 }
 
-/// Refuses to repair what never existed: without a catalogue and without the directory for it, there is
-/// nothing to repair.
-pub(super) fn repairable(settings: &Settings) -> Result<(), Failed> {
-    if found_at(&settings.database_url)? != FoundAt::Nothing
-        || settings.data_dir.exists()
-        || !settings.is_embedded()
-    {
-        return Ok(());
+/// The same for a repair, which makes a lost catalogue from what is stored. Where neither exists, nothing was
+/// lost, and the directory or the database is a wrong one.
+pub(super) async fn repairable(settings: &Settings) -> Result<(), Failed> {
+    if found_at(&settings.database_url)? == FoundAt::Nothing && !is_stored(settings).await? {
+        return Err(Failed::because(format!(
+            "{}; nothing is stored from which a catalogue could be made",
+            nothing_in(settings)
+        )));
     }
-    Err(nothing_in(settings))
+    tell_of(settings);
+    Ok(())
+}
+
+/// Whether the object store is one of ours, with or without a catalogue. Makes nothing there.
+async fn is_stored(settings: &Settings) -> Result<bool, Failed> {
+    match ObjectStorage::found(&settings.objects).map_err(Failed::from_error)? {
+        Some(objects) => rebuild::is_ours(&objects).await.map_err(Failed::from_error),
+        None => Ok(false),
+    }
 }
 
 /// On a separate thread: the caller may or may not be inside a runtime.

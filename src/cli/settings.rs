@@ -219,12 +219,6 @@ impl Settings {
             && matches!(self.objects, ObjectStoreSettings::S3 { .. })
     }
 
-    /// Whether everything is in the data directory.
-    #[must_use]
-    pub const fn is_embedded(&self) -> bool {
-        matches!(self.objects, ObjectStoreSettings::Local(_))
-    }
-
     /// The address of the catalogue, without secrets.
     #[must_use]
     pub fn shown_database(&self) -> String {

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{
@@ -73,6 +74,18 @@ impl ObjectStorage {
         match settings {
             ObjectStoreSettings::Local(root) => Self::directory(root, Arc::new(SystemDisk)),
             ObjectStoreSettings::S3 { url, options } => open_s3(url, options),
+        }
+    }
+
+    /// The store as it is, to be looked at: nothing is made. `None` if its directory does not exist.
+    pub fn found(settings: &ObjectStoreSettings) -> Result<Option<Self>, StoreError> {
+        match settings {
+            ObjectStoreSettings::Local(root) if !root.is_dir() => Ok(None),
+            ObjectStoreSettings::Local(root) => {
+                let files = LocalFileSystem::new_with_prefix(root)?;
+                Ok(Some(Self::over(Arc::new(files))))
+            }
+            ObjectStoreSettings::S3 { url, options } => open_s3(url, options).map(Some),
         }
     }
 

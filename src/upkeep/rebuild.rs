@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::erase;
-use super::identity::{self, ApartError};
+use super::identity::{self, ApartError, IDENTITY_OBJECT};
 use super::manifest::{self, Manifest, PEOPLE_FOLDER, manifest_path, parse_manifest_path};
 use super::merge::Sorted;
 use super::stores::{PartitionKey, UpkeepStores};
@@ -28,6 +28,7 @@ use crate::store::arrange::KeyColumns;
 use crate::store::contents::{FILES_FOLDER, PartName};
 use crate::store::encoding::LAYOUT_KEY;
 use crate::store::files::footer_of;
+use crate::store::objects::ObjectStorage;
 use crate::store::orphans::orphaned_pieces;
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::{DATA_FOLDER, ObjectName};
@@ -84,6 +85,34 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
         stores.catalog.finish_repair().await?;
     }
     Ok(rebuilt)
+}
+
+/// Whether a store is one of ours, or what is left of one: it says which it is, or holds something from which
+/// a catalogue can be made.
+pub async fn is_ours(objects: &ObjectStorage) -> Result<bool, StoreError> {
+    if objects.version(IDENTITY_OBJECT).await?.is_some() {
+        return Ok(true);
+    }
+    let is_object = |path: &str| ObjectName::parse(path).is_some();
+    let is_manifest = |path: &str| parse_manifest_path(path).is_some();
+    Ok(holds(objects, DATA_FOLDER, is_object).await?
+        || holds(objects, PEOPLE_FOLDER, is_manifest).await?
+        || !erase::remembered(objects).await?.is_empty())
+}
+
+/// Whether a folder holds an object with a path that is `wanted`.
+async fn holds(
+    objects: &ObjectStorage,
+    folder: &str,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<bool, StoreError> {
+    let mut listed = objects.list(folder)?;
+    while let Some(object) = listed.try_next().await? {
+        if wanted(&object.path) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 async fn objects_by_person(stores: &UpkeepStores) -> Result<BTreeMap<PersonId, Vec<String>>, StoreError> {

@@ -134,7 +134,6 @@ fn commands(almanac: &Almanac) -> Vec<String> {
 #[test]
 fn no_command_makes_an_installation_by_mistake() {
     for backends in Backends::available() {
-        let is_networked = !backends.settings().is_empty();
         let almanac = Setup::default().on(backends).prepare();
         let place = almanac.data_dir().display().to_string();
         let user = Uuid::new_v4().to_string();
@@ -148,10 +147,6 @@ fn no_command_makes_an_installation_by_mistake() {
                 .into_iter()
                 .flatten()
             {
-                if is_networked && arguments == ["check", "--repair"] {
-                    // Makes the catalogue anew out of what is stored elsewhere.
-                    continue;
-                }
                 let ended = almanac.run(&arguments);
                 assert_eq!(
                     ended.status.code(),
@@ -179,6 +174,7 @@ fn no_command_makes_an_installation_by_mistake() {
             &["users"][..],
             &["status"],
             &["check"],
+            &["check", "--repair"],
             &["token", "--user", &user],
         ] {
             let ended = almanac.run(arguments);
@@ -188,6 +184,38 @@ fn no_command_makes_an_installation_by_mistake() {
                 told.contains(&format!("almanac: using {place}")),
                 "{arguments:?}: {told}"
             );
+        }
+    }
+}
+
+#[test]
+fn a_repair_takes_no_other_directory_for_an_installation() {
+    let target = TempDir::new().unwrap();
+    let empty = target.path().join("empty");
+    // As others would have it, with folders that are called like ours.
+    let others = target.path().join("others");
+    fs::create_dir(&empty).unwrap();
+    fs::create_dir_all(others.join("objects/data")).unwrap();
+    fs::write(others.join("objects/data/letter.txt"), "Dear Ada").unwrap();
+    fs::set_permissions(&others, fs::Permissions::from_mode(0o755)).unwrap();
+    for directory in [empty, others] {
+        let listed = || -> Vec<_> {
+            let entries = fs::read_dir(&directory).unwrap();
+            entries.map(|entry| entry.unwrap().file_name()).collect()
+        };
+        let before = listed();
+        let almanac = Setup::default().in_dir(&directory).prepare();
+        // Twice: what the first try made would be found by the second.
+        for _ in 0..2 {
+            let ended = almanac.run(&["check", "--repair"]);
+            let (said, told) = output(&ended);
+            assert_eq!(ended.status.code(), Some(1), "{said}{told}");
+            let place = directory.display().to_string();
+            assert!(
+                told.contains("there is no installation in") && told.contains(&place),
+                "{told}"
+            );
+            assert_eq!((said.as_str(), listed()), ("", before.clone()));
         }
     }
 }

@@ -9,7 +9,14 @@ use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::collect::remove_retired;
 use crate::upkeep::flush::flush;
 use crate::upkeep::manifest::{complaints, manifest_path, numbers, write_lost, write_manifest};
-use crate::upkeep::rebuild::{Rebuilt, rebuild};
+use crate::upkeep::rebuild::{Rebuilt, is_ours, rebuild};
+
+#[tokio::test]
+async fn a_store_that_lost_its_name_is_known_by_what_it_holds() {
+    let blank = Bench::new().await;
+    assert!(!is_ours(blank.stores.objects()).await.unwrap());
+    assert!(is_ours(written_down().await.stores.objects()).await.unwrap());
+}
 
 /// A person with some of everything, written down.
 async fn written_down() -> Bench {
