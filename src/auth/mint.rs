@@ -18,6 +18,9 @@ use super::tokens::SESSION_CLAIM;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
+/// The lifetime of a token for which nobody asks for another, if tokens may live that long.
+pub const USUAL_LIFETIME: Duration = Duration::from_hours(365 * 24);
+
 /// Makes tokens that name a session. Lives as long as the service.
 #[derive(Clone, Debug)]
 pub struct Minter {
@@ -54,6 +57,12 @@ impl Minter {
     #[must_use]
     pub const fn longest(&self) -> Duration {
         self.settings.longest
+    }
+
+    /// The lifetime of a token for which nobody named one: `usual`, or as long as is allowed.
+    #[must_use]
+    pub fn lifetime(&self, usual: Duration) -> Duration {
+        usual.min(self.settings.longest)
     }
 
     /// The token of `session`, accepted from `now` on for as long as the session is open.

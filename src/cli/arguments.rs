@@ -1,14 +1,12 @@
 //! The structure of the command line. Flags for settings come from the table of settings.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::auth::mint::TokenOrder;
 use crate::auth::reach::{Reach, Scope};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -19,6 +17,7 @@ use super::export::ExportOrder;
 use super::key::KeyOrder;
 use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
+use super::token::AskedToken;
 
 const SERVE: &str = "serve";
 pub(super) const CONFIG: &str = "config";
@@ -42,8 +41,6 @@ const RETIRE: &str = "retire";
 const REWRAP: &str = "rewrap";
 const KEY: &str = "key";
 const ARCHIVE: &str = "archive";
-
-const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 pub(super) fn command() -> Command {
     Command::new("almanac")
@@ -150,9 +147,8 @@ fn token_command() -> Command {
         Arg::new(DAYS)
             .long(DAYS)
             .value_name("N")
-            .default_value("365")
             .value_parser(value_parser!(u64).range(1..=36_500))
-            .help("How long the token is accepted"),
+            .help("How long the token is accepted; if not given, 365, or as long as the settings allow"),
     )
     .arg(
         Arg::new(SCOPE)
@@ -274,12 +270,11 @@ fn configured(name: &'static str, about: &'static str) -> Command {
 }
 
 /// The order for `token`.
-pub(super) fn token(given: &ArgMatches) -> TokenOrder {
-    let days = given.get_one::<u64>(DAYS).copied().unwrap_or(365);
-    TokenOrder {
+pub(super) fn token(given: &ArgMatches) -> AskedToken {
+    AskedToken {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
         name: given.get_one::<String>(NAME).cloned(),
-        lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
+        days: given.get_one::<u64>(DAYS).copied(),
         reach: Reach {
             scope: given.get_one::<String>(SCOPE).and_then(|name| name.parse().ok()),
             types: given

@@ -97,15 +97,16 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
     };
     installation::knows(&assembly.catalog, person).await?;
     let name = Name::try_from(SESSION.to_owned()).map_err(Failed::from_error)?;
+    let lifetime = minter.lifetime(LIFETIME);
     let session = app
         .sessions
-        .open(person, name, LIFETIME)
+        .open(person, name, lifetime)
         .await
         .map_err(Failed::from_error)?;
     let order = TokenOrder {
         person,
         name: None,
-        lifetime: LIFETIME,
+        lifetime,
         reach: Reach::default(),
     };
     let sent = async {

@@ -355,7 +355,7 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
     let order = TokenOrder {
         person: demo::PERSON,
         name: Some(demo::NAME.to_owned()),
-        lifetime: DEMO_TOKEN,
+        lifetime: minter.lifetime(DEMO_TOKEN),
         reach: Reach::default(),
     };
     let session = app

@@ -3,13 +3,14 @@
 //! else, would open nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::auth::mint::{Minter, TokenOrder};
+use crate::auth::mint::{Minter, TokenOrder, USUAL_LIFETIME};
 use crate::auth::reach::Reach;
 use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
-use crate::model::ids::SystemIds;
+use crate::model::ids::{PersonId, SystemIds};
 use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Registry, TypeId};
 use crate::people::sessions::{Session, Sessions};
@@ -23,26 +24,32 @@ const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 /// The name of a token's session if none was given.
 const NAMELESS: &str = "almanac token";
 
-pub(super) fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub(super) struct AskedToken {
+    pub person: PersonId,
+    pub name: Option<String>,
+    /// The lifetime, if one was named.
+    pub days: Option<u64>,
+    pub reach: Reach,
+}
+
+pub(super) fn run(settings: &Settings, asked: &AskedToken) -> Result<(), Failed> {
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}; this service accepts none of its own",
             provider.jwks_url
         )));
     }
-    let longest = settings.identity.longest;
-    if order.lifetime > longest {
-        return Err(Failed::because(format!(
-            "tokens are valid for {} days at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for fewer with --days",
-            longest.as_secs() / SECONDS_PER_DAY
-        )));
-    }
-    let name = order.name.clone().unwrap_or_else(|| NAMELESS.to_owned());
+    let lifetime = lifetime(asked.days, settings.identity.longest)?;
+    let name = asked.name.clone().unwrap_or_else(|| NAMELESS.to_owned());
     let name = Name::try_from(name)
         .map_err(|error| Failed::because(format!("the name cannot be stored: {error}")))?;
     let order = TokenOrder {
-        reach: known(&order.reach)?,
-        ..order.clone()
+        person: asked.person,
+        name: asked.name.clone(),
+        lifetime,
+        reach: known(&asked.reach)?,
     };
     let key = installation::signing_key(settings)?;
     let runtime = runtimes::one_thread()?;
@@ -51,6 +58,22 @@ pub(super) fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed>
         .token(&order, session.id, session.created_at)
         .map_err(Failed::from_error)?;
     print(&format!("{token}\n"))
+}
+
+/// How long a token is valid for which `days` were asked for, if any were.
+fn lifetime(days: Option<u64>, longest: Duration) -> Result<Duration, Failed> {
+    let Some(days) = days else {
+        return Ok(USUAL_LIFETIME.min(longest));
+    };
+    let lifetime = Duration::from_secs(days.saturating_mul(SECONDS_PER_DAY));
+    if lifetime > longest {
+        return Err(Failed::because(format!(
+            "tokens are valid for {} days at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for fewer with --days, \
+             or leave it out",
+            longest.as_secs() / SECONDS_PER_DAY
+        )));
+    }
+    Ok(lifetime)
 }
 
 /// The same with canonical names of types. An impossible name is refused: its token would open nothing.

@@ -22,7 +22,7 @@ pub(crate) use frames::{Frame, METHODS};
 pub(crate) use identity_provider::{AUDIENCE, ISSUER, IdentityProvider, claims, now, sign};
 pub(crate) use key_service::{KeyService, TOKEN as KEY_SERVICE_TOKEN};
 pub(crate) use metrics::Metrics;
-pub(crate) use server::{Almanac, Setup};
+pub(crate) use server::{Almanac, Ended, Setup};
 pub(crate) use tls_front::{Opening, TlsFront};
 pub(crate) use values::{at, heart_rate, id, instant, jsonl, number, steps, texts};
 

@@ -16,7 +16,7 @@ use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
-use crate::auth::mint::TokenOrder;
+use crate::auth::mint::{TokenOrder, USUAL_LIFETIME};
 use crate::auth::reach::Reach;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
@@ -28,7 +28,6 @@ use crate::people::text::Name;
 use super::id_in_path;
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
-const USUAL_DAYS: u64 = 365;
 const MOST_DAYS: u64 = 36_500;
 
 /// A session to be opened.
@@ -37,7 +36,7 @@ const MOST_DAYS: u64 = 36_500;
 pub struct NewSession {
     /// What the token is for, such as the name of a device or a program.
     pub name: Name,
-    /// How many days the token is accepted; 365 by default.
+    /// How many days the token is accepted; if left out, 365, or as long as the operator allows.
     #[schema(minimum = 1, maximum = 36_500)]
     pub days: Option<u64>,
 }
@@ -138,27 +137,14 @@ pub async fn create(
     let minter = app.minter.as_ref().ok_or_else(|| {
         ApiError::not_available("tokens come from an identity provider; this service makes none")
     })?;
-    let days = body.days.unwrap_or(USUAL_DAYS);
-    if !(1..=MOST_DAYS).contains(&days) {
-        return Err(invalid(
-            ["body", "days"],
-            format!("expected a whole number from 1 to {MOST_DAYS}"),
-        ));
-    }
-    let longest = minter.longest().as_secs() / SECONDS_PER_DAY;
-    if days > longest {
-        return Err(invalid(
-            ["body", "days"],
-            format!(
-                "tokens are valid for {longest} days at most; this is the operator's setting \
-                 ALMANAC_TOKEN_LIFETIME_LIMIT"
-            ),
-        ));
-    }
+    let lifetime = match body.days {
+        Some(days) => asked_for(days, minter.longest())?,
+        None => minter.lifetime(USUAL_LIFETIME),
+    };
     let order = TokenOrder {
         person: reader.person(),
         name: reader.name().map(str::to_owned),
-        lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
+        lifetime,
         reach: Reach::default(),
     };
     let session = app.sessions.open(order.person, body.name, order.lifetime).await?;
@@ -170,6 +156,23 @@ pub async fn create(
         token,
     };
     Ok((StatusCode::CREATED, Json(opened)))
+}
+
+/// The lifetime of so many days, if a token may be valid for so long.
+fn asked_for(days: u64, longest: Duration) -> Result<Duration, ApiError> {
+    let refusal = |message: String| Err(invalid(["body", "days"], message));
+    if !(1..=MOST_DAYS).contains(&days) {
+        return refusal(format!("expected a whole number from 1 to {MOST_DAYS}"));
+    }
+    let lifetime = Duration::from_secs(days * SECONDS_PER_DAY);
+    if lifetime > longest {
+        return refusal(format!(
+            "tokens are valid for {} days at most; this is the operator's setting \
+             ALMANAC_TOKEN_LIFETIME_LIMIT",
+            longest.as_secs() / SECONDS_PER_DAY
+        ));
+    }
+    Ok(lifetime)
 }
 
 /// One of the caller's sessions, open or not.

@@ -437,3 +437,13 @@ fn collect_objects(dir: &Path, found: &mut Vec<PathBuf>) {
         }
     }
 }
+
+/// A process that ends with the test at the latest.
+pub(crate) struct Ended(pub(crate) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}

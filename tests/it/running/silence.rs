@@ -1,18 +1,9 @@
 //! A service whose standard output and error lead nowhere any more.
 
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::harness::Setup;
-
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
+use crate::harness::{Ended, Setup};
 
 #[tokio::test]
 async fn a_log_that_nobody_takes_stops_no_answer() {

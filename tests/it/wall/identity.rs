@@ -1,11 +1,12 @@
 //! Who you are is checked to the end.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{AUDIENCE, Almanac, ISSUER, IdentityProvider, Person, Setup, now, sign};
+use crate::harness::{AUDIENCE, Almanac, Ended, ISSUER, IdentityProvider, Person, Setup, now, sign};
 
 async fn status(reader: &Person) -> u16 {
     reader.get("/data/v0/metrics_catalog").await.status
@@ -136,6 +137,54 @@ async fn a_token_is_good_for_no_longer_than_the_operator_allows() {
         person.post("/user/v1alpha1/session", &longer).await.faults(),
         ["body.days"]
     );
+    // Whoever names no lifetime gets as long a one as there is.
+    let usual = own.run(&["token", "--user", &id.to_string()]);
+    let usual = String::from_utf8(usual.stdout).unwrap().trim().to_owned();
+    assert_eq!(status(&Person::new(&own.url(), id, usual)).await, 200);
+    let opened = person
+        .post("/user/v1alpha1/session", &json!({"name": "usual"}))
+        .await;
+    let opened = opened.must_be(201).json();
+    let token = opened["token"].as_str().expect("a token").to_owned();
+    assert_eq!(status(&person.showing(token)).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_that_nobody_asks_a_lifetime_for_keep_to_the_shortest_limit() {
+    let server = Setup::default()
+        .with("ALMANAC_TOKEN_LIFETIME_LIMIT", "10m")
+        .prepare();
+    let told = tempfile::NamedTempFile::new().unwrap();
+    let child = server
+        .command(&["serve", "--demo"])
+        .stdin(Stdio::null())
+        .stdout(told.reopen().unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _process = Ended(child);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let (id, token) = loop {
+        let invitation = std::fs::read_to_string(told.path()).unwrap();
+        let after = |mark: &str| {
+            let rest = invitation.split_once(mark)?.1;
+            rest.split_once(char::is_whitespace)
+                .map(|(word, _)| word.to_owned())
+        };
+        if let (Some(id), Some(token)) = (after("The sample person is "), after("TOKEN=")) {
+            break (id, token);
+        }
+        assert!(Instant::now() < deadline, "no token: {invitation}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let sample = Person::new(&server.url(), id.parse().unwrap(), token);
+    while sample.get("/health/live").attempt().await.is_err() {
+        assert!(Instant::now() < deadline, "the server was not there in time");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(status(&sample).await, 200);
+    let asked = server.run(&["query", "SELECT 1 AS one", "--user", &id, "--output", "csv"]);
+    assert_eq!(String::from_utf8(asked.stdout).unwrap().trim(), "one\n1");
 }
 
 fn key(server: &Almanac, arguments: &[&str]) -> String {
