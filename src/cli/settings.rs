@@ -268,15 +268,19 @@ fn longest_lifetime(setting: &GivenSetting) -> Result<Duration, SettingsError> {
 
 fn identity(given: &GivenSettings) -> Result<IdentitySettings, SettingsError> {
     let setting = |name| given.setting(name);
+    // All of them are read where no provider needs them, too: a mistake is told before it has an effect.
     let algorithms = algorithms(setting("algorithms")?)?;
+    let lifetime = parse::duration(setting("jwks_lifetime")?)?;
+    let minimum_interval = parse::duration(setting("jwks_interval")?)?;
+    let stale = parse::duration(setting("jwks_stale")?)?;
     let provider = match parse::optional_url(setting("jwks_url")?)? {
         None => Provider::Embedded,
         Some(jwks_url) => Provider::Outside(OutsideProvider {
             jwks_url,
             algorithms,
-            lifetime: parse::duration(setting("jwks_lifetime")?)?,
-            minimum_interval: parse::duration(setting("jwks_interval")?)?,
-            stale: parse::duration(setting("jwks_stale")?)?,
+            lifetime,
+            minimum_interval,
+            stale,
         }),
     };
     // Tokens made here always name issuer and audience, so that a key that ended up in two installations

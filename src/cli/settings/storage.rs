@@ -25,6 +25,7 @@ pub(super) fn encryption(
 ) -> Result<Option<EncryptionSettings>, SettingsError> {
     let master = given.setting("master_key_file")?.value().map(PathBuf::from);
     let service = key_service(given)?;
+    let keys = storage(given, "person_keys", data_dir.join("person-keys"))?;
     if master.is_none() && service.is_none() {
         return Ok(None);
     }
@@ -35,7 +36,7 @@ pub(super) fn encryption(
     Ok(Some(EncryptionSettings {
         master,
         service,
-        keys: storage(given, "person_keys", data_dir.join("person-keys"))?,
+        keys,
     }))
 }
 
@@ -65,12 +66,13 @@ pub(super) fn storage(
     usual: PathBuf,
 ) -> Result<ObjectStoreSettings, SettingsError> {
     let setting = given.setting(name)?;
+    let connection = connection(given)?;
     match setting.value() {
         None => Ok(ObjectStoreSettings::Local(usual)),
         Some("s3://") => Err(setting.wrong("s3://bucket/prefix or a directory")),
         Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
             url: url.to_owned(),
-            options: s3_options(given)?,
+            options: s3_options(given, &connection)?,
         }),
         Some(path) => match path.strip_prefix("file://").unwrap_or(path) {
             path if path.contains("://") => Err(setting.wrong("s3://bucket/prefix or a directory")),
@@ -79,12 +81,29 @@ pub(super) fn storage(
     }
 }
 
+/// How S3 is spoken to.
+struct Connection {
+    endpoint: Option<String>,
+    allow_http: bool,
+}
+
+/// Read wherever objects are: a mistake is told before it has an effect.
+fn connection(given: &GivenSettings) -> Result<Connection, SettingsError> {
+    Ok(Connection {
+        endpoint: parse::optional_url(given.setting("aws_endpoint_url")?)?,
+        allow_http: parse::flag(given.setting("aws_allow_http")?)?,
+    })
+}
+
 /// The standard variables of S3, as far as they are set.
-fn s3_options(given: &GivenSettings) -> Result<Vec<(String, String)>, SettingsError> {
-    let endpoint = parse::optional_url(given.setting("aws_endpoint_url")?)?;
-    let allowed = given.setting("aws_allow_http")?;
-    let allow_http = parse::flag(allowed)?;
+fn s3_options(
+    given: &GivenSettings,
+    connection: &Connection,
+) -> Result<Vec<(String, String)>, SettingsError> {
+    let allow_http = connection.allow_http;
+    let endpoint = connection.endpoint.as_deref();
     if !allow_http && endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+        let allowed = given.setting("aws_allow_http")?;
         return Err(allowed.wrong("true where AWS_ENDPOINT_URL begins with http://"));
     }
     let mut options: Vec<(String, String)> = given

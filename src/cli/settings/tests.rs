@@ -1,4 +1,5 @@
 use super::given::{Origin, Sources};
+use super::table::SETTINGS;
 use super::*;
 
 fn none(_: &str) -> Option<String> {
@@ -155,10 +156,31 @@ fn what_cannot_be_is_no_value() {
         ("ALMANAC_QUERY_DEADLINE", "0"),
         ("ALMANAC_TOKEN_LIFETIME_LIMIT", "0s"),
         ("ALMANAC_FRAME_LIFETIME", "0ms"),
+        ("ALMANAC_JWKS_LIFETIME", "abc"),
+        ("ALMANAC_JWKS_INTERVAL", "-1s"),
+        ("ALMANAC_JWKS_STALE", "1 week"),
+        ("ALMANAC_PERSON_KEYS", "ftp://keys"),
+        ("AWS_ALLOW_HTTP", "maybe"),
+        ("AWS_ENDPOINT_URL", "localhost:9000"),
     ] {
         let outside = ("ALMANAC_JWKS_URL", "http://127.0.0.1:1/jwks");
         assert!(settings(&[(name, value), outside]).is_err(), "{name}={value}");
         assert!(settings(&[(name, value)]).is_err(), "{name}={value}");
+    }
+}
+
+#[test]
+fn every_setting_with_a_form_is_read_whatever_the_others_are() {
+    let takes_any_text = ["data_dir", "user_claim"];
+    let formed = SETTINGS
+        .iter()
+        .filter(|entry| !entry.default.is_empty() && !takes_any_text.contains(&entry.name));
+    for entry in formed {
+        assert!(
+            settings(&[(entry.variable, "no such value")]).is_err(),
+            "{} is not read",
+            entry.variable
+        );
     }
 }
 
