@@ -25,7 +25,7 @@ const LEAST_BYTES: usize = 32;
 pub enum KeyError {
     #[error(
         "the signing key {path} can be read by others (mode {mode:04o}): make it private with `chmod 600 \
-         {path}`, or delete it to have a new one made"
+         {path}`, or delete it, and `almanac init` or `almanac serve` makes a new one"
     )]
     Exposed { path: PathBuf, mode: u32 },
     #[error(
@@ -34,8 +34,7 @@ pub enum KeyError {
     )]
     Foreign { path: PathBuf, owner: u32 },
     #[error("{path} is not a signing key: expected at least {expected} bytes in hexadecimal digits; delete \
-             it \
-             to have a new one made", expected = LEAST_BYTES)]
+             it, and `almanac init` or `almanac serve` makes a new one", expected = LEAST_BYTES)]
     Malformed { path: PathBuf },
     #[error("cannot use the signing key {path}: {source}")]
     Io { path: PathBuf, source: io::Error },

@@ -55,9 +55,13 @@ fn tell_of(settings: &Settings) {
 /// The same for an installation that issues tokens, with its signing key.
 pub(super) fn signing_key(settings: &Settings) -> Result<SigningKey, Failed> {
     let key = SigningKey::open(&settings.data_dir).map_err(Failed::from_error)?;
-    let key = key.ok_or_else(|| nothing_in(settings))?;
     needed(settings)?;
-    Ok(key)
+    key.ok_or_else(|| {
+        Failed::because(format!(
+            "there is no signing key in {}: `almanac init` or `almanac serve` makes one there",
+            data_directory::shown(&settings.data_dir)
+        ))
+    })
 }
 
 /// Refuses a person who does not exist here, or who is being erased.

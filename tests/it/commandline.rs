@@ -93,6 +93,35 @@ fn a_token_is_all_that_token_prints() {
     }
 }
 
+#[test]
+fn whoever_lost_the_signing_key_is_told_what_makes_another() {
+    let almanac = Setup::default().prepare();
+    assert!(almanac.run(&["init"]).status.success());
+    let user = Uuid::new_v4().to_string();
+    let token = || {
+        let ended = almanac.run(&["token", "--user", &user]);
+        (ended.status.code(), output(&ended).1)
+    };
+    let key = almanac.data_dir().join("signing.key");
+    fs::write(&key, "no key").unwrap();
+    let (status, told) = token();
+    assert_eq!(status, Some(1));
+    assert!(
+        told.contains("delete it") && told.contains("almanac init"),
+        "{told}"
+    );
+    fs::remove_file(&key).unwrap();
+    let (status, told) = token();
+    assert_eq!(status, Some(1));
+    assert!(
+        told.contains("there is no signing key in") && told.contains("almanac init"),
+        "{told}"
+    );
+    assert!(!told.contains("there is no installation"), "{told}");
+    assert!(almanac.run(&["init"]).status.success());
+    assert_eq!(token().0, Some(0));
+}
+
 /// How a command is tried where there is no installation, and whether it needs one.
 fn tried<'a>(command: &str, user: &'a str, directory: &'a str) -> Option<Vec<Vec<&'a str>>> {
     Some(match command {

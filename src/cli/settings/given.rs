@@ -112,7 +112,8 @@ impl GivenSetting {
         SettingsError::Value {
             name: self.entry.name,
             origin: self.place(),
-            value: self.shown(),
+            // In quotes, where nothing is an empty text.
+            value: self.value().map(|_| self.shown()).unwrap_or_default(),
             expected: expected.into(),
         }
     }

@@ -133,6 +133,18 @@ fn a_wrong_value_names_the_setting_its_origin_and_what_was_expected() {
 }
 
 #[test]
+fn a_value_that_is_nothing_is_shown_as_nothing() {
+    let flag = |name: &str| (name == "listen").then(String::new);
+    let given = GivenSettings::gathered(&Sources {
+        flag: &flag,
+        variable: &none,
+        file: None,
+    });
+    let error = Settings::from_given(&given.unwrap()).err().unwrap().to_string();
+    assert!(error.starts_with("listen is \"\" (flag --listen)"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_is_no_value() {
     for (name, value) in [
         ("ALMANAC_LISTEN", "localhost"),
