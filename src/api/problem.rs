@@ -327,7 +327,9 @@ impl From<Refused> for ApiError {
 impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
         match denied {
-            Denied::Refused(_) | Denied::BeyondGroup(_) => Self::forbidden(denied.to_string()),
+            Denied::Refused(_) | Denied::Beyond(_) | Denied::BeyondGroup(_) => {
+                Self::forbidden(denied.to_string())
+            }
             Denied::Catalog(error) => error.into(),
         }
     }

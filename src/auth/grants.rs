@@ -26,6 +26,7 @@ use crate::people::sharing::{Grantee, grant_id};
 
 use super::disclosures::{Disclosure, Participation, Subject};
 use super::grounds::{Grounds, KnownAs};
+use super::reach::Beyond;
 use super::tokens::Reader;
 
 #[cfg(test)]
@@ -51,6 +52,9 @@ pub struct Refused;
 pub enum Denied {
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// The token is for other types, whoever the owner is.
+    #[error(transparent)]
+    Beyond(#[from] Beyond),
     /// The owner of a group asked for more time than its members agreed to.
     #[error(
         "participants of this group are read from {} to {}; ask for a range inside",
@@ -120,7 +124,7 @@ impl Grants {
     ) -> Result<Readable, Denied> {
         let named = self.canonical(data_type);
         if !reader.reach().covers(&named) {
-            return Err(Refused.into());
+            return Err(Beyond::Types.into());
         }
         let (windows, grants) = if let Some(participation) = participation(reader, owner) {
             (participation.windows_of(&named, range), Vec::new())
@@ -155,18 +159,58 @@ impl Grants {
         range: TimeRange,
     ) -> Result<ReadableTypes, Denied> {
         if !reader.reach().has_all_types() {
-            return Err(Refused.into());
+            return Err(Beyond::Types.into());
         }
-        let (openings, grants) = if let Some(participation) = participation(reader, owner) {
+        self.listed(reader, owner, None, range).await
+    }
+
+    /// The same for what is said of one type alone, for which a token of this type suffices.
+    pub async fn readable_type(
+        &self,
+        reader: &Reader,
+        owner: PersonId,
+        data_type: &TypeId,
+        range: TimeRange,
+    ) -> Result<ReadableTypes, Denied> {
+        let named = self.canonical(data_type);
+        if !reader.reach().covers(&named) {
+            return Err(Beyond::Types.into());
+        }
+        let only = (!reader.reach().has_all_types()).then_some(named);
+        self.listed(reader, owner, only, range).await
+    }
+
+    /// What may be listed: all that `reader` may see, or of that `only` one type.
+    async fn listed(
+        &self,
+        reader: &Reader,
+        owner: PersonId,
+        only: Option<TypeId>,
+        range: TimeRange,
+    ) -> Result<ReadableTypes, Denied> {
+        let (mut openings, grants) = if let Some(participation) = participation(reader, owner) {
             (vec![participation.opening(range)], Vec::new())
         } else if reader.owns(owner) {
-            let visible = Visible::EveryType(Windows::new([range]));
+            let windows = Windows::new([range]);
+            let visible = match only {
+                None => Visible::EveryType(windows),
+                Some(only) => Visible::Granted(vec![Opening {
+                    types: Some(vec![only]),
+                    windows,
+                }]),
+            };
             return Ok(ListPermit::given(&self.authority, owner, visible));
         } else {
             let given = self.given(reader.person(), owner).await?;
             let openings = given.iter().map(|given| given.terms.opening(range)).collect();
             (openings, given.iter().map(|given| given.id).collect())
         };
+        if let Some(only) = only {
+            openings.retain(|opening| opening.shows(&only));
+            for opening in &mut openings {
+                opening.types = Some(vec![only.clone()]);
+            }
+        }
         if openings.is_empty() {
             return Err(Refused.into());
         }
@@ -199,7 +243,7 @@ impl Grants {
         version: Option<(&str, FileAge, Instant)>,
     ) -> Result<(), Denied> {
         if !reader.reach().has_all_types() {
-            return Err(Refused.into());
+            return Err(Beyond::Types.into());
         }
         if reader.owns(owner) {
             return Ok(());
@@ -234,7 +278,7 @@ impl Grants {
         folder: &str,
     ) -> Result<ReadableFiles, Denied> {
         if !reader.reach().has_all_types() {
-            return Err(Refused.into());
+            return Err(Beyond::Types.into());
         }
         if reader.owns(owner) {
             return Ok(ReadableFiles { owner, shared: None });
@@ -290,8 +334,11 @@ impl Grants {
         let found = self.group_of_owner(reader.person(), group).await?;
         let found = found.ok_or(Refused)?;
         let named = self.canonical(data_type);
+        if !reader.reach().covers(&named) {
+            return Err(Beyond::Types.into());
+        }
         let opening = opening(&found.types, found.window, range);
-        if !opening.shows(&named) || !reader.reach().covers(&named) {
+        if !opening.shows(&named) {
             return Err(Refused.into());
         }
         let stated = Stated {

@@ -17,10 +17,8 @@ const TYPES: &str = "svc_types";
 
 /// The prefix where everything is a read, whatever the method.
 const READING: &str = "/data/";
-/// The prefix for sending records of one type.
-const RECORDING: &str = "/ingest/v1/record/";
-/// The path for wrapped records of any types in one body.
-const WRAPPED: &str = "/ingest/v1/record/batch";
+/// The prefix for sending records, whose types the path or the body names.
+const RECORDING: &str = "/ingest/v1/record";
 /// The prefixes for sending records and files, and for defining types.
 const SENDING: [&str; 2] = ["/ingest/", "/input/"];
 /// The paths below `/data/` that belong to no type: what they list is of all of them.
@@ -83,7 +81,7 @@ pub enum Beyond {
 pub(super) struct NotUnderstood;
 
 impl Reach {
-    /// Whether a request is allowed, apart from its type, which is checked later.
+    /// Whether a request is allowed, apart from its types, which are checked later.
     pub fn admits(&self, is_safe: bool, path: &str) -> Result<(), Beyond> {
         match self.scope {
             Some(Scope::Read) if !is_safe && !path.starts_with(READING) => return Err(Beyond::Reads),
@@ -92,9 +90,9 @@ impl Reach {
             }
             _ => {}
         }
-        let has_a_type = (path.starts_with(READING) && !OF_NO_TYPE.contains(&path))
-            || (path.starts_with(RECORDING) && path != WRAPPED);
-        if self.types.is_some() && !has_a_type {
+        let has_types =
+            (path.starts_with(READING) && !OF_NO_TYPE.contains(&path)) || path.starts_with(RECORDING);
+        if self.types.is_some() && !has_types {
             return Err(Beyond::Types);
         }
         Ok(())
@@ -199,8 +197,8 @@ mod tests {
             (false, "/data/v1/frames", [true, false, true]),
             (true, "/data/v1alpha1/data_sources", [true, false, false]),
             (false, "/ingest/v1/record/HeartRate", [false, true, true]),
-            (false, "/ingest/v1/record/batch", [false, true, false]),
-            (false, "/ingest/v1/record", [false, true, false]),
+            (false, "/ingest/v1/record/batch", [false, true, true]),
+            (false, "/ingest/v1/record", [false, true, true]),
             (false, "/input/v1/file", [false, true, false]),
             (true, "/input/v1/file", [true, false, false]),
             (true, "/user/v1alpha1/info", [true, false, false]),

@@ -451,6 +451,37 @@ async fn frames_of_a_wider_token_are_closed(person: &Person, typed: &Person) {
     person.get(&wide).await.must_be(200);
 }
 
+/// In the older form the body says which types are meant, and of which they are deleted.
+async fn wrapped_records_are_judged_by_the_types_they_name(typed: &Person, person: &Person) {
+    let wrapped = |data_type: &str, record: &Value| {
+        let metadata = json!({"data_type": data_type, "source": [], "tags": []});
+        json!({"data": record.to_string(), "metadata": metadata})
+    };
+    let heart = wrapped("HeartRate", &heart_rate(id(11), &at("11:00"), 61));
+    let steps = json!({"id": id(12), "start_date": at("11:00"), "end_date": at("11:01"), "value": 9});
+    let steps = wrapped("StepCount", &steps);
+    let tombstone = |data_type: &str, record: Uuid| {
+        wrapped(
+            "DeletedRecord",
+            &json!({"deleted_id": record, "deleted_type": data_type}),
+        )
+    };
+    let before = person.all_samples("StepCount").await.len();
+    let (one, batch) = ("/ingest/v1/record", "/ingest/v1/record/batch");
+    for (path, body, expected) in [
+        (one, heart.clone(), 201),
+        (one, steps.clone(), 403),
+        (one, tombstone("StepCount", id(2)), 403),
+        (batch, json!([heart, steps]), 403),
+        (batch, json!([heart, tombstone("StepCount", id(2))]), 403),
+        (batch, json!([heart, tombstone("HeartRate", id(99))]), 201),
+    ] {
+        let answer = typed.post(path, &body).await;
+        assert_eq!(answer.status, expected, "{path} {body}: {answer}");
+    }
+    assert_eq!(person.all_samples("StepCount").await.len(), before);
+}
+
 #[tokio::test]
 async fn a_token_may_reach_less_far_than_its_person() {
     let server = Almanac::start();
@@ -491,6 +522,13 @@ async fn a_token_may_reach_less_far_than_its_person() {
         .record("DeletedRecord", &tombstone("HeartRate"))
         .await
         .upload();
+    wrapped_records_are_judged_by_the_types_they_name(&typed, &person).await;
+    for (data_type, expected) in [("HeartRate", 200), ("StepCount", 403)] {
+        for end in ["", "/schema"] {
+            let entry = typed.get(&format!("/data/v1/catalog/{data_type}/v0{end}")).await;
+            assert_eq!(entry.status, expected, "{data_type}{end}: {entry}");
+        }
+    }
     everything(
         typed
             .get(&format!("/data/v0/{}/metric_samples", person.id))
@@ -504,7 +542,14 @@ async fn a_token_may_reach_less_far_than_its_person() {
         "/data/v1alpha1/data_sources",
         "/data/v1alpha1/data_types",
     ] {
-        everything(typed.get(path)).await.problem(403);
+        let refusal = everything(typed.get(path)).await;
+        assert!(
+            refusal
+                .text()
+                .contains("this token is for records of some types only"),
+            "{path}: {refusal}"
+        );
+        refusal.problem(403);
     }
     typed.get("/user/v1alpha1/info").await.problem(403);
     frames_of_a_wider_token_are_closed(&person, &typed).await;

@@ -11,7 +11,8 @@ use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
-use crate::auth::grants::{Denied, GrantAuthority, Refused};
+use crate::auth::grants::{Denied, GrantAuthority, Readable, Refused};
+use crate::auth::reach::Beyond;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
@@ -46,33 +47,55 @@ impl Asking {
         name: &str,
         range: TimeRange,
     ) -> Result<Granted<GrantAuthority>, ApiError> {
-        let granted = self.granted_if_shared(app, name, range).await?;
-        granted.ok_or_else(|| Denied::from(Refused).into())
+        let permit = self.permit(app, name, range).await?;
+        self.granted_by(app, name, permit).await
     }
 
-    /// The same, or `None` where the type is not shared with the reader.
+    /// The same, or `None` where the reader may not read the type.
     pub async fn granted_if_shared(
         &self,
         app: &Shared,
         name: &str,
         range: TimeRange,
     ) -> Result<Option<Granted<GrantAuthority>>, ApiError> {
-        let partition = TypeId::new(name);
-        let decision = app
-            .grants
-            .windows(&self.request.reader, self.owner, &partition, range)
-            .await;
-        let permit = match decision {
-            Err(Denied::Refused(_)) => return Ok(None),
-            decision => decision?,
+        let permit = match self.permit(app, name, range).await {
+            Err(Denied::Refused(_) | Denied::Beyond(_)) => return Ok(None),
+            permit => permit?,
         };
+        self.granted_by(app, name, permit).await.map(Some)
+    }
+
+    async fn permit(&self, app: &Shared, name: &str, range: TimeRange) -> Result<Readable, Denied> {
+        let partition = TypeId::new(name);
+        let grants = &app.grants;
+        grants
+            .windows(&self.request.reader, self.owner, &partition, range)
+            .await
+    }
+
+    async fn granted_by(
+        &self,
+        app: &Shared,
+        name: &str,
+        permit: Readable,
+    ) -> Result<Granted<GrantAuthority>, ApiError> {
         let named = app.types.find(self.owner, name).await?;
         let partition = Partition {
             data_type: named.data_type,
-            id: partition,
+            id: TypeId::new(name),
             definitions: None,
         };
-        Ok(Some(Granted { permit, partition }))
+        Ok(Granted { permit, partition })
+    }
+
+    /// Why nothing of what was asked for may be read. Only a token keeps people from their own data.
+    #[must_use]
+    pub fn refusal(&self) -> Denied {
+        if self.request.reader.owns(self.owner) {
+            Beyond::Types.into()
+        } else {
+            Refused.into()
+        }
     }
 
     /// The pages of the answer.

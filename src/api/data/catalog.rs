@@ -17,7 +17,7 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry};
+use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry, TypeId};
 use crate::model::time::TimeRange;
 use crate::output::{Holds, ListedColumn, joined};
 use crate::people::annotations::AnnotationRow;
@@ -185,10 +185,8 @@ pub async fn catalog_entry(
     Checked(query): Checked<EntryQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let permit = listed_types(&app, &reader, query.owner).await?;
+    let (permit, data_type) = listed_type(&app, &reader, query.owner, &data_type).await?;
     let owner = permit.owner();
-    let data_type = meant(&app, &reader, owner, &data_type).await?;
-    shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
     let entry = data_type.detailed_entry(owner, !permit.is_own());
     one_as(&app, &headers, query.form, &ENTRIES, &entry).await
@@ -206,10 +204,8 @@ pub async fn catalog_schema(
     Checked(query): Checked<SchemaQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let permit = listed_types(&app, &reader, query.owner).await?;
+    let (permit, data_type) = listed_type(&app, &reader, query.owner, &data_type).await?;
     let owner = permit.owner();
-    let data_type = meant(&app, &reader, owner, &data_type).await?;
-    shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
     listing(&headers, &*data_type.schema)
 }
@@ -261,6 +257,24 @@ async fn listed_types(
         .grants
         .readable_types(reader, owner, TimeRange::ALWAYS)
         .await?)
+}
+
+/// The same for one type, with its id.
+async fn listed_type(
+    app: &App,
+    reader: &Reader,
+    owner: Option<PersonId>,
+    name: &str,
+) -> Result<(ReadableTypes, String), ApiError> {
+    let owner = owner.unwrap_or_else(|| reader.person());
+    let name = meant(app, reader, owner, name).await?;
+    let id = TypeId::new(&name);
+    let permit = app
+        .grants
+        .readable_type(reader, owner, &id, TimeRange::ALWAYS)
+        .await?;
+    shared_types::refuse_hidden(app, &permit, &name)?;
+    Ok((permit, name))
 }
 
 fn wants_shared(categories: &[String]) -> bool {

@@ -15,7 +15,7 @@ use crate::api::extract::Checked;
 use crate::api::listed::{ListingForm, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, OpenEnds, Params};
-use crate::auth::grants::{Denied, GrantAuthority, Refused};
+use crate::auth::grants::GrantAuthority;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
@@ -347,7 +347,7 @@ pub(super) async fn updates_of(
         }));
     }
     if updates.is_empty() || (!sources.is_empty() && updates.len() < wanted.len()) {
-        return Err(Denied::from(Refused).into());
+        return Err(asking.refusal().into());
     }
     Ok(updates)
 }

@@ -18,6 +18,7 @@ use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::api::whole_body::{Bounds, whole};
+use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
 use crate::ingest::accept::refuse_too_many;
 use crate::ingest::body::BodyForm;
@@ -26,7 +27,6 @@ use crate::ingest::several::{NotTaken, Seen, Several};
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::Fault;
-use crate::model::ids::PersonId;
 use crate::model::registry::{Layout, TypeId};
 
 use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
@@ -49,7 +49,7 @@ pub async fn wrapped_record(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    store(&app, reader.person(), &headers, body, Form::One).await
+    store(&app, &reader, &headers, body, Form::One).await
 }
 
 /// Several wrapped records: a JSON array, or one record per line.
@@ -67,7 +67,7 @@ pub async fn wrapped_batch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    store(&app, reader.person(), &headers, body, Form::Several).await
+    store(&app, &reader, &headers, body, Form::Several).await
 }
 
 /// Whether a body holds one record or several.
@@ -79,11 +79,12 @@ enum Form {
 
 async fn store(
     app: &App,
-    person: PersonId,
+    reader: &Reader,
     headers: &HeaderMap,
     body: Body,
     form: Form,
 ) -> Result<Response, ApiError> {
+    let (person, reach) = (reader.person(), reader.reach());
     content_length(app, headers)?;
     if BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).is_none() {
         return Err(ApiError::unsupported_media_type(
@@ -110,14 +111,22 @@ async fn store(
     };
     let mut closed = None;
     for name in names {
-        if name == TOMBSTONE_TYPE {
+        let is_tombstone = name == TOMBSTONE_TYPE;
+        if is_tombstone {
             types.deleter = Some(Deleter::of(app, person).await?);
         }
         let mut recordable = recordable(app, person, &name).await?;
+        if !is_tombstone && !reach.covers(&recordable.compiled.data_type().id) {
+            return Err(ApiError::forbidden(Beyond::Types.to_string()));
+        }
         closed = recordable.closed.take().or(closed);
         types.recordable.insert(name, recordable);
     }
     let (changes, seen) = run_blocking(move || decode(form, &bytes, &types, Several::new(person))).await??;
+    // What tombstones delete from is known only now.
+    if !changes.iter().all(|change| reach.covers(&change.data_type)) {
+        return Err(ApiError::forbidden(Beyond::Types.to_string()));
+    }
     refuse_too_many(&seen.files)?;
     let work = Work::Small(changes);
     memory.resize(work.bytes()).await?;

@@ -275,7 +275,7 @@ pub async fn changes(
 ) -> Result<Vec<FileChange>, ApiError> {
     let readable = match app.grants.files(reader, owner, TOP).await {
         // The reader may still be allowed to see other changes.
-        Err(Denied::Refused(_)) => return Ok(Vec::new()),
+        Err(Denied::Refused(_) | Denied::Beyond(_)) => return Ok(Vec::new()),
         readable => readable?,
     };
     let changed = app

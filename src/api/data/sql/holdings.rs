@@ -48,7 +48,7 @@ impl Readings {
         };
         let permit = match app.grants.windows(reader, owner, &id, TimeRange::ALWAYS).await {
             Ok(permit) => permit,
-            Err(Denied::Refused(_) | Denied::BeyondGroup(_)) => return Ok(None),
+            Err(Denied::Refused(_) | Denied::Beyond(_) | Denied::BeyondGroup(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let named: Named = match app.types.find(owner, id.as_str()).await {
