@@ -1,7 +1,7 @@
 //! What many operations accept and answer in common, added once for all instead of beside each.
 
 use axum::http::StatusCode;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::{Content, Deprecated, OpenApi as Document, Ref, RefOr, Required, Response};
 
 use crate::api::docs::answers;
@@ -14,6 +14,9 @@ const EVERYBODY: [StatusCode; 3] = [
     StatusCode::INTERNAL_SERVER_ERROR,
     StatusCode::SERVICE_UNAVAILABLE,
 ];
+
+/// Parameters that hold names of types. A name that several types have is not found.
+const NAMES_OF_TYPES: [&str; 3] = ["data_type", "metric", "metrics"];
 
 /// `routes`, all of which may also answer with `statuses`.
 pub fn also_answering(routes: Routes, statuses: &'static [StatusCode]) -> Routes {
@@ -40,7 +43,8 @@ pub fn deprecated(routes: Routes) -> Routes {
 pub fn complete(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
         if let Some(get) = &mut item.get {
-            add(get, &[StatusCode::NOT_MODIFIED]);
+            // Whatever is read can be read conditionally.
+            add(get, &[StatusCode::NOT_MODIFIED, StatusCode::PRECONDITION_FAILED]);
             answers::also_in_every_form(get);
             // Whatever has a GET can be changed conditionally.
             let changes = [&mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
@@ -54,13 +58,21 @@ pub fn complete(document: &mut Document) {
         if operation.request_body.is_some() {
             add(operation, &[StatusCode::REQUEST_TIMEOUT]);
         }
+        if takes(operation, |name| NAMES_OF_TYPES.contains(&name)) {
+            add(operation, &[StatusCode::NOT_FOUND]);
+        }
     }
     explain(document);
 }
 
-/// Explains every name, and adds the form of every refusal.
+/// Explains every name, and adds that a query can be refused, and the form of every refusal.
 pub fn explain(document: &mut Document) {
-    operations(document).for_each(explain_names);
+    for operation in operations(document) {
+        explain_names(operation);
+        if takes(operation, |_| true) {
+            add(operation, &[StatusCode::UNPROCESSABLE_ENTITY]);
+        }
+    }
     explain_refusals(document);
 }
 
@@ -116,6 +128,14 @@ pub fn operations(document: &mut Document) -> impl Iterator<Item = &mut Operatio
         ]
         .into_iter()
         .flatten()
+    })
+}
+
+/// Whether a parameter in the query has a name that is `wanted`.
+fn takes(operation: &Operation, wanted: impl Fn(&str) -> bool) -> bool {
+    operation.parameters.iter().flatten().any(|parameter| {
+        matches!(parameter, RefOr::T(known)
+            if known.parameter_in == ParameterIn::Query && wanted(&known.name))
     })
 }
 

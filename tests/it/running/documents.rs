@@ -84,6 +84,7 @@ async fn openapi_tells_what_every_operation_may_answer_and_take() {
             let answers = |status: &str| operation["responses"].get(status).is_some();
             assert!(answers("401") && answers("503"), "{method} {path}");
             assert_eq!(answers("304"), method == "get", "{method} {path}");
+            assert!(method != "get" || answers("412"), "{method} {path}");
             assert_eq!(
                 answers("408"),
                 operation.get("requestBody").is_some(),
@@ -130,6 +131,52 @@ async fn openapi_tells_what_every_operation_may_answer_and_take() {
             );
         }
     }
+}
+
+/// That a document says what is answered is tried, not only looked for.
+#[tokio::test]
+async fn openapi_names_every_status_with_which_conditions_and_queries_are_refused() {
+    let person = person();
+    let document = person.get("/openapi.json").await.must_be(200).json();
+    let mut seen = [0; 2];
+    for (asked, operation) in operations(&document) {
+        let (method, path) = asked.split_once(' ').unwrap();
+        let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let takes = |names: &[&str]| {
+            parameters.iter().any(|parameter| {
+                let name = parameter["name"].as_str().unwrap();
+                parameter["in"] == "query" && (names.is_empty() || names.contains(&name))
+            })
+        };
+        let says = |status: u16| operation["responses"].get(status.to_string()).is_some();
+        assert!(!takes(&[]) || says(422), "{asked}");
+        assert!(
+            !takes(&["metric", "metrics", "data_type"]) || says(404),
+            "{asked}"
+        );
+        if !["get", "delete"].contains(&method) {
+            continue;
+        }
+        let mut place = path.to_owned();
+        for parameter in parameters.iter().filter(|parameter| parameter["in"] == "path") {
+            let (name, example) = (parameter["name"].as_str().unwrap(), &parameter["example"]);
+            let example = example
+                .as_str()
+                .map_or_else(|| example.to_string(), str::to_owned);
+            place = place.replace(&format!("{{{name}}}"), &example);
+        }
+        let method: Method = method.to_uppercase().parse().unwrap();
+        let strict = format!("{place}?strict=true&no_such_parameter=1");
+        let refused = person.call(method.clone(), &strict).await;
+        assert!(says(refused.status), "{asked}: {refused}");
+        seen[0] += usize::from(refused.status == 422);
+        if method == Method::GET {
+            let changed = person.get(&place).header("if-match", "\"never\"").await;
+            assert!(says(changed.status), "{asked}: {changed}");
+            seen[1] += usize::from(changed.status == 412);
+        }
+    }
+    assert!(seen[0] > 40 && seen[1] > 5, "{seen:?}");
 }
 
 /// Every operation of the document with its address.
