@@ -54,10 +54,10 @@ pub struct StoredLink {
 impl Catalog {
     /// The shares of `owner` that reach `reader`.
     ///
-    /// Where none does, the reader's own links are verified: a damaged one no longer leads where it led, and a
-    /// membership that cannot be read must not look like one that never was. The owner's links are not, since
-    /// the time that takes would tell a stranger who has an account here and how much they share; the owner
-    /// learns of damage where their shares are listed.
+    /// Where none does, the reader's own links are verified: a damaged one no longer leads where it led, and
+    /// a membership that cannot be read must not look like one that never was. The owner's links are not,
+    /// since the time that takes would tell a stranger who has an account here and how much they share; the
+    /// owner learns of damage where their shares are listed.
     pub async fn grants_between(
         &self,
         owner: PersonId,
