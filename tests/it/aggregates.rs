@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeZone as _, Timelike as _, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{Call, Person, at, heart_rate, id, person};
+use crate::harness::{Call, Frame, Person, at, heart_rate, id, instant, person, steps};
 
 const FALL: (&str, &str) = ("2024-11-03T00:00:00Z", "2024-11-06T00:00:00Z");
 
@@ -585,6 +585,55 @@ async fn random_records_are_counted_as_by_hand() {
                 })
                 .collect();
             assert_eq!(rows, expected, "{zone} {resolution}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_columns_are_the_same_with_and_without_rows() {
+    let person = person();
+    // Enough of them for an object, whose rollups take the place of rows.
+    let moments = || (0..5000_u32).map(|n| (n, instant(n * 300), instant(n * 300 + 60)));
+    let rates: Vec<Value> = moments()
+        .map(|(n, start, _)| heart_rate(id(n), &start, 60 + n % 40))
+        .collect();
+    person.records("HeartRate", &rates).await;
+    let walks: Vec<Value> = moments()
+        .map(|(n, start, end)| steps(id(n), &start, &end, n % 40))
+        .collect();
+    person.records("StepCount", &walks).await;
+
+    let full = ("2024-05-01T00:00:00Z", "2024-05-20T00:00:00Z");
+    let empty = ("2023-05-01T00:00:00Z", "2023-05-20T00:00:00Z");
+    let functions: [&[&str]; 4] = [&["sum"], &["avg"], &["min", "max"], &["sum", "avg", "min", "max"]];
+    let mut asked: Vec<(&str, &str, &[&str])> = vec![("event", "HeartRate", &[])];
+    for functions in functions {
+        asked.extend(["HeartRate", "StepCount"].map(|metric| ("metric", metric, functions)));
+    }
+    for (class, metric, functions) in asked {
+        for more in [
+            ("time_zone", "UTC"),
+            ("time_zone", "Europe/Berlin"),
+            ("partial", "true"),
+            ("sort", "desc"),
+        ] {
+            for output in ["arrow", "parquet"] {
+                let mut schemas = Vec::new();
+                for (range, has_rows) in [(full, true), (empty, false)] {
+                    let call = by(&person, class, metric, "day", range)
+                        .with(more.0, more.1)
+                        .with("output", output);
+                    let call = functions
+                        .iter()
+                        .fold(call, |call, function| call.with("function", function));
+                    let frame = Frame::read(output, &call.await.must_be(200).body);
+                    assert_eq!(!frame.rows.is_empty(), has_rows, "{metric} {functions:?}");
+                    schemas.push(frame.schema.expect("columns with types"));
+                }
+                assert_eq!(schemas[0], schemas[1], "{metric} {functions:?} {more:?}");
+                let times = schemas[0].field_with_name("time").unwrap();
+                assert!(!times.is_nullable(), "{metric} {functions:?} {more:?}");
+            }
         }
     }
 }

@@ -6,10 +6,12 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, TimestampMicrosecondArray};
-use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
 
 use crate::model::grid::Grid;
 use crate::model::registry::timestamp;
@@ -48,6 +50,14 @@ impl ScalarUDFImpl for PeriodStart {
             TimeUnit::Microsecond,
             Some(self.zone.written().into()),
         ))
+    }
+
+    /// Every moment lies in a period. Rollups say so of their periods too, and an answer must have the same
+    /// columns whichever of the two it is computed from: where nothing is stored there are no rollups.
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
+        let is_nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
+        let data_type = self.return_type(&[])?;
+        Ok(Arc::new(Field::new(self.name(), data_type, is_nullable)))
     }
 
     /// A later moment never lies in an earlier bin, so the order of the input is kept.
