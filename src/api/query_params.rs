@@ -71,16 +71,22 @@ struct Pair<'a> {
 /// A parameter that was sent but that the route does not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// Its name, made safe for a header.
+    /// Its name, made safe for a header: everything but printable ASCII is percent-encoded.
     pub name: String,
     /// The parameter of this route with the most similar name.
     pub nearest: Option<&'static str>,
 }
 
 impl fmt::Display for Ignored {
-    /// As an item of an RFC 8941 list: the name, with the parameter that may be meant as `nearest`.
+    /// As an item of an RFC 8941 list: the name, with the parameter that may be meant as `nearest`. A name
+    /// that is no token there is a string in quotes.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.name)?;
+        if is_token(&self.name) {
+            formatter.write_str(&self.name)?;
+        } else {
+            let escaped = self.name.replace('\\', "\\\\").replace('"', "\\\"");
+            write!(formatter, "\"{escaped}\"")?;
+        }
         match self.nearest {
             Some(nearest) => write!(formatter, ";nearest={nearest}"),
             None => Ok(()),
@@ -210,11 +216,12 @@ impl<'a> Params<'a> {
     }
 }
 
-/// A name made safe for a header: everything that is not plain text is percent-encoded again.
+/// A name made safe for a header: everything that is not printable ASCII is percent-encoded again, and so is
+/// the sign for that.
 fn shown(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes().take(64) {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'[' | b']') {
+        if (byte.is_ascii_graphic() || byte == b' ') && byte != b'%' {
             text.push(char::from(byte));
         } else {
             text.push('%');
@@ -226,4 +233,13 @@ fn shown(name: &str) -> String {
         }
     }
     text
+}
+
+/// Whether a name is a token as RFC 8941 has it. A percent sign may be in one too, but then nobody could tell
+/// whether the name was encoded: only strings are.
+fn is_token(name: &str) -> bool {
+    const ALSO: &[u8] = b"!#$&'*+-.^_`|~:/";
+    let mut bytes = name.bytes();
+    let begins = |first: u8| first.is_ascii_alphabetic() || first == b'*';
+    bytes.next().is_some_and(begins) && bytes.all(|byte| byte.is_ascii_alphanumeric() || ALSO.contains(&byte))
 }

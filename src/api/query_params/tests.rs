@@ -157,7 +157,52 @@ fn what_was_never_asked_for_is_ignored_once_and_harmlessly() {
     let mut params = Params::parse("known=1&colour=red&colour=blue&b%0D%0Aad=1");
     params.text("known");
     let ignored: Vec<String> = params.ignored().iter().map(ToString::to_string).collect();
-    assert_eq!(ignored, ["b%0D%0Aad", "colour"]);
+    assert_eq!(ignored, ["\"b%0D%0Aad\"", "colour"]);
+}
+
+#[test]
+fn what_is_ignored_is_an_item_of_a_structured_list() {
+    for (sent, told) in [
+        ("colour", "colour"),
+        ("*", "*"),
+        ("a-b.c_d", "a-b.c_d"),
+        ("a%2Fb:c", "a/b:c"),
+        ("_", "\"_\""),
+        ("1st", "\"1st\""),
+        ("", "\"\""),
+        ("[]", "\"[]\""),
+        ("a[0]", "\"a[0]\""),
+        ("%E2%9C%93", "\"%E2%9C%93\""),
+        ("100%25", "\"100%25\""),
+        ("a%25b", "\"a%25b\""),
+        ("a%20b", "\"a b\""),
+        ("a%2C%20b", "\"a, b\""),
+        ("a%3Bb", "\"a;b\""),
+        ("a%22b", "\"a\\\"b\""),
+        ("a%5Cb", "\"a\\\\b\""),
+        ("a%00%7Fb", "\"a%00%7Fb\""),
+    ] {
+        let query = format!("{sent}=1");
+        let ignored: Vec<String> = Params::parse(&query)
+            .ignored()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(ignored, [told], "{sent}");
+    }
+    let ignored = Params::parse("=&x").ignored();
+    let names: Vec<String> = ignored.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["\"\"", "x"]);
+    let mut params = Params::parse("windowsize=1&window_size%5B%5D=2");
+    params.text("window_size");
+    let names: Vec<String> = params.ignored().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        names,
+        [
+            "\"window_size[]\";nearest=window_size",
+            "windowsize;nearest=window_size"
+        ]
+    );
 }
 
 #[test]
