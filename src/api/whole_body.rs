@@ -15,6 +15,7 @@ use crate::api::body::{broke_off, content_encoding};
 use crate::api::failures::spill_error;
 use crate::api::problem::{ApiError, invalid};
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
+use crate::ingest::lines::unmarked;
 use crate::ingest::memory::{Allowance, SMALL};
 use crate::query::spill_files::{SpillFiles, Spilled};
 
@@ -32,7 +33,8 @@ pub struct Bounds {
     pub factor: usize,
 }
 
-/// The whole body, decompressed. `memory` covers what it is parsed into, as far as that is known beforehand.
+/// The whole body, decompressed, without a byte order mark before it. `memory` covers what it is parsed into,
+/// as far as that is known beforehand.
 pub async fn whole(
     bounds: Bounds,
     headers: &HeaderMap,
@@ -48,7 +50,7 @@ pub async fn whole(
             .resize(arrived.length.saturating_mul(bounds.factor))
             .await?;
         if arrived.rest.is_none() {
-            return Ok(arrived.begin.into());
+            return Ok(text(arrived.begin));
         }
         plain.reserve_exact(arrived.length);
     }
@@ -79,7 +81,13 @@ pub async fn whole(
     };
     decompressor.finish(take).map_err(refused)?;
     memory.resize(plain.len().saturating_mul(bounds.factor)).await?;
-    Ok(plain.into())
+    Ok(text(plain))
+}
+
+/// A body as the text that it is.
+fn text(body: Vec<u8>) -> Bytes {
+    let body = Bytes::from(body);
+    body.slice_ref(unmarked(&body))
 }
 
 /// A body as received.
@@ -223,6 +231,21 @@ mod tests {
             assert!(unzipped == text, "{length}");
             assert_eq!(memory.bytes(), 2 * length);
         }
+    }
+
+    #[tokio::test]
+    async fn a_byte_order_mark_before_a_body_is_no_part_of_it() {
+        for length in [0, 1, SMALL, 3 * MIB] {
+            let (text, mut memory) = (text(length), memory(100 * MIB));
+            let marked = [b"\xef\xbb\xbf", text.as_slice()].concat();
+            let plain = read(marked.clone(), "identity", &mut memory).await.unwrap();
+            assert!(plain == text, "{length}");
+            let unzipped = read(zipped(&marked), "gzip", &mut memory).await.unwrap();
+            assert!(unzipped == text, "{length}");
+        }
+        let twice = b"\xef\xbb\xbf\xef\xbb\xbf{}".to_vec();
+        let left = read(twice, "identity", &mut memory(MIB)).await.unwrap();
+        assert_eq!(&left[..], b"\xef\xbb\xbf{}");
     }
 
     #[tokio::test]

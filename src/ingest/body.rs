@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::bounds;
 use super::decompress::{ContentEncoding, DecompressError, Decompressor};
-use super::lines::{Lines, LinesError};
+use super::lines::{Lines, LinesError, unmarked};
 use crate::model::faults::LocPart;
 
 /// Where in a body a record stands.
@@ -202,7 +202,7 @@ impl BodyReader {
         };
         self.decompressor.finish(take).map_err(flatten)?;
         match content {
-            Content::Object(bytes) => each(Place::Whole, &bytes).map_err(BodyError::Receiver)?,
+            Content::Object(bytes) => each(Place::Whole, unmarked(&bytes)).map_err(BodyError::Receiver)?,
             Content::Lines(mut lines) => lines
                 .finish(|index, line| each(Place::Line(index), line))
                 .map_err(from_lines)?,
@@ -289,6 +289,21 @@ mod tests {
             read(BodyForm::Object, b"{\n  \"a\": 1\n}\n").unwrap(),
             [(Place::Whole, "{\n  \"a\": 1\n}\n".to_owned())]
         );
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_a_body_of_either_form_is_no_part_of_it() {
+        for (form, place) in [
+            (BodyForm::Object, Place::Whole),
+            (BodyForm::Lines, Place::Line(0)),
+        ] {
+            let seen = read(form, b"\xef\xbb\xbf{\"a\": 1}").unwrap();
+            assert_eq!(seen, [(place, "{\"a\": 1}".to_owned())]);
+            let twice = read(form, b"\xef\xbb\xbf\xef\xbb\xbf{}").unwrap();
+            assert_eq!(twice, [(place, "\u{feff}{}".to_owned())]);
+            let within = read(form, b" \xef\xbb\xbf{}").unwrap();
+            assert_eq!(within, [(place, " \u{feff}{}".to_owned())]);
+        }
     }
 
     #[test]

@@ -7,6 +7,12 @@
 /// Editors of some platforms put this before a text; it is not part of it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// A text from its beginning on, without the byte order mark that may stand before it.
+#[must_use]
+pub fn unmarked(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// Lines end with LF or CRLF; the last one may lack it. A blank line is skipped, but counted: an index is the
 /// line number in an editor, from 0.
 #[derive(Debug)]
@@ -116,11 +122,7 @@ impl Lines {
         let index = self.next_index;
         self.next_index += 1;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let line = if index == 0 {
-            line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
-        } else {
-            line
-        };
+        let line = if index == 0 { unmarked(line) } else { line };
         if line.len() > self.longest {
             return Err(LinesError::TooLong {
                 index,

@@ -64,6 +64,55 @@ async fn lines_may_end_in_any_way() {
 }
 
 #[tokio::test]
+async fn a_byte_order_mark_may_stand_before_any_json() {
+    let person = person();
+    let one = |n: u32| heart_rate(id(n), &at("10:00"), 60);
+    let wrapped = |n: u32| {
+        let moment = at("10:00");
+        let metadata = json!({"data_type": "HeartRate", "source": ["a"], "recorded_at": moment, "id": id(n)});
+        json!({"data": "{\"value\": 61}", "metadata": metadata})
+    };
+    let two = format!("{}\n{}", one(2), one(3));
+    for (path, media_type, body) in [
+        (
+            "/ingest/v1/record/HeartRate",
+            "application/json",
+            one(1).to_string(),
+        ),
+        ("/ingest/v1/record/HeartRate", "application/x-jsonl", two),
+        ("/ingest/v1/record", "application/json", wrapped(4).to_string()),
+        (
+            "/ingest/v1/record/batch",
+            "application/json",
+            json!([wrapped(5)]).to_string(),
+        ),
+        (
+            "/ingest/v1/record/batch",
+            "application/x-jsonl",
+            wrapped(6).to_string(),
+        ),
+        (
+            "/input/v1/data_type/Event",
+            "application/json",
+            json!({"name": "Tea"}).to_string(),
+        ),
+    ] {
+        let sent = |text: String| {
+            let call = person.call(reqwest::Method::POST, path);
+            call.header("content-type", media_type).body(text)
+        };
+        // Only one is no part of the text.
+        let twice = sent(format!("\u{feff}\u{feff}{body}"));
+        if media_type == "application/json" {
+            twice.await.must_be(422);
+        }
+        let reply = sent(format!("\u{feff}{body}")).await;
+        assert!([200, 201].contains(&reply.status), "{path} {media_type}: {reply}");
+    }
+    assert_eq!(person.all_samples("HeartRate").await.len(), 6);
+}
+
+#[tokio::test]
 async fn gzip_and_zstd_bodies_are_understood() {
     let person = person();
     let lines = |n: u32| {
