@@ -16,6 +16,7 @@ use crate::api::answer::{header_value, is_known};
 use crate::api::app::App;
 use crate::api::body::text;
 use crate::api::layers::heads::deferred;
+use crate::api::layers::precondition::must_be_seen;
 use crate::api::problem::ApiError;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents};
@@ -39,6 +40,7 @@ pub fn download(
     called: Called<'_>,
 ) -> Result<Response, ApiError> {
     let tag = format!("\"{}\"", content.sha256.as_deref().unwrap_or_default());
+    must_be_seen(headers, &tag)?;
     if is_known(headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }

@@ -46,6 +46,43 @@ async fn fetched(server: &Almanac, method: Method, frame: &Value, range: Option<
     }
 }
 
+#[tokio::test]
+async fn a_frame_is_read_on_if_it_is_the_one_that_was_seen() {
+    let person = with_samples(person(), 5).await;
+    let frame = kept(&person, &question_about(&person)).await;
+    let tag = fetched(shared(), Method::GET, &frame, None).await.must_be(200);
+    let tag = tag.header("etag").unwrap().to_owned();
+    let asked = |method: Method, range: &str, condition: &str, known: &str| {
+        let path = frame["url"]
+            .as_str()
+            .unwrap()
+            .strip_prefix(&shared().url())
+            .unwrap();
+        let call = shared().nobody().call(method, path);
+        let call = call.header("range", range).header("if-match", condition);
+        call.header("if-none-match", known)
+    };
+    let several = format!("\"other\", {tag}");
+    for (condition, range, status) in [
+        (tag.as_str(), "bytes=0-3", 206),
+        ("*", "bytes=0-3", 206),
+        (several.as_str(), "bytes=0-3", 206),
+        ("\"other\"", "bytes=0-3", 412),
+        ("\"other\"", "bytes=9999999-", 412),
+    ] {
+        let reply = asked(Method::GET, range, condition, "\"other\"");
+        assert_eq!(reply.await.status, status, "{condition} {range}");
+    }
+    asked(Method::HEAD, "bytes=0-3", &tag, "\"other\"")
+        .await
+        .must_be(200);
+    for method in [Method::GET, Method::HEAD] {
+        // The first condition is the one that counts.
+        asked(method, "bytes=0-3", "\"other\"", &tag).await.must_be(412);
+    }
+    asked(Method::GET, "bytes=0-3", &tag, &tag).await.must_be(304);
+}
+
 async fn status(frame: &Value) -> u16 {
     fetched(shared(), Method::GET, frame, None).await.status
 }

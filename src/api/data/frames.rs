@@ -262,7 +262,7 @@ pub async fn remove(
         ("if-range" = Option<String>, Header)),
     responses((status = 200, description = "The frame", body = RawBytes, content_type = "*/*"),
         (status = 206, description = "The range of it", body = RawBytes, content_type = "*/*"),
-        (status = 304), (status = 403), (status = 416), (status = 500), (status = 503)))]
+        (status = 304), (status = 403), (status = 412), (status = 416), (status = 500), (status = 503)))]
 pub async fn bytes(
     State(app): State<Shared>,
     Path((ticket, name)): Path<(String, String)>,

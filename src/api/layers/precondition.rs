@@ -42,11 +42,23 @@ pub(super) fn seen(request: &Request) -> Option<Vec<HeaderValue>> {
 
 /// The answer to a read, if its tag is among those `seen`.
 pub(super) fn still(seen: &[HeaderValue], response: Response) -> Response {
-    if !response.status().is_success() || is_among(seen, response.headers()) {
+    if !response.status().is_success() || has_one(seen, response.headers()) {
         return response;
     }
+    changed().into_response()
+}
+
+/// Refuses a read of something with `tag` if the caller has seen others only: for routes outside of this
+/// layer, and before anything is read.
+pub fn must_be_seen(headers: &HeaderMap, tag: &str) -> Result<(), ApiError> {
+    if !headers.contains_key(IF_MATCH) || is_among(headers.get_all(IF_MATCH), Some(tag)) {
+        return Ok(());
+    }
+    Err(changed())
+}
+
+fn changed() -> ApiError {
     ApiError::precondition_failed("it has changed; read it again without the header `if-match`")
-        .into_response()
 }
 
 fn conditions(request: &Request) -> Vec<HeaderValue> {
@@ -54,9 +66,12 @@ fn conditions(request: &Request) -> Vec<HeaderValue> {
 }
 
 /// Whether these headers have a tag among those seen.
-fn is_among(seen: &[HeaderValue], headers: &HeaderMap) -> bool {
-    let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok());
-    let texts = seen.iter().filter_map(|value| value.to_str().ok());
+fn has_one(seen: &[HeaderValue], headers: &HeaderMap) -> bool {
+    is_among(seen, headers.get(ETAG).and_then(|tag| tag.to_str().ok()))
+}
+
+fn is_among<'a>(seen: impl IntoIterator<Item = &'a HeaderValue>, tag: Option<&str>) -> bool {
+    let texts = seen.into_iter().filter_map(|value| value.to_str().ok());
     let mut seen = texts.flat_map(|value| value.split(',')).map(str::trim);
     seen.any(|seen| seen == "*" || tag.is_some_and(|tag| bare(tag) == bare(seen)))
 }
@@ -100,7 +115,7 @@ impl PrecheckRoutes {
         let found = routes.oneshot(look.request).await;
         let found = found.unwrap_or_else(|never| match never {});
         let is_others = !look.reader.disclosures().given().is_empty();
-        if is_others || !found.status().is_success() || is_among(&look.seen, found.headers()) {
+        if is_others || !found.status().is_success() || has_one(&look.seen, found.headers()) {
             return Ok(());
         }
         Err(ApiError::precondition_failed(
