@@ -78,8 +78,10 @@ pub async fn answer(
         &request.app.tickets,
     );
     let tag_header = [(ETAG, header_value(&tag)?)];
+    let varies = form.varies().then_some([(VARY, HeaderValue::from_name(ACCEPT))]);
     if is_known(request.headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, tag_header).into_response());
+        let content_type = HeaderValue::from_static(form.method.content_type());
+        return Ok((varies, not_modified(&tag, content_type)?).into_response());
     }
     let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
     let question = prepared.scope.is_own().then(|| {
@@ -92,7 +94,6 @@ pub async fn answer(
     let found = question
         .as_ref()
         .and_then(|question| sending.app.recent.find(question));
-    let varies = form.varies().then_some([(VARY, HeaderValue::from_name(ACCEPT))]);
     let followed = question.clone().filter(|_| request.follows);
     let followed = followed.map(|question| Extension(Followed(question)));
     let head = (followed, head(form)?, tag_header, varies, ());
@@ -255,10 +256,17 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     body.hash(&mut hasher);
     let tag = format!("W/\"{:016x}\"", hasher.finish());
     if is_known(headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
+        return not_modified(&tag, JSON);
     }
     let headers = [(CONTENT_TYPE, JSON), (ETAG, header_value(&tag)?)];
     Ok((headers, body).into_response())
+}
+
+/// 304, for a caller who has the answer with `tag`. Its media type is that of the answer: it tells the layer
+/// that compresses whether that varies by encoding, and goes no further.
+pub fn not_modified(tag: &str, content_type: HeaderValue) -> Result<Response, ApiError> {
+    let headers = [(ETAG, header_value(tag)?), (CONTENT_TYPE, content_type)];
+    Ok((StatusCode::NOT_MODIFIED, headers).into_response())
 }
 
 /// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was

@@ -4,13 +4,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::answer::{header_value, is_known, listing};
+use crate::api::answer::{header_value, is_known, listing, not_modified};
 use crate::api::app::{App, Shared};
 use crate::api::failures::Broken;
 use crate::api::problem::ApiError;
@@ -150,7 +150,7 @@ pub async fn document_as<T: Serialize, Row: Serialize>(
     body.hash(&mut hasher);
     let tag = format!("W/\"{:016x}\"", hasher.finish());
     if is_known(headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
+        return not_modified(&tag, HeaderValue::from_static(method.content_type()));
     }
     let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
     let head = [

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Instant as Moment;
 
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, ETAG};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, ETAG, VARY};
+use axum::http::{HeaderName, HeaderValue, Method};
+use axum::response::Response;
 
-use crate::api::answer::{SERVER_TIMING, again, is_known};
+use crate::api::answer::{SERVER_TIMING, again, is_known, not_modified};
 use crate::api::extract::{Notes, PREFER};
 use crate::api::recent_answers::{Question, RecentAnswers};
 use crate::auth::reach::Reach;
@@ -113,9 +113,14 @@ impl Repeats {
         if known.state != state {
             return None;
         }
-        let tag = known.headers.iter().find(|(name, _)| *name == ETAG)?.1.clone();
-        let response = if is_known(request.headers(), tag.to_str().ok()?) {
-            (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response()
+        let header = |wanted: &HeaderName| known.headers.iter().find(|(name, _)| name == wanted);
+        let tag = header(&ETAG)?.1.to_str().ok()?;
+        let response = if is_known(request.headers(), tag) {
+            let mut response = not_modified(tag, header(&CONTENT_TYPE)?.1.clone()).ok()?;
+            for (name, value) in known.headers.iter().filter(|(name, _)| name == VARY) {
+                response.headers_mut().append(name.clone(), value.clone());
+            }
+            response
         } else {
             let found = recent.find(&known.question)?;
             let mut response = again(found, begun).ok()?;

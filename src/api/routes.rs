@@ -111,6 +111,7 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .layer(SharedLayer)
         .layer(option_layer(cors::layer(&app.settings.cors_origins)))
         .layer(compression::layer())
+        .map_response(compression::varied)
         .layer(SharedLayer);
     let routes = interface.merge(open).layer(around).with_state(app);
     // A layer of the router would run after the route was chosen.

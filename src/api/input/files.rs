@@ -7,14 +7,14 @@ pub mod upload;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub use self::shapes::FileChange;
 use self::shapes::{CreatedFile, FileChanges, FileInput, FileListing, NewFileInput};
-use crate::api::answer::{header_value, is_known};
+use crate::api::answer::{header_value, is_known, not_modified};
 use crate::api::app::{App, Shared};
 use crate::api::docs::common::deprecated;
 use crate::api::document::Sent;
@@ -309,7 +309,7 @@ pub async fn file(
     }
     let tag = entity_tag(&file);
     if is_known(&headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
+        return not_modified(&tag, HeaderValue::from_static("application/json"));
     }
     if reader.owns(file.person) {
         shown(&file)

@@ -1,7 +1,8 @@
 //! Compresses answers that are text. Arrow and Parquet compress themselves, and short answers gain nothing.
 
-use axum::http::header::{ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::header::{ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{And, Predicate, SizeAbove};
@@ -14,6 +15,22 @@ pub fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
     CompressionLayer::new()
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(SHORTEST).and(IsText))
+}
+
+/// Says of every answer that may be compressed that it depends on what the client accepts, however long this
+/// one is: a cache must know that of a head and of 304 too. The media type of a 304, which is there to tell,
+/// is taken away.
+#[must_use]
+pub fn varied(mut response: Response) -> Response {
+    let is_unchanged = response.status() == StatusCode::NOT_MODIFIED;
+    let headers = response.headers_mut();
+    if is_text(headers) {
+        headers.append(VARY, HeaderValue::from_name(ACCEPT_ENCODING));
+    }
+    if is_unchanged {
+        headers.remove(CONTENT_TYPE);
+    }
+    response
 }
 
 /// A client that refuses an uncompressed answer gets it anyway where it cannot be compressed: a write that
@@ -54,31 +71,36 @@ pub struct IsText;
 
 impl Predicate for IsText {
     fn should_compress<B>(&self, response: &axum::http::Response<B>) -> bool {
-        // An answer that is served in ranges must have the same bytes for everybody.
-        if response.headers().contains_key(ACCEPT_RANGES) {
-            return false;
-        }
-        let media_type = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim_end();
-        media_type.starts_with("text/")
-            || media_type.ends_with("json")
-            || matches!(
-                media_type,
-                "application/x-jsonl"
-                    | "application/jsonl"
-                    | "application/openmetrics-text"
-                    | "application/javascript"
-                    | "image/svg+xml"
-            )
+        is_text(response.headers())
     }
+}
+
+fn is_text(headers: &HeaderMap) -> bool {
+    // An answer that is served in ranges must have the same bytes for everybody.
+    if headers.contains_key(ACCEPT_RANGES) {
+        return false;
+    }
+    let media_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let media_type = media_type.split(';').next().unwrap_or_default().trim_end();
+    media_type.starts_with("text/")
+        || media_type.ends_with("json")
+        || matches!(
+            media_type,
+            "application/x-jsonl"
+                | "application/jsonl"
+                | "application/openmetrics-text"
+                | "application/javascript"
+                | "image/svg+xml"
+        )
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::response::IntoResponse as _;
+
     use super::*;
 
     #[test]
@@ -99,6 +121,28 @@ mod tests {
             left("zstd, *;q=0.1, identity;q=x").as_deref(),
             Some("zstd, *;q=0.1, identity;q=x")
         );
+    }
+
+    #[test]
+    fn what_may_be_compressed_says_so_and_304_says_nothing_else() {
+        let told = |status: StatusCode, media_type: &'static str| {
+            let made = (status, [(CONTENT_TYPE, media_type), (VARY, "accept")]).into_response();
+            let varied = varied(made);
+            let vary: Vec<HeaderValue> = varied.headers().get_all(VARY).iter().cloned().collect();
+            (vary, varied.headers().contains_key(CONTENT_TYPE))
+        };
+        let arrow = "application/vnd.apache.arrow.stream";
+        for (status, keeps) in [(StatusCode::OK, true), (StatusCode::NOT_MODIFIED, false)] {
+            let text = told(status, "application/json");
+            assert_eq!(
+                text,
+                (
+                    vec!["accept".parse().unwrap(), "accept-encoding".parse().unwrap()],
+                    keeps
+                )
+            );
+            assert_eq!(told(status, arrow), (vec!["accept".parse().unwrap()], keeps));
+        }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::io::Read as _;
 
-use crate::harness::{ALL_TIME, Call, Person, at, heart_rate, id, instant, person};
+use reqwest::Method;
+
+use crate::harness::{ALL_TIME, Call, Person, Reply, at, heart_rate, id, instant, person};
 
 async fn with_samples(count: u32) -> Person {
     let person = person();
@@ -172,6 +174,48 @@ async fn text_is_compressed_when_asked_for() {
                 unpacked = zstd::decode_all(&packed.body[..]).unwrap();
             }
             assert!(unpacked == plain.body, "{method} as {coding} says something else");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_may_be_compressed_says_so_however_short_it_is() {
+    let person = with_samples(3).await;
+    let file = crate::files::put(&person, "/", "a", b"some bytes").await;
+    let file = crate::files::file_path(&file);
+    let samples = format!("/data/v0/{}/metric_samples", person.id);
+    let range = format!(
+        "metric=HeartRate&start_time={}&end_time={}",
+        ALL_TIME.0, ALL_TIME.1
+    );
+    for (address, is_text) in [
+        (format!("{samples}?{range}&output=ndjson"), true),
+        (format!("{samples}?{range}&output=csv"), true),
+        (format!("{samples}?{range}&output=arrow"), false),
+        ("/data/v1alpha1/event/HeartRate/latest".to_owned(), true),
+        ("/data/v0/metrics_catalog".to_owned(), true),
+        ("/data/v0/metrics_catalog?output=parquet".to_owned(), false),
+        (format!("{file}?output=csv"), true),
+        (file.clone(), true),
+        (format!("{file}/download"), false),
+        ("/data/v1/nowhere".to_owned(), true),
+    ] {
+        let says_so = |reply: &Reply| {
+            let vary = reply.header("vary").unwrap_or_default();
+            assert_eq!(vary.contains("accept-encoding"), is_text, "{address}: {reply}");
+        };
+        // The second answer is one that is kept, and so is the 304.
+        let replies = [person.get(&address).await, person.get(&address).await];
+        replies.iter().for_each(says_so);
+        says_so(&person.call(Method::HEAD, &address).await);
+        says_so(&person.get(&address).header("accept-encoding", "gzip").await);
+        if let Some(tag) = replies[0].header("etag") {
+            for method in [Method::GET, Method::HEAD] {
+                let call = person.call(method, &address).header("if-none-match", tag);
+                let unchanged = call.await.must_be(304);
+                says_so(&unchanged);
+                assert_eq!(unchanged.header("content-type"), None, "{unchanged}");
+            }
         }
     }
 }
