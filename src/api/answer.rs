@@ -74,7 +74,7 @@ pub async fn answer(
         &prepared.states,
         &prepared.scope,
         request.question,
-        packing,
+        Some(packing),
         &request.app.tickets,
     );
     let tag_header = [(ETAG, header_value(&tag)?)];
@@ -240,26 +240,24 @@ pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {
     Ok((Extension(RowCount::of(found.rows)), timing, body).into_response())
 }
 
-/// An answer that must be computed before any of it can be sent: computed only if the body is wanted.
-pub fn computed<F>(content_type: HeaderValue, making: F) -> Response
-where
-    F: Future<Output = Result<Response, ApiError>> + Send + 'static,
-{
-    deferred([(CONTENT_TYPE, content_type)], making)
-}
-
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
 /// equal to the byte.
 pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response, ApiError> {
     let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
-    let mut hasher = DefaultHasher::new();
-    body.hash(&mut hasher);
-    let tag = format!("W/\"{:016x}\"", hasher.finish());
+    let tag = content_tag(&body);
     if is_known(headers, &tag) {
         return not_modified(&tag, JSON);
     }
     let headers = [(CONTENT_TYPE, JSON), (ETAG, header_value(&tag)?)];
     Ok((headers, body).into_response())
+}
+
+/// The tag of an answer that is there. Weak, like all that follow from less than the bytes.
+#[must_use]
+pub fn content_tag(body: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    format!("W/\"{:016x}\"", hasher.finish())
 }
 
 /// 304, for a caller who has the answer with `tag`. Its media type is that of the answer: it tells the layer
@@ -270,7 +268,8 @@ pub fn not_modified(tag: &str, content_type: HeaderValue) -> Result<Response, Ap
 }
 
 /// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was
-/// read has changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in
+/// read has changed, neither the rows nor their columns. `packing`: where more than the question decides how
+/// the answer is packed. Weak: the bytes of two equal answers may differ in
 /// the last digit of a sum. For readers other than the owner it is sealed, so that they cannot find out a
 /// state by trying.
 #[must_use]
@@ -278,7 +277,7 @@ pub fn entity_tag(
     states: &[ReadState],
     scope: &Scope,
     question: &str,
-    packing: Packing,
+    packing: Option<Packing>,
     tickets: &Tickets,
 ) -> String {
     let mut hasher = DefaultHasher::new();

@@ -1,8 +1,7 @@
 //! Listings, and answers about one thing, in every form: the interface's own JSON by default, and rows of
 //! declared columns in any form that the caller names.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
+use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -10,9 +9,10 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::answer::{header_value, is_known, listing, not_modified};
+use crate::api::answer::{content_tag, header_value, is_known, listing, not_modified};
 use crate::api::app::{App, Shared};
 use crate::api::failures::Broken;
+use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::model::ids::PersonId;
@@ -64,6 +64,18 @@ impl ListingForm {
         let json = HeaderValue::from_static("application/json");
         self.method
             .map_or(json, |method| HeaderValue::from_static(method.content_type()))
+    }
+
+    /// The headers of an answer in this form.
+    fn head(&self, tag: &str) -> Result<HeaderMap, ApiError> {
+        let mut head = HeaderMap::new();
+        head.insert(CONTENT_TYPE, self.content_type());
+        head.insert(ETAG, header_value(tag)?);
+        if let Some(method) = self.method {
+            let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
+            head.insert(CONTENT_DISPOSITION, header_value(&name)?);
+        }
+        Ok(head)
     }
 }
 
@@ -127,8 +139,44 @@ pub async fn document_as<T: Serialize, Row: Serialize>(
     columns: &[ListedColumn],
     (document, rows): (&T, &[Row]),
 ) -> Result<Response, ApiError> {
-    let Some(method) = form.method else {
+    if form.method.is_none() {
         return listing(headers, document);
+    }
+    let body = body_of(app, &form, columns, (document, rows)).await?;
+    let tag = content_tag(&body);
+    if is_known(headers, &tag) {
+        return not_modified(&tag, form.content_type());
+    }
+    Ok((form.head(&tag)?, Body::from(body)).into_response())
+}
+
+/// An answer that must be computed before any of it can be sent: computed only if its body is wanted, by a
+/// caller who does not have it. `tag` follows from the question and the states of what is read for it.
+pub fn computed<F>(
+    headers: &HeaderMap,
+    form: &ListingForm,
+    tag: &str,
+    making: F,
+) -> Result<Response, ApiError>
+where
+    F: Future<Output = Result<Vec<u8>, ApiError>> + Send + 'static,
+{
+    if is_known(headers, tag) {
+        return not_modified(tag, form.content_type());
+    }
+    let body = async { Ok(Response::new(Body::from(making.await?))) };
+    Ok(deferred(form.head(tag)?, body))
+}
+
+/// The bytes of a document or, if rows were asked for, of the rows with the same content.
+pub async fn body_of<T: Serialize, Row: Serialize>(
+    app: &App,
+    form: &ListingForm,
+    columns: &[ListedColumn],
+    (document, rows): (&T, &[Row]),
+) -> Result<Vec<u8>, ApiError> {
+    let Some(method) = form.method else {
+        return serde_json::to_vec(document).map_err(ApiError::internal);
     };
     let rows = match serde_json::to_value(rows).map_err(ApiError::internal)? {
         Value::Array(rows) => rows,
@@ -145,20 +193,7 @@ pub async fn document_as<T: Serialize, Row: Serialize>(
         .map(|chunk| chunk.map_err(ApiError::internal))
         .try_collect()
         .await?;
-    let body = chunks.concat();
-    let mut hasher = DefaultHasher::new();
-    body.hash(&mut hasher);
-    let tag = format!("W/\"{:016x}\"", hasher.finish());
-    if is_known(headers, &tag) {
-        return not_modified(&tag, HeaderValue::from_static(method.content_type()));
-    }
-    let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
-    let head = [
-        (CONTENT_TYPE, HeaderValue::from_static(method.content_type())),
-        (ETAG, header_value(&tag)?),
-        (CONTENT_DISPOSITION, header_value(&name)?),
-    ];
-    Ok((head, body).into_response())
+    Ok(chunks.concat())
 }
 
 /// The columns of these names, in their order; all if none are named.

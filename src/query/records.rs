@@ -112,11 +112,7 @@ impl<Authority> Questions<Authority> {
     ) -> Result<Prepared, QueryError> {
         let sees = Visibility::through(permit);
         let wanted = Wanted::of(partitions, spec)?;
-        let states = selected
-            .iter()
-            .map(|one| ReadState::of(permit, one.partition, &one.snapshot))
-            .chain(prepared::definitions(partitions))
-            .collect();
+        let states = states_of(permit, partitions, &selected);
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(partitions.len());
         for partition in partitions {
@@ -234,10 +230,33 @@ impl<Authority> Questions<Authority> {
         partitions: &[Partition],
         conditions: &[Condition],
     ) -> Result<Summary, QueryError> {
-        let mut summary = Summary::default();
-        for one in self.select(permit, partitions, conditions).await? {
+        let prepared = self.prepared_summary(permit, partitions, conditions).await?;
+        self.summed_up(prepared).await
+    }
+
+    /// The same, before any record is looked at.
+    pub async fn prepared_summary(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partitions: &[Partition],
+        conditions: &[Condition],
+    ) -> Result<PreparedSummary, QueryError> {
+        let selected = self.select(permit, partitions, conditions).await?;
+        let mut keys = Vec::with_capacity(selected.len());
+        for one in &selected {
             let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
-            let keys = table.meeting(one.condition).rows([])?;
+            keys.push(table.meeting(one.condition.clone()).rows([])?);
+        }
+        Ok(PreparedSummary {
+            keys,
+            states: states_of(permit, partitions, &selected),
+            scope: Scope::of([permit]),
+        })
+    }
+
+    pub async fn summed_up(&self, prepared: PreparedSummary) -> Result<Summary, QueryError> {
+        let mut summary = Summary::default();
+        for keys in prepared.keys {
             summary = summary.and(summarise(&self.engine, keys).await?);
         }
         Ok(summary)
@@ -374,6 +393,27 @@ struct Selected<'a> {
     partition: &'a Partition,
     condition: Option<Expr>,
     snapshot: Arc<Snapshot>,
+}
+
+/// The states of what is read, and of the definitions of `partitions`.
+fn states_of<Authority>(
+    permit: &ReadPermit<Authority>,
+    partitions: &[Partition],
+    selected: &[Selected<'_>],
+) -> Vec<ReadState> {
+    selected
+        .iter()
+        .map(|one| ReadState::of(permit, one.partition, &one.snapshot))
+        .chain(prepared::definitions(partitions))
+        .collect()
+}
+
+/// A summary that is ready to be made, and what tells it from others.
+#[derive(Debug)]
+pub struct PreparedSummary {
+    keys: Vec<Arc<dyn ExecutionPlan>>,
+    pub states: Vec<ReadState>,
+    pub scope: Scope,
 }
 
 /// The number of records, and the range of their times.

@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::computed;
 use crate::api::app::{App, Shared};
 use crate::api::extract::Checked;
-use crate::api::listed::{ListingForm, document_as};
+use crate::api::listed::{ListingForm, body_of, computed};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{Choice, FromParams, Params};
 use crate::auth::grants::GrantAuthority;
@@ -27,13 +25,15 @@ use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::output::{Holds, ListedColumn};
 use crate::people::preferences::Preferences;
-use crate::query::Partition;
 use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
 use crate::query::insight::{
     AskedMetric, Days, InsightSources, METRICS, SLEEP, SleepSource, Targets, nights_read, stays_read,
 };
 use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS, stays};
 use crate::query::sleep::StageTable;
+use crate::query::{Partition, Scope};
+
+use super::read_request::ReadRequest;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// Days before the moment of a report that it always looks at.
@@ -252,22 +252,41 @@ const COLUMNS: [ListedColumn; 22] = [
         (status = 429), (status = 504)))]
 pub async fn insight(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Checked(query): Checked<InsightQuery>,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let reader = &request.reader;
     let as_of = query.as_of.unwrap_or_else(|| app.clock.now());
     let preferences = Preferences::of(&app.catalog, reader.person()).await?;
     let zone = preferences.time_zone().unwrap_or(Zone::UTC);
-    let ticket = app.queries.enter(reader.person()).await?;
-    let sources = sources(&app, &reader, &preferences, zone, as_of).await?;
-    Ok(computed(query.form.content_type(), async move {
+    let ticket = request.admitted(&app).await?;
+    let sources = sources(&app, reader, &preferences, zone, as_of).await?;
+    // Read before the report is: if anything changes meanwhile, nobody finds the tag of before again.
+    let states = app.questions.states_of_insights(&sources).await?;
+    let besides = shaped_by(&sources, as_of);
+    let tag = request.tag(&app, &states, &Scope::default(), &besides);
+    let (person, form) = (reader.person(), query.form);
+    computed(&request.headers, &form.clone(), &tag, async move {
         let report = app.questions.insights(sources).await?;
         drop(ticket);
-        let report = shown(report, reader.person(), as_of, zone);
-        let rows = report.rows(&query.form);
-        document_as(&app, &headers, query.form, &COLUMNS, (&report, &rows)).await
-    }))
+        let report = shown(report, person, as_of, zone);
+        let rows = report.rows(&form);
+        body_of(&app, &form, &COLUMNS, (&report, &rows)).await
+    })
+}
+
+/// What shapes the report besides the address and what is stored.
+fn shaped_by(sources: &InsightSources<GrantAuthority>, as_of: Instant) -> String {
+    let InsightSources {
+        person,
+        days,
+        metrics,
+        targets,
+        ..
+    } = sources;
+    let chosen: Vec<_> = metrics.iter().map(|metric| &metric.chosen_sources).collect();
+    let (first, zone) = (days.start(0), days.zone().name());
+    format!("{person} {as_of} {first} {zone} {targets:?} {chosen:?}")
 }
 
 /// Which of the caller's data there is to look at.

@@ -7,12 +7,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::computed;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
-use crate::api::listed::{ListingForm, one_as};
+use crate::api::listed::{ListingForm, body_of, computed};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, OpenEnds, Params};
 use crate::auth::grants::GrantAuthority;
@@ -256,16 +255,25 @@ pub async fn maps_location_bounds(
     let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
     let ticket = asking.request.admitted(&app).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
-    Ok(computed(query.form.content_type(), async move {
-        let bounds = app.questions.location_bounds(&granted, only.as_ref()).await?;
+    let prepared = app.questions.prepared_bounds(&granted).await?;
+    let besides = asking.owner.to_string();
+    let tag = asking
+        .request
+        .tag(&app, &prepared.states, &prepared.scope, &besides);
+    let form = query.form;
+    computed(&asking.request.headers, &form.clone(), &tag, async move {
+        let bounds = app
+            .questions
+            .bounds_in(&prepared, &granted, only.as_ref())
+            .await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let bounds = Bounds {
             start_date: time(bounds.first_start),
             end_date: time(bounds.last_end),
         };
-        one_as(&app, &asking.request.headers, query.form, &BOUNDS, &bounds).await
-    }))
+        body_of(&app, &form, &BOUNDS, (&bounds, std::slice::from_ref(&bounds))).await
+    })
 }
 
 /// A range of time, and which sources to prefer.

@@ -9,13 +9,13 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use crate::api::admission::Ticket;
-use crate::api::answer::{Request, Sending, answer};
+use crate::api::answer::{Request, Sending, answer, entity_tag};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 use crate::model::time::Instant;
-use crate::query::Prepared;
+use crate::query::{Prepared, ReadState, Scope};
 
 /// What every read brings along.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl ReadRequest {
         let request = Request {
             app,
             headers: &self.headers,
-            question: &format!("{} {} {besides}", self.path, self.words),
+            question: &self.question(besides),
             begun: self.begun,
             ticket,
             follows: !self.depends_on_more.load(Ordering::Relaxed),
@@ -102,5 +102,14 @@ impl ReadRequest {
             begun: self.begun,
             ticket,
         }
+    }
+
+    /// The tag of an answer that is computed whole from what has these states.
+    pub fn tag(&self, app: &App, states: &[ReadState], scope: &Scope, besides: &str) -> String {
+        entity_tag(states, scope, &self.question(besides), None, &app.tickets)
+    }
+
+    fn question(&self, besides: &str) -> String {
+        format!("{} {} {besides}", self.path, self.words)
     }
 }

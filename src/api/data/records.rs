@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::computed;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, one_as};
+use crate::api::listed::{ListingForm, body_of, computed};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
@@ -301,23 +299,30 @@ const SUMMARY: [ListedColumn; 4] = [
 #[deprecated = "the interface keeps it for older clients"]
 pub async fn event_summary(
     State(app): State<Shared>,
-    reader: Reader,
+    request: ReadRequest,
     Path(data_type): Path<String>,
     Checked(query): Checked<SummaryQuery>,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let AnyTimeQuery { range, which } = query.within;
-    let owner = which.person(&reader)?;
-    let data_type = meant(&app, &reader, owner, &data_type).await?;
+    let SummaryQuery { within, form } = query;
+    let AnyTimeQuery { range, which } = within;
+    let reader = &request.reader;
+    let owner = which.person(reader)?;
+    let data_type = meant(&app, reader, owner, &data_type).await?;
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&data_type), range)
+        .windows(reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let ticket = app.queries.enter(reader.person()).await?;
-    let (partitions, conditions) = partitions_of(&app, &reader, owner, &named, which.conditions).await?;
-    Ok(computed(query.form.content_type(), async move {
-        let summary = app.questions.summary(&permit, &partitions, &conditions).await?;
+    let ticket = request.admitted(&app).await?;
+    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, which.conditions).await?;
+    let prepared = app
+        .questions
+        .prepared_summary(&permit, &partitions, &conditions)
+        .await?;
+    let besides = format!("{owner} {data_type}");
+    let tag = request.tag(&app, &prepared.states, &prepared.scope, &besides);
+    computed(&request.headers, &form.clone(), &tag, async move {
+        let summary = app.questions.summed_up(prepared).await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let summary = RecordsSummary {
@@ -326,8 +331,8 @@ pub async fn event_summary(
             start_time: time(summary.first_start),
             end_time: time(summary.last_end),
         };
-        one_as(&app, &headers, query.form, &SUMMARY, &summary).await
-    }))
+        body_of(&app, &form, &SUMMARY, (&summary, std::slice::from_ref(&summary))).await
+    })
 }
 
 /// The type called `data_type`, if its records can be read.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::model::geo::Position;
 use crate::model::ids::PersonId;
 use crate::model::permit::ReadPermit;
-use crate::model::registry::MetricTraits;
+use crate::model::registry::{MetricTraits, TypeId};
 use crate::model::time::Instant;
 use crate::query::engine::deadline_passed;
 use crate::query::ground::events::{FIRST_KNOWN, FIRST_UNKNOWN};
@@ -21,7 +21,7 @@ use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{CyclesSpec, Question, StageSet};
-use crate::query::{Partition, Prepared, QueryError, Questions};
+use crate::query::{Partition, Prepared, QueryError, Questions, ReadState};
 
 use super::days::{Daily, Days};
 use super::nights::{CYCLE_GAP, Cycle, Nights};
@@ -68,6 +68,34 @@ pub struct InsightSources<Authority> {
 }
 
 impl<Authority> Questions<Authority> {
+    /// The states of all that the report is computed from.
+    pub async fn states_of_insights(
+        &self,
+        asked: &InsightSources<Authority>,
+    ) -> Result<Vec<ReadState>, QueryError> {
+        let metrics = asked.metrics.iter();
+        let metrics = metrics.map(|metric| (&metric.permit, &metric.partition));
+        let sleep = asked.sleep.iter().map(|sleep| &sleep.granted);
+        let places = asked
+            .places
+            .iter()
+            .flat_map(|(visits, updates)| [visits, updates]);
+        let others = sleep
+            .chain(places)
+            .map(|granted| (&granted.permit, &granted.partition));
+        let mut read: Vec<(&ReadPermit<Authority>, &Partition)> = metrics.chain(others).collect();
+        // Stages of sleep are looked at as a metric and as nights.
+        read.sort_by(|(_, one), (_, other)| one.id.cmp(&other.id));
+        read.dedup_by(|(_, one), (_, other)| one.id == other.id);
+        let ids: Vec<TypeId> = read.iter().map(|(_, partition)| partition.id.clone()).collect();
+        let snapshots = self.snapshots.get(asked.person, &ids).await?;
+        let states = read
+            .iter()
+            .zip(&snapshots)
+            .map(|((permit, partition), snapshot)| ReadState::of(*permit, partition, snapshot));
+        Ok(states.collect())
+    }
+
     /// The report as of a moment.
     pub async fn insights(&self, asked: InsightSources<Authority>) -> Result<Report, QueryError> {
         let mut metrics = Vec::with_capacity(asked.metrics.len());

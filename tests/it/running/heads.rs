@@ -1,6 +1,7 @@
 //! `HEAD`: what a GET would say of itself, without the question being run.
 
 use reqwest::Method;
+use serde_json::json;
 
 use crate::harness::{ALL_TIME, Call, Person, at, heart_rate, id, person};
 use crate::sharing::{share, share_of};
@@ -68,18 +69,66 @@ async fn a_head_says_what_a_get_says_and_runs_nothing() {
 async fn what_is_only_computed_whole_is_not_computed_for_a_head() {
     let person = with_samples().await;
     let bounds = format!("/data/v0/{}/maps_location_updates/bounds", person.id);
-    for path in [
-        "/data/v1alpha1/insight",
-        "/data/v1alpha1/event/HeartRate/summary",
-        &bounds,
+    let fix = json!({"uuid": id(9), "timestamp": at("10:00"), "latitude_degrees": 52.5, "longitude_degrees": 13.4,
+        "horizontal_accuracy_meters": 8, "source_id": "a"});
+    for (path, more) in [
+        (
+            "/data/v1alpha1/insight",
+            &[("timestamp", "2024-05-02T12:00:00Z")][..],
+        ),
+        ("/data/v1alpha1/event/HeartRate/summary", &[][..]),
+        (bounds.as_str(), &[][..]),
+        (bounds.as_str(), &[("source", "a")][..]),
     ] {
-        let [get, head] = both(&person, path, &[]);
-        let (get, head) = (get.await.must_be(200), head.await.must_be(200));
-        assert_eq!(head.header("content-type"), Some("application/json"));
-        assert!(get.header("etag").is_some(), "{get}");
-        assert_eq!(head.header("etag"), None, "it was computed: {head}");
-        assert_eq!(head.header("content-length"), None, "{head}");
+        for form in [&[][..], &[("output", "csv")], &[("output", "parquet")]] {
+            let asked = [more, form].concat();
+            let [get, head] = both(&person, path, &asked);
+            let (get, head) = (get.await.must_be(200), head.await.must_be(200));
+            assert!(get.header("etag").is_some(), "{get}");
+            for name in ["content-type", "etag", "content-disposition", "vary"] {
+                assert_eq!(head.header(name), get.header(name), "{name} of {head}");
+            }
+            assert_eq!(head.header("content-length"), None, "it was computed: {head}");
+            assert_eq!(
+                get.header("content-disposition").is_some(),
+                !form.is_empty(),
+                "{get}"
+            );
+            let tag = get.header("etag").unwrap();
+            for call in both(&person, path, &asked) {
+                let unchanged = call.header("if-none-match", tag).await.must_be(304);
+                assert_eq!(unchanged.header("etag"), Some(tag));
+            }
+            for call in both(&person, path, &asked) {
+                call.header("if-match", tag).await.must_be(200);
+            }
+        }
     }
+    // What has changed has another tag, and only that.
+    let tag = async |path: &str| {
+        let [get, _] = both(&person, path, &[("timestamp", "2024-05-02T12:00:00Z")]);
+        get.await.must_be(200).header("etag").unwrap().to_owned()
+    };
+    let summary = "/data/v1alpha1/event/HeartRate/summary";
+    let insight = "/data/v1alpha1/insight";
+    let before = [tag(summary).await, tag(insight).await, tag(&bounds).await];
+    person.records("MapsLocationUpdate", &[fix]).await;
+    let moved = [tag(summary).await, tag(insight).await, tag(&bounds).await];
+    assert_eq!(moved[..2], before[..2]);
+    assert_ne!(moved[2], before[2]);
+    person
+        .records("HeartRate", &[heart_rate(id(2), &at("11:00"), 70)])
+        .await;
+    let beaten = [tag(summary).await, tag(insight).await, tag(&bounds).await];
+    assert_ne!(beaten[0], moved[0]);
+    assert_ne!(beaten[1], moved[1]);
+    assert_eq!(beaten[2], moved[2]);
+    let targets = json!({"insight_targets": {"daily_steps": 9000}});
+    person
+        .post("/user/v1alpha1/preferences", &targets)
+        .await
+        .must_be(200);
+    assert_ne!(tag(insight).await, beaten[1]);
 }
 
 #[tokio::test]
