@@ -34,7 +34,7 @@ use super::ground::paging::{RowPlace, number_of, places_of};
 use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
 use super::ground::shape::{self, IdForm, Visibility};
-use super::ground::shared::OriginalLength;
+use super::ground::shared::{OriginalLength, extent_fields};
 use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
 use super::page::NextPage;
@@ -89,6 +89,69 @@ impl<Authority> Questions<Authority> {
         spec: &RecordsSpec,
     ) -> Result<(Prepared, NextPage), QueryError> {
         let selected = self.select(permit, partitions, &spec.conditions).await?;
+        self.page_of(permit, partitions, selected, spec).await
+    }
+
+    /// The same in a `range` that moves with the clock, with what is seen of it.
+    pub async fn moving_page_of_records(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partitions: &[Partition],
+        spec: &RecordsSpec,
+        range: TimeRange,
+    ) -> Result<(Prepared, NextPage, SeenOfRange), QueryError> {
+        let selected = self.select(permit, partitions, &spec.conditions).await?;
+        let all = self.summary_of(permit, partitions, &selected)?;
+        let seen = SeenOfRange::of(permit, partitions, self.summed_up(all).await?, range);
+        let (mut prepared, next) = self.page_of(permit, partitions, selected, spec).await?;
+        prepared.scope = prepared.scope.regardless_of(range);
+        Ok((prepared, next, seen))
+    }
+
+    /// The last record that `permit` makes visible, which may have begun before the visible time, and what is
+    /// seen of a `range` that moves with the clock.
+    pub async fn latest_record(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partitions: &[Partition],
+        spec: &RecordsSpec,
+        range: TimeRange,
+    ) -> Result<(Prepared, SeenOfRange), QueryError> {
+        let last = RecordsSpec {
+            order: Order::Descending,
+            limit: Some(1),
+            ..spec.clone()
+        };
+        let selected = self.select(permit, partitions, &last.conditions).await?;
+        let of_any_page = RecordsSpec {
+            after: None,
+            ..last.clone()
+        };
+        let place = self
+            .places(permit, partitions, &selected, &of_any_page, 1)
+            .await?;
+        let found = match place {
+            Some(place) => summarise(&self.engine, place).await?,
+            None => Summary::default(),
+        };
+        let start = found.last_start;
+        let nothing = TimeRange::between(range.start(), range.start());
+        let within = start.map_or(nothing, |start| TimeRange::between(start, range.end()));
+        let latest = permit.within(within);
+        let mut prepared = self
+            .records_of(&latest, partitions, selected, &last, None)
+            .await?;
+        prepared.scope = prepared.scope.regardless_of(range);
+        Ok((prepared, SeenOfRange::of(permit, partitions, found, range)))
+    }
+
+    async fn page_of(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partitions: &[Partition],
+        selected: Vec<Selected<'_>>,
+        spec: &RecordsSpec,
+    ) -> Result<(Prepared, NextPage), QueryError> {
         let next = match spec.limit {
             Some(limit) => {
                 // The engine counts rows in a signed integer.
@@ -176,28 +239,6 @@ impl<Authority> Questions<Authority> {
         Ok(self.engine.planned_with_conditions(met).await?)
     }
 
-    /// The start of the last record that `permit` makes visible. A record that began before the visible time
-    /// counts as well.
-    pub async fn latest_start(
-        &self,
-        permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
-        conditions: &[Condition],
-    ) -> Result<Option<Instant>, QueryError> {
-        let spec = RecordsSpec {
-            conditions: conditions.to_vec(),
-            order: Order::Descending,
-            ids: IdForm::Bytes,
-            limit: Some(1),
-            after: None,
-            columns: None,
-        };
-        let selected = self.select(permit, partitions, conditions).await?;
-        let places = self.places(permit, partitions, &selected, &spec, 1).await?;
-        let Some(plan) = places else { return Ok(None) };
-        Ok(summarise(&self.engine, plan).await?.last_start)
-    }
-
     /// The places of the first `most` records, in the requested order. `None` if there are none.
     async fn places(
         &self,
@@ -242,14 +283,23 @@ impl<Authority> Questions<Authority> {
         conditions: &[Condition],
     ) -> Result<PreparedSummary, QueryError> {
         let selected = self.select(permit, partitions, conditions).await?;
+        self.summary_of(permit, partitions, &selected)
+    }
+
+    fn summary_of(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partitions: &[Partition],
+        selected: &[Selected<'_>],
+    ) -> Result<PreparedSummary, QueryError> {
         let mut keys = Vec::with_capacity(selected.len());
-        for one in &selected {
+        for one in selected {
             let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
             keys.push(table.meeting(one.condition.clone()).rows([])?);
         }
         Ok(PreparedSummary {
             keys,
-            states: states_of(permit, partitions, &selected),
+            states: states_of(permit, partitions, selected),
             scope: Scope::of([permit]),
         })
     }
@@ -414,6 +464,33 @@ pub struct PreparedSummary {
     keys: Vec<Arc<dyn ExecutionPlan>>,
     pub states: Vec<ReadState>,
     pub scope: Scope,
+}
+
+/// What is seen of a range that moves with the clock. As long as nothing else changes, equal ones show the
+/// same records: what comes into the range begins after all that is in it, and what leaves it is missing in
+/// the count. What the range cuts off for others shows in the times of what is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenOfRange {
+    /// Of the records, as the reader sees them.
+    pub summary: Summary,
+    /// The range itself, where the times of records do not show what it cuts off.
+    range: Option<TimeRange>,
+}
+
+impl SeenOfRange {
+    fn of<Authority>(
+        permit: &ReadPermit<Authority>,
+        partitions: &[Partition],
+        summary: Summary,
+        range: TimeRange,
+    ) -> Self {
+        let lie_elsewhere = |partition: &Partition| !extent_fields(&partition.id).is_empty();
+        let shows = permit.is_own() || !partitions.iter().any(lie_elsewhere);
+        Self {
+            summary,
+            range: (!shows).then_some(range),
+        }
+    }
 }
 
 /// The number of records, and the range of their times.

@@ -1,8 +1,11 @@
 //! `/data/v1/records`: rule 5.7, records by a selector.
 
+use std::time::Duration;
+
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Person, at, heart_rate, id, number, person, steps, texts};
+use crate::harness::{Call, Person, Reply, at, heart_rate, id, number, person, steps, texts};
 use crate::sharing::{share, share_of};
 
 fn select(person: &Person, selector: &str) -> Call {
@@ -376,4 +379,98 @@ async fn rule_5_7_the_latest_record_is_shown_to_a_reader_as_it_was_shared() {
     assert!(ask(DAY + 10 * 3600 + 1800).await.is_empty());
     let cut = ask(DAY + 11 * 3600).await;
     assert_eq!(number(&cut[0], "value"), 60.0);
+#[track_caller]
+fn tag_of(reply: &Reply) -> String {
+    reply
+        .header("etag")
+        .unwrap_or_else(|| panic!("no tag: {reply}"))
+        .to_owned()
+}
+
+/// So many seconds from now.
+fn from_now(seconds: i64) -> String {
+    (chrono::Utc::now() + chrono::Duration::seconds(seconds)).to_rfc3339()
+}
+
+#[tokio::test]
+async fn an_answer_as_of_now_is_304_while_it_is_the_same() {
+    let (owner, reader) = (heart().await, person());
+    share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    let asked = |who: &Person, method: Method, selector: &str, output: &str| {
+        who.call(method, "/data/v1/records")
+            .with("q", selector)
+            .with("output", output)
+            .with("svc_userid", &owner.id.to_string())
+    };
+    let mut tags = Vec::new();
+    for who in [&owner, &reader] {
+        for selector in [
+            "HeartRate",
+            "HeartRate offset 1d",
+            "HeartRate[100y]",
+            "HeartRate[1h]",
+        ] {
+            for output in ["ndjson", "parquet"] {
+                let tag = tag_of(&asked(who, Method::GET, selector, output).await.must_be(200));
+                for method in [Method::GET, Method::HEAD] {
+                    let again = asked(who, method.clone(), selector, output).await.must_be(200);
+                    assert_eq!(tag_of(&again), tag, "{selector}");
+                    let known = asked(who, method.clone(), selector, output);
+                    known.header("if-none-match", &tag).await.must_be(304);
+                    let seen = asked(who, method, selector, output);
+                    seen.header("if-match", &tag).await.must_be(200);
+                }
+                assert!(!tags.contains(&tag), "{selector} {output}");
+                tags.push(tag);
+            }
+        }
+    }
+    // What has changed is told.
+    let before = tag_of(&asked(&owner, Method::GET, "HeartRate", "ndjson").await);
+    owner
+        .records("HeartRate", &[heart_rate(id(20), &at("20:00"), 99)])
+        .await;
+    for selector in ["HeartRate", "HeartRate[100y]"] {
+        for who in [&owner, &reader] {
+            let reply = asked(who, Method::GET, selector, "ndjson").await.must_be(200);
+            assert!(!tags.contains(&tag_of(&reply)), "{selector}");
+        }
+    }
+    let changed = asked(&owner, Method::GET, "HeartRate", "ndjson");
+    changed.header("if-match", &before).await.must_be(412);
+}
+
+#[tokio::test]
+async fn time_that_passes_makes_another_answer_with_another_tag() {
+    let (owner, reader) = (heart().await, person());
+    share(&owner, &share_of(&["HeartRate", "StepCount"], &reader)).await;
+    let soon = heart_rate(id(30), &from_now(10), 90);
+    let leaving = heart_rate(id(31), &from_now(-50), 91);
+    owner.records("HeartRate", &[soon, leaving]).await;
+    let walk = steps(id(32), &from_now(-60), &from_now(3600), 1000);
+    owner.records("StepCount", &[walk]).await;
+    let asked = async |who: &Person, selector: &str| {
+        let call = select(who, selector).with("svc_userid", &owner.id.to_string());
+        let reply = call.await.must_be(200);
+        (tag_of(&reply), reply.text().to_owned())
+    };
+    let selectors = ["HeartRate", "HeartRate[60s]", "StepCount", "StepCount[1m]"];
+    let mut before = Vec::new();
+    for who in [&owner, &reader] {
+        for selector in selectors {
+            before.push((who, selector, asked(who, selector).await));
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    for (who, selector, (tag, text)) in before {
+        let (later_tag, later_text) = asked(who, selector).await;
+        assert_eq!(
+            tag == later_tag,
+            text == later_text,
+            "{selector}: {text} {later_text}"
+        );
+        // What others see of a walk goes on until now, where a range is asked for.
+        let is_same = selector == "StepCount" || selector == "StepCount[1m]" && who.id == owner.id;
+        assert_eq!(text == later_text, is_same, "{selector}: {text}");
+    }
 }

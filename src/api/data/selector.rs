@@ -113,6 +113,7 @@ pub async fn selected_records(
         name,
         conditions,
         extent,
+        at,
         ..
     } = &query.selector;
     let pages = Pages::of_address(&app.tickets, owner, "selected", request.words());
@@ -135,7 +136,7 @@ pub async fn selected_records(
     let named = readable(&app, owner, &name).await?;
     let ticket = request.admitted(&app).await?;
     let (partitions, conditions) = partitions_of(&app, reader, owner, &named, conditions.clone()).await?;
-    let mut spec = RecordsSpec {
+    let spec = RecordsSpec {
         conditions,
         order: Order::Ascending,
         ids: query.form.ids(),
@@ -143,30 +144,36 @@ pub async fn selected_records(
         after,
         columns: query.form.columns.clone(),
     };
-    let found = match extent {
-        Extent::Back(_) => app.questions.page_of_records(&permit, &partitions, &spec).await,
-        Extent::Latest => {
+    // Without a moment the range is another one at each request, and its answer mostly the same.
+    let (prepared, next, seen) = match (extent, at) {
+        (Extent::Back(_), Some(_)) => {
+            let found = app.questions.page_of_records(&permit, &partitions, &spec).await;
+            let (prepared, next) = found.map_err(refused)?;
+            (prepared, next, format!("{} {}", range.start(), range.end()))
+        }
+        (Extent::Back(_), None) => {
             let found = app
                 .questions
-                .latest_start(&permit, &partitions, &spec.conditions)
-                .await
-                .map_err(refused)?;
-            let within = found.map_or(TimeRange::between(range.start(), range.start()), |start| {
-                TimeRange::between(start, range.end())
-            });
-            (spec.order, spec.limit) = (Order::Descending, Some(1));
-            let latest = permit.within(within);
-            let prepared = app.questions.records(&latest, &partitions, &spec).await;
-            prepared.map(|prepared| (prepared, NextPage::default()))
+                .moving_page_of_records(&permit, &partitions, &spec, range)
+                .await;
+            let (prepared, next, seen) = found.map_err(refused)?;
+            (prepared, next, format!("{seen:?}"))
+        }
+        (Extent::Latest, _) => {
+            let found = app
+                .questions
+                .latest_record(&permit, &partitions, &spec, range)
+                .await;
+            let (prepared, seen) = found.map_err(refused)?;
+            (prepared, NextPage::default(), format!("{seen:?}"))
         }
     };
-    let (prepared, next) = found.map_err(refused)?;
     let told = query
         .units
         .of_records(&app, reader, &named, (&spec.conditions, "q"))
         .await?;
     let prepared = told_as(prepared, &named, told.as_ref())?;
-    let besides = format!("{owner} {} {} {told:?}", range.start(), range.end());
+    let besides = format!("{owner} {seen} {told:?}");
     let answer = request
         .answer(&app, ticket, prepared, &query.form, &besides)
         .await?;

@@ -9,6 +9,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::catalog::records::Stamp;
 use crate::model::permit::{ReadPermit, SharedWith, Windows};
 use crate::model::registry::TypeId;
+use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::partition::Partition;
@@ -46,6 +47,29 @@ impl Scope {
     #[must_use]
     pub const fn is_own(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The same for a range that moves with the clock: windows that end where it does are open there.
+    #[must_use]
+    pub fn regardless_of(self, range: TimeRange) -> Self {
+        let opened = |window: &TimeRange| {
+            let from_its_start = window.start() == range.start();
+            let to_its_end = window.end() == range.end();
+            TimeRange::between(
+                if from_its_start {
+                    Instant::MIN
+                } else {
+                    window.start()
+                },
+                if to_its_end { Instant::MAX } else { window.end() },
+            )
+        };
+        let open = |windows: &Windows| Windows::new(windows.as_slice().iter().map(opened));
+        let shared = self.0.into_iter().map(|(data_type, shared, windows)| {
+            let edges = open(&shared.edges);
+            (data_type, SharedWith { edges, ..shared }, open(&windows))
+        });
+        Self(shared.collect())
     }
 
     #[must_use]

@@ -211,17 +211,10 @@ async fn compare_records(name: &'static str, rows: Vec<Vec<Given>>, granted: Win
     for view in [&compared.shared, &copy] {
         let permit = view.permit(name, asked);
         summaries.push(questions.summary(&permit, &partitions, &[]).await.unwrap());
-        let found = questions.latest_start(&permit, &partitions, &[]).await.unwrap();
-        let last = match found {
-            None => Vec::new(),
-            Some(start) => {
-                let since = permit.within(TimeRange::between(start, asked.end()));
-                let spec = records_spec(Order::Descending, Some(1), &[]);
-                let prepared = questions.records(&since, &partitions, &spec).await.unwrap();
-                compared.bench.told(prepared).await
-            }
-        };
-        latest.push((found, last));
+        let spec = records_spec(Order::Descending, Some(1), &[]);
+        let found = questions.latest_record(&permit, &partitions, &spec, asked).await;
+        let (prepared, seen) = found.unwrap();
+        latest.push((seen.summary.last_start, compared.bench.told(prepared).await));
         available.push(questions.available(&view.listing(asked), asked).await.unwrap());
     }
     assert_eq!(summaries[0], summaries[1], "{name} summary");
