@@ -203,6 +203,12 @@ impl<Authority> Questions<Authority> {
     }
 }
 
+/// The time in which visits are read where updates are read in `range`. A visit that ends with the first
+/// moment of the range says where somebody was at that moment, although it shares no time with the range.
+fn with_leaving(range: TimeRange) -> TimeRange {
+    widened(range, 1, 0)
+}
+
 /// The range widened by `before` and `after` microseconds, within the limits of time.
 #[must_use]
 pub fn widened(range: TimeRange, before: i64, after: i64) -> TimeRange {
@@ -223,5 +229,15 @@ mod tests {
         for other in ["", "Maps", "platform", "gps"] {
             assert!(other.parse::<LocationSource>().is_err(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_visit_that_ends_with_the_first_moment_is_read() {
+        let moment = Instant::from_micros;
+        let read = with_leaving(TimeRange::between(moment(1_000), moment(2_000)));
+        assert!(read.selects(moment(500), moment(1_000)));
+        assert!(!read.selects(moment(500), moment(999)));
+        assert_eq!(read.end(), moment(2_000));
+        assert_eq!(with_leaving(TimeRange::ALWAYS), TimeRange::ALWAYS);
     }
 }

@@ -71,7 +71,7 @@ pub async fn location_at_time(
     let spec = AtTimeSpec::new(query.time, query.window, query.include_after, query.form.ids())
         .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
     let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
-    let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
+    let visits = visits_of(&app, &asking, &updates, spec.reads_visits()).await?;
     let ticket = asking.request.admitted(&app).await?;
     let prepared = app.questions.location_at(&updates, visits.as_ref(), spec).await?;
     let (prepared, edition) = named(
@@ -154,7 +154,7 @@ pub async fn location_time_series(
         return Err(invalid(["query", "sample_rate"], message));
     }
     let updates = updates_of(&app, &asking, &sources, spec.reads()).await?;
-    let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
+    let visits = visits_of(&app, &asking, &updates, spec.reads_visits()).await?;
     let ticket = asking.request.admitted(&app).await?;
     let prepared = app
         .questions

@@ -28,7 +28,7 @@ use crate::query::{Prepared, QueryError, Questions};
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, TIME, times, uncertainty};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Standing, Visit, collected};
-use super::{Granted, LocationSource, widened, with_rows};
+use super::{Granted, LocationSource, widened, with_leaving, with_rows};
 
 /// The kind of a row that is a visit.
 const VISIT: &str = "platform_location_visit";
@@ -61,10 +61,16 @@ impl AtTimeSpec {
         })
     }
 
-    /// The time that has to be read for it.
+    /// The time in which updates have to be read for it.
     #[must_use]
     pub fn reads(&self) -> TimeRange {
         self.around(self.window)
+    }
+
+    /// The time in which visits have to be read for it.
+    #[must_use]
+    pub fn reads_visits(&self) -> TimeRange {
+        with_leaving(self.reads())
     }
 
     const fn time(&self) -> i64 {
@@ -98,7 +104,7 @@ impl AtTimeSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// One row, or none. Permits are requested for `AtTimeSpec::reads`.
+    /// One row, or none. Permits are requested for `AtTimeSpec::reads` and `AtTimeSpec::reads_visits`.
     pub async fn location_at(
         &self,
         updates: &[Updates<Authority>],
@@ -136,7 +142,7 @@ impl<Authority> Questions<Authority> {
             sources: sources.into(),
         };
         if let Some(visits) = visits {
-            inputs.push(self.visits(&visits, spec.reads())?);
+            inputs.push(self.visits(&visits, spec.reads_visits())?);
         }
         Ok(Prepared {
             schema: Arc::clone(&step.schema),

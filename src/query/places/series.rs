@@ -20,7 +20,7 @@ use super::as_of::{AsOf, Change, Changes, Placed, Slots};
 use super::fixes::Fixes;
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Fallback, collected};
-use super::{Granted, LocationSource, widened};
+use super::{Granted, LocationSource, widened, with_leaving};
 
 /// The column of a row's moment.
 pub const SLOT: &str = "slice_time";
@@ -40,10 +40,16 @@ pub struct SeriesSpec {
 }
 
 impl SeriesSpec {
-    /// The time that has to be read for it.
+    /// The time in which updates have to be read for it.
     #[must_use]
     pub fn reads(&self) -> TimeRange {
         widened(self.range, self.look_back, 0)
+    }
+
+    /// The time in which visits have to be read for it.
+    #[must_use]
+    pub fn reads_visits(&self) -> TimeRange {
+        with_leaving(self.reads())
     }
 
     #[must_use]
@@ -54,7 +60,7 @@ impl SeriesSpec {
 }
 
 impl<Authority> Questions<Authority> {
-    /// The series. Permits are requested for `SeriesSpec::reads`.
+    /// The series. Permits are requested for `SeriesSpec::reads` and `SeriesSpec::reads_visits`.
     pub async fn location_series(
         &self,
         updates: &[Updates<Authority>],
@@ -65,7 +71,7 @@ impl<Authority> Questions<Authority> {
         let (pinned, visits, states) = self.pinned_with_visits(updates, visits).await?;
         let mut inputs = vec![self.fixes(&pinned, spec.reads())?];
         if let Some(visits) = visits {
-            inputs.push(self.visits(&visits, spec.reads())?);
+            inputs.push(self.visits(&visits, spec.reads_visits())?);
         }
         let step = PlaceSeries {
             slots: Slots {

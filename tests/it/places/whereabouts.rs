@@ -425,6 +425,49 @@ async fn rule_4_5_a_visit_tells_where_no_update_does() {
     assert!(maps_only.is_empty(), "visits are the device's");
 }
 
+/// Both ends of the window are part of it, and a moment does not depend on where the series begins.
+#[tokio::test]
+async fn rule_4_3_the_moment_somebody_left_is_the_last_of_a_visit_wherever_the_range_begins() {
+    let person = person();
+    let visits = [
+        visit(id(1), &at("08:00"), &at("09:00"), 1.0, 1.0),
+        visit(id(2), "0001-01-01T00:00:00Z", &at("11:00"), 2.0, 2.0),
+        visit(id(3), &at("13:00"), "4001-01-01T00:00:00Z", 3.0, 3.0),
+    ];
+    person.records("PlatformLocationVisit", &visits).await;
+    for (time, window, left) in [
+        ("09:00", "0", Some("09:00")),
+        ("09:09:59", "600", Some("09:00")),
+        ("09:10", "600", Some("09:00")),
+        ("09:10:00.000001", "600", None),
+        ("11:00", "0", Some("11:00")),
+        ("11:10", "600", Some("11:00")),
+        ("13:10", "600", Some("13:00")),
+        ("13:10:00.000001", "600", None),
+    ] {
+        let found = at_time(&person, &at(time), &[("window_size", window)]).await;
+        let expected: Vec<String> = left.into_iter().map(at).collect();
+        assert_eq!(texts(&found, "timestamp"), expected, "{time} within {window} s");
+    }
+    let slices = async |start: &str, end: &str, rate: &str, look_back: &str| {
+        let more = [("sample_rate", rate), ("look_back", look_back)];
+        texts(&series(&person, &at(start), &at(end), &more).await, "slice_time")
+    };
+    let times = |times: &[&str]| times.iter().map(|time| at(time)).collect::<Vec<_>>();
+    assert_eq!(
+        slices("08:30", "09:31", "1800", "0").await,
+        times(&["08:30", "09:00"])
+    );
+    assert_eq!(slices("09:00", "09:31", "1800", "0").await, times(&["09:00"]));
+    assert_eq!(slices("09:10", "09:11", "60", "600").await, times(&["09:10"]));
+    assert_eq!(slices("11:00", "12:00", "1800", "0").await, times(&["11:00"]));
+    for minute in ["09:08", "09:09", "09:10", "09:11"] {
+        let one = slices(minute, &format!("{minute}:01"), "60", "600").await;
+        let all = slices("08:00", "09:20", "60", "600").await;
+        assert_eq!(one.contains(&at(minute)), all.contains(&at(minute)), "{minute}");
+    }
+}
+
 #[tokio::test]
 async fn a_longer_track_is_the_same_in_the_tail_and_in_objects() {
     let almanac = Setup::default().busy_upkeep().start();

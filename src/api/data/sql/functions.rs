@@ -148,7 +148,7 @@ impl Readings {
         let Some(spec) = AtTimeSpec::new(time, LOOK_BACK * MICROS, false, IdForm::Text) else {
             return plan_err!("'location_at': there is no time after this");
         };
-        let (updates, visits) = self.places(spec.reads()).await?;
+        let (updates, visits) = self.places(spec.reads(), spec.reads_visits()).await?;
         let prepared = self
             .app
             .questions
@@ -167,7 +167,7 @@ impl Readings {
             change_meters: None,
         };
         self.refuse_too_many("location_series", spec.slots())?;
-        let (updates, visits) = self.places(spec.reads()).await?;
+        let (updates, visits) = self.places(spec.reads(), spec.reads_visits()).await?;
         let prepared = self
             .app
             .questions
@@ -177,7 +177,8 @@ impl Readings {
     }
 
     async fn location_updates(&self, span: Span) -> Result<Prepared> {
-        let (updates, _) = self.places(whole(span)?).await?;
+        let range = whole(span)?;
+        let (updates, _) = self.places(range, range).await?;
         let prepared = self.app.questions.location_updates(&updates, IdForm::Text).await;
         prepared.map_err(outside)
     }
@@ -235,6 +236,7 @@ impl Readings {
     async fn places(
         &self,
         range: TimeRange,
+        visits_in: TimeRange,
     ) -> Result<(Vec<Updates<GrantAuthority>>, Granted<GrantAuthority>)> {
         let mut updates = Vec::with_capacity(LocationSource::ALL.len());
         for source in LocationSource::ALL {
@@ -245,7 +247,9 @@ impl Readings {
             updates.push(Updates { source, granted });
         }
         let named = self.named(PLATFORM_VISITS).await?;
-        let visits = self.granted(&TypeId::new(PLATFORM_VISITS), range, &named).await?;
+        let visits = self
+            .granted(&TypeId::new(PLATFORM_VISITS), visits_in, &named)
+            .await?;
         Ok((updates, visits))
     }
 

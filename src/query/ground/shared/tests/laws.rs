@@ -432,8 +432,8 @@ proptest! {
             let rows = vec![(UPDATES, updates), (MAPS, maps), (VISITS, visits)];
             let compared = Compared::new(rows, granted).await;
             let questions = &compared.bench.questions;
-            let copy_in = |range| compared_copy(&compared, range);
-            let copy = copy_in(asked).await;
+            let copy_in = |updates, visits| compared_copy(&compared, updates, visits);
+            let copy = copy_in(asked, asked).await;
             let mut told = Vec::new();
             for view in [&compared.shared, &copy] {
                 let updates = compared.updates(view, asked);
@@ -457,22 +457,22 @@ proptest! {
             assert_same("updates, bounds, visits and stays", &told[0], &told[1]);
 
             let spec = PlacesSpec { range: asked, sample_rate: 20 * MINUTE, look_back, change_meters: change };
-            let copy = copy_in(spec.reads()).await;
+            let copy = copy_in(spec.reads(), spec.reads_visits()).await;
             let mut told = Vec::new();
             for view in [&compared.shared, &copy] {
                 let updates = compared.updates(view, spec.reads());
-                let visits = compared.bench.granted(view, VISITS, spec.reads());
+                let visits = compared.bench.granted(view, VISITS, spec.reads_visits());
                 let prepared = questions.location_series(&updates, Some(&visits), &spec).await.unwrap();
                 told.push(compared.bench.told(prepared).await);
             }
             assert_same("a series of places", &told[0], &told[1]);
 
             let spec = AtTimeSpec::new(asked.start(), look_back, include_after, IdForm::Text).unwrap();
-            let copy = copy_in(spec.reads()).await;
+            let copy = copy_in(spec.reads(), spec.reads_visits()).await;
             let mut told = Vec::new();
             for view in [&compared.shared, &copy] {
                 let updates = compared.updates(view, spec.reads());
-                let visits = compared.bench.granted(view, VISITS, spec.reads());
+                let visits = compared.bench.granted(view, VISITS, spec.reads_visits());
                 let prepared = questions.location_at(&updates, Some(&visits), spec).await.unwrap();
                 told.push(compared.bench.told(prepared).await);
             }
@@ -519,9 +519,9 @@ const VISIT_COLUMNS: &[&str] = &[
     "horizontal_accuracy_meters",
 ];
 
-async fn compared_copy(compared: &Compared, range: TimeRange) -> View {
+async fn compared_copy(compared: &Compared, updates: TimeRange, visits: TimeRange) -> View {
     compared
-        .copy(&[UPDATES, MAPS, VISITS].map(|name| (name, range)))
+        .copy(&[(UPDATES, updates), (MAPS, updates), (VISITS, visits)])
         .await
 }
 
