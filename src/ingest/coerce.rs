@@ -12,7 +12,7 @@ use serde_json::{Number, Value};
 
 use super::json;
 use super::plan::{Plan, Role};
-use crate::model::time::{Instant, parse_instant};
+use crate::model::time::Instant;
 
 /// From here on a number counts milliseconds: as seconds it would lie three thousand years ahead.
 const MILLISECONDS_FROM: f64 = 100_000_000_000.0;
@@ -145,10 +145,10 @@ fn time(raw: &str, epoch: Epoch) -> Option<String> {
         let micros = (counted * unit as f64).round();
         (micros.abs() < i64::MAX as f64).then_some(micros as i64)?
     };
-    let told = Instant::from_micros(micros).to_string();
-    // A time beyond the calendar's years has no text form.
-    parse_instant(&told).ok()?;
-    Some(Value::String(told).to_string())
+    // A time beyond the calendar's years has no text form: it would be written as the nearest one that has.
+    let moment = Instant::from_micros(micros);
+    let is_told = (Instant::MIN..=Instant::MAX).contains(&moment);
+    is_told.then(|| Value::String(moment.to_rfc3339()).to_string())
 }
 
 #[cfg(test)]
@@ -180,6 +180,28 @@ mod tests {
         assert_eq!(told("60000", Epoch::Seconds).unwrap(), "1970-01-01T16:40:00Z");
         for raw in ["\"2024-06-01\"", "\"\"", "null", "true", "1e300", "\"noon\""] {
             assert_eq!(told(raw, any), None, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_time_outside_the_years_1_to_9999_is_no_time() {
+        let (seconds, millis) = (Epoch::Seconds, Epoch::Milliseconds);
+        for (raw, epoch, expected) in [
+            ("-62135596800", seconds, Some("0001-01-01T00:00:00Z")),
+            ("-62135596801", seconds, None),
+            ("253402300799", seconds, Some("9999-12-31T23:59:59Z")),
+            ("253402300800", seconds, None),
+            ("253402300800.0", seconds, None),
+            ("-62135596800000", millis, Some("0001-01-01T00:00:00Z")),
+            ("-62135596800001", millis, None),
+            ("253402300799999", millis, Some("9999-12-31T23:59:59.999Z")),
+            ("253402300800000", millis, None),
+            ("1704067200123", seconds, None),
+            ("-99999999999", Epoch::ByMagnitude, None),
+            ("9223372036854775807", Epoch::ByMagnitude, None),
+            ("\"99999999999999999999\"", Epoch::ByMagnitude, None),
+        ] {
+            assert_eq!(told(raw, epoch).as_deref(), expected, "{raw} in {}", epoch.name());
         }
     }
 }

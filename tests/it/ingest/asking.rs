@@ -79,6 +79,42 @@ async fn numbers_as_they_come_are_taken_where_that_is_declared() {
 }
 
 #[tokio::test]
+async fn a_number_for_a_time_that_no_text_can_tell_is_refused_like_that_text() {
+    let person = person();
+    for (number, epoch) in [
+        ("1704067200123", "seconds"),
+        ("253402300800", "seconds"),
+        ("-62135596801", "seconds"),
+        ("-99999999999", "by_magnitude"),
+        ("253402300800000", "milliseconds"),
+        ("\"-62135596800001\"", "milliseconds"),
+    ] {
+        let sent = person.ingest("Event").with("coerce", "true").with("epoch", epoch);
+        let sent = sent.header("content-type", "application/json");
+        let reply = sent.body(format!(r#"{{"start_time": {number}}}"#)).await;
+        assert_eq!(
+            reply.must_be(422).faults(),
+            ["body.start_time"],
+            "{number} {epoch}"
+        );
+    }
+    for (number, moment) in [
+        (-62_135_596_800_i64, "0001-01-01T00:00:00Z"),
+        (253_402_300_799, "9999-12-31T23:59:59Z"),
+    ] {
+        let record = json!({"id": id(1), "start_time": number});
+        let sent = person.record("Event", &record).with("coerce", "true");
+        sent.with("epoch", "seconds").await.must_be(201);
+        let same = json!({"id": id(1), "start_time": moment});
+        assert_eq!(
+            person.record("Event", &same).await.counts(),
+            [0, 0, 1, 0],
+            "{moment}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_body_of_another_shape_is_told_what_to_send() {
     let person = person();
     let send = |media_type: &str, body: &str| {
