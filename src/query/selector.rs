@@ -75,7 +75,8 @@ impl Selector {
     #[must_use]
     pub fn moment(&self, now: Instant) -> Instant {
         let micros = self.at.unwrap_or(now).micros().saturating_sub(self.offset);
-        Instant::from_micros(micros).clamp(Instant::MIN, Instant::MAX)
+        // The end of time is a moment to look back from: the last one that can be written lies before it.
+        Instant::from_micros(micros).clamp(TimeRange::ALWAYS.start(), TimeRange::ALWAYS.end())
     }
 
     /// The range in which records are selected.
@@ -83,7 +84,7 @@ impl Selector {
     pub fn range(&self, now: Instant) -> TimeRange {
         let moment = self.moment(now);
         let (length, end) = match self.extent {
-            Extent::Latest => (i64::MAX, after(moment)),
+            Extent::Latest => (i64::MAX, after(moment).min(TimeRange::ALWAYS.end())),
             Extent::Back(length) => (length.max(0), moment),
         };
         let start = Instant::from_micros(moment.micros().saturating_sub(length)).max(Instant::MIN);

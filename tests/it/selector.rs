@@ -153,6 +153,39 @@ async fn rule_5_7_the_latest_began_last_also_where_an_earlier_one_lasts_longer()
     );
 }
 
+/// 9999-12-31T23:59:59.999999Z is a moment like others for every read that names no end.
+#[tokio::test]
+async fn the_last_moment_there_is_is_found_by_whoever_sets_no_end() {
+    let person = person();
+    let events = [
+        json!({"id": id(1), "start_time": at("10:00")}),
+        json!({"id": id(2), "start_time": "9999-12-31T23:59:59.999999Z"}),
+    ];
+    person.records("Event", &events).await;
+    let event = |what: &str| person.get(&format!("/data/v1alpha1/event/Event/{what}"));
+    let summary = event("summary").await.must_be(200).json();
+    assert_eq!(
+        (&summary["count"], &summary["end_time"]),
+        (&json!(2), &events[1]["start_time"])
+    );
+    let latest = event("latest").await.must_be(200).rows();
+    assert_eq!(texts(&latest, "id"), [id(2).to_string()]);
+    for (selector, found) in [
+        ("Event @ 253402300800", &[2][..]),
+        ("Event[1d] @ 253402300800", &[2]),
+        ("Event[9000y] @ 1000000000000", &[1, 2]),
+        ("Event[1d] @ 253402300799.999999", &[]),
+        ("Event @ 253402300799.999999", &[2]),
+    ] {
+        let ids: Vec<String> = found.iter().map(|n| id(*n).to_string()).collect();
+        assert_eq!(
+            texts(&lines(select(&person, selector)).await, "id"),
+            ids,
+            "{selector}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn rule_5_7_labels_choose_records() {
     let person = person();

@@ -149,7 +149,7 @@ fn written(range: TimeRange) -> String {
     };
     format!(
         "{}/{}",
-        end(range.start(), Instant::MIN),
-        end(range.end(), Instant::MAX)
+        end(range.start(), TimeRange::ALWAYS.start()),
+        end(range.end(), TimeRange::ALWAYS.end())
     )
 }

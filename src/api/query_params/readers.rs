@@ -169,7 +169,8 @@ impl Params<'_> {
         if self.faults.len() > before {
             return None;
         }
-        self.not_inverted(start.unwrap_or(Instant::MIN), end.unwrap_or(Instant::MAX))
+        let always = TimeRange::ALWAYS;
+        self.not_inverted(start.unwrap_or(always.start()), end.unwrap_or(always.end()))
     }
 
     /// The zone in which dates without a time begin, if it is not UTC.

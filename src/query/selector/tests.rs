@@ -59,8 +59,13 @@ fn rule_5_7_a_length_a_moment_and_an_offset() {
     // Whatever is asked for, it lies in the calendar.
     assert_eq!(
         read("HeartRate[999999999y] @ 1000000000000").range(at(0)),
-        TimeRange::between(Instant::MIN, Instant::MAX)
+        TimeRange::ALWAYS
     );
+    let last = read("HeartRate[1d] @ 253402300800").range(at(0));
+    assert!(last.selects(Instant::MAX, Instant::MAX));
+    let before = read("HeartRate[1d] @ 253402300799.999999").range(at(0));
+    assert!(!before.selects(Instant::MAX, Instant::MAX));
+    assert_eq!(read("HeartRate @ 1000000000000").range(at(0)), TimeRange::ALWAYS);
     assert_eq!(read("HeartRate offset 999999999y").moment(at(0)), Instant::MIN);
 }
 
@@ -108,7 +113,7 @@ fn rule_5_7_lengths_have_any_number_of_seconds() {
             "{nothing}"
         );
     }
-    let always = TimeRange::between(Instant::MIN, Instant::MAX);
+    let always = TimeRange::ALWAYS;
     assert_eq!(
         read("HeartRate[999999999999999y] @ 1000000000000").range(Instant::from_micros(0)),
         always
