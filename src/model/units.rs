@@ -65,11 +65,24 @@ pub enum Conversion {
     Codes([f64; MOST_CODES]),
 }
 
+/// `value · times / over + plus`. A product may be too large where its quotient is not: then the division
+/// comes first, whose last digit may differ.
+#[inline]
+#[must_use]
+pub fn scaled(value: f64, times: f64, over: f64, plus: f64) -> f64 {
+    let converted = value * times / over + plus;
+    if converted.is_finite() {
+        converted
+    } else {
+        value / over * times + plus
+    }
+}
+
 impl Conversion {
     #[must_use]
     pub fn apply(self, value: f64) -> f64 {
         match self {
-            Self::Linear { times, over, plus } => value * times / over + plus,
+            Self::Linear { times, over, plus } => scaled(value, times, over, plus),
             Self::FractionUpTo { limit } if value.abs() <= limit => value * 100.0,
             Self::Codes(codes) if value.fract() == 0.0 && value >= 0.0 => {
                 codes.get(value as usize).copied().unwrap_or(f64::NAN)
@@ -527,6 +540,38 @@ mod tests {
             let told = conversion.apply(value);
             assert_eq!(unit, shown);
             assert!((told - expected).abs() < 1e-9, "{value} {kept} are {told} {unit}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_converted_wherever_the_result_is_a_number() {
+        let registry = Registry::builtin().unwrap();
+        let units = registry.units();
+        let shown = |kept: &str, data_type: &str| units.shown(UnitSystem::Metric, kept, data_type).unwrap().1;
+        let fevers = shown("degF", "BodyTemperature");
+        for value in [4e307, -4e307, f64::MAX, f64::MIN] {
+            let told = fevers.apply(value);
+            assert!(
+                (told / (value / 9.0 * 5.0) - 1.0).abs() < 1e-15,
+                "{value} is told as {told}"
+            );
+        }
+        assert!(fevers.apply(f64::INFINITY).is_infinite() && fevers.apply(f64::NAN).is_nan());
+        assert!(
+            shown("mi", "DistanceTraveledOnFoot")
+                .apply(f64::MAX)
+                .is_infinite()
+        );
+        assert!(convert("Weight", 1e304, "kg").is_ok_and(f64::is_finite));
+        // Where the product is a number, nothing changes.
+        for value in [98.6, 0.1, -40.0, 1e300, 5e-324] {
+            let Conversion::Linear { times, over, plus } = fevers else {
+                panic!("{fevers:?}")
+            };
+            assert_eq!(
+                fevers.apply(value).to_bits(),
+                (value * times / over + plus).to_bits()
+            );
         }
     }
 

@@ -18,7 +18,7 @@ use super::ground::constant_text::{constant_text, constant_type};
 use super::{Prepared, QueryError};
 use crate::model::columns::UNIT;
 use crate::model::registry::unit_of;
-use crate::model::units::Conversion;
+use crate::model::units::{Conversion, scaled};
 
 /// The unit in which a measure is shown.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,7 +163,7 @@ impl Converted {
                 Holds::Differences => 0.0,
                 Holds::Values | Holds::Members(_) => f64::from_bits(self.plus),
             };
-            let told: Float64Array = numbers.unary(|value| value * times / over + plus);
+            let told: Float64Array = numbers.unary(|value| scaled(value, times, over, plus));
             return Ok(Arc::new(told));
         }
         if let (Some(structures), Holds::Members(members)) = (array.as_struct_opt(), holds) {

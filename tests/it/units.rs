@@ -318,3 +318,21 @@ async fn selected_records_are_told_in_units_too_and_columns_of_places_name_their
         }
     }
 }
+
+/// A product on the way to another unit may be too large where the result is not.
+#[tokio::test]
+async fn no_number_is_lost_on_the_way_to_another_unit() {
+    let person = person();
+    let sample = json!({"uuid": id(1), "start_date": at("10:00"), "value": 4e307, "unit": "degF"});
+    person.records("BodyTemperature", &[sample]).await;
+    let shown = |call: Call| async move { call.with("units", "metric").await.must_be(200).rows() };
+    let sample = &shown(samples(&person, "BodyTemperature")).await[0];
+    assert!(
+        (number(sample, "value") / (4e307 / 9.0 * 5.0) - 1.0).abs() < 1e-12,
+        "{sample}"
+    );
+    let weight = json!({"uuid": id(2), "start_date": at("10:00"), "value": 1e304, "unit": "kg"});
+    person.records("Weight", &[weight]).await;
+    let weight = &shown(samples(&person, "Weight")).await[0];
+    assert!((number(weight, "value") / 1e304 - 1.0).abs() < 1e-12, "{weight}");
+}
