@@ -6,7 +6,8 @@
 -- for its day; 'split': to each period belongs the part that lies in it.
 --
 -- The unit is what one cycle spends in one stage (in 'split': in one period). A cycle without the stage is no unit, so it does not count as nothing.
--- The service adds up as cycles close; a test keeps the two equal.
+-- The service adds up as cycles close; a test keeps the two equal. It shows whole milliseconds, and computes the mean from units in whole milliseconds, so
+-- that it lies between the shortest and the longest as they are shown.
 WITH placed AS (
     SELECT
         periods.start_time AS period_start_time,

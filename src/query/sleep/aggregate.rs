@@ -91,6 +91,9 @@ pub(super) struct Total {
     pub stage: i64,
     pub cycles: i64,
     pub sum: i64,
+    /// The same of units in whole milliseconds. The mean is computed from these, since the shortest and the
+    /// longest are shown so: it lies between them.
+    pub whole_millis: i64,
     pub min: i64,
     pub max: i64,
     pub first_start: i64,
@@ -238,6 +241,7 @@ impl Totals {
                 stage,
                 cycles: 0,
                 sum: 0,
+                whole_millis: 0,
                 min: i64::MAX,
                 max: 0,
                 first_start: unit.first_start,
@@ -245,6 +249,7 @@ impl Totals {
             });
             total.cycles += 1;
             total.sum += unit.length;
+            total.whole_millis += unit.length / 1000;
             total.min = total.min.min(unit.length);
             total.max = total.max.max(unit.length);
             total.first_start = total.first_start.min(unit.first_start);
@@ -319,7 +324,7 @@ pub(super) fn batch(totals: &[Total], spec: &AggregateSpec, schema: &SchemaRef) 
         Statistic::Min => numbers(each(|total| total.min / 1000)),
         Statistic::Max => numbers(each(|total| total.max / 1000)),
         Statistic::Avg => {
-            let average = |total: &Total| total.sum as f64 / total.cycles as f64 / 1000.0;
+            let average = |total: &Total| total.whole_millis as f64 / total.cycles as f64;
             Arc::new(totals.iter().map(average).collect::<Float64Array>()) as ArrayRef
         }
     }));

@@ -103,6 +103,30 @@ async fn golden_s16_or_to_each_the_part_in_it() {
 }
 
 #[tokio::test]
+async fn a_mean_lies_between_the_shortest_and_the_longest_as_they_are_shown() {
+    let person = person();
+    let spans = [
+        (LIGHT, "01 01:00", "01 01:00:01.000900"),
+        (LIGHT, "01 10:00", "01 10:00:01.000900"),
+        (DEEP, "01 20:00", "01 20:00:01.000900"),
+    ];
+    slept(&person, &spans).await;
+    let call = ["sum", "avg", "min", "max"]
+        .iter()
+        .fold(ask_about(&person, "sleep_agg", THREE_DAYS), |call, name| {
+            call.with("agg_functions", name)
+        });
+    let day = may("01 00:00");
+    assert_eq!(
+        totals(&call.await.must_be(200).rows()),
+        [
+            (day.clone(), LIGHT, 2, 2001, 1000.0, 1000, 1000),
+            (day, DEEP, 1, 1000, 1000.0, 1000, 1000),
+        ]
+    );
+}
+
+#[tokio::test]
 async fn defaults_are_sums_of_utc_days_by_the_end_of_cycles() {
     let person = person();
     slept(&person, NIGHT_NAP_EVENING).await;
