@@ -66,6 +66,7 @@ impl Independent {
     pub(super) fn new(spec: &SeriesSpec, reading: Reading, place: Place, clip: Clip) -> Self {
         let needs = Needs {
             values: spec.needs_values(),
+            order: spec.calculations.contains(&Calculation::AllPoints),
             places: spec.needs_places(),
             energy: reading == Reading::Level(Base::EquivalentLevel),
         };
@@ -279,6 +280,11 @@ impl Independent {
     }
 
     fn close(&mut self, out: &mut Output) {
+        if self.needs.order {
+            for seat in self.seats.iter_mut().take(self.taken) {
+                seat.points.settle();
+            }
+        }
         let best = self.seats.iter().take(self.taken).min_by_key(|seat| seat.rank);
         let Some(best) = best else {
             return out.push(self.place.start, Cell::empty(self.rolling()));

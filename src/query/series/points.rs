@@ -20,6 +20,8 @@ pub(super) struct Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) values: bool,
+    /// Whether values are listed in the order of time; only with values.
+    pub(super) order: bool,
     pub(super) places: bool,
     pub(super) energy: bool,
 }
@@ -37,8 +39,11 @@ pub(super) struct Points {
     pub(super) summary: Summary,
     first: Option<Point>,
     last: Option<Point>,
-    /// In the order of time.
+    /// In the order of time, if it is needed.
     values: Vec<f64>,
+    /// The points that begin last, which come by their ends and are listed by their ids: the first and the
+    /// last point of a bin are found by start and id, and the list must begin and end with these.
+    tied: Vec<Point>,
     energy: Energy,
 }
 
@@ -55,7 +60,12 @@ struct Energy {
 impl Points {
     pub(super) fn add(&mut self, point: Point, needs: Needs) {
         self.summary.add(point.value);
-        if needs.values {
+        if needs.order {
+            if self.tied.last().is_some_and(|tied| tied.start != point.start) {
+                self.settle();
+            }
+            self.tied.push(point);
+        } else if needs.values {
             self.values.push(point.value);
         }
         if needs.places {
@@ -82,7 +92,16 @@ impl Points {
         self.first = None;
         self.last = None;
         self.values.clear();
+        self.tied.clear();
         self.energy = Energy::default();
+    }
+
+    /// Lists the points that begin last, once all of them have come.
+    pub(super) fn settle(&mut self) {
+        if self.tied.len() > 1 {
+            self.tied.sort_by_key(|point| point.id);
+        }
+        self.values.extend(self.tied.drain(..).map(|point| point.value));
     }
 
     /// The base value of the points; `None` without points.
@@ -136,7 +155,7 @@ impl Points {
 
     /// Bytes on the heap.
     pub(super) fn memory(&self) -> usize {
-        self.values.capacity() * size_of::<f64>()
+        self.values.capacity() * size_of::<f64>() + self.tied.capacity() * size_of::<Point>()
     }
 }
 
@@ -195,6 +214,7 @@ mod tests {
 
     const ALL: Needs = Needs {
         values: true,
+        order: true,
         places: true,
         energy: true,
     };
@@ -210,6 +230,7 @@ mod tests {
             };
             points.add(point, ALL);
         }
+        points.settle();
         points
     }
 
@@ -242,6 +263,31 @@ mod tests {
         let points = points(&[(3.0, 5, 100), (4.0, 7, 1), (5.0, 6, 0)]);
         assert_eq!(points.base(Base::Last), Some(4.0));
         assert_eq!(points.number(Calculation::First), Some(3.0));
+    }
+
+    #[test]
+    fn rule_1_5c_the_list_begins_with_the_first_point_and_ends_with_the_last() {
+        let mut points = Points::default();
+        // As they come: by start, end and id.
+        for (value, start, id) in [
+            (1.0, 0, 9),
+            (50.0, 5, 2),
+            (100.0, 5, 1),
+            (70.0, 5, 3),
+            (2.0, 6, 0),
+        ] {
+            let point = Point {
+                value,
+                start,
+                id: [id; 16],
+                overlap: 1,
+            };
+            points.add(point, ALL);
+        }
+        points.settle();
+        assert_eq!(points.values(), [1.0, 100.0, 50.0, 70.0, 2.0]);
+        assert_eq!(points.number(Calculation::First), Some(1.0));
+        assert_eq!(points.number(Calculation::Last), Some(2.0));
     }
 
     #[test]

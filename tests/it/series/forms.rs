@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{column, grouped, rows, sample, series};
-use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, person, steps, texts};
+use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, number, person, steps, texts};
 
 /// Heart rates of case M11.
 async fn with_heart_rates() -> Person {
@@ -28,6 +28,28 @@ const ALL: [&str; 7] = [
     "allpoints",
     "rollingmean",
 ];
+
+/// `last` is the greatest start, then the greatest id; the list of all points ends with it.
+#[tokio::test]
+async fn rule_1_5c_all_points_begin_with_the_first_and_end_with_the_last() {
+    let person = person();
+    let sample = |n: u32, end: &str, value: u32| json!({"uuid": id(n), "start_date": at("10:00"), "end_date": at(end), "value": value});
+    let samples = [sample(1, "10:00:20", 100), sample(2, "10:00:10", 50)];
+    person.records("HeartRate", &samples).await;
+    let mut call = series(&person, "HeartRate", &at("10:00"), &at("10:01"));
+    for calculation in ["first", "last", "allpoints"] {
+        call = call.with("calculations", calculation);
+    }
+    let row = &rows(call).await[0];
+    assert_eq!(
+        (
+            &row["all_heart_rate"],
+            number(row, "first_heart_rate"),
+            number(row, "last_heart_rate")
+        ),
+        (&json!([100.0, 50.0]), 100.0, 50.0)
+    );
+}
 
 #[tokio::test]
 async fn rule_1_6_every_method_shows_the_same_rows() {

@@ -122,10 +122,10 @@ impl Case {
         (amounts, counted.into_iter().map(distinct).collect())
     }
 
-    /// Per bin the points that count there, in the order of time, with how much of the bin each covers.
+    /// Per bin the points that count there, by start and id, with how much of the bin each covers.
     fn points(&self, counting: Counting) -> Vec<Vec<Touching>> {
         let mut order: Vec<Sample> = self.samples.clone();
-        order.sort_by_key(|sample| (sample.start, sample.end));
+        order.sort_by_key(|sample| sample.start);
         let mut bins: Vec<Vec<Touching>> = vec![Vec::new(); self.grid.len() as usize];
         for sample in order {
             let mut cells = vec![0.0; bins.len()];
