@@ -13,9 +13,10 @@ mod period;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Float64Type, SchemaRef};
+use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
@@ -45,7 +46,8 @@ use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::filter::Condition;
-use super::ground::computed::projected;
+use super::ground::computed::{Computed, computed, projected, with_replaced};
+use super::ground::operator::Plan;
 use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
 use super::shared::OriginalLength;
@@ -378,14 +380,52 @@ fn aggregated(
             .collect::<Result<Vec<_>>>()?,
     };
     let unfiltered = vec![None; measures.len()];
-    Ok(Arc::new(AggregateExec::try_new(
+    let aggregated: Plan = Arc::new(AggregateExec::try_new(
         AggregateMode::Single,
         PhysicalGroupBy::new_single(keys),
         measures,
         unfiltered,
         rows,
         schema,
-    )?))
+    )?);
+    // Only what is added up can be too large.
+    let added: Vec<&str> = [Statistic::Sum, Statistic::Avg]
+        .into_iter()
+        .filter(|function| spec.functions().contains(function))
+        .map(Statistic::name)
+        .collect();
+    if added.is_empty() {
+        return Ok(aggregated);
+    }
+    with_replaced(aggregated, |field| {
+        let column = Arc::clone(field);
+        added
+            .contains(&field.name().as_str())
+            .then(|| computed(Finite { column }, [ident(field.name())]))
+    })
+}
+
+/// `finite(number)`: null where it is too large to be a number, as in series.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Finite {
+    column: FieldRef,
+}
+
+impl Computed<1> for Finite {
+    const NAME: &'static str = "finite";
+
+    fn column(&self) -> &FieldRef {
+        &self.column
+    }
+
+    fn compute(&self, [numbers]: [ArrayRef; 1]) -> Result<ArrayRef> {
+        let Some(numbers) = numbers.as_primitive_opt::<Float64Type>() else {
+            return internal_err!("sums and means are numbers");
+        };
+        let finite: Float64Array =
+            numbers.unary_opt(|number| Some(number).filter(|number| number.is_finite()));
+        Ok(Arc::new(finite))
+    }
 }
 
 fn measure(

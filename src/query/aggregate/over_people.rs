@@ -128,7 +128,8 @@ fn told(
         let cells = rows.iter().map(|(_, together)| {
             let cell = together.cells.get(place).copied().flatten()?;
             let mean = *function == Some(Statistic::Avg);
-            Some(if mean { cell / together.people as f64 } else { cell })
+            let number = if mean { cell / together.people as f64 } else { cell };
+            number.is_finite().then_some(number)
         });
         if let Some(function) = function {
             fields.push(Field::new(function.name(), ArrowType::Float64, true));

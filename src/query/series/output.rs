@@ -85,13 +85,13 @@ impl Output {
         self.times.is_empty()
     }
 
-    /// Adds one bin.
+    /// Adds one bin. A number that is too large to be one is null, whatever gaps are replaced by.
     pub(super) fn push(&mut self, time: i64, cell: Cell<'_>) {
         if cell.base.is_none() && self.gaps.drop {
             return;
         }
         let replace = self.gaps.replace;
-        let filled = |number: Option<f64>| number.or(replace.then_some(0.0));
+        let filled = |number: Option<f64>| number.or(replace.then_some(0.0)).filter(|it| it.is_finite());
         self.times.push(time);
         self.base.append_option(filled(cell.base));
         for (calculation, column) in &mut self.columns {
@@ -128,7 +128,15 @@ impl Output {
         let bins = means.len() as i64;
         self.times.extend((0..bins).map(|bin| start + bin * width));
         let means: Vec<f64> = means.collect();
-        self.base.append_slice(&means);
+        if means.iter().all(|mean| mean.is_finite()) {
+            self.base.append_slice(&means);
+        } else {
+            self.base.extend(
+                means
+                    .iter()
+                    .map(|mean| Some(*mean).filter(|mean| mean.is_finite())),
+            );
+        }
     }
 
     /// Adds empty bins from `place` up to bin `until`, as many as fit, and moves `place` behind the last of

@@ -191,18 +191,37 @@ fn quantile(values: &[f64], fraction: f64) -> Option<f64> {
     let place = fraction * sorted.len().checked_sub(1)? as f64;
     let low = *sorted.get(place.floor() as usize)?;
     let high = *sorted.get(place.ceil() as usize)?;
-    Some(low + (high - low) * place.fract())
+    let between = low + (high - low) * place.fract();
+    if between.is_finite() {
+        return Some(between);
+    }
+    // The distance is too large for a number.
+    Some(low * (1.0 - place.fract()) + high * place.fract())
 }
 
 fn deviation(values: &[f64]) -> Option<f64> {
-    let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
-    let mut sum = Sum::default();
-    for value in values {
-        sum.add(*value);
+    let deviation = deviation_in(values, 1.0)?;
+    if deviation.is_finite() {
+        return Some(deviation);
     }
-    let mean = sum.value() / values.len() as f64;
+    // A square is too large for a number. What is lost of small values here is nothing beside these.
+    deviation_in(values, MUCH_LESS).map(|deviation| deviation / MUCH_LESS)
+}
+
+/// A power of two: numbers times this keep their digits, and the sum of their squares is a number.
+const MUCH_LESS: f64 = f64::from_bits((1023 - 600) << 52);
+
+/// The standard deviation in a unit of which `unit` make one.
+fn deviation_in(values: &[f64], unit: f64) -> Option<f64> {
+    let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
+    let values = || values.iter().map(|value| value * unit);
+    let mut sum = Sum::default();
+    for value in values() {
+        sum.add(value);
+    }
+    let mean = sum.value() / (degrees + 1) as f64;
     let mut squares = Sum::default();
-    for value in values {
+    for value in values() {
         squares.add((value - mean) * (value - mean));
     }
     Some((squares.value() / degrees as f64).sqrt())
@@ -305,5 +324,17 @@ mod tests {
         assert_eq!(points.distinct(), [1.0, 2.0, 4.0, 7.0]);
         assert_eq!(points.values(), [4.0, 1.0, 2.0, 2.0, 7.0]);
         assert_eq!(one.number(Calculation::Std), None);
+    }
+
+    #[test]
+    fn what_is_computed_on_the_way_may_be_too_large_for_a_number() {
+        let far = points(&[(1.5e308, 0, 0), (-1.5e308, 1, 0)]);
+        assert_eq!(far.number(Calculation::Median), Some(0.0));
+        let std = far.number(Calculation::Std);
+        assert!(std.is_none_or(f64::is_infinite), "{std:?} is too large itself");
+        let near = points(&[(1e300, 0, 0), (3e300, 1, 0)]);
+        let std = near.number(Calculation::Std).unwrap_or_default();
+        assert!((std / (2_f64.sqrt() * 1e300) - 1.0).abs() < 1e-12, "{std}");
+        assert!((MUCH_LESS - 2_f64.powi(-600)).abs() < f64::MIN_POSITIVE);
     }
 }

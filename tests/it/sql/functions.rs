@@ -66,6 +66,33 @@ fn assert_alike(found: &[Value], expected: &[Value], what: &str) {
     }
 }
 
+/// JSON shows neither; SQL tells null from infinity.
+#[tokio::test]
+async fn a_sum_that_is_too_large_for_a_number_is_null_in_series_and_aggregates() {
+    let person = person();
+    let beat = |n: u32| json!({"uuid": id(n), "start_date": instant(n), "value": 1e308});
+    person.records("HeartRate", &[beat(1), beat(2)]).await;
+    let counted = async |columns: &str, function: String| {
+        rows(&person, &format!("SELECT {columns} FROM {function}")).await
+    };
+    assert_eq!(
+        counted(
+            "count(*) AS windows, count(heart_rate) AS means",
+            format!("series('HeartRate', '1d', '{START}', '{END}')")
+        )
+        .await,
+        [json!({"windows": 7, "means": 0})]
+    );
+    assert_eq!(
+        counted(
+            "count(\"sum\") AS sums, count(\"avg\") AS means, max(\"max\") AS greatest",
+            format!("agg('HeartRate', 'day', 'sum, avg, max', '{START}', '{END}')")
+        )
+        .await,
+        [json!({"sums": 0, "means": 0, "greatest": 1e308})]
+    );
+}
+
 #[tokio::test]
 async fn each_function_answers_what_its_endpoint_does_on_random_data() {
     for backends in Backends::available() {

@@ -263,6 +263,35 @@ async fn rule_1_5c_m11_calculations() {
 }
 
 #[tokio::test]
+async fn what_is_too_large_for_a_number_is_null_and_no_gap() {
+    let points = [
+        sample(0, "10:00:05", "10:00:05", 1e308),
+        sample(0, "10:00:45", "10:00:45", 1e308),
+        sample(0, "10:02:10", "10:02:10", 90.0),
+    ];
+    let (grid, range) = uniform("10:00:00", "10:04:00", 60);
+    let asked = SeriesSpec {
+        gaps: Gaps {
+            drop: true,
+            replace: true,
+        },
+        ..calculating(&["sum", "max", "rollingmean"], spec(LEVELS, grid.clone()))
+    };
+    let found = series(&points, &asked, &[range], 2).await;
+    assert_eq!(times(&found), [at("10:00:00"), at("10:02:00")]);
+    for (name, expected) in [
+        ("value", [NONE, 90.0]),
+        ("sum_value", [NONE, 90.0]),
+        ("max_value", [1e308, 90.0]),
+        ("rollingmean_value", [NONE, NONE]),
+    ] {
+        assert_eq!(numbers(&found, name), all(&expected), "{name}");
+    }
+    let plain = series(&points, &spec(LEVELS, grid), &[range], 2).await;
+    assert_eq!(numbers(&plain, "value"), all(&[NONE, NONE, 90.0, NONE]));
+}
+
+#[tokio::test]
 async fn rule_1_5d_m12_rows_are_dropped_before_nulls_are_replaced() {
     let (grid, range) = uniform("10:00:00", "10:04:00", 60);
     let asked = calculating(&["max", "uniques", "rollingmean"], spec(LEVELS, grid));
