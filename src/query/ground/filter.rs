@@ -7,6 +7,7 @@
 mod label;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
 use datafusion::common::ScalarValue;
@@ -18,6 +19,8 @@ use uuid::Uuid;
 
 use crate::model::registry::{DataType, ReadFrom, is_json_text, respelt};
 use crate::model::time::parse_instant_in_query;
+
+use whole::Whole;
 
 pub use label::LabelComparison;
 
@@ -423,15 +426,34 @@ fn bind_as_asked(condition: &Condition, data_type: &DataType) -> Result<Expr, Fi
             "a structure; name one of its fields after a dot",
         )),
         _ if condition.operator == Comparison::Contains => bind_contains(condition, field, text),
-        holds => {
-            let value = literal(condition, holds, text)?;
-            Ok(binary_expr(
-                plain_text(field.expression.clone(), holds),
-                condition.operator.operator(),
-                lit(value),
-            ))
-        }
+        _ => compared(condition, field, condition.operator.operator(), text),
     }
+}
+
+/// Whether a field relates like this to the value of a text. A field without a value does not.
+fn compared(
+    condition: &Condition,
+    field: FieldOf,
+    operator: Operator,
+    text: &str,
+) -> Result<Expr, FilterError> {
+    if field.holds.is_signed_integer() {
+        return Ok(whole(condition, text)?.compared(field.expression, operator));
+    }
+    let value = literal(condition, &field.holds, text)?;
+    let value_of_field = plain_text(field.expression, &field.holds);
+    Ok(binary_expr(value_of_field, operator, lit(value)))
+}
+
+/// Whether a list has the value of a text.
+fn list_has(condition: &Condition, list: Expr, item: &ArrowType, text: &str) -> Result<Expr, FilterError> {
+    if item.is_signed_integer() {
+        return Ok(match whole(condition, text)? {
+            Whole::At(number) => array_has(list, lit(number)),
+            Whole::After(_) => lit(false),
+        });
+    }
+    Ok(array_has(list, lit(literal(condition, item, text)?)))
 }
 
 fn bind_membership(
@@ -440,8 +462,7 @@ fn bind_membership(
     item: &ArrowType,
     text: &str,
 ) -> Result<Expr, FilterError> {
-    let value = literal(condition, item, text)?;
-    let holds = array_has(list.clone(), lit(value));
+    let holds = list_has(condition, list.clone(), item, text)?;
     match condition.operator {
         Comparison::Equal => Ok(holds),
         Comparison::NotEqual => Ok(not(holds).or(list.is_null())),
@@ -475,25 +496,16 @@ fn plain_text(expression: Expr, holds: &ArrowType) -> Expr {
     }
 }
 
+/// A whole number may be compared with any decimal one: `value>=2.5`.
+fn whole(condition: &Condition, text: &str) -> Result<Whole, FilterError> {
+    Whole::read(text).ok_or_else(|| wrong_type(condition, text, "number"))
+}
+
 fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<ScalarValue, FilterError> {
-    let wrong = |expected| FilterError::WrongType {
-        field: condition.field.clone(),
-        value: text.to_owned(),
-        expected,
-    };
+    let wrong = |expected| wrong_type(condition, text, expected);
     match holds {
         ArrowType::Float64 => match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(ScalarValue::Float64(Some(number))),
-            _ => Err(wrong("number")),
-        },
-        ArrowType::Int64 | ArrowType::Int32 | ArrowType::Int16 | ArrowType::Int8 => match text.parse::<f64>()
-        {
-            // Integers may be compared with fractions: `value>=2.5`.
-            Ok(number) if number.is_finite() => Ok(text
-                .parse::<i64>()
-                .map_or(ScalarValue::Float64(Some(number)), |whole| {
-                    ScalarValue::Int64(Some(whole))
-                })),
             _ => Err(wrong("number")),
         },
         ArrowType::Boolean => match text {
@@ -524,6 +536,14 @@ pub fn unknown_field(field: &str, data_type: &DataType) -> FilterError {
         field: field.to_owned(),
         data_type: data_type.id.as_str().to_owned(),
         known: known.join(", "),
+    }
+}
+
+fn wrong_type(condition: &Condition, text: &str, expected: &'static str) -> FilterError {
+    FilterError::WrongType {
+        field: condition.field.clone(),
+        value: text.to_owned(),
+        expected,
     }
 }
 

@@ -135,3 +135,84 @@ async fn fields_of_own_types_filter_too() {
         .await
         .faults();
 }
+
+/// Whole numbers of which floats represent only some.
+const WHOLE: [i64; 5] = [
+    i64::MAX,
+    i64::MAX - 1,
+    9_007_199_254_740_993,
+    9_007_199_254_740_992,
+    i64::MIN,
+];
+
+#[tokio::test]
+async fn rule_5_4_whole_numbers_are_compared_exactly() {
+    let person = person();
+    let schema = json!({"properties": {"n": {"type": "integer"}, "all": {"type": "array", "items": {"type": "integer"}}}});
+    let own = person
+        .define(
+            "Event",
+            &json!({"name": "Large", "record_spec": {"schema": schema}}),
+        )
+        .await;
+    let mut records: Vec<_> = (0..)
+        .zip(WHOLE)
+        .map(|(n, number)| {
+            json!({"id": id(n), "start_time": crate::harness::instant(n), "n": number, "all": [7, number]})
+        })
+        .collect();
+    records.push(json!({"id": id(5), "start_time": crate::harness::instant(5)}));
+    person.records(&own, &records).await;
+    for (filter, expected) in [
+        ("n=9223372036854775807", &[0][..]),
+        ("n=9223372036854775808", &[]),
+        ("n!=9223372036854775808", &[0, 1, 2, 3, 4]),
+        ("n<9223372036854775808", &[0, 1, 2, 3, 4]),
+        ("n>=9223372036854775808", &[]),
+        ("n=-9223372036854775808", &[4]),
+        ("n=-9223372036854775809", &[]),
+        ("n>-9223372036854775809", &[0, 1, 2, 3, 4]),
+        ("n<=-9223372036854775809", &[]),
+        ("n=9007199254740992.5", &[]),
+        ("n!=9007199254740992.5", &[0, 1, 2, 3, 4]),
+        ("n>9007199254740992.5", &[0, 1, 2]),
+        ("n>=9007199254740992.5", &[0, 1, 2]),
+        ("n<9007199254740992.5", &[3, 4]),
+        ("n<=9007199254740992.5", &[3, 4]),
+        ("n=9.007199254740993e15", &[2]),
+        ("n=9007199254740992.0", &[3]),
+        ("all=9.007199254740993e15", &[2]),
+        ("all=9223372036854775808", &[]),
+        ("all!=9223372036854775808", &[0, 1, 2, 3, 4, 5]),
+        ("all=7.0", &[0, 1, 2, 3, 4]),
+    ] {
+        let rows = person
+            .read("event", &own)
+            .with("filter", filter)
+            .await
+            .must_be(200)
+            .rows();
+        let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
+        assert_eq!(texts(&rows, "id"), expected, "{filter}");
+    }
+    let end = 1_714_521_600 + 24 * 3600;
+    for (label, expected) in [
+        ("n=\"9223372036854775808\"", &[][..]),
+        ("n=\"9.223372036854775807e18\"", &[0]),
+        ("n!=\"9223372036854775808\"", &[0, 1, 2, 3, 4, 5]),
+        ("n!=\"9007199254740993\"", &[0, 1, 3, 4, 5]),
+    ] {
+        let reply = person
+            .get("/data/v1/records")
+            .with("q", &format!("{{__name__=\"{own}\",{label}}}[2d] @ {end}"))
+            .await
+            .must_be(200);
+        let rows: Vec<serde_json::Value> = reply
+            .text()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
+        assert_eq!(texts(&rows, "id"), expected, "{label}");
+    }
+}

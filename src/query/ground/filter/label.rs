@@ -8,14 +8,14 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, internal_err};
-use datafusion::functions_nested::expr_fn::{array_has, cardinality};
+use datafusion::functions_nested::expr_fn::cardinality;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 use datafusion::prelude::not;
 use regex::{Regex, RegexBuilder};
 
-use super::{Condition, FieldOf, FilterError, is_text, literal, plain_text, wrong_operator};
+use super::{Condition, FieldOf, FilterError, compared, is_text, list_has, plain_text, wrong_operator};
 use crate::model::registry::schema::PATTERN_BYTES;
 use crate::query::ground::uuid_text::UuidText;
 
@@ -55,19 +55,16 @@ pub(super) fn bind(
 }
 
 fn equals(condition: &Condition, field: FieldOf, text: &str) -> Result<Expr, FilterError> {
-    let FieldOf {
-        expression, holds, ..
-    } = field;
-    let absent = expression.clone().is_null();
-    let equal = match &holds {
+    let absent = field.expression.clone().is_null();
+    let equal = match &field.holds {
         ArrowType::Struct(_) => return Err(wrong_operator(condition, "a structure")),
-        ArrowType::List(_) if text.is_empty() => cardinality(expression).eq(lit(0_u64)),
+        ArrowType::List(_) if text.is_empty() => cardinality(field.expression).eq(lit(0_u64)),
         ArrowType::List(item) if item.data_type().is_nested() => {
             return Err(wrong_operator(condition, "a list of structures"));
         }
-        ArrowType::List(item) => array_has(expression, lit(literal(condition, item.data_type(), text)?)),
-        _ if text.is_empty() && !is_text(&holds) => return Ok(absent),
-        _ => plain_text(expression, &holds).eq(lit(literal(condition, &holds, text)?)),
+        ArrowType::List(item) => list_has(condition, field.expression, item.data_type(), text)?,
+        holds if text.is_empty() && !is_text(holds) => return Ok(absent),
+        _ => compared(condition, field, Operator::Eq, text)?,
     };
     Ok(if text.is_empty() {
         absent.or(equal)
