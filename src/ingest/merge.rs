@@ -71,7 +71,7 @@ pub struct Outcome {
     pub add: Option<RecordBatch>,
     pub dead: Vec<(PieceId, RecordId)>,
     pub records_delta: i64,
-    /// Rows put or deleted; changes without effect are not counted.
+    /// Records stored, replaced or deleted, once for each request.
     pub updates: i64,
     /// What each request did, by its number.
     pub effects: Vec<Effect>,
@@ -130,16 +130,24 @@ impl Version {
         before: Latest::Stored,
     };
 
+    /// The state before `request`, as far as it is known.
+    fn before(&self, request: usize) -> Latest {
+        if self.request == Some(request) {
+            self.before
+        } else {
+            self.now
+        }
+    }
+
     /// Replaces the current state with `now`, and counts what the request did to the record as a whole.
     fn becomes(&mut self, now: Latest, request: usize, effect: &mut Effect) {
-        if self.request == Some(request) {
-            if let Some(count) = self.counted_in(effect) {
-                *count -= 1;
-            }
-        } else {
-            self.request = Some(request);
-            self.before = self.now;
+        if self.request == Some(request)
+            && let Some(count) = self.counted_in(effect)
+        {
+            *count -= 1;
         }
+        self.before = self.before(request);
+        self.request = Some(request);
         self.now = now;
         if let Some(count) = self.counted_in(effect) {
             *count += 1;
@@ -159,24 +167,23 @@ impl Version {
 
 /// Applies what is asked, in order, to a partition in which `stored` are the live rows of [`ids_to_look_up`].
 pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<Outcome, ArrowError> {
-    let mut content = Wanted { schema, made: None };
     let mut latest: HashMap<RecordId, Version> = stored.iter().map(|(id, _)| (id, Version::STORED)).collect();
     let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
-    let mut outcome = Outcome {
-        effects: vec![Effect::default(); requests],
-        ..Outcome::default()
-    };
+    let mut effects = vec![Effect::default(); requests];
     let changes = dated(&asked.changes, stored)?;
-    let mut puts: Vec<Put<'_>> = Vec::new();
-    // Made only when needed.
-    let mut before: Option<Rows> = None;
+    let mut versions = Versions {
+        content: Wanted { schema, made: None },
+        stored,
+        before: None,
+        puts: Vec::new(),
+    };
 
     for (change, request) in changes.iter().zip(&asked.requests) {
-        let effect = &mut outcome.effects[*request];
+        let effect = &mut effects[*request];
         match change {
             Change::Put { rows, given, .. } => {
-                let put = puts.len();
-                puts.push(Put::new(rows));
+                let put = versions.puts.len();
+                versions.puts.push(Put::new(rows));
                 let Some(ids) = id_column(rows) else {
                     return Err(ArrowError::SchemaError(
                         "rows to store begin with a 16-byte id".to_owned(),
@@ -188,72 +195,94 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
                         .filter(|given| **given)
                         .and_then(|_| RecordId::from_slice(ids.value(row)))
                     else {
-                        outcome.records_delta += 1;
-                        outcome.updates += 1;
                         effect.stored += 1;
                         continue;
                     };
                     let version = latest.entry(id).or_default();
-                    let is_there = match version.now {
-                        Latest::Pending {
-                            put: earlier,
-                            row: earlier_row,
-                        } => {
-                            puts[earlier].encode(content.get()?)?;
-                            puts[put].encode(content.get()?)?;
-                            let is_there = puts[earlier].row(earlier_row) == puts[put].row(row);
-                            puts[earlier].keep[earlier_row] = is_there;
-                            is_there
-                        }
-                        Latest::Stored => {
-                            let before = match &mut before {
-                                Some(before) => before,
-                                before => before.insert(content.get()?.rows(&stored.rows)?),
-                            };
-                            puts[put].encode(content.get()?)?;
-                            let existing = stored.get(id);
-                            let is_there =
-                                existing.map(|existing| before.row(existing.row)) == puts[put].row(row);
-                            if !is_there {
-                                outcome.dead.extend(existing.map(|existing| (existing.piece, id)));
-                            }
-                            is_there
-                        }
-                        Latest::Gone => {
-                            outcome.records_delta += 1;
-                            false
-                        }
-                    };
-                    if is_there {
-                        puts[put].keep[row] = false;
-                        version.becomes(version.now, *request, effect);
+                    let came = Latest::Pending { put, row };
+                    let now = if versions.are_same(id, version.now, came)? {
+                        version.now
+                    } else if versions.are_same(id, version.before(*request), came)? {
+                        // A request that takes back what it did has done nothing.
+                        version.before(*request)
                     } else {
-                        outcome.updates += 1;
-                        version.becomes(Latest::Pending { put, row }, *request, effect);
-                    }
+                        came
+                    };
+                    versions.keep(came, false);
+                    versions.keep(version.now, false);
+                    versions.keep(now, true);
+                    version.becomes(now, *request, effect);
                 }
             }
             Change::Delete { records } => {
                 for id in records {
-                    let Some(version) = latest.get_mut(id) else {
+                    let Some(version) = latest.get_mut(id).filter(|version| version.now != Latest::Gone)
+                    else {
                         continue;
                     };
-                    match version.now {
-                        Latest::Pending { put, row } => puts[put].keep[row] = false,
-                        Latest::Stored => outcome
-                            .dead
-                            .extend(stored.get(*id).map(|existing| (existing.piece, *id))),
-                        Latest::Gone => continue,
-                    }
-                    outcome.records_delta -= 1;
-                    outcome.updates += 1;
+                    versions.keep(version.now, false);
                     version.becomes(Latest::Gone, *request, effect);
                 }
             }
         }
     }
-    outcome.add = kept(schema, &puts)?;
-    Ok(outcome)
+    let is_replaced = |id: &RecordId| {
+        latest
+            .get(id)
+            .is_some_and(|version| version.now != Latest::Stored)
+    };
+    let replaced = stored.iter().filter(|(id, _)| is_replaced(id));
+    let mut dead: Vec<(PieceId, RecordId)> = replaced.map(|(id, existing)| (existing.piece, id)).collect();
+    dead.sort_unstable();
+    let count = |of: fn(&Effect) -> u64| effects.iter().map(of).sum::<u64>() as i64;
+    Ok(Outcome {
+        add: kept(schema, &versions.puts)?,
+        dead,
+        records_delta: count(|effect| effect.stored) - count(|effect| effect.deleted),
+        updates: count(|effect| effect.stored + effect.replaced + effect.deleted),
+        effects,
+    })
+}
+
+/// All versions that records have or are given.
+struct Versions<'a> {
+    content: Wanted<'a>,
+    stored: &'a StoredRows,
+    /// The stored rows in comparable form; made only when needed.
+    before: Option<Rows>,
+    puts: Vec<Put<'a>>,
+}
+
+impl Versions<'_> {
+    /// Whether two versions of a record are there and have the same content.
+    fn are_same(&mut self, id: RecordId, one: Latest, other: Latest) -> Result<bool, ArrowError> {
+        for version in [one, other] {
+            match version {
+                Latest::Gone => return Ok(false),
+                Latest::Pending { put, .. } => self.puts[put].encode(self.content.get()?)?,
+                Latest::Stored if self.before.is_none() => {
+                    self.before = Some(self.content.get()?.rows(&self.stored.rows)?);
+                }
+                Latest::Stored => {}
+            }
+        }
+        Ok(self.row(id, one) == self.row(id, other))
+    }
+
+    fn row(&self, id: RecordId, version: Latest) -> Option<Row<'_>> {
+        match version {
+            Latest::Pending { put, row } => self.puts.get(put)?.row(row),
+            Latest::Stored => Some(self.before.as_ref()?.row(self.stored.get(id)?.row)),
+            Latest::Gone => None,
+        }
+    }
+
+    /// Notes whether a version is to be stored, if it is not stored already.
+    fn keep(&mut self, version: Latest, is_kept: bool) {
+        if let Latest::Pending { put, row } = version {
+            self.puts[put].keep[row] = is_kept;
+        }
+    }
 }
 
 /// The changes, in which records without a time have that of their previous version.
