@@ -2,7 +2,9 @@
 //!
 //! The table is `schemas/units.json`, read once. Factors are fractions of integers, so that exact definitions
 //! stay exact: a pound is 45359237/100000 grams. A unit converts only within its dimension; a count of steps
-//! is not a count of strokes.
+//! is not a count of strokes. What the table does not name is read as a term of UCUM.
+
+mod terms;
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -10,9 +12,13 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::registry::metric::MetricTraits;
+use terms::{BadDefinition, Given, Ratio, Terms};
 
 /// The length of the longest list of codes.
 const MOST_CODES: usize = 8;
+
+/// By how much of itself the molar mass that is sent may differ from that of the substance.
+const SAME_SUBSTANCE: f64 = 1e-3;
 
 const UNITS: &str = include_str!("../../schemas/units.json");
 
@@ -43,8 +49,12 @@ pub enum UnitError {
 
 /// Why the table cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("the table of units cannot be read: {0}")]
-pub struct UnitTableError(#[from] serde_json::Error);
+pub enum UnitTableError {
+    #[error("the table of units cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("the table of units cannot be used: {0}")]
+    Term(#[from] BadDefinition),
+}
 
 /// How values of one unit become values of another. Looked up once per unit and metric, then applied to every
 /// row.
@@ -106,6 +116,7 @@ pub struct Units {
     ambiguous_percent: AmbiguousPercent,
     codes: Vec<CodeList>,
     systems: Systems,
+    terms: Terms,
 }
 
 /// The units in which values are returned.
@@ -158,6 +169,7 @@ struct Table {
     ambiguous_percent: AmbiguousPercent,
     codes: Vec<CodeList>,
     systems: Systems,
+    terms: Given,
     units: Vec<Unit>,
 }
 
@@ -174,6 +186,29 @@ struct Unit {
     spellings: Vec<String>,
     #[serde(default)]
     words: Vec<String>,
+}
+
+/// What converting needs of a unit.
+#[derive(Clone, Copy, Debug)]
+struct Measure<'u> {
+    dimension: &'u str,
+    /// In base units of its dimension.
+    factor: Ratio,
+    zero: [i64; 2],
+    /// Grams of one mole, if the unit tells.
+    grams_per_mole: Option<f64>,
+}
+
+impl<'u> From<&'u Unit> for Measure<'u> {
+    fn from(unit: &'u Unit) -> Self {
+        let [numerator, denominator] = unit.factor.map(u128::from);
+        Self {
+            dimension: &unit.dimension,
+            factor: Ratio::new(numerator, denominator),
+            zero: unit.zero.unwrap_or([0, 1]),
+            grams_per_mole: None,
+        }
+    }
 }
 
 /// Another list of codes with the same meanings as those of the catalogue's unit `to`.
@@ -222,9 +257,11 @@ impl Units {
             ambiguous_percent,
             codes,
             systems,
+            terms,
             units,
         } = table;
         Ok(Self {
+            terms: Terms::new(terms)?,
             known: units,
             spellings,
             words,
@@ -287,28 +324,18 @@ impl Units {
                 expected,
             }
         };
-        let target = self.target(expected).ok_or_else(unknown)?;
+        let target = self.stored_in(expected).ok_or_else(unknown)?;
         if from == self.ambiguous_percent.spelling && target.dimension == "percentage" {
             return Ok(self.percent(data_type));
         }
-        let candidates: Vec<&Unit> = self
-            .candidates(from)
-            .iter()
-            .filter_map(|&index| self.known.get(index))
-            .collect();
-        if candidates.is_empty() {
-            return Err(unknown());
-        }
+        let candidates = self.measures(from).ok_or_else(unknown)?;
         if let Some(unit) = candidates.iter().find(|unit| unit.dimension == target.dimension) {
-            return Ok(between(
-                unit,
-                target,
-                self.differences.iter().any(|name| name == data_type),
-            ));
+            let is_difference = self.differences.iter().any(|name| name == data_type);
+            return between(*unit, target, is_difference).ok_or_else(unknown);
         }
         candidates
             .iter()
-            .find_map(|unit| self.through_substance(unit, target, data_type))
+            .find_map(|unit| self.through_substance(*unit, target, data_type))
             .ok_or_else(|| {
                 let (unit, metric, expected) = told();
                 UnitError::OtherDimension {
@@ -331,7 +358,8 @@ impl Units {
         }?;
         let shown = self.target(shown)?;
         let is_difference = self.differences.iter().any(|name| name == data_type);
-        Some((shown.name.clone(), between(kept, shown, is_difference)))
+        let conversion = between(kept.into(), shown.into(), is_difference)?;
+        Some((shown.name.clone(), conversion))
     }
 
     /// Whether `value` is a code of the unit `from` that means that there is no value.
@@ -369,6 +397,34 @@ impl Units {
         }
     }
 
+    /// The unit that records are converted to. An own metric may have one that the table does not name.
+    fn stored_in(&self, expected: &str) -> Option<Measure<'_>> {
+        if let Some(unit) = self.target(expected) {
+            return Some(unit.into());
+        }
+        match self.measures(expected)?.as_slice() {
+            &[only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// What a unit may stand for; `None` if it stands for nothing.
+    fn measures(&self, spelling: &str) -> Option<Vec<Measure<'_>>> {
+        let known = self.candidates(spelling);
+        if !known.is_empty() {
+            let known = known.iter().filter_map(|&index| self.known.get(index));
+            return Some(known.map(Measure::from).collect());
+        }
+        let read = self.terms.read(spelling)?.into_iter();
+        let measures = read.map(|(dimension, meaning)| Measure {
+            dimension,
+            factor: meaning.factor,
+            zero: [0, 1],
+            grams_per_mole: meaning.grams_per_mole,
+        });
+        Some(measures.collect())
+    }
+
     fn candidates(&self, spelling: &str) -> &[usize] {
         let exact = self.spellings.get(spelling);
         let found = exact
@@ -377,67 +433,60 @@ impl Units {
         found.map_or(&[], Vec::as_slice)
     }
 
-    fn through_substance(&self, from: &Unit, target: &Unit, data_type: &str) -> Option<Conversion> {
+    fn through_substance(
+        &self,
+        from: Measure<'_>,
+        target: Measure<'_>,
+        data_type: &str,
+    ) -> Option<Conversion> {
         let substance = self
             .substances
             .iter()
             .find(|substance| substance.types.iter().any(|name| name == data_type))?;
-        let [grams, moles] = substance.grams_per_mole;
+        let [grams, moles] = substance.grams_per_mole.map(u128::from);
+        let is_another = |told: f64| (told * moles as f64 / grams as f64 - 1.0).abs() > SAME_SUBSTANCE;
+        if from.grams_per_mole.is_some_and(is_another) {
+            return None;
+        }
         // The base units are grams per litre and millimoles per litre.
-        let (times, over) = if from.dimension == substance.amount && target.dimension == substance.mass {
-            (grams, moles * 1000)
+        let base = Ratio::new(grams, moles * 1000);
+        let factor = from.factor.over(target.factor)?;
+        let factor = if from.dimension == substance.amount && target.dimension == substance.mass {
+            factor.times(base)?
         } else if from.dimension == substance.mass && target.dimension == substance.amount {
-            (moles * 1000, grams)
+            factor.over(base)?
         } else {
             return None;
         };
-        Some(linear(
-            u128::from(from.factor[0]) * u128::from(target.factor[1]) * u128::from(times),
-            u128::from(from.factor[1]) * u128::from(target.factor[0]) * u128::from(over),
-            0.0,
-        ))
+        Some(linear(factor, 0.0))
     }
 }
 
-fn between(from: &Unit, target: &Unit, is_difference: bool) -> Conversion {
-    let zero_of = |unit: &Unit| {
-        unit.zero.map_or((0, 1), |[numerator, denominator]| {
-            (i128::from(numerator), i128::from(denominator))
-        })
-    };
-    let ((from_zero, from_parts), (target_zero, target_parts)) = (zero_of(from), zero_of(target));
-    let distance = (from_zero * target_parts - target_zero * from_parts) * i128::from(target.factor[1]);
-    let parts = from_parts * target_parts * i128::from(target.factor[0]);
-    let plus = if is_difference {
+/// `None` if the factor has too many digits.
+fn between(from: Measure<'_>, target: Measure<'_>, is_difference: bool) -> Option<Conversion> {
+    let plus = if is_difference || from.zero == target.zero {
         0.0
     } else {
+        let [from_zero, from_parts] = from.zero.map(i128::from);
+        let [target_zero, target_parts] = target.zero.map(i128::from);
+        let distance = from_zero * target_parts - target_zero * from_parts;
+        let distance = distance * target.factor.denominator as i128;
+        let parts = from_parts * target_parts * target.factor.numerator as i128;
         distance as f64 / parts as f64
     };
-    linear(
-        u128::from(from.factor[0]) * u128::from(target.factor[1]),
-        u128::from(from.factor[1]) * u128::from(target.factor[0]),
-        plus,
-    )
+    Some(linear(from.factor.over(target.factor)?, plus))
 }
 
-/// The fraction in lowest terms, so that both parts are exact as floats.
-fn linear(times: u128, over: u128, plus: f64) -> Conversion {
-    let common = greatest_common_divisor(times, over);
-    if times == over && plus == 0.0 {
+/// Both parts of most fractions are exact as floats, because these are in lowest terms.
+fn linear(factor: Ratio, plus: f64) -> Conversion {
+    if factor == Ratio::ONE && plus == 0.0 {
         return Conversion::Same;
     }
     Conversion::Linear {
-        times: (times / common) as f64,
-        over: (over / common) as f64,
+        times: factor.numerator as f64,
+        over: factor.denominator as f64,
         plus,
     }
-}
-
-const fn greatest_common_divisor(mut left: u128, mut right: u128) -> u128 {
-    while right != 0 {
-        (left, right) = (right, left % right);
-    }
-    if left == 0 { 1 } else { left }
 }
 
 #[cfg(test)]
@@ -573,6 +622,110 @@ mod tests {
                 (value * times / over + plus).to_bits()
             );
         }
+    }
+
+    #[test]
+    fn rule_8_7_any_unit_of_the_dimension_is_understood() {
+        for (metric, value, unit, expected) in [
+            ("ActiveCaloriesBurned", 4.184, "MJ", 1000.0),
+            ("ActiveCaloriesBurned", 1500.0, "cal_th", 1.5),
+            ("CyclingSpeed", 44.704, "cm/s", 1.0),
+            ("CyclingSpeed", 26.8224, "m/min", 1.0),
+            ("DietaryWaterConsumed", 1.0, "[qt_us]", 32.0),
+            ("DietaryWaterConsumed", 1.0, "[tbs_us]", 0.5),
+            ("DietaryWaterConsumed", 6.0, "[tsp_us]", 1.0),
+            ("DietaryWaterConsumed", 29_573.529_562_5, "uL", 1.0),
+            ("DietaryWaterConsumed", 29_573.529_562_5, "µL", 1.0),
+            ("DietaryWaterConsumed", 0.473_176_473, "dm3", 16.0),
+            ("DietaryWaterConsumed", 0.473_176_473e-3, "m^3", 16.0),
+            ("DietaryWaterConsumed", 2.0, "cup_imp", 19.215_198_808_077_68),
+            ("BloodPressureSystolic", 1.333_223_874_15, "bar", 1000.0),
+            ("BloodPressureSystolic", 1.0, "atm", 759.999_891_725_611_3),
+            ("BloodPressureSystolic", 0.12, "m[Hg]", 120.0),
+            ("BloodPressureSystolic", 1.0, "N/cm2", 75.006_157_584_565_62),
+            ("DistanceTraveledOnFoot", 16_093.44, "dm", 1.0),
+            ("DistanceTraveledOnFoot", 1_609_344_000.0, "um", 1.0),
+            ("DistanceTraveledOnFoot", 1_609.344, "[nmi_i]", 1852.0),
+            ("DistanceTraveledOnFoot", 3.0, "10*3.[ft_i]", 3000.0 / 5280.0),
+            ("TimeInDaylight", 1.0, "wk", 10_080.0),
+            ("TimeInDaylight", 6e10, "ns", 1.0),
+            ("CyclingPower", 2500.0, "mW", 2.5),
+            ("CyclingPower", 6000.0, "J/min", 100.0),
+            ("PhysicalEffort", 4.184, "kJ/(h.kg)", 1.0),
+            ("PhysicalEffort", 1.0, "W/kg", 3.6 / 4.184),
+            ("VO2Max", 0.04, "L/min/kg", 40.0),
+            ("PeakExpiratoryFlowRate", 0.06, "m3/h", 1.0),
+            ("HeartRate", 0.001, "kHz", 60.0),
+            ("HeartRate", 120.0, "{heart beats}.(2.min)-1", f64::NAN),
+            ("HeartRate", 60.0, "min-1", 60.0),
+            ("HeartRate", 120.0, "/(2.min)", 60.0),
+            ("BloodKetones", 1.5, "mol/m3", 1.5),
+            ("BloodKetones", 1500.0, "mcmol/L", 1.5),
+            ("BloodGlucose", 5.5, "mmol<180.15588000005408>/L", 99.085_734),
+            ("BloodGlucose", 5.5, "mol/m3", 99.085_734),
+            ("BloodGlucose", 5.5, "mmol<100>/L", f64::NAN),
+            ("BodyMassIndex", 1.0, "g/cm2", 10.0),
+            ("BloodOxygenSaturation", 970.0, "[ppth]", 97.0),
+            ("BloodOxygenSaturation", 97.0, "10*-2", 97.0),
+            ("BloodOxygenSaturation", 1.0, "{beats}", f64::NAN),
+            ("Weight", 1.0, "dag", 0.022_046_226_218_487_76),
+            ("Weight", 45_359_237.0, "pg.10*8", 10.0),
+            // Calories of food, or those of physics?
+            ("CyclingPower", 1.0, "cal/min", f64::NAN),
+            ("CyclingPower", 1.0, "kcal/min", 4184.0 / 60.0),
+            ("Weight", 1.0, "kkg", f64::NAN),
+            ("Weight", 1.0, "kg.", f64::NAN),
+            ("Weight", 1.0, "(kg", f64::NAN),
+            ("Weight", 1.0, "kg/0", f64::NAN),
+            ("Weight", 1.0, "Yg.10*24", f64::NAN),
+            ("Weight", 1.0, " kg", f64::NAN),
+            ("StepCount", 1.0, "10*3", f64::NAN),
+        ] {
+            match convert(metric, value, unit) {
+                Ok(found) => assert!(
+                    (found / expected - 1.0).abs() < 1e-12,
+                    "{value} {unit} of {metric} are {found}, not {expected}"
+                ),
+                Err(error) => assert!(expected.is_nan(), "{metric}: {error}"),
+            }
+        }
+    }
+
+    /// A term never means anything else than the table where both know it, and the table comes first.
+    #[test]
+    fn rule_8_7_terms_agree_with_the_table() {
+        let units = Units::builtin().unwrap();
+        let mut agreed = 0;
+        for unit in &units.known {
+            let known = Measure::from(unit);
+            for spelling in std::iter::once(&unit.name).chain(&unit.spellings) {
+                assert!(
+                    units
+                        .measures(spelling)
+                        .unwrap()
+                        .iter()
+                        .any(|measure| measure.factor == known.factor && measure.dimension == known.dimension),
+                    "{spelling}"
+                );
+                let read = units.terms.read(spelling).unwrap_or_default();
+                let same = read.iter().find(|(dimension, _)| *dimension == unit.dimension);
+                if let Some((_, meaning)) = same {
+                    assert_eq!(meaning.factor, known.factor, "{spelling}");
+                    agreed += 1;
+                }
+            }
+        }
+        assert!(agreed > 80, "{agreed}");
+    }
+
+    #[test]
+    fn rule_8_7_a_unit_that_only_an_own_metric_has_takes_others_like_it() {
+        let registry = Registry::builtin().unwrap();
+        let mut traits = registry.get("Weight").unwrap().metric.clone().unwrap();
+        traits.unit = Some("kN.m".to_owned());
+        let converted = registry.units().convert(1500.0, "J", &traits, "Metric/x");
+        assert_eq!(converted, Ok(1.5));
+        assert!(registry.units().convert(1.0, "kg", &traits, "Metric/x").is_err());
     }
 
     #[test]
