@@ -72,6 +72,24 @@ async fn golden_a01_days_of_new_york() {
 }
 
 #[tokio::test]
+async fn rule_0_2_a_day_that_begins_beyond_9999_has_a_time_that_can_be_read() {
+    let (person, own) = golden_events().await;
+    person
+        .records(
+            &own,
+            &[json!({"id": id(9), "start_time": "9999-12-31T20:00:00Z"})],
+        )
+        .await;
+    let last = ("9999-12-30T00:00:00Z", "9999-12-31T23:00:00Z");
+    let rows = by(&person, "event", &own, "day", last)
+        .with("time_zone", "Asia/Tokyo")
+        .await
+        .must_be(200)
+        .rows();
+    assert_eq!(rows, [json!({"time": "9999-12-31T15:00:00Z", "count": 1})]);
+}
+
+#[tokio::test]
 async fn golden_a02_an_hour_that_comes_twice_has_two_rows() {
     let (person, own) = golden_events().await;
     let rows = by(&person, "event", &own, "60m", FALL)
