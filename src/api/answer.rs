@@ -252,7 +252,7 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// The tag of an answer that is there. Weak, like all that follow from less than the bytes.
+/// The tag of an answer that is there. Weak, since a coding for the way makes other bytes of it.
 #[must_use]
 pub fn content_tag(body: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();

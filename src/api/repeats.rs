@@ -117,7 +117,7 @@ impl Repeats {
         let tag = header(&ETAG)?.1.to_str().ok()?;
         let response = if is_known(request.headers(), tag) {
             let mut response = not_modified(tag, header(&CONTENT_TYPE)?.1.clone()).ok()?;
-            for (name, value) in known.headers.iter().filter(|(name, _)| name == VARY) {
+            for (name, value) in known.headers.iter().filter(|(name, _)| *name == VARY) {
                 response.headers_mut().append(name.clone(), value.clone());
             }
             response

@@ -624,7 +624,7 @@ async fn the_columns_are_the_same_with_and_without_rows() {
     let full = ("2024-05-01T00:00:00Z", "2024-05-20T00:00:00Z");
     let empty = ("2023-05-01T00:00:00Z", "2023-05-20T00:00:00Z");
     let functions: [&[&str]; 4] = [&["sum"], &["avg"], &["min", "max"], &["sum", "avg", "min", "max"]];
-    let mut asked: Vec<(&str, &str, &[&str])> = vec![("event", "HeartRate", &[])];
+    let mut asked: Vec<(&str, &str, &[&str])> = vec![("event", "HeartRate", &[][..])];
     for functions in functions {
         asked.extend(["HeartRate", "StepCount"].map(|metric| ("metric", metric, functions)));
     }

@@ -92,7 +92,7 @@ impl<Authority> Questions<Authority> {
         let states = read
             .iter()
             .zip(&snapshots)
-            .map(|((permit, partition), snapshot)| ReadState::of(*permit, partition, snapshot));
+            .map(|(&(permit, partition), snapshot)| ReadState::of(permit, partition, snapshot));
         Ok(states.collect())
     }
 
