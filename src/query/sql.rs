@@ -10,12 +10,14 @@ mod allowed;
 mod answer_exec;
 mod bounded;
 mod calls;
+mod checked;
 mod clauses;
 mod columns;
 mod constants_last;
 mod endless;
 mod epoch;
 mod errors;
+mod exact_sum;
 mod explained;
 mod functions;
 mod guard;
@@ -45,6 +47,7 @@ use crate::model::time::Instant;
 
 use super::engine::Engine;
 use super::{Prepared, Scope};
+use checked::CheckedArithmetic;
 use explained::{UNPLANNED, explained};
 use functions::Functions;
 use holdings::{CATALOG, OWN};
@@ -169,12 +172,15 @@ fn session<Authority: 'static>(
     options.execution.enable_recursive_ctes = false;
     options.sql_parser.map_string_types_to_utf8view = false;
     let scalars = allowed::scalars(&state);
+    let aggregates = allowed::aggregates(&state);
     let rules = outer_side::before(&namesakes::minded(state.physical_optimizers()));
     let mut state = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
         .with_physical_optimizer_rules(rules)
         .with_catalog_list(Arc::new(Shelves::of(holdings)))
         .with_scalar_functions(scalars)
+        .with_aggregate_functions(aggregates)
+        .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_table_functions(functions::all(functions))
         .with_type_planner(Arc::new(moments::Microseconds))
         .build();

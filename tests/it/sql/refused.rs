@@ -215,6 +215,77 @@ async fn a_computation_that_fails_is_the_querys_fault() {
 }
 
 #[tokio::test]
+async fn a_whole_number_that_does_not_fit_is_an_error_and_no_other_number() {
+    let person = person();
+    let numbers = "(VALUES (1, 9223372036854775807), (1, 1), (2, -9223372036854775808)) t(g, n)";
+    for text in [
+        "SELECT 9223372036854775807 + 1".to_owned(),
+        "SELECT 9223372036854775807 * 2".to_owned(),
+        "SELECT -9223372036854775807 - 2".to_owned(),
+        "SELECT -(-9223372036854775807 - 1)".to_owned(),
+        "SELECT 2147483647::INT * 2::INT".to_owned(),
+        "SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) t(x)".to_owned(),
+        format!("SELECT n + 1 FROM {numbers}"),
+        format!("SELECT n * 2 FROM {numbers} WHERE g = 1"),
+        format!("SELECT n - 1 FROM {numbers}"),
+        format!("SELECT -n FROM {numbers}"),
+        format!("SELECT 1 FROM {numbers} WHERE n + 1 > 0"),
+        format!("SELECT sum(n) FROM {numbers} WHERE g = 1"),
+        format!("SELECT sum(DISTINCT n) FROM {numbers} WHERE g = 1"),
+        format!("SELECT g, sum(n) FROM {numbers} GROUP BY g"),
+        format!("SELECT sum(n) OVER (ORDER BY n DESC) FROM {numbers} WHERE g = 1"),
+        format!("SELECT sum(n) OVER (ORDER BY n DESC ROWS 1 PRECEDING) FROM {numbers} WHERE g = 1"),
+        format!("SELECT sum(n + 1) FROM {numbers} WHERE g = 1"),
+        "SELECT sum(TIMESTAMP '9999-01-01' - TIMESTAMP '0001-01-01') \
+         FROM (VALUES (1), (2), (3), (4), (5), (6)) a(n), (VALUES (1), (2), (3), (4), (5), (6)) b(n)"
+            .to_owned(),
+    ] {
+        let message = wrong(&person, &text).await;
+        assert!(message.contains("an integer overflowed"), "{text}: {message}");
+    }
+    // What fits is found, whatever it passes on the way.
+    let found = rows(
+        &person,
+        &format!(
+            "SELECT sum(n) AS sum, sum(DISTINCT n) AS one, avg(n) AS mean, -1 - 1 + 2 * 3 AS four, \
+             sum(g) AS g FROM {numbers}"
+        ),
+    )
+    .await;
+    let expected = json!({"sum": 0, "one": 0, "mean": 0.0, "four": 4, "g": 4});
+    assert_eq!(found, [expected]);
+    let found = rows(
+        &person,
+        &format!(
+            "SELECT g + 1 AS next, count(*) AS n, sum(g) AS sum FROM {numbers} GROUP BY g + 1 ORDER BY g + 1"
+        ),
+    )
+    .await;
+    let expected = [
+        json!({"next": 2, "n": 2, "sum": 2}),
+        json!({"next": 3, "n": 1, "sum": 2}),
+    ];
+    assert_eq!(found, expected);
+    // Names are those of the engine's own arithmetic, and sums of nothing are null.
+    let found = rows(&person, "SELECT 1 + 2 * 3, sum(1) FILTER (WHERE false) AS none").await;
+    assert_eq!(
+        found,
+        [json!({"Int64(1) + Int64(2) * Int64(3)": 7, "none": null})]
+    );
+    let sliding = format!(
+        "SELECT sum(g) OVER (ORDER BY n ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS sum FROM {numbers} \
+         ORDER BY n"
+    );
+    let found = rows(&person, &sliding).await;
+    assert_eq!(found, [json!({"sum": 2}), json!({"sum": 3}), json!({"sum": 2})]);
+    let chained = format!(
+        "SELECT g{} AS n FROM {numbers} WHERE g = 1 LIMIT 1",
+        " + g".repeat(395)
+    );
+    assert_eq!(rows(&person, &chained).await, [json!({"n": 396})]);
+}
+
+#[tokio::test]
 async fn a_deep_or_huge_query_is_refused_and_the_service_lives() {
     let person = person();
     person
