@@ -42,6 +42,9 @@ use std::sync::Arc;
 use datafusion::common::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
 
 use crate::model::time::Instant;
 
@@ -119,18 +122,26 @@ async fn planned<Authority: 'static>(
             explained(&error, &text, &holdings.usual_names()).into()
         }
     };
-    // A function's columns are known only once its question is prepared, which is asynchronous; so planning
-    // that meets an unprepared one is repeated after preparing it.
-    let logical = loop {
-        match state.statement_to_plan(asked.statement.clone()).await {
-            Ok(plan) => break plan,
-            Err(error) => {
-                if !functions.prepare(holdings.as_ref()).await.map_err(wrong)? {
-                    return Err(wrong(error));
-                }
-            }
-        }
+    let planning = Planning {
+        state: &state,
+        holdings: &holdings,
+        functions: &functions,
     };
+    let logical = match planning.plan(&asked.statement).await {
+        Err(error) if twice::is_about_names(&error) => {
+            let again = planning.plan_apart(&asked.statement).await;
+            again.map_err(|again| {
+                if twice::tells_of_names(&again) {
+                    error
+                } else {
+                    again
+                }
+            })
+        }
+        planned => planned,
+    };
+    let logical = logical.map_err(wrong)?;
+    let own_names = twice::own_names(&logical).map_err(wrong)?;
     unfolded::refuse_large(&logical).map_err(wrong)?;
     let only_reads = SQLOptions::new()
         .with_allow_ddl(false)
@@ -142,7 +153,7 @@ async fn planned<Authority: 'static>(
     let logical = constants_last::written(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
     let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;
-    let plan = columns::with_names_of_their_own(plan).map_err(wrong)?;
+    let plan = columns::with_names_of_their_own(plan, &own_names).map_err(wrong)?;
     let plan = guard::guarded(plan, state.config().batch_size()).map_err(wrong)?;
     Ok(Planned {
         prepared: Prepared {
@@ -153,6 +164,47 @@ async fn planned<Authority: 'static>(
         },
         show: asked.show,
     })
+}
+
+/// What statements of one query are planned with.
+struct Planning<'a, Authority> {
+    state: &'a SessionState,
+    holdings: &'a Arc<dyn Holdings<Authority>>,
+    functions: &'a Functions,
+}
+
+impl<Authority: 'static> Planning<'_, Authority> {
+    /// A function's columns are known only once its question is prepared, which is asynchronous; so planning
+    /// that meets an unprepared one is repeated after preparing it.
+    async fn plan(&self, statement: &Statement) -> Result<LogicalPlan, DataFusionError> {
+        loop {
+            match self.state.statement_to_plan(statement.clone()).await {
+                Ok(plan) => return Ok(plan),
+                Err(error) => {
+                    if !self.functions.prepare(self.holdings.as_ref()).await? {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The plan of a statement in which several columns of the answer have the same name.
+    async fn plan_apart(&self, statement: &Statement) -> Result<LogicalPlan, DataFusionError> {
+        let mut statement = statement.clone();
+        if let Statement::Statement(sql) = &mut statement
+            && let ast::Statement::Query(query) = sql.as_mut()
+        {
+            let mut spelled_out = Vec::new();
+            for probe in twice::wildcards(query) {
+                let probe = ast::Statement::Query(Box::new(probe));
+                let plan = self.plan(&Statement::Statement(Box::new(probe))).await?;
+                spelled_out.push(twice::spelled_out(plan.schema()));
+            }
+            twice::named_apart(query, spelled_out);
+        }
+        self.plan(&statement).await
+    }
 }
 
 /// The session that a query is planned with: its author's tables, and functions that do no harm.

@@ -2,7 +2,7 @@
 //!
 //! Knows plans only.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::common::Result;
@@ -10,15 +10,23 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-/// The plan with new names for columns whose names earlier columns already have.
-pub(super) fn with_names_of_their_own(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// The plan with new names for columns whose names earlier columns already have. `own_names`: the names of
+/// columns that were planned under others.
+pub(super) fn with_names_of_their_own(
+    plan: Arc<dyn ExecutionPlan>,
+    own_names: &HashMap<String, String>,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = plan.schema();
     let held: Vec<&str> = schema
         .fields()
         .iter()
         .map(|field| field.name().as_str())
         .collect();
-    let names = told_apart(&held);
+    let own: Vec<&str> = held
+        .iter()
+        .map(|name| own_names.get(*name).map_or(*name, String::as_str))
+        .collect();
+    let names = told_apart(&own);
     if names == held {
         return Ok(plan);
     }
@@ -35,7 +43,7 @@ pub(super) fn with_names_of_their_own(plan: Arc<dyn ExecutionPlan>) -> Result<Ar
 }
 
 /// The first of several equal names stays; the others get a number.
-fn told_apart(held: &[&str]) -> Vec<String> {
+pub(super) fn told_apart(held: &[&str]) -> Vec<String> {
     let all: HashSet<&str> = held.iter().copied().collect();
     let mut taken: HashSet<String> = HashSet::new();
     let mut names = Vec::with_capacity(held.len());

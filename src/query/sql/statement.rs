@@ -20,7 +20,6 @@ use super::explained::explained;
 use super::parameters::Parameters;
 use super::repeated::Repeated;
 use super::text::QueryText;
-use super::twice::told_apart;
 
 /// What a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +86,6 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
         });
     }
     parameters.refuse_unused(&binding.used)?;
-    told_apart(query);
     Ok(Asked {
         statement: Statement::Statement(sql),
         show,

@@ -233,8 +233,82 @@ async fn columns_with_one_name_are_told_apart() {
     .await;
     assert_eq!(
         found,
-        [json!({"value": 60.0, "value_3": 60.0, "Int64(1)": 1, "1_2": 1, "value_2": 60.0, "value_4": 60.0})]
+        [
+            json!({"value": 60.0, "value_3": 60.0, "Int64(1)": 1, "Int64(1)_2": 1, "value_2": 60.0,
+            "value_4": 60.0})
+        ]
     );
+    for (text, expected) in [
+        (
+            "SELECT 1 AS a, 2 AS a, 3 AS a",
+            json!({"a": 1, "a_2": 2, "a_3": 3}),
+        ),
+        (
+            "SELECT 1 AS \"A\", 2 AS A, 3 AS a",
+            json!({"A": 1, "a": 2, "a_2": 3}),
+        ),
+        (
+            "SELECT 1, 1, 2 AS \"Int64(1)\"",
+            json!({"Int64(1)": 1, "Int64(1)_2": 1, "Int64(1)_3": 2}),
+        ),
+        (
+            "SELECT value AS a, lower('BPM') AS a FROM heart_rate LIMIT 1",
+            json!({"a": 60.0, "a_2": "bpm"}),
+        ),
+        (
+            "SELECT value, value + 0 AS value FROM heart_rate",
+            json!({"value": 60.0, "value_2": 60.0}),
+        ),
+        (
+            "SELECT value + 1 AS value, value FROM heart_rate",
+            json!({"value": 61.0, "value_2": 60.0}),
+        ),
+        (
+            "SELECT count(*), COUNT(*), sum(value) AS n, max(value) AS n FROM heart_rate",
+            json!({"count(*)": 1, "count(*)_2": 1, "n": 60.0, "n_2": 60.0}),
+        ),
+        (
+            "SELECT value AS u, count(*) AS u FROM heart_rate GROUP BY u ORDER BY u_2 DESC, u",
+            json!({"u": 60.0, "u_2": 1}),
+        ),
+        (
+            "WITH t AS (SELECT value AS a FROM heart_rate) SELECT a, a + 1 AS a FROM t",
+            json!({"a": 60.0, "a_2": 61.0}),
+        ),
+        (
+            "SELECT a.*, * FROM (VALUES (1, 2)) a(x, y)",
+            json!({"x": 1, "y": 2, "x_2": 1, "y_2": 2}),
+        ),
+        (
+            "SELECT y, *, x + 5 AS x FROM (VALUES (1, 2)) a(x, y)",
+            json!({"y": 2, "x": 1, "y_2": 2, "x_2": 6}),
+        ),
+    ] {
+        assert_eq!(rows(&person, text).await, [expected], "{text}");
+    }
+    for order in ["a", "a DESC", "a_2 DESC"] {
+        let numbers = "(VALUES (1, 6), (2, 5)) t(x, y)";
+        let text = format!("SELECT x AS a, y AS a FROM {numbers} ORDER BY {order}");
+        let (first, last) = (json!({"a": 1, "a_2": 6}), json!({"a": 2, "a_2": 5}));
+        let expected = if order == "a DESC" {
+            [last, first]
+        } else {
+            [first, last]
+        };
+        assert_eq!(rows(&person, &text).await, expected, "{order}");
+    }
+    let united = "SELECT 1 AS a, 2 AS a UNION ALL SELECT 3, 3 ORDER BY a_2";
+    let expected = [json!({"a": 1, "a_2": 2}), json!({"a": 3, "a_2": 3})];
+    assert_eq!(rows(&person, united).await, expected);
+    // Inside of a query a name that means two columns stays an error.
+    for text in [
+        "SELECT a FROM (SELECT 1 AS a, 2 AS a) t",
+        "WITH t AS (SELECT 1 AS a, 2 AS a) SELECT a AS b FROM t",
+        "SELECT value FROM heart_rate l JOIN heart_rate r ON l.uuid = r.uuid",
+    ] {
+        let message = wrong(&person, text).await;
+        assert!(!message.contains("__column"), "{text}: {message}");
+    }
     let joined = "SELECT * FROM heart_rate AS l JOIN heart_rate AS r ON l.uuid = r.uuid";
     for method in METHODS {
         let reply = person
