@@ -60,7 +60,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
         refuse_nul(&bytes)?;
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let Object(read) = serde_path_to_error::deserialize(&mut json)
-            .map_err(|error| ApiError::invalid_all(vec![misread(error.path(), error.inner())]))?;
+            .map_err(|error| misread::<T>(error.path(), error.inner(), &bytes))?;
         json.end()
             .map_err(|error| invalid(["body"], format!("the body is not a JSON document: {error}")))?;
         Ok(Self(read))
@@ -81,11 +81,16 @@ fn refuse_nul(json: &[u8]) -> Result<(), ApiError> {
 }
 
 /// The part that could not be read, and its place in the document.
-fn misread(path: &Path, error: &serde_json::Error) -> Fault {
+fn misread<T: DeserializeOwned>(path: &Path, error: &serde_json::Error, json: &[u8]) -> Fault {
     let loc = vec![LocPart::from("body")];
     if error.is_data() {
-        Fault::misread(loc, path, error)
-    } else {
-        Fault::new(loc, "json_invalid", format!("the body is not JSON: {error}"))
+        return Fault::misread(loc, path, error);
     }
+    // The parser takes a value of another type in the place of a name for no JSON; a document does not.
+    if let Ok(document) = serde_json::from_slice::<Value>(json)
+        && let Err(error) = serde_path_to_error::deserialize::<_, Object<T>>(document)
+    {
+        return Fault::misread(loc, error.path(), error.inner());
+    }
+    Fault::new(loc, "json_invalid", format!("the body is not JSON: {error}"))
 }

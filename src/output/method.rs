@@ -3,11 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::{self, Deserializer, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The `output` parameter of a question that answers with a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputMethod {
     /// One JSON object a line; nothing at all when there are no rows.
@@ -199,6 +200,29 @@ impl FromStr for OutputMethod {
             .into_iter()
             .find(|method| method.name() == name)
             .ok_or_else(|| unknown("output", name, &Self::ALL.map(Self::name)))
+    }
+}
+
+/// Says which forms there are, whatever is sent instead of one.
+impl<'de> Deserialize<'de> for OutputMethod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Named;
+
+        impl Visitor<'_> for Named {
+            type Value = OutputMethod;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let names = OutputMethod::ALL.map(OutputMethod::name).join(", ");
+                write!(formatter, "one of {names}")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<OutputMethod, E> {
+                let unknown = |_| E::invalid_value(Unexpected::Str(name), &self);
+                name.parse().map_err(unknown)
+            }
+        }
+
+        deserializer.deserialize_str(Named)
     }
 }
 

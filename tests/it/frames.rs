@@ -213,13 +213,11 @@ async fn a_question_is_refused_as_it_would_be_when_it_is_asked() {
     ] {
         assert_eq!(ask(question).await.faults(), ["body.question"], "{question}");
     }
-    let wrong = reader
-        .post(
-            FRAMES,
-            &json!({"question": question_about(&reader), "format": "xlsx"}),
-        )
-        .await;
-    assert_eq!(wrong.faults(), ["body.format"]);
+    for format in [json!("xlsx"), json!(5), json!(["csv"])] {
+        let body = json!({"question": question_about(&reader), "format": format});
+        let wrong = reader.post(FRAMES, &body).await;
+        assert_eq!(wrong.faults(), ["body.format"], "{format}");
+    }
     shared()
         .nobody()
         .post(FRAMES, &json!({"question": "x"}))

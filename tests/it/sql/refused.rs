@@ -471,8 +471,17 @@ async fn a_body_is_what_it_is_documented_to_be() {
         (json!({"query": 1}), "body.query"),
         (json!({"query": "SELECT 1", "more": 1}), "body.more"),
         (json!({"query": "SELECT '\u{0}'"}), "body.query"),
+        (json!({"query": "SELECT 1", "output": 5}), "body.output"),
+        (json!({"query": "SELECT 1", "output": ["csv"]}), "body.output"),
+        (json!({"query": "SELECT 1", "output": "xml"}), "body.output"),
     ] {
-        assert_eq!(person.post(SQL, &body).await.faults(), [place], "{body}");
+        let reply = person.post(SQL, &body).await;
+        assert_eq!(reply.faults(), [place], "{body}");
+        let message = reply.json()["detail"][0]["msg"].as_str().unwrap().to_owned();
+        assert!(
+            place != "body.output" || message.contains("expected one of ndjson, jstable"),
+            "{body}: {message}"
+        );
     }
     person.get(SQL).await.must_be(405);
 }
