@@ -40,6 +40,13 @@ const SUMMARIES: [(&str, usize); 2] = [
 /// The most parts of a summary: ten times the usual number. Each group of rows has that many.
 const MOST_CENTROIDS: u64 = 1_000;
 
+/// Why a pattern of LIKE is refused.
+pub(super) const OF_LIKE: &str =
+    "the pattern of LIKE and ILIKE is the same for all rows, and not computed from them";
+/// Why a regular expression is refused.
+pub(super) const OF_EXPRESSIONS: &str =
+    "a regular expression is a text in the query or a parameter, and not computed";
+
 /// Refuses `expr` itself, without looking inside it.
 pub(super) fn refuse(expr: &Expr) -> Result<()> {
     match expr {
@@ -55,13 +62,11 @@ pub(super) fn refuse(expr: &Expr) -> Result<()> {
         }
         Expr::AggregateFunction(aggregate) => refuse_summary(aggregate),
         Expr::Like(like) if !is_constant(&like.pattern) => {
-            plan_err!("the pattern of LIKE and ILIKE is the same for all rows, and not computed from them")
+            plan_err!("{OF_LIKE}")
         }
         expr => match regular_expression(expr) {
             None | Some(Expr::Literal(..)) => Ok(()),
-            Some(_) => {
-                plan_err!("a regular expression is a text in the query or a parameter, and not computed")
-            }
+            Some(_) => plan_err!("{OF_EXPRESSIONS}"),
         },
     }
 }

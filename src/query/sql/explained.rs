@@ -93,16 +93,64 @@ pub fn readable(error: &DataFusionError) -> String {
     let root = error.find_root();
     match root {
         DataFusionError::Internal(_) => UNPLANNED.to_owned(),
-        root => first_line(
-            &root
-                .strip_backtrace()
-                .replace(".\nDid you mean", "; did you mean"),
-        ),
+        root => {
+            let message = first_line(
+                &root
+                    .strip_backtrace()
+                    .replace(".\nDid you mean", "; did you mean"),
+            );
+            match (dump_in(&message), root) {
+                (None, _) => message,
+                (Some(_), DataFusionError::NotImplemented(_)) => UNSUPPORTED.to_owned(),
+                (Some(dump), _) => before(&message, dump).unwrap_or(UNPLANNED).to_owned(),
+            }
+        }
     }
+}
+
+/// Where a message begins to show a value as the engine holds it, which is no text for people.
+fn dump_in(message: &str) -> Option<usize> {
+    let mut quoted = false;
+    let mut last = ' ';
+    for (place, letter) in message.char_indices() {
+        if letter == '\'' && (quoted || !last.is_alphanumeric()) {
+            quoted = !quoted;
+        }
+        let begins = letter.is_ascii_uppercase() && !last.is_alphanumeric() && last != '_';
+        if begins && !quoted && message.get(place..).is_some_and(is_dump) {
+            return Some(place);
+        }
+        last = letter;
+    }
+    None
+}
+
+/// Whether a text begins with a name and fields, or with what may be missing and is there.
+fn is_dump(text: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let fields = text.trim_start_matches(is_part);
+    if let Some(fields) = fields.strip_prefix(" { ") {
+        let after = fields.trim_start_matches(is_part);
+        return after.len() < fields.len() && after.starts_with(": ");
+    }
+    text.starts_with("Some(")
+}
+
+/// The part of a message that is complete before `end`.
+fn before(message: &str, end: usize) -> Option<&str> {
+    let before = message.get(..end)?;
+    let part = [": ", "; ", ". ", ", "]
+        .iter()
+        .filter_map(|mark| before.rfind(mark))
+        .max();
+    before.get(..part?)
 }
 
 /// The message for a failure that means nothing to the author of a query.
 pub(super) const UNPLANNED: &str = "the query cannot be planned; say it in another way";
+
+/// The message for what the engine does not know, and describes in words of its own.
+const UNSUPPORTED: &str = "the query has a part that is not supported; say it in another way";
 
 /// Prefixes of DataFusion's errors, which mean nothing to the author of a query.
 const KINDS: [&str; 9] = [
@@ -135,4 +183,32 @@ fn first_line(text: &str) -> String {
 /// The first quoted part.
 fn quoted(message: &str) -> Option<&str> {
     message.split_once('\'')?.1.split_once('\'').map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_holds_nothing_as_the_engine_does() {
+        let plan = |message: &str| readable(&DataFusionError::Plan(message.to_owned()));
+        let unknown = |message: &str| readable(&DataFusionError::NotImplemented(message.to_owned()));
+        let dump = "Unsupported ast node Pivot { table: Table { name: ObjectName([Identifier(Ident { value: \
+                    \"t\" })]) } } in create_relation";
+        assert_eq!(unknown(dump), UNSUPPORTED);
+        assert_eq!(plan(dump), UNPLANNED);
+        assert_eq!(
+            plan("coercion to 'sum' failed: it takes List(Field { name: \"item\", nullable: true })"),
+            "coercion to 'sum' failed"
+        );
+        assert_eq!(plan("wrong options, namely Some(5)"), "wrong options");
+        for message in [
+            "Cannot cast string 'Ident { value: 1 }' to value of Int64 type",
+            "Cannot cast string '{ a: 1 }' to value of Int64 type",
+            "Invalid function 'local_dya'; did you mean 'local_day'?",
+            "it doesn't exist; Some other does",
+        ] {
+            assert_eq!(plan(message), message);
+        }
+    }
 }

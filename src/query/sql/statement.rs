@@ -11,11 +11,12 @@ use datafusion::sql::sqlparser::ast::{
     Value as Literal, ValueWithSpan, Visit, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::Span;
 use serde_json::Value;
 
 use super::calls::QuestionFunction;
-use super::clauses::Clauses;
-use super::errors::SqlError;
+use super::clauses::{Clauses, Where};
+use super::errors::{Place, SqlError};
 use super::explained::explained;
 use super::parameters::Parameters;
 use super::repeated::Repeated;
@@ -53,11 +54,14 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
         return Err(SqlError::without_place("there is no query in the text"));
     };
     if !statements.is_empty() {
-        return Err(SqlError::without_place("send one query at a time"));
+        return Err(SqlError {
+            place: text.second_statement(),
+            message: "send one query at a time".to_owned(),
+        });
     }
     let (statement, show) = match statement {
         Statement::Explain(explain) => {
-            let show = shown(&explain)?;
+            let show = shown(&explain, text)?;
             (*explain.statement, show)
         }
         statement => (statement, Show::Rows),
@@ -68,8 +72,11 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
     let Sql::Query(query) = sql.as_mut() else {
         return Err(refused(text, show));
     };
-    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Clauses::default()) {
-        return Err(SqlError::without_place(message));
+    if let ControlFlow::Break(refused) = Visit::visit(&*query, &mut Clauses::default()) {
+        return Err(SqlError {
+            place: place(text, refused.place),
+            message: refused.message,
+        });
     }
     if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
         return Err(SqlError::without_place(message));
@@ -92,23 +99,41 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
     })
 }
 
-fn shown(explain: &ExplainStatement) -> Result<Show, SqlError> {
+fn place(text: &QueryText<'_>, sought: Where) -> Option<Place> {
+    let (found, otherwise) = match sought {
+        Where::At(place) => (None, place),
+        Where::From(from, word) => (text.word_from(from, word), from),
+        // Where the parser knows no place, every word is as good as the last.
+        Where::Before(end, word) if end == Span::empty().start => (text.place_of(word), end),
+        Where::Before(end, word) => (text.word_before(end, word), end),
+    };
+    let otherwise = (otherwise != Span::empty().start).then(|| Place::from(otherwise));
+    found.or(otherwise)
+}
+
+fn shown(explain: &ExplainStatement, text: &QueryText<'_>) -> Result<Show, SqlError> {
     let options = &explain.options;
     if options.format.is_some() || options.verbose {
-        return Err(SqlError::without_place(
-            "EXPLAIN has one form; use EXPLAIN or EXPLAIN ANALYZE alone",
-        ));
+        let word = if options.verbose { "VERBOSE" } else { "FORMAT" };
+        return Err(SqlError {
+            place: text.place_of(word),
+            message: "EXPLAIN has one form; use EXPLAIN or EXPLAIN ANALYZE alone".to_owned(),
+        });
     }
     Ok(if options.analyze { Show::Run } else { Show::Plan })
 }
 
 fn refused(text: &QueryText<'_>, show: Show) -> SqlError {
     const ALLOWED: &str = "only SELECT, EXPLAIN and EXPLAIN ANALYZE of one are";
-    match text.first_word() {
-        Some((word, place)) if show == Show::Rows => {
-            SqlError::at(place, format!("{word} is not allowed; {ALLOWED}"))
-        }
-        _ => SqlError::without_place(format!("this is not allowed; {ALLOWED}")),
+    let mut words = text.words().peekable();
+    if show != Show::Rows {
+        // EXPLAIN itself, and what it is to do.
+        words.next();
+        words.next_if(|(word, _)| word == "ANALYZE");
+    }
+    match words.next() {
+        Some((word, place)) => SqlError::at(place, format!("{word} is not allowed; {ALLOWED}")),
+        None => SqlError::without_place(format!("this is not allowed; {ALLOWED}")),
     }
 }
 

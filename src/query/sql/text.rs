@@ -4,7 +4,7 @@
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
 use super::errors::{Place, SqlError};
 
@@ -88,12 +88,41 @@ impl<'a> QueryText<'a> {
         last.map(|token| token.span.end.into())
     }
 
-    /// The first word, in capitals, and its place.
-    pub(super) fn first_word(&self) -> Option<(String, Place)> {
-        self.tokens.iter().find_map(|token| match &token.token {
+    /// The words, in capitals, and their places.
+    pub(super) fn words(&self) -> impl Iterator<Item = (String, Place)> {
+        self.tokens.iter().filter_map(|token| match &token.token {
             Token::Word(word) => Some((word.value.to_uppercase(), token.span.start.into())),
             _ => None,
         })
+    }
+
+    /// The first place of a word of the grammar at or after `from`.
+    pub(super) fn word_from(&self, from: Location, word: &str) -> Option<Place> {
+        self.places_of(word).find(|place| *place >= from).map(Place::from)
+    }
+
+    /// The last place of a word of the grammar before `end`.
+    pub(super) fn word_before(&self, end: Location, word: &str) -> Option<Place> {
+        self.places_of(word)
+            .take_while(|place| *place < end)
+            .last()
+            .map(Place::from)
+    }
+
+    fn places_of(&self, wanted: &str) -> impl Iterator<Item = Location> {
+        self.tokens.iter().filter_map(move |token| match &token.token {
+            Token::Word(word) if word.quote_style.is_none() && spells(word, wanted) => Some(token.span.start),
+            _ => None,
+        })
+    }
+
+    /// Where the text goes on after a statement.
+    pub(super) fn second_statement(&self) -> Option<Place> {
+        let mut after = self.tokens.iter();
+        after.find(|token| token.token == Token::SemiColon)?;
+        let next =
+            after.find(|token| !matches!(token.token, Token::SemiColon | Token::EOF | Token::Whitespace(_)));
+        next.map(|token| token.span.start.into())
     }
 }
 
@@ -176,6 +205,11 @@ mod tests {
         assert_eq!(place("odd name"), None);
         assert_eq!(place("almanac.own.heart_rate"), Some((3, 6)));
         assert_eq!(place("$when"), Some((3, 27)));
+        let at = |line, column| Location { line, column };
+        assert_eq!(text.word_from(at(1, 1), "from"), Some(at(3, 1).into()));
+        assert_eq!(text.word_from(at(3, 2), "FROM"), None);
+        assert_eq!(text.word_before(at(3, 6), "FROM"), Some(at(3, 1).into()));
+        assert_eq!(text.word_before(at(3, 1), "FROM"), None);
     }
 
     #[test]

@@ -183,13 +183,82 @@ async fn a_fault_has_its_place_and_the_nearest_name() {
             "SELECT * FROM series('HartRate', '1d')",
             "line 1, column 22: 'HartRate'",
         ),
+        (
+            "WITH RECURSIVE t AS (SELECT 1) SELECT * FROM t",
+            "line 1, column 6: WITH RECURSIVE",
+        ),
+        (
+            "WITH a AS (INSERT INTO t VALUES (1)) SELECT 1",
+            "line 1, column 12: INSERT is not allowed",
+        ),
+        (
+            "EXPLAIN INSERT INTO t VALUES (1)",
+            "line 1, column 9: INSERT is not allowed",
+        ),
+        (
+            "EXPLAIN ANALYZE DELETE FROM t",
+            "line 1, column 17: DELETE is not allowed",
+        ),
+        (
+            "EXPLAIN VERBOSE SELECT 1",
+            "line 1, column 9: EXPLAIN has one form",
+        ),
+        (
+            "SELECT 1; SELECT 2",
+            "line 1, column 11: send one query at a time",
+        ),
+        ("SELECT 1 INTO t", "line 1, column 10: SELECT INTO"),
+        ("FROM heart_rate", "line 1, column 1: FROM alone"),
+        (
+            "SELECT 1 FROM (\nFROM heart_rate) t",
+            "line 2, column 1: FROM alone",
+        ),
+        (
+            "SELECT value, count(*) FROM heart_rate\nGROUP BY ROLLUP (value)",
+            "line 2, column 10: GROUPING SETS",
+        ),
+        (
+            "SELECT count(*) FROM heart_rate GROUP BY GROUPING SETS ((value), ())",
+            "line 1, column 42: GROUPING SETS",
+        ),
+        (
+            "SELECT value FROM heart_rate TABLESAMPLE (10)",
+            "line 1, column 30: TABLESAMPLE",
+        ),
+        (
+            "SELECT 1 FROM heart_rate WHERE uuid LIKE '%' || unit",
+            "line 1, column 42: the pattern of LIKE",
+        ),
+        (
+            "SELECT 1 FROM heart_rate WHERE uuid ~ unit",
+            "line 1, column 39: a regular expression",
+        ),
+        (
+            "SELECT regexp_like(uuid, lower(unit)) FROM heart_rate",
+            "line 1, column 26: a regular expression",
+        ),
+        (
+            "SELECT * FROM heart_rate PIVOT (sum(value) FOR unit IN ('a', 'b'))",
+            "line 1, column 26: PIVOT is not allowed",
+        ),
+        (
+            "SELECT * FROM heart_rate MATCH_RECOGNIZE (PARTITION BY unit ORDER BY value MEASURES value AS v \
+             PATTERN (a) DEFINE a AS value > 1)",
+            "line 1, column 26: MATCH_RECOGNIZE is not allowed",
+        ),
     ] {
         let message = wrong(&person, text).await;
         assert!(message.starts_with(expected), "{text}: {message}");
     }
-    for text in ["", "   ", "-- nothing", "SELECT 1; SELECT 2", ";"] {
+    for text in ["", "   ", "-- nothing", ";"] {
         wrong(&person, text).await;
     }
+    let joins: Vec<String> = (0..52).map(|n| format!("heart_rate t{n}")).collect();
+    let message = wrong(&person, &format!("SELECT 1 FROM\n{}", joins.join("\n, "))).await;
+    assert!(
+        message.starts_with("line 53, column 3: the query reads from"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
