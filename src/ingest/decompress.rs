@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use flate2::write::MultiGzDecoder;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
+/// The first bytes of each gzip stream.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// How many compressed bytes of gzip are decompressed at a time. Deflate expands at most about a thousand
 /// times, so at most four megabytes come out.
 const GZIP_STEP: usize = 4 * 1024;
@@ -67,12 +69,56 @@ pub struct Decompressor {
 
 enum Inner {
     Identity,
-    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    Gzip {
+        decoder: Box<MultiGzDecoder<Vec<u8>>>,
+        beginning: Beginning,
+    },
     Zstd {
         decoder: Decoder<'static>,
         buffer: Vec<u8>,
         frame_open: bool,
     },
+}
+
+/// The first bytes of a body that should be gzip. The library says of all that is none, and of all that
+/// breaks off, that its checksum does not match.
+#[derive(Debug, Default)]
+struct Beginning {
+    /// Bytes of the body so far.
+    length: usize,
+    is_other: bool,
+}
+
+impl Beginning {
+    fn take(&mut self, chunk: &[u8]) {
+        let expected = GZIP_MAGIC.iter().skip(self.length);
+        self.is_other |= chunk
+            .iter()
+            .zip(expected)
+            .any(|(byte, expected)| byte != expected);
+        self.length = self.length.saturating_add(chunk.len());
+    }
+
+    fn damaged<E>(&self, error: &io::Error) -> DecompressError<E> {
+        if self.is_other {
+            let reason = "it is no gzip stream; send content-encoding: gzip only with a body that is one";
+            return DecompressError::Damaged(reason.to_owned());
+        }
+        damaged(error)
+    }
+
+    /// The fault of a body that should have gone on, or should have ended otherwise.
+    fn damaged_at_the_end<E>(&self, error: &io::Error) -> DecompressError<E> {
+        if self.is_other {
+            return self.damaged(error);
+        }
+        let reason = if self.length == 0 {
+            "it is empty, and so no gzip stream"
+        } else {
+            "it breaks off before its checksum, or does not match it; send all of it"
+        };
+        DecompressError::Damaged(reason.to_owned())
+    }
 }
 
 impl Decompressor {
@@ -83,7 +129,10 @@ impl Decompressor {
     pub fn new(encoding: ContentEncoding, limit: u64) -> io::Result<Self> {
         let inner = match encoding {
             ContentEncoding::Identity => Inner::Identity,
-            ContentEncoding::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
+            ContentEncoding::Gzip => Inner::Gzip {
+                decoder: Box::new(MultiGzDecoder::new(Vec::new())),
+                beginning: Beginning::default(),
+            },
             ContentEncoding::Zstd => {
                 let mut decoder = Decoder::new()?;
                 decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))?;
@@ -106,7 +155,7 @@ impl Decompressor {
     pub const fn step(&self) -> usize {
         match self.inner {
             Inner::Identity => 64 * 1024,
-            Inner::Gzip(_) => GZIP_STEP,
+            Inner::Gzip { .. } => GZIP_STEP,
             // A block of four bytes may stand for 128 KiB of the same byte.
             Inner::Zstd { .. } => 128,
         }
@@ -123,10 +172,11 @@ impl Decompressor {
     ) -> Result<(), DecompressError<E>> {
         match &mut self.inner {
             Inner::Identity => hand_out(&mut self.handed_out, self.limit, chunk, &mut each),
-            Inner::Gzip(decoder) => {
+            Inner::Gzip { decoder, beginning } => {
+                beginning.take(chunk);
                 for step in chunk.chunks(GZIP_STEP) {
-                    decoder.write_all(step).map_err(|error| damaged(&error))?;
-                    decoder.flush().map_err(|error| damaged(&error))?;
+                    let written = decoder.write_all(step).and_then(|()| decoder.flush());
+                    written.map_err(|error| beginning.damaged(&error))?;
                     hand_out(&mut self.handed_out, self.limit, decoder.get_ref(), &mut each)?;
                     decoder.get_mut().clear();
                 }
@@ -169,8 +219,13 @@ impl Decompressor {
         mut each: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), DecompressError<E>> {
         match self.inner {
-            Inner::Gzip(mut decoder) => {
-                decoder.try_finish().map_err(|error| damaged(&error))?;
+            Inner::Gzip {
+                mut decoder,
+                beginning,
+            } => {
+                decoder
+                    .try_finish()
+                    .map_err(|error| beginning.damaged_at_the_end(&error))?;
                 hand_out(&mut self.handed_out, self.limit, decoder.get_ref(), &mut each)
             }
             Inner::Zstd { frame_open: true, .. } => Err(DecompressError::Damaged("it breaks off".to_owned())),
@@ -290,6 +345,34 @@ mod tests {
                 decompress(encoding, b"{\"value\": 1}", 100, u64::MAX),
                 Err(DecompressError::Damaged(_))
             ));
+        }
+    }
+
+    #[test]
+    fn what_is_no_gzip_stream_and_what_breaks_off_are_told_apart() {
+        let content = b"{\"value\": 1}\n".repeat(1000);
+        let whole = gzip(&content);
+        let mut changed = whole.clone();
+        let place = changed.len() - 6;
+        changed[place] ^= 1;
+        for (body, told) in [
+            (&b""[..], "it is empty"),
+            (&content[..1], "it is no gzip stream"),
+            (&content[..12], "it is no gzip stream"),
+            (&content[..], "it is no gzip stream"),
+            (&whole[..1], "it breaks off"),
+            (&whole[..whole.len() / 2], "it breaks off"),
+            (&whole[..whole.len() - 1], "it breaks off"),
+            (&changed[..], "or does not match it"),
+        ] {
+            for chunk in [1, 7, 10_000] {
+                let Err(DecompressError::Damaged(reason)) =
+                    decompress(ContentEncoding::Gzip, body, chunk, u64::MAX)
+                else {
+                    panic!("{} bytes were taken", body.len());
+                };
+                assert!(reason.contains(told), "{}: {reason}", body.len());
+            }
         }
     }
 

@@ -214,7 +214,12 @@ pub(super) fn append_string(text: &str, output: &mut String) {
 pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
     let at = offset(json, error);
     let field = field_at(json, at);
-    let token = not_a_number_at(json, at);
+    let mut reason = error.to_string();
+    if let Some(cut) = reason.rfind(" at line ") {
+        reason.truncate(cut);
+    }
+    let more_follows = reason == "trailing characters";
+    let token = not_a_number_at(json, at).filter(|_| !more_follows);
     let mut kind = MistakeKind::Malformed;
     let message = match token {
         Some(token) => format!("{token} is not JSON; send null, or leave the field out"),
@@ -223,11 +228,7 @@ pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
             "malformed JSON: the text breaks off".to_owned()
         }
         None => {
-            let mut reason = error.to_string();
-            if let Some(cut) = reason.rfind(" at line ") {
-                reason.truncate(cut);
-            }
-            if reason == "trailing characters" {
+            if more_follows {
                 kind = MistakeKind::MoreFollows { at };
             }
             if reason == "recursion limit exceeded" {
@@ -286,7 +287,13 @@ fn field_at(json: &[u8], end: usize) -> Option<String> {
                 depth += 1;
                 expects_name = depth == 1;
             }
-            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    // What follows the object is in none of its fields.
+                    name = None;
+                }
+            }
             b',' if depth == 1 => {
                 name = None;
                 expects_name = true;
@@ -338,6 +345,17 @@ mod tests {
         );
         assert_eq!(mistake("{").field, None);
         assert!(mistake(r#"{"value": 72"#).message.contains("breaks off"));
+    }
+
+    #[test]
+    fn what_follows_the_object_is_in_no_field() {
+        let object = r#"{"value": 1, "unit": {"a": [2]}}"#;
+        for rest in [r#"{"value": 2}"#, ",", "\0", "]", " NaN"] {
+            let found = mistake(&format!("{object}{rest}"));
+            let at = object.len() + rest.len() - rest.trim_start().len();
+            let expected = (None, MistakeKind::MoreFollows { at });
+            assert_eq!((found.field, found.kind), expected, "{rest:?}");
+        }
     }
 
     #[test]

@@ -21,7 +21,10 @@ fn malformed_json_is_refused_with_line_and_field() {
     refused("HeartRate", "", "body.7", "json");
     refused("HeartRate", "[]", "body.7", "json");
     refused("HeartRate", "[{}]", "body.7", "json");
-    refused("HeartRate", "{} {}", "body.7", "json");
+    for rest in [" {}", ",", "\0", r#"{"value":72}"#] {
+        let text = format!(r#"{{"start_date":"2024-05-01","value":72}}{rest}"#);
+        refused("HeartRate", &text, "body.7", "json");
+    }
 }
 
 #[test]

@@ -150,6 +150,11 @@ async fn a_body_of_another_shape_is_told_what_to_send() {
             format!("{record}{record}"),
             "each record on a line of its own",
         ),
+        (
+            "application/x-jsonl",
+            format!("{record},\n{record}"),
+            "each record on a line of its own",
+        ),
     ] {
         let reply = send(media_type, &body).await;
         assert!(reply.text().contains(told), "{body}: {reply}");
