@@ -30,7 +30,7 @@ use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
 use super::upload::{PartitionChanges, Work};
 
 /// After this many faults the search stops: the caller has enough to mend.
-const FAULTS: usize = 100;
+pub const MOST_FAULTS: usize = 100;
 /// Bytes of rows that may wait before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
 /// A chunk takes this many times its size: as columns, as the batch made of them and the columns they lack,
@@ -122,7 +122,7 @@ impl Receiver {
         if let Err(faults) = result {
             self.faults.extend(faults);
         }
-        if self.faults.len() < FAULTS {
+        if self.faults.len() < MOST_FAULTS {
             Ok(())
         } else {
             Err(Enough)
@@ -288,7 +288,8 @@ impl Acceptance {
         match fed {
             Ok(()) => Ok(()),
             Err(BodyError::Receiver(Enough)) => {
-                Err(AcceptError::Invalid(std::mem::take(&mut self.receiver.faults)))
+                let faults = std::mem::take(&mut self.receiver.faults);
+                Err(AcceptError::Invalid(first_of(faults)))
             }
             Err(BodyError::TooLarge { limit }) => Err(AcceptError::TooLarge(limit)),
             Err(BodyError::Damaged(reason)) => Err(AcceptError::Damaged(reason)),
@@ -302,6 +303,21 @@ impl Acceptance {
             }
         }
     }
+}
+
+/// The first of these faults. Where there may be others, the last one says so: whoever mends what is listed
+/// would otherwise take the body for mended.
+#[must_use]
+pub fn first_of(mut faults: Vec<Fault>) -> Vec<Fault> {
+    if faults.len() >= MOST_FAULTS {
+        faults.truncate(MOST_FAULTS);
+        let message = format!(
+            "only the first {MOST_FAULTS} faults are listed; what follows them was not examined and may have \
+             more"
+        );
+        faults.push(Fault::new(["body"], "more_faults", message));
+    }
+    faults
 }
 
 /// Refuses a body that names too many files, since each has to be looked up.

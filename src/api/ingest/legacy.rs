@@ -20,7 +20,7 @@ use crate::api::query_params::NoParams;
 use crate::api::whole_body::{Bounds, whole};
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
-use crate::ingest::accept::refuse_too_many;
+use crate::ingest::accept::{MOST_FAULTS, first_of, refuse_too_many};
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
 use crate::ingest::several::{NotTaken, Seen, Several};
@@ -31,8 +31,6 @@ use crate::model::registry::{Layout, TypeId};
 
 use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
 
-/// The most faults that are reported of one body; more help nobody.
-const MOST_FAULTS: usize = 100;
 /// A body takes this many times its size: as received, unwrapped, and as rows.
 const FACTOR: usize = 3;
 
@@ -161,8 +159,7 @@ fn names_in(form: Form, bytes: &[u8]) -> Result<BTreeSet<String>, Vec<Fault>> {
     if faults.is_empty() {
         return Ok(names);
     }
-    faults.truncate(MOST_FAULTS);
-    Err(faults)
+    Err(first_of(faults))
 }
 
 /// The types that a body names, as far as they are known.
@@ -217,8 +214,7 @@ fn decode(
         return Err(ApiError::internal(error));
     }
     if !faults.is_empty() {
-        faults.truncate(MOST_FAULTS);
-        return Err(ApiError::invalid_all(faults));
+        return Err(ApiError::invalid_all(first_of(faults)));
     }
     several.finish().map_err(ApiError::internal)
 }

@@ -182,7 +182,10 @@ async fn a_wrapped_batch_costs_what_it_is_long() {
     // More mistakes than anybody wants to read.
     let mistakes = vec![json!({}); 100_000];
     let refused = person.post("/ingest/v1/record/batch", &json!(mistakes)).await;
-    assert!(refused.faults().len() <= 100);
+    assert!(
+        refused.faults().len() <= 101,
+        "a hundred, and the note that there may be more"
+    );
 
     // Types that change from record to record.
     server.forget_peak();

@@ -1,5 +1,6 @@
 //! What bad input gets: an answer that says where it is wrong, and nothing stored.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Person, Reply, at, heart_rate, id, jsonl, person};
@@ -408,4 +409,37 @@ async fn a_body_of_faults_gets_an_answer_of_bounded_size() {
         "an answer of {} bytes",
         reply.body.len()
     );
+}
+
+#[tokio::test]
+async fn a_list_of_faults_that_ends_early_says_so() {
+    let person = person();
+    let send = async |path: &str, lines: String| {
+        person
+            .call(Method::POST, path)
+            .header("content-type", "application/x-jsonl")
+            .body(lines)
+            .await
+    };
+    let wrapped = r#"{"data": "{}", "metadata": {}}"#;
+    for (path, line) in [
+        ("/ingest/v1/record/Note", r#"{"start_time":"x"}"#),
+        ("/ingest/v1/record/DeletedRecord", "{}"),
+        ("/ingest/v1/record/batch", wrapped),
+    ] {
+        let reply = send(path, format!("{line}\n").repeat(5000)).await;
+        let places = reply.faults();
+        assert_eq!((places.len(), places[100].as_str()), (101, "body"), "{path}");
+        let kinds: Vec<Value> = reply.json()["detail"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|fault| fault["type"].clone())
+            .collect();
+        let is_note = |kind: &&Value| **kind == "more_faults";
+        assert_eq!(kinds.iter().filter(is_note).count(), 1, "{path}");
+        let whole = send(path, format!("{line}\n").repeat(10)).await;
+        assert!(!whole.text().contains("more_faults"), "{path}: {whole}");
+    }
+    nothing_stored(&person).await;
 }
