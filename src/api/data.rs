@@ -75,7 +75,7 @@ fn questions() -> Routes {
         .merge(also_of_participants(endpoint!(whereabouts::location_time_series)))
         .merge(also_of_participants(endpoint!(workouts::platform_workouts)))
         .with(endpoint!(calendars::calendars))
-        .with(endpoint!(calendars::calendar_events))
+        .merge(also_of_participants(endpoint!(calendars::calendar_events)))
         .merge(also_of_participants(endpoint!(sleep::sleep_stages)))
         .merge(also_of_participants(endpoint!(sleep::sleep_cycles)))
         .merge(also_of_participants(endpoint!(sleep::sleep_agg)))

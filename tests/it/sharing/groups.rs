@@ -250,14 +250,59 @@ async fn the_owner_reads_only_the_groups_types_inside_its_time() {
         .get("/data/v0/pool/study/participant/one/metric_samples")
         .await
         .must_be(422);
-    // Calendars are nobody's business.
-    let path = format!("/data/v0/pool/{study}/participant/{participant}/calendar_events");
-    owner.get(&path).await.must_be(404);
     owner
         .call(Method::DELETE, &format!("{GROUP}/{study}"))
         .await
         .must_be(204);
     samples("HeartRate", inside.0, inside.1).await.problem(403);
+}
+
+#[tokio::test]
+async fn participants_have_events_where_the_group_says_so_and_never_calendars() {
+    let (owner, member) = (person(), person());
+    let (calendar, other) = (id(1), id(2));
+    let event = |n: u32, calendar: Uuid, day: &str| {
+        json!({
+            "calendar_event_id": id(n), "calendar_id": calendar, "title": format!("Meeting {n}"),
+            "start_date": format!("{day}T10:00:00Z"), "end_date": format!("{day}T11:00:00Z"),
+        })
+    };
+    let events = [
+        event(3, calendar, "2024-05-02"),
+        event(4, other, "2024-05-03"),
+        event(5, calendar, "2024-06-02"),
+    ];
+    member.records("CalendarEvent", &events).await;
+    let named = json!({"calendar_id": calendar, "calendar_identifier": "d", "calendar_name": "Doctor"});
+    member.records("Calendar", &[named]).await;
+    let group_of = async |types: &[&str]| {
+        let body = json!({
+            "title": "May", "is_public": true, "svc_data_types": types,
+            "time_start": "2024-05-01T00:00:00Z", "time_end": "2024-06-01T00:00:00Z",
+        });
+        let study = group(&owner, &body).await;
+        let participant = join(&member, &study).await;
+        format!("/data/v0/pool/{study}/participant/{participant}")
+    };
+    let ask = |pool: &str, end: &str| {
+        owner
+            .get(&format!("{pool}/calendar_events"))
+            .with("start_time", "2024-05-01T00:00:00Z")
+            .with("end_time", end)
+    };
+    let whole = "2024-06-01T00:00:00Z";
+    let pool = group_of(&["CalendarEvent", "Calendar"]).await;
+    let answer = ask(&pool, whole).await.must_be(200);
+    let titles: Vec<Value> = answer.rows().iter().map(|row| row["title"].clone()).collect();
+    assert_eq!(titles, [json!("Meeting 3"), json!("Meeting 4")]);
+    assert!(!answer.text().contains("Doctor"), "{answer}");
+    let of_one = ask(&pool, whole).with("calendar_ids", &other.to_string());
+    assert_eq!(of_one.await.must_be(200).rows().len(), 1);
+    ask(&pool, "2024-06-03T00:00:00Z").await.problem(403);
+    // What calendars somebody has is asked of no participant, whatever the group gives.
+    owner.get(&format!("{pool}/calendars")).await.must_be(404);
+    let without = group_of(&["HeartRate"]).await;
+    ask(&without, whole).await.problem(403);
 }
 
 #[tokio::test]

@@ -130,8 +130,8 @@ impl Route {
 
     /// Whether a group's participants can be read here.
     fn of_participants(&self) -> bool {
-        let calendar = self.path.contains("calendar");
-        (self.path.starts_with("/data/v0/") && !calendar) || self.path.starts_with("/data/v1alpha1/")
+        let is_calendars = self.path.ends_with("/calendars");
+        (self.path.starts_with("/data/v0/") && !is_calendars) || self.path.starts_with("/data/v1alpha1/")
     }
 }
 
