@@ -28,6 +28,7 @@ mod json;
 pub mod late;
 pub mod legacy;
 pub mod lines;
+mod member_order;
 mod memo;
 pub mod memory;
 pub mod merge;

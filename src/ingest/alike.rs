@@ -12,10 +12,14 @@ use arrow::array::{
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    DataType, Float64Type, Int8Type, Int32Type, Int64Type, SchemaRef, TimeUnit, TimestampMicrosecondType,
+    DataType, Field, Float64Type, Int8Type, Int32Type, Int64Type, SchemaRef, TimeUnit,
+    TimestampMicrosecondType,
 };
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
+
+use super::member_order::{holds_json, ordered, say_the_same};
+use crate::model::registry::is_json_text;
 
 /// For each row whether it is the same in both batches, which have equally many. A column that one of them
 /// lacks is null in all its rows.
@@ -37,7 +41,7 @@ pub fn alike(schema: &SchemaRef, one: &RecordBatch, other: &RecordBatch) -> Resu
             })
         };
         match (column(one)?, column(other)?) {
-            (Some(one), Some(other)) => compare(&one, &other, &mut equal)?,
+            (Some(one), Some(other)) => compare(field, &one, &other, &mut equal)?,
             (Some(only), None) | (None, Some(only)) => {
                 let nulls = only.logical_nulls();
                 keep(&mut equal, |row| !is_valid(nulls.as_ref(), row));
@@ -48,7 +52,7 @@ pub fn alike(schema: &SchemaRef, one: &RecordBatch, other: &RecordBatch) -> Resu
     Ok(equal)
 }
 
-fn compare(one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) -> Result<(), ArrowError> {
+fn compare(field: &Field, one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) -> Result<(), ArrowError> {
     let rows = equal.len();
     if one.logical_null_count() == rows && other.logical_null_count() == rows {
         return Ok(());
@@ -64,6 +68,12 @@ fn compare(one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) -> Result<(), A
             let (left, right) = (one.as_boolean(), other.as_boolean());
             valid_alike(one, other, equal, |row| left.value(row) == right.value(row));
         }
+        DataType::Utf8 if is_json_text(field) => {
+            let (left, right) = (one.as_string::<i32>(), other.as_string::<i32>());
+            valid_alike(one, other, equal, |row| {
+                say_the_same(left.value(row), right.value(row))
+            });
+        }
         DataType::Utf8 => {
             let (left, right) = (one.as_string::<i32>(), other.as_string::<i32>());
             valid_alike(one, other, equal, |row| left.value(row) == right.value(row));
@@ -75,23 +85,36 @@ fn compare(one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) -> Result<(), A
         DataType::Dictionary(key, value) if **key == DataType::Int32 && **value == DataType::Utf8 => {
             words(one, other, equal);
         }
-        DataType::Struct(_) => {
+        DataType::Struct(fields) => {
             // Where a structure is null, the values of its members do not matter.
             let mut members = vec![true; rows];
             let (left, right) = (one.as_struct(), other.as_struct());
-            for (left, right) in left.columns().iter().zip(right.columns()) {
-                compare(left, right, &mut members)?;
+            for ((field, left), right) in fields.iter().zip(left.columns()).zip(right.columns()) {
+                compare(field, left, right, &mut members)?;
             }
             valid_alike(one, other, equal, |row| members[row]);
         }
         _ => {
-            let converter = RowConverter::new(vec![SortField::new(one.data_type().clone())])?;
-            let left = converter.convert_columns(&[Arc::clone(one)])?;
-            let right = converter.convert_columns(&[Arc::clone(other)])?;
-            keep(equal, |row| left.row(row) == right.row(row));
+            let mut same = whole_values(one, other)?;
+            if holds_json(field) && same.contains(&false) {
+                same = whole_values(&ordered(field, one)?, &ordered(field, other)?)?;
+            }
+            keep(equal, |row| same[row]);
         }
     }
     Ok(())
+}
+
+/// For each row whether the value is the same in both columns.
+fn whole_values(one: &ArrayRef, other: &ArrayRef) -> Result<Vec<bool>, ArrowError> {
+    let converter = RowConverter::new(vec![SortField::new(one.data_type().clone())])?;
+    let left = converter.convert_columns(&[Arc::clone(one)])?;
+    let right = converter.convert_columns(&[Arc::clone(other)])?;
+    Ok(left
+        .iter()
+        .zip(right.iter())
+        .map(|(left, right)| left == right)
+        .collect())
 }
 
 /// Compares to the last bit, for floats too.
@@ -167,9 +190,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ingest::merge::Content;
+    use crate::ingest::merge::{Compared, Content};
+    use crate::model::registry::json_text;
 
     const FLOATS: [f64; 5] = [0.0, -0.0, 1.5, f64::NAN, -f64::NAN];
+    /// The first two say the same.
+    const TEXTS: [&str; 5] = [
+        r#"{"a":1,"b":{"x":1,"y":2}}"#,
+        r#"{"b":{"y":2,"x":1},"a":1}"#,
+        r#"{"a":1.0,"b":{"x":1,"y":2}}"#,
+        r#"{"a":{"x":1,"y":2},"b":1}"#,
+        "[1,2]",
+    ];
     const WORDS: [&str; 3] = ["", "watch", "phone"];
 
     type Row = [Option<u8>; 9];
@@ -211,7 +243,7 @@ mod tests {
         let floats = column(2).map(|choice| choice.map(|choice| FLOATS[usize::from(choice)]));
         let classes = column(3).map(|choice| choice.map(|choice| choice as i8));
         let facts = column(4).map(|choice| choice.map(|choice| choice > 2));
-        let texts = column(5).map(|choice| choice.map(|choice| choice.to_string()));
+        let texts = column(5).map(|choice| choice.map(|choice| TEXTS[usize::from(choice)]));
         let columns: Vec<ArrayRef> = vec![
             Arc::new(FixedSizeBinaryArray::try_from_iter(ids).unwrap()),
             Arc::new(times.with_timezone("UTC")),
@@ -246,7 +278,7 @@ mod tests {
             Field::new("count", DataType::Int64, true),
             Field::new("class", DataType::Int8, true),
             Field::new("is", DataType::Boolean, true),
-            Field::new("extras", DataType::Utf8, true),
+            json_text("extras"),
             Field::new("word", words(), true),
             Field::new("device", DataType::Struct(members), true),
             Field::new("list", DataType::new_list(DataType::Int64, true), true),
@@ -277,9 +309,10 @@ mod tests {
             }).collect();
             let (one, other) = (batch(&schema, &one), batch(&schema, &other));
             let content = Content::new(&schema).unwrap();
-            let (left, right) = (content.rows(&one).unwrap(), content.rows(&other).unwrap());
-            let pairs = left.iter().zip(right.iter());
-            let expected: Vec<bool> = pairs.map(|(left, right)| left == right).collect();
+            let (left, right) = (Compared::new(&one), Compared::new(&other));
+            let expected: Vec<bool> = (0..one.num_rows())
+                .map(|row| content.are_equal((&left, row), (&right, row)).unwrap())
+                .collect();
             prop_assert_eq!(alike(&schema, &one, &other).unwrap(), expected);
         }
 

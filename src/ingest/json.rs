@@ -306,7 +306,7 @@ fn field_at(json: &[u8], end: usize) -> Option<String> {
 }
 
 /// The position at which the string that opens at `open` closes.
-fn string_end(json: &[u8], open: usize) -> Option<usize> {
+pub(super) fn string_end(json: &[u8], open: usize) -> Option<usize> {
     let mut escaped = false;
     for (distance, byte) in json.get(open + 1..)?.iter().enumerate() {
         match byte {

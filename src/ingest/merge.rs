@@ -6,6 +6,7 @@
 //! rows as input; knows neither the catalogue nor files.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,9 +14,10 @@ use arrow::array::{Array, BooleanArray, FixedSizeBinaryArray, RecordBatch, UInt3
 use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::row::{Row, RowConverter, Rows, SortField};
+use arrow::row::{RowConverter, Rows, SortField};
 
 use super::dating::KnownTimes;
+use super::member_order::{holds_json, ordered};
 use super::stored::StoredRows;
 use crate::catalog::records::Effect;
 use crate::model::ids::{PieceId, RecordId};
@@ -174,7 +176,7 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
     let mut versions = Versions {
         content: Wanted { schema, made: None },
         stored,
-        before: None,
+        before: Compared::new(&stored.rows),
         puts: Vec::new(),
     };
 
@@ -248,32 +250,22 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
 struct Versions<'a> {
     content: Wanted<'a>,
     stored: &'a StoredRows,
-    /// The stored rows in comparable form; made only when needed.
-    before: Option<Rows>,
+    before: Compared<'a>,
     puts: Vec<Put<'a>>,
 }
 
 impl Versions<'_> {
     /// Whether two versions of a record are there and have the same content.
     fn are_same(&mut self, id: RecordId, one: Latest, other: Latest) -> Result<bool, ArrowError> {
-        for version in [one, other] {
-            match version {
-                Latest::Gone => return Ok(false),
-                Latest::Pending { put, .. } => self.puts[put].encode(self.content.get()?)?,
-                Latest::Stored if self.before.is_none() => {
-                    self.before = Some(self.content.get()?.rows(&self.stored.rows)?);
-                }
-                Latest::Stored => {}
-            }
-        }
-        Ok(self.row(id, one) == self.row(id, other))
-    }
-
-    fn row(&self, id: RecordId, version: Latest) -> Option<Row<'_>> {
-        match version {
-            Latest::Pending { put, row } => self.puts.get(put)?.row(row),
-            Latest::Stored => Some(self.before.as_ref()?.row(self.stored.get(id)?.row)),
+        let content = self.content.get()?;
+        let place = |version: Latest| match version {
+            Latest::Pending { put, row } => self.puts.get(put).map(|put| (&put.rows, row)),
+            Latest::Stored => self.stored.get(id).map(|existing| (&self.before, existing.row)),
             Latest::Gone => None,
+        };
+        match (place(one), place(other)) {
+            (Some(one), Some(other)) => content.are_equal(one, other),
+            _ => Ok(false),
         }
     }
 
@@ -314,41 +306,58 @@ fn dated<'a>(changes: &'a [Change], stored: &StoredRows) -> Result<Cow<'a, [Chan
     Ok(Cow::Owned(dated))
 }
 
-/// Rows that were put. Their comparable form is made for all of them at once, and only when needed: made row
-/// by row it would hold a whole dictionary each time.
+/// Rows that were put.
 struct Put<'a> {
-    rows: &'a RecordBatch,
+    rows: Compared<'a>,
     keep: Vec<bool>,
-    encoded: Option<Rows>,
 }
 
 impl<'a> Put<'a> {
     fn new(rows: &'a RecordBatch) -> Self {
         Self {
-            rows,
+            rows: Compared::new(rows),
             keep: vec![true; rows.num_rows()],
-            encoded: None,
         }
     }
+}
 
-    fn encode(&mut self, content: &Content) -> Result<(), ArrowError> {
-        if self.encoded.is_none() {
-            self.encoded = Some(content.rows(self.rows)?);
+/// Rows with their comparable forms. Each is made for all of them at once, and only when needed: made row by
+/// row it would hold a whole dictionary each time.
+pub struct Compared<'a> {
+    rows: &'a RecordBatch,
+    as_they_are: OnceCell<Rows>,
+    /// With the members of JSON objects in order.
+    in_order: OnceCell<Rows>,
+}
+
+impl<'a> Compared<'a> {
+    #[must_use]
+    pub const fn new(rows: &'a RecordBatch) -> Self {
+        Self {
+            rows,
+            as_they_are: OnceCell::new(),
+            in_order: OnceCell::new(),
         }
-        Ok(())
     }
+}
 
-    /// The row as `encode` made it.
-    fn row(&self, row: usize) -> Option<Row<'_>> {
-        self.encoded.as_ref().map(|rows| rows.row(row))
+fn made_once(
+    form: &OnceCell<Rows>,
+    make: impl FnOnce() -> Result<Rows, ArrowError>,
+) -> Result<&Rows, ArrowError> {
+    if let Some(made) = form.get() {
+        return Ok(made);
     }
+    let made = make()?;
+    Ok(form.get_or_init(|| made))
 }
 
 fn kept(schema: &SchemaRef, puts: &[Put<'_>]) -> Result<Option<RecordBatch>, ArrowError> {
     let mut batches = Vec::with_capacity(puts.len());
-    for Put { rows, keep, .. } in puts {
+    for Put { rows, keep } in puts {
+        let rows = rows.rows;
         if keep.iter().all(|keep| *keep) {
-            batches.push((*rows).clone());
+            batches.push(rows.clone());
         } else if keep.iter().any(|keep| *keep) {
             batches.push(filter_record_batch(rows, &BooleanArray::from(keep.clone()))?);
         }
@@ -377,7 +386,10 @@ fn id_column(rows: &RecordBatch) -> Option<&FixedSizeBinaryArray> {
 
 /// Compares whole rows, whatever their columns hold.
 pub struct Content {
+    schema: SchemaRef,
     converter: RowConverter,
+    /// The columns that hold JSON texts.
+    with_json: Vec<usize>,
 }
 
 /// A `Content` that is made only when needed: most rows are new, and nothing is compared.
@@ -402,14 +414,51 @@ impl Content {
             .iter()
             .map(|field| SortField::new(field.data_type().clone()))
             .collect();
+        let with_json = schema.fields().iter().enumerate();
+        let with_json = with_json.filter(|(_, field)| holds_json(field));
         Ok(Self {
+            schema: Arc::clone(schema),
             converter: RowConverter::new(fields)?,
+            with_json: with_json.map(|(column, _)| column).collect(),
         })
     }
 
-    /// Rows in a form in which equal rows compare equal.
+    /// Whether two rows have the same content. The texts of JSON objects may have their members in any order;
+    /// they are read only where rows would be different otherwise.
+    pub fn are_equal(
+        &self,
+        (one, row): (&Compared<'_>, usize),
+        (other, other_row): (&Compared<'_>, usize),
+    ) -> Result<bool, ArrowError> {
+        let as_they_are = |rows: &Compared<'_>| self.converter.convert_columns(rows.rows.columns());
+        let left = made_once(&one.as_they_are, || as_they_are(one))?;
+        let right = made_once(&other.as_they_are, || as_they_are(other))?;
+        if left.row(row) == right.row(other_row) {
+            return Ok(true);
+        }
+        let has_json = |column: &usize| {
+            let has = |rows: &RecordBatch, row: usize| {
+                rows.columns().get(*column).is_some_and(|held| held.is_valid(row))
+            };
+            has(one.rows, row) && has(other.rows, other_row)
+        };
+        if !self.with_json.iter().any(has_json) {
+            return Ok(false);
+        }
+        let left = made_once(&one.in_order, || self.rows(one.rows))?;
+        let right = made_once(&other.in_order, || self.rows(other.rows))?;
+        Ok(left.row(row) == right.row(other_row))
+    }
+
+    /// Rows in a form in which rows of the same content compare equal.
     pub fn rows(&self, rows: &RecordBatch) -> Result<Rows, ArrowError> {
-        self.converter.convert_columns(rows.columns())
+        let mut columns = rows.columns().to_vec();
+        for column in &self.with_json {
+            if let (Some(field), Some(held)) = (self.schema.fields().get(*column), columns.get_mut(*column)) {
+                *held = ordered(field, held)?;
+            }
+        }
+        self.converter.convert_columns(&columns)
     }
 
     /// The same for some of the rows, in the order given.

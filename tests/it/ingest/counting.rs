@@ -117,6 +117,58 @@ async fn a_body_in_chunks_that_takes_back_what_it_did_has_done_nothing() {
 }
 
 #[tokio::test]
+async fn rule_8_2_an_object_is_the_same_in_whatever_order_its_members_come() {
+    let person = person();
+    let definition = json!({
+        "name": "Trip", "record_spec": {"schema": {"properties": {"open": {"type": "object"}, "list": {"type": "array"}}}},
+    });
+    let own = person.define("Event", &definition).await;
+    let send = async |data_type: &str, lines: &[String]| {
+        let call = person
+            .ingest(data_type)
+            .header("content-type", "application/x-jsonl");
+        call.body(lines.join("\n")).await.counts()
+    };
+    for (data_type, member) in [
+        ("Note", "other"),
+        ("Note", "extras"),
+        (own.as_str(), "open"),
+        (own.as_str(), "other"),
+    ] {
+        let line = |n: u32, value: &str| {
+            let (id, time) = (id(n), instant(n));
+            format!(r#"{{"id":"{id}","start_time":"{time}","body":"x","{member}":{value}}}"#)
+        };
+        let (one, other) = (
+            r#"{"a":1.50,"b":[{"x":1,"y":null}]}"#,
+            r#"{ "b": [{"y":null,"x":1}], "\u0061": 1.50 }"#,
+        );
+        let n = if member == "other" { 1 } else { 2 };
+        assert_eq!(send(data_type, &[line(n, one)]).await, [1, 0, 0, 0], "{member}");
+        assert_eq!(send(data_type, &[line(n, other)]).await, [0, 0, 1, 0], "{member}");
+        let both = [line(n, other), line(n, one), line(n, other)];
+        assert_eq!(send(data_type, &both).await, [0, 0, 1, 0], "{member}");
+        let changed = one.replace("1.50", "1.5");
+        assert_eq!(
+            send(data_type, &[line(n, &changed)]).await,
+            [0, 1, 0, 0],
+            "{member}"
+        );
+        let new = [line(n + 10, one), line(n + 10, other)];
+        assert_eq!(send(data_type, &new).await, [1, 0, 0, 0], "{member}");
+    }
+    // A body that is too large for one transaction is compared in another way.
+    let line = |n: u32, open: &str| {
+        let (id, time) = (id(n), instant(n));
+        format!(r#"{{"id":"{id}","start_time":"{time}","open":{open},"list":[{open}]}}"#)
+    };
+    let lines = |open: &str| -> Vec<String> { (100..9_100).map(|n| line(n, open)).collect() };
+    let (one, other) = (r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#);
+    assert_eq!(send(&own, &lines(one)).await, [9_000, 0, 0, 0]);
+    assert_eq!(send(&own, &lines(other)).await, [0, 0, 9_000, 0]);
+}
+
+#[tokio::test]
 async fn a_key_that_is_sent_again_gets_the_counts_of_the_first_time() {
     let person = person();
     person.records("HeartRate", &samples(0..2, 60)).await;
