@@ -6,6 +6,7 @@
 //! what.
 
 mod about;
+mod all_years;
 mod allowed;
 mod answer_exec;
 mod bounded;
@@ -14,6 +15,7 @@ mod checked;
 mod clauses;
 mod columns;
 mod constants_last;
+mod date_trunc;
 mod endless;
 mod epoch;
 mod errors;
@@ -223,7 +225,7 @@ fn session<Authority: 'static>(
     let options = config.options_mut();
     options.execution.enable_recursive_ctes = false;
     options.sql_parser.map_string_types_to_utf8view = false;
-    let scalars = allowed::scalars(&state);
+    let scalars = allowed::scalars(&state, now);
     let aggregates = allowed::aggregates(&state);
     let rules = outer_side::before(&namesakes::minded(state.physical_optimizers()));
     let mut state = SessionStateBuilder::new_from_existing(state)

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
+use super::all_years::{self, AtTimeZone};
 use super::bounded::Bounded;
 use super::exact_sum::ExactSum;
 use super::local_day::LocalDay;
+use crate::model::time::Instant;
 
 /// Functions whose results are as large as a number in the query says, those that take far longer than their
 /// input is long, and those that reveal files or the program.
@@ -37,16 +39,18 @@ pub(super) fn is_refused(name: &str) -> bool {
     REFUSED.contains(&name.to_ascii_lowercase().as_str())
 }
 
-/// The scalar functions that may be called.
-pub(super) fn scalars(state: &SessionState) -> Vec<Arc<ScalarUDF>> {
+/// The scalar functions that may be called at `now`.
+pub(super) fn scalars(state: &SessionState, now: Instant) -> Vec<Arc<ScalarUDF>> {
     let mut allowed: Vec<Arc<ScalarUDF>> = Vec::new();
     for function in state.scalar_functions().values() {
         let known = allowed.iter().any(|known| known.name() == function.name());
         if !known && !is_refused(function.name()) {
-            allowed.push(Bounded::around(function));
+            let ours = all_years::instead_of(function, now);
+            allowed.push(Bounded::around(ours.as_ref().unwrap_or(function)));
         }
     }
     allowed.push(Arc::new(ScalarUDF::new_from_impl(LocalDay::new())));
+    allowed.push(Arc::new(ScalarUDF::new_from_impl(AtTimeZone::new())));
     allowed
 }
 

@@ -173,11 +173,26 @@ fn first_line(text: &str) -> String {
     let line = KINDS
         .iter()
         .fold(line, |line, kind| line.strip_prefix(kind).unwrap_or(line));
+    if is_beyond_nanoseconds(line) {
+        return NANOSECONDS.to_owned();
+    }
     // The lines below show the place of the error, and the last one says what is wrong.
     match text.lines().last().and_then(|last| last.strip_prefix("error: ")) {
         Some(reason) if line == OF_PATTERNS => format!("{OF_PATTERNS} {reason}"),
         _ => line.to_owned(),
     }
+}
+
+/// What an author can do about an error of nanoseconds.
+const NANOSECONDS: &str = "a time lies outside of 1677 to 2262, which is as far as nanoseconds reach; date_bin \
+                           and to_timestamp count in them: leave such times out, or use date_trunc";
+
+/// Whether an error says that a moment has no value in nanoseconds.
+fn is_beyond_nanoseconds(line: &str) -> bool {
+    let has = |words: &str| line.contains(words);
+    (has("to Timestamp(ns") && has("exceeds the representable"))
+        || has("DATE_BIN result timestamp out of range")
+        || has("date_bin timestamp value")
 }
 
 /// The first quoted part.

@@ -7,13 +7,15 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Array, Expr, FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, Statement as Sql, TableFactor,
-    Value as Literal, ValueWithSpan, Visit, VisitMut, VisitorMut,
+    Array, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, Statement as Sql, TableFactor, Value as Literal, ValueWithSpan, Visit,
+    VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Span;
 use serde_json::Value;
 
+use super::all_years::AtTimeZone;
 use super::calls::QuestionFunction;
 use super::clauses::{Clauses, Where};
 use super::errors::{Place, SqlError};
@@ -137,7 +139,8 @@ fn refused(text: &QueryText<'_>, show: Show) -> SqlError {
     }
 }
 
-/// Replaces parameters by their values, and puts named arguments of our functions into order.
+/// Replaces parameters by their values, puts named arguments of our functions into order, and calls ours for
+/// `AT TIME ZONE`.
 struct Binding<'a> {
     parameters: &'a Parameters,
     used: BTreeSet<String>,
@@ -165,6 +168,13 @@ impl VisitorMut for Binding<'_> {
                 Err(message) => return ControlFlow::Break((name.clone(), format!("{name}: {message}"))),
             }
         }
+        if let Expr::AtTimeZone { timestamp, time_zone } = expr {
+            let arguments = [timestamp, time_zone].map(|argument| {
+                let argument = std::mem::replace(argument.as_mut(), Expr::Value(Literal::Null.into()));
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
+            });
+            *expr = call(AtTimeZone::NAME, arguments.to_vec());
+        }
         ControlFlow::Continue(())
     }
 
@@ -184,6 +194,23 @@ impl VisitorMut for Binding<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 fn called(name: &ObjectName) -> Option<QuestionFunction> {

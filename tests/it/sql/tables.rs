@@ -81,6 +81,70 @@ async fn conditions_on_times_select_what_they_say() {
 }
 
 #[tokio::test]
+async fn functions_of_time_reach_the_open_ends_of_visits() {
+    let person = person();
+    let visit = json!({
+        "uuid": id(1), "arrival_date": "0001-01-01T00:00:00Z", "departure_date": "4001-01-01T00:00:00Z",
+        "latitude_degrees": 47.0, "longitude_degrees": 8.0, "horizontal_accuracy_meters": 10.0,
+    });
+    person.records("PlatformLocationVisit", &[visit]).await;
+    for (expression, expected) in [
+        ("date_trunc('day', departure_date)", json!("4001-01-01T00:00:00Z")),
+        ("date_trunc('year', arrival_date)", json!("0001-01-01T00:00:00Z")),
+        (
+            "date_trunc('second', arrival_date)",
+            json!("0001-01-01T00:00:00Z"),
+        ),
+        (
+            "departure_date AT TIME ZONE 'Europe/Berlin'",
+            json!("4001-01-01T01:00:00+01:00"),
+        ),
+        (
+            "date_trunc('month', departure_date AT TIME ZONE 'Asia/Tokyo') AT TIME ZONE 'UTC'",
+            json!("4000-12-31T15:00:00Z"),
+        ),
+        ("to_char(departure_date, '%Y-%m')", json!("4001-01")),
+        ("to_char(arrival_date, '%Y')", json!("0001")),
+        ("coalesce(arrival_date, now()) < now()", json!(true)),
+        ("departure_date > current_timestamp", json!(true)),
+        ("nullif(departure_date, now()) = departure_date", json!(true)),
+        (
+            "date_trunc('day', '9999-12-31T10:00:00') = '9999-12-31'",
+            json!(true),
+        ),
+        (
+            "date_trunc('quarter', TIMESTAMP '4001-05-06 10:00:00') = '4001-04-01'",
+            json!(true),
+        ),
+        (
+            "date_trunc('week', DATE '4001-01-03') = '4001-01-01'",
+            json!(true),
+        ),
+    ] {
+        let found = rows(
+            &person,
+            &format!("SELECT {expression} AS x FROM platform_location_visit"),
+        )
+        .await;
+        assert_eq!(found, [json!({"x": expected})], "{expression}");
+    }
+    for expression in [
+        "date_bin(INTERVAL '1 day', departure_date)",
+        "to_timestamp(departure_date)",
+    ] {
+        let refused = wrong(
+            &person,
+            &format!("SELECT {expression} AS x FROM platform_location_visit"),
+        )
+        .await;
+        assert!(refused.contains("1677 to 2262"), "{expression}: {refused}");
+    }
+    let zone = "SELECT departure_date AT TIME ZONE 'Mars' FROM platform_location_visit";
+    let refused = wrong(&person, zone).await;
+    assert!(refused.contains("'Mars' is no time zone"), "{refused}");
+}
+
+#[tokio::test]
 async fn the_last_moment_there_is_is_a_moment_like_others() {
     let person = person();
     let last = "9999-12-31T23:59:59.999999Z";
