@@ -356,7 +356,7 @@ async fn rule_5_4_more_than_ten_thousand_groups_are_refused() {
             &json!({"name": "Many", "record_spec": {"schema": {"properties": {"n": {"type": "integer"}}}}}),
         )
         .await;
-    let record = |n: u32| json!({"start_time": crate::harness::instant(n % 86_400), "n": n});
+    let record = |n: u32| json!({"start_time": instant(n % 86_400), "n": n});
     let first: Vec<Value> = (0..10_000).map(record).collect();
     person.records(&own, &first).await;
     let may = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");

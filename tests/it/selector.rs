@@ -412,6 +412,8 @@ async fn rule_5_7_the_latest_record_is_shown_to_a_reader_as_it_was_shared() {
     assert!(ask(DAY + 10 * 3600 + 1800).await.is_empty());
     let cut = ask(DAY + 11 * 3600).await;
     assert_eq!(number(&cut[0], "value"), 60.0);
+}
+
 #[track_caller]
 fn tag_of(reply: &Reply) -> String {
     reply

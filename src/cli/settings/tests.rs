@@ -1,5 +1,5 @@
 use super::given::{Origin, Sources};
-use super::table::SETTINGS;
+use super::SETTINGS;
 use super::*;
 
 fn none(_: &str) -> Option<String> {
@@ -288,11 +288,11 @@ fn what_nobody_sets_shows_what_follows_from_the_rest() {
 
 #[test]
 fn names_are_unique_and_flags_keep_secrets_out() {
-    let mut names: Vec<&str> = table::SETTINGS.iter().map(|entry| entry.name).collect();
+    let mut names: Vec<&str> = SETTINGS.iter().map(|entry| entry.name).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), table::SETTINGS.len());
-    for entry in table::SETTINGS {
+    assert_eq!(names.len(), SETTINGS.len());
+    for entry in SETTINGS {
         let expected = if entry.secret {
             String::new()
         } else {

@@ -71,7 +71,7 @@ impl Visitor for Clauses {
         }
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) {
             let message = "FROM alone is not allowed; write SELECT * FROM";
-            return because(message, Where::Before(start(select), "FROM"));
+            return because(message, Where::At(start(select)));
         }
         select.from.iter().try_for_each(joined)?;
         of_select(select)

@@ -39,7 +39,7 @@ pub(super) fn tells_of_names(error: &DataFusionError) -> bool {
 pub(super) fn wildcards(query: &Query) -> Vec<Query> {
     let mut probes = Vec::new();
     let mut whole = query.clone();
-    for_each_outermost(&mut whole.body, &mut |select| {
+    for_each_outermost(&mut whole.body, &mut |select: &mut Select| {
         for item in select.projection.iter().filter(|item| is_wildcard(item)) {
             probes.push(Query {
                 body: Box::new(SetExpr::Select(Box::new(Select {
@@ -88,7 +88,7 @@ pub(super) fn spelled_out(schema: &DFSchema) -> Vec<SelectItem> {
 pub(super) fn named_apart(query: &mut Query, spelled_out: Vec<Vec<SelectItem>>) {
     let mut spelled_out = spelled_out.into_iter();
     let mut planned_as = 0;
-    for_each_outermost(&mut query.body, &mut |select| {
+    for_each_outermost(&mut query.body, &mut |select: &mut Select| {
         let selected = std::mem::take(&mut select.projection).into_iter();
         let items = selected.flat_map(|item| {
             if is_wildcard(&item) {
