@@ -21,6 +21,7 @@ use crate::model::time::TimeRange;
 use crate::output::{Holds, ListedColumn};
 use crate::people::annotations::measurement::MeasurementConfiguration;
 use crate::people::annotations::{AnnotationRoot, AnnotationRow, AnnotationType, schema};
+use crate::people::documents::DocumentError;
 
 use super::id_in_path;
 
@@ -145,13 +146,15 @@ pub async fn one(
 ) -> Result<Response, ApiError> {
     let permit = readable(&app, &reader, query.owner).await?;
     let id = id_in_path("annotation", &annotation_id)?;
-    let annotation = app.annotations.one(permit.owner(), id).await?;
-    if is_visible(&permit, &annotation) {
-        let seen = seen_by(&reader, &annotation);
-        one_as(&app, &headers, query.form, &COLUMNS, &seen).await
-    } else {
-        Err(Refused.into())
-    }
+    let annotation = match app.annotations.one(permit.owner(), id).await {
+        Ok(annotation) if is_visible(&permit, &annotation) => annotation,
+        // Others are not told which of those that they may not see exist.
+        Ok(_) => return Err(Refused.into()),
+        Err(DocumentError::Unknown(_)) if !permit.is_own() => return Err(Refused.into()),
+        Err(error) => return Err(error.into()),
+    };
+    let seen = seen_by(&reader, &annotation);
+    one_as(&app, &headers, query.form, &COLUMNS, &seen).await
 }
 
 /// Replaces an annotation.

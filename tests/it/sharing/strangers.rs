@@ -10,6 +10,7 @@ use super::{DATASHARE, GROUP, group, share, share_of};
 use crate::files;
 use crate::harness::{Call, Person, at, heart_rate, id, instant, person};
 
+const ANNOTATION: &str = "/user/v1alpha1/annotation";
 /// Questions of each kind in one round.
 const QUESTIONS: usize = 60;
 /// Other work on the machine may disturb a round, and even several. A difference that is there disturbs all.
@@ -166,5 +167,39 @@ async fn what_exists_and_what_does_not_are_refused_alike() {
             "{}: missing and existing take {seen:?}",
             pair.what
         );
+    }
+}
+
+#[tokio::test]
+async fn a_reader_of_some_types_cannot_tell_what_else_exists() {
+    let (owner, reader) = (person(), person());
+    let body = json!({"annotation_type": "moment", "name": "Tea", "description": "", "tags": []});
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let annotation = owner.post(ANNOTATION, &body).await.must_be(201).json();
+        made.push(annotation["id"].as_str().expect("an id").to_owned());
+    }
+    let at_id = |id: &str| format!("{ANNOTATION}/{id}");
+    owner
+        .call(reqwest::Method::DELETE, &at_id(&made[1]))
+        .await
+        .must_be(200);
+    let of_owner = owner.id.to_string();
+    for types in [&[][..], &["HeartRate"][..]] {
+        share(&owner, &share_of(types, &reader)).await;
+        for (what, id) in [("an annotation", &made[0]), ("a deleted annotation", &made[1])] {
+            let pair = Pair::of(what, at_id, id).with("svc_userid", &of_owner, &of_owner);
+            let [existing, missing] = [
+                read(&pair, &reader, true).await,
+                read(&pair, &reader, false).await,
+            ];
+            assert_eq!(existing.0, 403, "{what}, {types:?}: {existing:?}");
+            assert_eq!(existing, missing, "{what}, {types:?}");
+        }
+    }
+    share(&owner, &share_of(&["MomentAnnotation"], &reader)).await;
+    for id in &made {
+        let seen = reader.get(&at_id(id)).with("svc_userid", &of_owner);
+        seen.await.must_be(200);
     }
 }
