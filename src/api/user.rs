@@ -17,7 +17,7 @@ pub mod totals;
 use uuid::Uuid;
 
 use crate::api::endpoints::{Routes, endpoint};
-use crate::api::problem::ApiError;
+use crate::api::problem::{ApiError, invalid};
 use crate::api::spellings::also_at;
 use crate::model::faults::Fault;
 use crate::people::documents::DocumentError;
@@ -93,9 +93,9 @@ fn group_routes() -> Routes {
     })
 }
 
-/// The id in a path of a thing of this kind.
-fn id_in_path(kind: &str, text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("there is no {kind} {text:?}")))
+/// The id that the parameter `name` of a path gives.
+fn id_in_path(name: &'static str, text: &str) -> Result<Uuid, ApiError> {
+    Uuid::try_parse(text).map_err(|_| invalid(["path", name], format!("{text:?} is not a UUID")))
 }
 
 impl From<DocumentError> for ApiError {

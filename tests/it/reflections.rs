@@ -145,7 +145,10 @@ async fn reflections_are_each_persons_own_and_limited() {
     stranger.get(&at(&made)).await.problem(404);
     stranger.put(&at(&made), &body()).await.problem(404);
     stranger.call(Method::DELETE, &at(&made)).await.problem(404);
-    owner.get(&format!("{PATH}/nosuch")).await.problem(404);
+    for method in [Method::GET, Method::DELETE] {
+        let malformed = owner.call(method, &format!("{PATH}/nosuch"));
+        assert_eq!(malformed.await.faults(), ["path.reflection_id"]);
+    }
     owner.get(&format!("{PATH}/{}", id(9))).await.problem(404);
     owner.call(Method::DELETE, &at(&made)).await.must_be(200);
     let refused = owner.post(PATH, &body()).await;

@@ -119,8 +119,12 @@ async fn what_is_no_name_is_refused_and_makes_nothing() {
         .problem(415);
     create(&person, &"👍".repeat(256)).await;
     assert_eq!(tags(&person).await.len(), 1);
-    for path in ["id/nosuch", "id/", "name/nosuch"] {
+    for path in ["id/", "name/nosuch"] {
         person.get(&format!("{PATH}/{path}")).await.problem(404);
+    }
+    for method in [Method::GET, Method::DELETE] {
+        let malformed = person.call(method, &format!("{PATH}/id/nosuch"));
+        assert_eq!(malformed.await.faults(), ["path.tag_id"]);
     }
     assert_eq!(
         person.get(&format!("{PATH}/name/a%00b")).await.faults(),

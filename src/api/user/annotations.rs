@@ -145,7 +145,7 @@ pub async fn one(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let permit = readable(&app, &reader, query.owner).await?;
-    let id = id_in_path("annotation", &annotation_id)?;
+    let id = id_in_path("annotation_id", &annotation_id)?;
     let annotation = match app.annotations.one(permit.owner(), id).await {
         Ok(annotation) if is_visible(&permit, &annotation) => annotation,
         // Others are not told which of those that they may not see exist.
@@ -172,7 +172,7 @@ pub async fn replace(
     Document(body): Document,
 ) -> Result<Json<AnnotationRow>, ApiError> {
     let person = only_ones_own(&reader, &query)?;
-    let id = id_in_path("annotation", &annotation_id)?;
+    let id = id_in_path("annotation_id", &annotation_id)?;
     Ok(Json(app.annotations.replace(person, id, &body).await?))
 }
 
@@ -189,7 +189,7 @@ pub async fn delete(
     Checked(query): Checked<OwnerQuery>,
 ) -> Result<Json<AnnotationRow>, ApiError> {
     let person = only_ones_own(&reader, &query)?;
-    let id = id_in_path("annotation", &annotation_id)?;
+    let id = id_in_path("annotation_id", &annotation_id)?;
     Ok(Json(app.annotations.delete(person, id).await?))
 }
 
@@ -206,7 +206,7 @@ pub async fn cancel_deletion(
     Checked(query): Checked<OwnerQuery>,
 ) -> Result<Json<AnnotationRow>, ApiError> {
     let person = only_ones_own(&reader, &query)?;
-    let id = id_in_path("annotation", &annotation_id)?;
+    let id = id_in_path("annotation_id", &annotation_id)?;
     Ok(Json(app.annotations.cancel_deletion(person, id).await?))
 }
 

@@ -159,7 +159,8 @@ pub async fn create(
 /// One of the caller's exports, and how far it has come.
 #[utoipa::path(get, path = "/user/v1alpha1/export/{export_id}", operation_id = "get_export", tag = "people",
     params(("export_id" = Uuid, Path), Checked<ListingQuery>),
-    responses((status = 200, description = "The export", body = ExportStatus), (status = 404)))]
+    responses((status = 200, description = "The export", body = ExportStatus), (status = 404),
+        (status = 422)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
@@ -167,7 +168,7 @@ pub async fn one(
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let id = id_in_path("export", &export_id)?;
+    let id = id_in_path("export_id", &export_id)?;
     let export = app.exports.get(reader.person(), id).await?;
     let status = ExportStatus::of(&export, &app.settings.public_url);
     one_as(&app, &headers, query.form, &COLUMNS, &status).await
@@ -177,14 +178,15 @@ pub async fn one(
 #[utoipa::path(delete, path = "/user/v1alpha1/export/{export_id}", operation_id = "delete_export",
     tag = "people",
     params(("export_id" = Uuid, Path), Checked<NoParams>),
-    responses((status = 204, description = "It is gone"), (status = 404), (status = 409)))]
+    responses((status = 204, description = "It is gone"), (status = 404), (status = 409),
+        (status = 422)))]
 pub async fn remove(
     State(app): State<Shared>,
     reader: Reader,
     Path(export_id): Path<String>,
     _query: Checked<NoParams>,
 ) -> Result<StatusCode, ApiError> {
-    let id = id_in_path("export", &export_id)?;
+    let id = id_in_path("export_id", &export_id)?;
     app.exports.remove(reader.person(), id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -196,7 +198,7 @@ pub async fn remove(
         ("if-range" = Option<String>, Header)),
     responses((status = 200, description = "The archive", body = RawBytes, content_type = "application/zip"),
         (status = 206, description = "The range of it", body = RawBytes, content_type = "application/zip"),
-        (status = 404), (status = 409), (status = 416)))]
+        (status = 404), (status = 409), (status = 416), (status = 422)))]
 pub async fn content(
     State(app): State<Shared>,
     reader: Reader,
@@ -204,7 +206,7 @@ pub async fn content(
     _query: Checked<NoParams>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let id = id_in_path("export", &export_id)?;
+    let id = id_in_path("export_id", &export_id)?;
     let export = app.exports.get(reader.person(), id).await?;
     let content = app.exports.content(&export)?;
     let created = export.created_at.to_rfc3339();

@@ -66,7 +66,8 @@ pub async fn create(
 #[utoipa::path(get, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "get_reflection",
     tag = "people",
     params(("reflection_id" = Uuid, Path), Checked<ListingQuery>),
-    responses((status = 200, description = "The reflection", body = Reflection), (status = 404)))]
+    responses((status = 200, description = "The reflection", body = Reflection), (status = 404),
+        (status = 422)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
@@ -74,7 +75,7 @@ pub async fn one(
     Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let id = id_in_path("reflection", &reflection_id)?;
+    let id = id_in_path("reflection_id", &reflection_id)?;
     let reflection = app.reflections.one(reader.person(), id).await?;
     one_as(&app, &headers, query.form, &COLUMNS, &reflection).await
 }
@@ -93,7 +94,7 @@ pub async fn replace(
     _query: Checked<NoParams>,
     Sent(content): Sent<ReflectionContent>,
 ) -> Result<Json<Reflection>, ApiError> {
-    let id = id_in_path("reflection", &reflection_id)?;
+    let id = id_in_path("reflection_id", &reflection_id)?;
     let reflection = app.reflections.replace(reader.person(), id, &content).await?;
     Ok(Json(reflection))
 }
@@ -103,13 +104,13 @@ pub async fn replace(
     operation_id = "delete_reflection", tag = "people",
     params(("reflection_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The deleted reflection", body = Reflection), (status = 404),
-        (status = 409)))]
+        (status = 409), (status = 422)))]
 pub async fn delete(
     State(app): State<Shared>,
     reader: Reader,
     Path(reflection_id): Path<String>,
     _query: Checked<NoParams>,
 ) -> Result<Json<Reflection>, ApiError> {
-    let id = id_in_path("reflection", &reflection_id)?;
+    let id = id_in_path("reflection_id", &reflection_id)?;
     Ok(Json(app.reflections.delete(reader.person(), id).await?))
 }

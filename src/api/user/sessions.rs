@@ -190,7 +190,7 @@ pub async fn one(
 ) -> Result<Response, ApiError> {
     let session = app
         .sessions
-        .get(reader.person(), id_in_path("session", &id)?)
+        .get(reader.person(), id_in_path("session_id", &id)?)
         .await?;
     let session = ApiSession::of(session, &reader);
     one_as(&app, &headers, query.form, &COLUMNS, &session).await
@@ -210,7 +210,7 @@ pub async fn rename(
     _query: Checked<NoParams>,
     Sent(body): Sent<SessionName>,
 ) -> Result<Json<ApiSession>, ApiError> {
-    let id = id_in_path("session", &id)?;
+    let id = id_in_path("session_id", &id)?;
     let session = app.sessions.rename(reader.person(), id, &body.name).await?;
     Ok(Json(ApiSession::of(session, &reader)))
 }
@@ -229,7 +229,7 @@ pub async fn revoke(
 ) -> Result<Json<ApiSession>, ApiError> {
     let session = app
         .sessions
-        .revoke(reader.person(), id_in_path("session", &id)?)
+        .revoke(reader.person(), id_in_path("session_id", &id)?)
         .await?;
     Ok(Json(ApiSession::of(session, &reader)))
 }

@@ -55,7 +55,7 @@ pub async fn create(
 /// One of the caller's tags.
 #[utoipa::path(get, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "get_tag", tag = "people",
     params(("tag_id" = Uuid, Path), Checked<ListingQuery>),
-    responses((status = 200, description = "The tag", body = Tag), (status = 404)))]
+    responses((status = 200, description = "The tag", body = Tag), (status = 404), (status = 422)))]
 pub async fn by_id(
     State(app): State<Shared>,
     reader: Reader,
@@ -65,7 +65,7 @@ pub async fn by_id(
 ) -> Result<Response, ApiError> {
     let tag = app
         .tags
-        .by_id(reader.person(), id_in_path("tag", &tag_id)?)
+        .by_id(reader.person(), id_in_path("tag_id", &tag_id)?)
         .await?;
     one_as(&app, &headers, query.form, &COLUMNS, &tag).await
 }
@@ -89,7 +89,8 @@ pub async fn by_name(
 /// Deletes a tag. Records that have it stay as they were recorded.
 #[utoipa::path(delete, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "delete_tag", tag = "people",
     params(("tag_id" = Uuid, Path), Checked<NoParams>),
-    responses((status = 204, description = "It is gone"), (status = 404), (status = 409)))]
+    responses((status = 204, description = "It is gone"), (status = 404), (status = 409),
+        (status = 422)))]
 pub async fn delete(
     State(app): State<Shared>,
     reader: Reader,
@@ -97,7 +98,7 @@ pub async fn delete(
     _query: Checked<NoParams>,
 ) -> Result<StatusCode, ApiError> {
     app.tags
-        .remove(reader.person(), id_in_path("tag", &tag_id)?)
+        .remove(reader.person(), id_in_path("tag_id", &tag_id)?)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
