@@ -118,6 +118,12 @@ async fn a_schedule_must_come_due() {
             [format!("body.schedule.{place}")]
         );
     }
+    for name in ["cron", "start_at", "end_at", "paused", "time_zone"] {
+        let mut body = body();
+        body["schedule"].as_object_mut().unwrap().remove(name);
+        let missing = [format!("body.schedule.{name}")];
+        assert_eq!(person.post(PATH, &body).await.faults(), missing);
+    }
     let mut backwards = body();
     backwards["schedule"]["start_at"] = json!("2024-05-01");
     backwards["schedule"]["end_at"] = json!("2024-05-01");

@@ -23,24 +23,25 @@ pub struct Schedule {
     /// Minute, hour, day of the month, month, day of the week; or `@daily` and the like.
     pub cron: CronPattern,
     /// The earliest time at which it is due.
+    #[schema(required)]
     pub start_at: Option<Moment>,
     /// It is due only before this time.
+    #[schema(required)]
     pub end_at: Option<Moment>,
     /// Whether it is paused.
-    #[schema(required = false)]
     pub paused: bool,
     /// The IANA zone that the pattern refers to.
     pub time_zone: ZoneName,
 }
 
+/// All members are required. Serde would let an `Option` be left out, but not where it is read by a function.
 #[derive(Deserialize)]
 struct ScheduleAsSent {
     cron: CronPattern,
-    #[serde(default)]
+    #[serde(deserialize_with = "Option::deserialize")]
     start_at: Option<Moment>,
-    #[serde(default)]
+    #[serde(deserialize_with = "Option::deserialize")]
     end_at: Option<Moment>,
-    #[serde(default)]
     paused: bool,
     time_zone: ZoneName,
 }

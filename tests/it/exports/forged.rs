@@ -201,7 +201,8 @@ async fn of_everything(person: &Person, folder: &Path) -> Forged {
             &json!({"name": "Cup", "record_spec": {"schema": schema}}),
         )
         .await;
-    let schedule = json!({"cron": "0 22 * * *", "time_zone": "Europe/Berlin"});
+    let schedule = json!({"cron": "0 22 * * *", "start_at": null, "end_at": null, "paused": false,
+        "time_zone": "Europe/Berlin"});
     let reflection = json!({"name": "Evening", "schedule": schedule});
     person
         .post("/user/v1alpha1/reflection", &reflection)

@@ -157,7 +157,8 @@ async fn known() -> (Person, HashMap<&'static str, String>) {
         .must_be(200)
         .rows()
         .swap_remove(0);
-    let reflection = json!({"name": "Evening", "schedule": {"cron": "0 20 * * *", "time_zone": "UTC"}});
+    let reflection = json!({"name": "Evening", "schedule": {"cron": "0 20 * * *", "start_at": null,
+        "end_at": null, "paused": false, "time_zone": "UTC"}});
     let reflection = person
         .post("/user/v1alpha1/reflection", &reflection)
         .await

@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn reflections_have_the_form_that_the_interface_takes() {
-        let sound =
-            json!({"name": "Evening", "schedule": {"cron": "0 20 * * *", "time_zone": "Europe/Berlin"}});
+        let sound = json!({"name": "Evening", "schedule": {"cron": "0 20 * * *", "start_at": null,
+            "end_at": null, "paused": false, "time_zone": "Europe/Berlin"}});
         let of = |body: &Value| document(DocumentKind::Reflection, None, body);
         assert_eq!(judge(&of(&sound)), Ok(()));
         let mut never = sound.clone();
