@@ -3,7 +3,6 @@
 //! The decision notes here what it gave; it is used for what the answer says about itself, for the log, and
 //! to check again while a long answer is being sent. Lives as long as the request.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use uuid::Uuid;
@@ -12,6 +11,7 @@ use crate::model::ids::PersonId;
 use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
+use crate::people::sharing::received::Opened;
 use crate::people::sharing::terms::FileAge;
 
 /// What was asked for, and what was given.
@@ -53,8 +53,6 @@ pub struct Participation {
 #[derive(Debug, Default)]
 pub struct Disclosures {
     given: Mutex<Vec<Disclosure>>,
-    /// Whether the answer names what others share, among what is the reader's own.
-    names_shares: AtomicBool,
     participation: OnceLock<Participation>,
 }
 
@@ -72,13 +70,18 @@ impl Disclosures {
         self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn note_names_of_shares(&self) {
-        self.names_shares.store(true, Ordering::Relaxed);
-    }
-
-    #[must_use]
-    pub fn name_shares(&self) -> bool {
-        self.names_shares.load(Ordering::Relaxed)
+    /// Notes that `owner` is among those whose shared types are listed beside the reader's own.
+    pub fn note_listed(&self, owner: PersonId, opened: &Opened) {
+        let windows = opened.openings.iter();
+        let windows = windows.flat_map(|opening| opening.windows.as_slice().iter().copied());
+        self.note(Disclosure {
+            owner,
+            windows: Windows::new(windows),
+            subject: Subject::Listing(opened.openings.clone()),
+            requested: TimeRange::ALWAYS,
+            grants: opened.grants.clone(),
+            group: None,
+        });
     }
 
     /// The participant that the request is about.

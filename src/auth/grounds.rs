@@ -62,9 +62,6 @@ impl Grounds {
     #[must_use]
     pub fn of(reader: &Reader) -> Option<Self> {
         let disclosures = reader.disclosures();
-        if disclosures.name_shares() {
-            return None;
-        }
         let given: Option<Vec<GivenOnce>> = disclosures.given().iter().map(GivenOnce::of).collect();
         Some(Self {
             person: reader.person(),

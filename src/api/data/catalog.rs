@@ -97,7 +97,7 @@ pub async fn catalog(
     let permit = listed_types(&app, &reader, query.owner).await?;
     let owner = permit.owner();
     let names = all_meant(&app, &reader, owner, &query.data_type).await?;
-    let shared = shared_types::shared_with(&app, &reader, &permit, &names).await?;
+    let shared = shared_types::shared_with(&app, &permit, &names).await?;
     let mut types = Vec::new();
     if names.is_empty() {
         types.extend(app.types.registry().types().iter().cloned());
@@ -135,10 +135,7 @@ pub async fn catalog(
             asked_as_shared(data_type).then(|| data_type.shared_entry(owner))
         }
     });
-    let shared = shared
-        .iter()
-        .filter(|(_, data_type)| asked_as_shared(data_type))
-        .map(|(sharer, data_type)| data_type.shared_entry(*sharer));
+    let shared = shared_types::entries_read(&reader, &shared, asked_as_shared);
     let entries: Vec<Value> = entries.chain(shared).collect();
     listed_as(&app, &headers, query.form, &ENTRIES, &entries).await
 }

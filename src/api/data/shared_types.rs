@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::api::app::App;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, ReadableTypes, Refused};
@@ -11,39 +13,72 @@ use crate::model::ids::PersonId;
 use crate::model::permit::Opening;
 use crate::model::registry::{DataType, TypeId};
 use crate::people::annotations::AnnotationRow;
+use crate::people::sharing::received::Opened;
 
 /// The category of what another person shares.
 pub(super) const SHARED_TYPE: &str = "shared_type";
 
-/// The types that others share with a person who lists their own types, each with its owner; if any are
-/// named, only those. Empty when another person's types are listed.
+/// The types that one person shares with the reader.
+pub(super) struct SharedTypes {
+    sharer: PersonId,
+    opened: Opened,
+    types: Vec<Arc<DataType>>,
+}
+
+/// The types that others share with a person who lists their own types, by sharer; if any are named, only
+/// those. Empty when another person's types are listed.
 pub(super) async fn shared_with(
     app: &App,
-    reader: &Reader,
     permit: &ReadableTypes,
     named: &[String],
-) -> Result<Vec<(PersonId, Arc<DataType>)>, ApiError> {
+) -> Result<Vec<SharedTypes>, ApiError> {
     if !permit.is_own() {
         return Ok(Vec::new());
     }
+    let wanted: Vec<TypeId> = named.iter().map(|name| canonical(app, name)).collect();
     let mut shared = Vec::new();
-    for (sharer, openings) in app.sharing.openings_for(permit.owner()).await? {
-        let types = types_shown(app, sharer, &openings).await?;
-        shared.extend(types.into_iter().map(|data_type| (sharer, data_type)));
-    }
-    if !named.is_empty() {
-        let wanted: Vec<TypeId> = named.iter().map(|name| canonical(app, name)).collect();
-        shared.retain(|(_, data_type)| wanted.contains(&data_type.id));
-    }
-    if !shared.is_empty() {
-        reader.disclosures().note_names_of_shares();
+    for (sharer, opened) in app.sharing.openings_for(permit.owner()).await? {
+        let mut types = types_shown(app, sharer, &opened.openings).await?;
+        types.retain(|data_type| wanted.is_empty() || wanted.contains(&data_type.id));
+        shared.push(SharedTypes {
+            sharer,
+            opened,
+            types,
+        });
     }
     Ok(shared)
 }
 
 /// Whether `shared` has the type called `name`.
-pub(super) fn is_among(shared: &[(PersonId, Arc<DataType>)], name: &str) -> bool {
-    TypeId::parse(name).is_some_and(|id| shared.iter().any(|(_, data_type)| data_type.id == id))
+pub(super) fn is_among(shared: &[SharedTypes], name: &str) -> bool {
+    let has = |id: &TypeId| {
+        let mut types = shared.iter().flat_map(|shared| &shared.types);
+        types.any(|data_type| data_type.id == *id)
+    };
+    TypeId::parse(name).is_some_and(|id| has(&id))
+}
+
+/// The entries of those shared types that are `asked` for. Their sharers are told that they were read.
+pub(super) fn entries_read(
+    reader: &Reader,
+    shared: &[SharedTypes],
+    asked: impl Fn(&DataType) -> bool,
+) -> Vec<Value> {
+    let mut entries = Vec::new();
+    for SharedTypes {
+        sharer,
+        opened,
+        types,
+    } in shared
+    {
+        let before = entries.len();
+        let found = types.iter().filter(|data_type| asked(data_type));
+        entries.extend(found.map(|data_type| data_type.shared_entry(*sharer)));
+        if entries.len() > before {
+            reader.disclosures().note_listed(*sharer, opened);
+        }
+    }
+    entries
 }
 
 /// Refuses the name of a type that the permit does not show, whether or not such a type exists.

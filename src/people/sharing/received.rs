@@ -24,6 +24,13 @@ pub struct Received {
     pub terms: Terms,
 }
 
+/// What listings about a sharer may show, and the grants that say so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    pub openings: Vec<Opening>,
+    pub grants: Vec<Uuid>,
+}
+
 /// The part of a sharer's data that may be read through the whole of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
@@ -52,16 +59,14 @@ impl Sharing {
     }
 
     /// What listings about each sharer may show to `reader`, over all time.
-    pub async fn openings_for(
-        &self,
-        reader: PersonId,
-    ) -> Result<BTreeMap<PersonId, Vec<Opening>>, SharingError> {
-        let mut openings: BTreeMap<PersonId, Vec<Opening>> = BTreeMap::new();
+    pub async fn openings_for(&self, reader: PersonId) -> Result<BTreeMap<PersonId, Opened>, SharingError> {
+        let mut opened: BTreeMap<PersonId, Opened> = BTreeMap::new();
         for received in self.received(reader).await? {
-            let opening = received.terms.opening(TimeRange::ALWAYS);
-            openings.entry(received.sharer).or_default().push(opening);
+            let of_sharer = opened.entry(received.sharer).or_default();
+            of_sharer.openings.push(received.terms.opening(TimeRange::ALWAYS));
+            of_sharer.grants.push(received.grant);
         }
-        Ok(openings)
+        Ok(opened)
     }
 
     /// Gives up `grant` for `reader`, or takes it back from a group if the share is `reader`'s own.

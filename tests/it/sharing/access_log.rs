@@ -212,3 +212,44 @@ async fn the_log_is_read_page_by_page_newest_first() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_catalogue_with_what_others_share_is_in_their_logs() {
+    let (owner, silent, reader) = (person(), person(), person());
+    let given = share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    share(&silent, &share_of(&["StepCount"], &reader)).await;
+    let catalogue = || reader.get("/data/v1/catalog");
+    // Nothing of what is shared is in this answer.
+    let listed = catalogue().with("category", "no such category");
+    assert!(listed.await.must_be(200).rows().is_empty());
+    assert_eq!(ended(&owner).await.len(), 1);
+    let listed = catalogue()
+        .with("data_type", "HeartRate")
+        .await
+        .must_be(200)
+        .rows();
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    let log = ended(&owner).await;
+    assert_eq!(log.len(), 2, "{log:?}");
+    assert_eq!(
+        (&log[0]["actor_svc_userid"], &log[0]["outcome"]),
+        (&json!(reader.id), &json!("answered"))
+    );
+    let read = &log[0]["detail"]["reads"][0];
+    assert_eq!(
+        (
+            &log[0]["detail"]["endpoint"],
+            &read["kind"],
+            &read["svc_data_types"]
+        ),
+        (
+            &json!("GET /data/v1/catalog"),
+            &json!("listing"),
+            &json!(["HeartRate"])
+        )
+    );
+    assert_eq!(read["grant_ids"], json!([given["permissions"][0]["grant_id"]]));
+    assert_eq!(ended(&silent).await.len(), 1, "only the share itself");
+    catalogue().await.must_be(200);
+    assert_eq!((ended(&owner).await.len(), ended(&silent).await.len()), (3, 2));
+}

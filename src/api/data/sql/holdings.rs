@@ -76,8 +76,8 @@ impl Readings {
         let own = app.types.all_own(person).await?;
         let live = own.iter().filter(|own| !own.definition.deprecated);
         listed.extend(live.map(|own| table(None, &own.data_type)));
-        for (sharer, openings) in app.sharing.openings_for(person).await? {
-            let shown = types_shown(app, sharer, &openings).await?;
+        for (sharer, opened) in app.sharing.openings_for(person).await? {
+            let shown = types_shown(app, sharer, &opened.openings).await?;
             listed.extend(shown.iter().map(|shown| table(Some(sharer), shown)));
         }
         let can_be_read = |table: &Listed| {
