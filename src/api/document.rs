@@ -14,7 +14,7 @@ use crate::auth::tokens::Reader;
 use crate::ingest::body::BodyForm;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::nul::{may_hold_nul, path_to_nul};
-use crate::model::strict_json::Object;
+use crate::model::strict_json::{EachOnce, Object};
 
 /// Bytes of a document that is not a batch of records, decompressed: a thousand times what anybody writes.
 const DOCUMENT_LIMIT: usize = 1 << 20;
@@ -58,6 +58,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
         let spill = app.engine.spill_files();
         let bytes = whole(bounds, &parts.headers, body, spill, &mut memory).await?;
         refuse_nul(&bytes)?;
+        refuse_duplicates(&bytes)?;
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let Object(read) = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| misread::<T>(error.path(), error.inner(), &bytes))?;
@@ -78,6 +79,19 @@ fn refuse_nul(json: &[u8]) -> Result<(), ApiError> {
     let Some(way) = way else { return Ok(()) };
     let loc = std::iter::once(LocPart::from("body")).chain(way);
     Err(Fault::new(loc, "value_error", "U+0000 cannot be stored; leave it out").into())
+}
+
+/// Refuses a document with two members of the same name in one object. Structs refuse them by themselves, but
+/// documents are read as maps too, and have parts that are kept as they are.
+fn refuse_duplicates(json: &[u8]) -> Result<(), ApiError> {
+    let mut json = serde_json::Deserializer::from_slice(json);
+    match serde_path_to_error::deserialize::<_, EachOnce>(&mut json) {
+        Err(error) if error.inner().is_data() => {
+            Err(ApiError::invalid_all(vec![misread(error.path(), error.inner())]))
+        }
+        // What is no JSON is refused when it is read.
+        _ => Ok(()),
+    }
 }
 
 /// The part that could not be read, and its place in the document.

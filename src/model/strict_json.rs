@@ -1,11 +1,13 @@
-//! Reads a struct from a JSON object only. Serde would also accept an array of the members' values, which no
-//! client intends.
+//! Reads JSON more strictly than serde does. A struct is read from an object only: serde would also accept an
+//! array of the members' values, which no client intends. And a member is given once: where the type to read
+//! is not a struct, serde would take the last one.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// Reads a value that is written as an object.
 pub fn object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -49,11 +51,84 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// Any value in whose objects, however deep, each member is given once. Keeps nothing of it.
+#[derive(Clone, Copy, Debug)]
+pub struct EachOnce;
+
+impl<'de> Deserialize<'de> for EachOnce {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for EachOnce {
+    type Value = Self;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+        let mut names: HashSet<String> = HashSet::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if names.contains(&name) {
+                return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
+            }
+            names.insert(name);
+            members.next_value::<Self>()?;
+        }
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self, A::Error> {
+        while elements.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _value: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _value: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _value: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _value: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _value: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
 
-    use super::Object;
+    use super::{EachOnce, Object};
+
+    #[test]
+    fn a_member_is_given_once_in_each_object() {
+        let read = serde_json::from_str::<EachOnce>;
+        assert!(read(r#"{"a": [1, -1, 0.5, "b", null, true, {"a": {}}], "b": {"a": 1}}"#).is_ok());
+        for (text, name) in [
+            (r#"{"a": 1, "a": 1}"#, "a"),
+            (r#"{"a": 1, "\u0061": 2}"#, "a"),
+            (r#"[{"x": [{"b": 1, "c": 2, "b": null}]}]"#, "b"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("duplicate field `{name}`")), "{error}");
+        }
+    }
 
     #[derive(Deserialize)]
     struct Pair {

@@ -224,3 +224,35 @@ async fn of_clients_that_race_none_loses_what_it_alone_has_set() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_member_that_is_given_twice_is_refused_in_every_document() {
+    let person = person();
+    let annotation = "/user/v1alpha1/annotation";
+    let own = "/input/v1/data_type/Event";
+    for (path, body, place) in [
+        (PATH, r#"{"timezone": "UTC", "timezone": "Asia/Tokyo"}"#, "body"),
+        (
+            PATH,
+            r#"{"pinned_metrics_count_map": {"a": 1, "a": 2}}"#,
+            "body.pinned_metrics_count_map",
+        ),
+        (
+            annotation,
+            r#"{"annotation_type": "moment", "name": "a", "name": "b", "description": "", "tags": []}"#,
+            "body",
+        ),
+        (own, r#"{"name": "a", "name": "b", "record_spec": {}}"#, "body"),
+        (
+            own,
+            r#"{"name": "a", "record_spec": {"schema": {"properties": {"x": {}, "x": {}}}}}"#,
+            "body.record_spec.schema.properties",
+        ),
+        ("/user/v1alpha1/tag", r#"{"name": "a", "name": "b"}"#, "body"),
+    ] {
+        let sent = person.post(path, &json!({})).body(body);
+        assert_eq!(sent.await.faults(), [place], "{body}");
+    }
+    assert_eq!(of(&person).await, json!({}));
+    assert!(person.get(annotation).await.must_be(200).rows().is_empty());
+}
