@@ -3,6 +3,7 @@
 //! Knows the catalogue and the registry; knows nothing of HTTP.
 
 pub mod annotations;
+pub mod condition;
 pub mod documents;
 pub mod files;
 pub mod frames;

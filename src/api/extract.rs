@@ -1,6 +1,7 @@
 //! What a handler can ask for in its signature. If any of it is wrong, the request is answered before the
 //! handler runs.
 
+use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::FromRequestParts;
@@ -18,6 +19,7 @@ use crate::api::query_params::{Asked, FromParams, Params, described};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
+use crate::people::condition::Condition;
 
 pub const PREFER: HeaderName = HeaderName::from_static("prefer");
 
@@ -133,6 +135,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Owner {
         Uuid::parse_str(&text)
             .map(|id| Self(PersonId(id)))
             .map_err(|_| wrong())
+    }
+}
+
+/// That what is to be changed still is what the caller has seen, where they said so.
+impl<S: Send + Sync> FromRequestParts<S> for Condition {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
     }
 }
 

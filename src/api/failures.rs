@@ -14,6 +14,7 @@ use crate::ingest::queue::CommitError;
 use crate::model::faults::Fault;
 use crate::model::meters::Meters;
 use crate::output::EncodeError;
+use crate::people::condition::Outdated;
 use crate::people::types::TypesError;
 use crate::query::QueryError;
 use crate::query::aggregate::{AggregateError, Excess};
@@ -159,11 +160,18 @@ impl From<QueryError> for ApiError {
     }
 }
 
+impl From<Outdated> for ApiError {
+    fn from(error: Outdated) -> Self {
+        Self::precondition_failed(error.to_string())
+    }
+}
+
 impl From<TypesError> for ApiError {
     fn from(error: TypesError) -> Self {
         match error {
             TypesError::Unknown { .. } | TypesError::Ambiguous { .. } => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
+            TypesError::Outdated(outdated) => outdated.into(),
             TypesError::LimitReached(_) => {
                 Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
             }

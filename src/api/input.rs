@@ -23,6 +23,7 @@ use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::registry::{Base, CatalogEntry};
 use crate::output::{Holds, ListedColumn, joined};
+use crate::people::condition::Condition;
 use crate::people::types::OwnType;
 
 /// The routes of own types and of files.
@@ -136,13 +137,12 @@ pub async fn change(
     reader: Reader,
     Path((base, id)): Path<(String, String)>,
     _query: Checked<NoParams>,
+    condition: Condition,
     Document(body): Document,
 ) -> Result<Json<OwnEntry>, ApiError> {
-    let own = app
-        .types
-        .change(reader.person(), base_named(&base)?, definition_id(&id)?, &body)
-        .await?;
-    Ok(Json(entry(&app, &own)?))
+    let (base, id) = (base_named(&base)?, definition_id(&id)?);
+    let changed = app.types.change(reader.person(), base, id, &body, &condition);
+    Ok(Json(entry(&app, &changed.await?)?))
 }
 
 fn base_named(name: &str) -> Result<Base, ApiError> {

@@ -104,6 +104,7 @@ impl From<DocumentError> for ApiError {
             DocumentError::Invalid(faults) => Self::invalid_all(faults),
             DocumentError::Unknown(_) => Self::not_found(error.to_string()),
             DocumentError::NameTaken { .. } | DocumentError::Overtaken => Self::conflict(error.to_string()),
+            DocumentError::Outdated(outdated) => outdated.into(),
             DocumentError::LimitReached(reached) => {
                 Self::invalid_all(vec![Fault::new(["body"], "limit_reached", reached.to_string())])
             }

@@ -23,6 +23,7 @@ use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::PersonId;
 use crate::model::registry::Registry;
+use crate::people::condition::Condition;
 use crate::people::text::Name;
 use crate::upkeep::identity;
 
@@ -145,7 +146,7 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
         if is_json { print("\n") } else { Ok(()) }
     };
     let answered = sent.await;
-    let ended = app.sessions.revoke(person, session.id).await;
+    let ended = app.sessions.revoke(person, session.id, &Condition::NONE).await;
     answered.and(ended.map(drop).map_err(Failed::from_error))
 }
 

@@ -28,6 +28,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{Scale, TypeId};
 use crate::model::time::Instant;
 
+use super::condition::Condition;
 use super::documents::{DocumentError, Documents, read as stored, written};
 
 pub use variants::{AnnotationRoot, AnnotationType};
@@ -200,6 +201,7 @@ impl Annotations {
         person: PersonId,
         id: Uuid,
         body: &Value,
+        condition: &Condition,
     ) -> Result<AnnotationRow, DocumentError> {
         let replaced = |before: &Document| {
             let kept: AnnotationRoot = stored(before)?;
@@ -218,12 +220,18 @@ impl Annotations {
             };
             Ok((after.body != before.body).then_some(after))
         };
-        self.row(&self.documents.change(KIND, person, id, replaced).await?)
+        let changed = self.documents.change(KIND, person, id, condition, replaced);
+        self.row(&changed.await?)
     }
 
     /// Marks an annotation as deleted, if it is not yet.
-    pub async fn delete(&self, person: PersonId, id: Uuid) -> Result<AnnotationRow, DocumentError> {
-        self.row(&self.documents.delete(KIND, person, id).await?)
+    pub async fn delete(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        condition: &Condition,
+    ) -> Result<AnnotationRow, DocumentError> {
+        self.row(&self.documents.delete(KIND, person, id, condition).await?)
     }
 
     /// Restores a deleted annotation. An active one stays as it is.
@@ -235,7 +243,10 @@ impl Annotations {
             };
             Ok(before.deleted_at.is_some().then(active))
         };
-        self.row(&self.documents.change(KIND, person, id, restored).await?)
+        let changed = self
+            .documents
+            .change(KIND, person, id, &Condition::NONE, restored);
+        self.row(&changed.await?)
     }
 
     fn row(&self, document: &Document) -> Result<AnnotationRow, DocumentError> {

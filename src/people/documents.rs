@@ -14,6 +14,7 @@ use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::stored_json;
 
+use super::condition::{Condition, Outdated};
 use super::limits::LimitReached;
 
 /// How often a change is retried after another one overtook it.
@@ -32,6 +33,8 @@ pub enum DocumentError {
     LimitReached(#[from] LimitReached),
     #[error("it was changed by another request; read it again and retry")]
     Overtaken,
+    #[error(transparent)]
+    Outdated(#[from] Outdated),
     #[error("the stored {} {id} cannot be read: {reason}", kind.as_str())]
     Damaged {
         kind: DocumentKind,
@@ -107,16 +110,18 @@ impl Documents {
     }
 
     /// Changes `person`'s document to what `changed` makes of its current state; `None` leaves it as it is.
-    /// If others change it at the same time, `changed` sees the state that it replaces.
+    /// If others change it at the same time, `condition` and `changed` see the state that it replaces.
     pub async fn change(
         &self,
         kind: DocumentKind,
         person: PersonId,
         id: Uuid,
+        condition: &Condition,
         changed: impl Fn(&Document) -> Result<Option<Document>, DocumentError>,
     ) -> Result<Document, DocumentError> {
         for _ in 0..TRIES {
             let before = self.own(kind, person, id).await?;
+            condition.hold().await?;
             let Some(after) = changed(&before)? else {
                 return Ok(before);
             };
@@ -145,9 +150,10 @@ impl Documents {
         kind: DocumentKind,
         person: PersonId,
         id: Uuid,
+        condition: &Condition,
     ) -> Result<Document, DocumentError> {
         let now = self.clock.now();
-        self.change(kind, person, id, |before| {
+        self.change(kind, person, id, condition, |before| {
             let deleted = || Document {
                 deleted_at: Some(now),
                 ..before.clone()
@@ -158,9 +164,16 @@ impl Documents {
     }
 
     /// Removes `person`'s document so that no trace of it remains.
-    pub async fn remove(&self, kind: DocumentKind, person: PersonId, id: Uuid) -> Result<(), DocumentError> {
+    pub async fn remove(
+        &self,
+        kind: DocumentKind,
+        person: PersonId,
+        id: Uuid,
+        condition: &Condition,
+    ) -> Result<(), DocumentError> {
         for _ in 0..TRIES {
             let before = self.own(kind, person, id).await?;
+            condition.hold().await?;
             let remove = Change::Remove {
                 kind,
                 id,

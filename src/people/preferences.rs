@@ -18,6 +18,7 @@ use crate::model::stored_json;
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 
+use super::condition::{Condition, Outdated};
 use super::types::{Types, TypesError};
 
 pub use order::{SourceOrder, SourcePlace};
@@ -40,6 +41,8 @@ pub enum PreferencesError {
     Invalid(Vec<Fault>),
     #[error("the preferences were changed by another request; read them again and retry")]
     Overtaken,
+    #[error(transparent)]
+    Outdated(#[from] Outdated),
     #[error("the stored preferences of {person} cannot be read: {reason}")]
     Damaged { person: PersonId, reason: String },
     #[error(transparent)]
@@ -66,11 +69,13 @@ impl Preferences {
         types: &Types,
         person: PersonId,
         body: &Value,
+        condition: &Condition,
     ) -> Result<Self, PreferencesError> {
         let changes = checked(types, person, body).await?;
         catalog.ensure_person(person, None).await?;
         for _ in 0..TRIES {
             let before = catalog.person(person).await?.and_then(|known| known.preferences);
+            condition.hold().await?;
             let held = before
                 .as_deref()
                 .map_or_else(|| Ok(Self::default()), |text| Self::read(person, text))?;

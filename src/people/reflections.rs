@@ -15,6 +15,7 @@ use crate::model::ids::PersonId;
 use crate::model::strict_json::object;
 use crate::model::time::Instant;
 
+use super::condition::Condition;
 use super::documents::{DocumentError, Documents, read as stored, written};
 use super::text::{Line, Name, Prose};
 
@@ -125,6 +126,7 @@ impl Reflections {
         person: PersonId,
         id: Uuid,
         content: &ReflectionContent,
+        condition: &Condition,
     ) -> Result<Reflection, DocumentError> {
         let body = text_of(id, content)?;
         let replaced = |before: &Document| {
@@ -134,12 +136,18 @@ impl Reflections {
             };
             Ok((before.body != body).then(after))
         };
-        shown(&self.documents.change(KIND, person, id, replaced).await?)
+        let changed = self.documents.change(KIND, person, id, condition, replaced);
+        shown(&changed.await?)
     }
 
     /// Marks a reflection as deleted, if it is not yet.
-    pub async fn delete(&self, person: PersonId, id: Uuid) -> Result<Reflection, DocumentError> {
-        shown(&self.documents.delete(KIND, person, id).await?)
+    pub async fn delete(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        condition: &Condition,
+    ) -> Result<Reflection, DocumentError> {
+        shown(&self.documents.delete(KIND, person, id, condition).await?)
     }
 }
 

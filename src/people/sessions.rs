@@ -20,6 +20,7 @@ use crate::model::ids::{IdSource, PersonId};
 use crate::model::stored_json;
 use crate::model::time::Instant;
 
+use super::condition::{Condition, Outdated};
 use super::limits::LimitReached;
 use super::text::Name;
 
@@ -37,6 +38,8 @@ pub enum SessionError {
     LimitReached(LimitReached),
     #[error("the session was changed by another request; read it again and retry")]
     Overtaken,
+    #[error(transparent)]
+    Outdated(#[from] Outdated),
     #[error("the stored session {id} cannot be read: {reason}")]
     Damaged { id: Uuid, reason: String },
     #[error(transparent)]
@@ -215,9 +218,16 @@ impl Sessions {
         Ok(all.iter().any(accepts))
     }
 
-    pub async fn rename(&self, person: PersonId, id: Uuid, name: &Name) -> Result<Session, SessionError> {
+    pub async fn rename(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        name: &Name,
+        condition: &Condition,
+    ) -> Result<Session, SessionError> {
         for _ in 0..TRIES {
             let before = self.get(person, id).await?;
+            condition.hold().await?;
             if before.revoked_at.is_some() {
                 return Err(SessionError::Revoked(id));
             }
@@ -233,9 +243,15 @@ impl Sessions {
     }
 
     /// Ends a session for good. Ending it again changes nothing.
-    pub async fn revoke(&self, person: PersonId, id: Uuid) -> Result<Session, SessionError> {
+    pub async fn revoke(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        condition: &Condition,
+    ) -> Result<Session, SessionError> {
         for _ in 0..TRIES {
             let before = self.get(person, id).await?;
+            condition.hold().await?;
             if before.revoked_at.is_some() {
                 return Ok(before);
             }

@@ -22,6 +22,7 @@ use crate::model::ids::{IdSource, PersonId};
 
 use access_log::AccessLog;
 
+use super::condition::Outdated;
 use super::limits::PersonLimits;
 
 /// How often a change is tried while others come first. Clients have up to twenty in progress at once.
@@ -59,6 +60,8 @@ pub enum SharingError {
     TooMany { what: &'static str, limit: u64 },
     #[error("it was changed by another request; read it again and retry")]
     Overtaken,
+    #[error(transparent)]
+    Outdated(#[from] Outdated),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }

@@ -9,6 +9,7 @@ use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 
+use super::condition::Condition;
 use super::documents::{DocumentError, Documents};
 use super::text::Name;
 
@@ -78,8 +79,13 @@ impl Tags {
     }
 
     /// Removes a tag. Records that carry it keep it.
-    pub async fn remove(&self, person: PersonId, id: Uuid) -> Result<(), DocumentError> {
-        self.documents.remove(KIND, person, id).await
+    pub async fn remove(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        condition: &Condition,
+    ) -> Result<(), DocumentError> {
+        self.documents.remove(KIND, person, id, condition).await
     }
 }
 

@@ -30,6 +30,7 @@ use uuid::Uuid;
 pub use building::Building;
 pub use export::{Export, ExportError, ExportState};
 
+use super::condition::Condition;
 use super::limits::LimitReached;
 use crate::catalog::documents::{Change, Changed, DocumentKind};
 use crate::model::ids::PersonId;
@@ -165,9 +166,10 @@ impl Exports {
     }
 
     /// Removes an export and all objects of its archive. One that is being made is stopped.
-    pub async fn remove(&self, person: PersonId, id: Uuid) -> Result<(), ExportError> {
+    pub async fn remove(&self, person: PersonId, id: Uuid, condition: &Condition) -> Result<(), ExportError> {
         for _ in 0..TRIES {
             let export = self.get(person, id).await?;
+            condition.hold().await?;
             if self.discard(&export).await? {
                 return Ok(());
             }

@@ -20,6 +20,7 @@ use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 use crate::model::stored_json;
 
+use super::condition::{Condition, Outdated};
 use super::documents::BroughtBack;
 
 /// How many bytes of definitions have their types cached; a type takes a few times as many.
@@ -46,6 +47,8 @@ pub enum TypesError {
     },
     #[error("the type was changed by another request; read it again and retry")]
     Overtaken,
+    #[error(transparent)]
+    Outdated(#[from] Outdated),
     #[error(
         "a person may have {0} data types of their own, archived ones included; this is the operator's \
          setting ALMANAC_LIMIT_DEFINITIONS"
@@ -258,9 +261,10 @@ impl Types {
         base: Base,
         id: Uuid,
         body: &Value,
+        condition: &Condition,
     ) -> Result<OwnType, TypesError> {
         for _ in 0..TRIES {
-            match self.try_change(owner, base, id, body).await {
+            match self.try_change(owner, base, id, body, condition).await {
                 Err(TypesError::Overtaken) => {}
                 outcome => return outcome,
             }
@@ -274,6 +278,7 @@ impl Types {
         base: Base,
         id: Uuid,
         body: &Value,
+        condition: &Condition,
     ) -> Result<OwnType, TypesError> {
         let unknown = || TypesError::Unknown {
             name: format!("{base}/{id}"),
@@ -284,6 +289,7 @@ impl Types {
             .await?
             .filter(|own| own.definition.base == base.as_str())
             .ok_or_else(unknown)?;
+        condition.hold().await?;
         let amended = definition_of(&own.definition)?
             .amended(body)
             .map_err(TypesError::Invalid)?;

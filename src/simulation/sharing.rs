@@ -14,6 +14,7 @@ use crate::auth::grants::Denied;
 use crate::auth::tokens::Reader;
 use crate::catalog::CatalogError;
 use crate::model::time::{Instant, TimeRange};
+use crate::people::condition::Condition;
 use crate::people::sharing::SharingError;
 use crate::people::sharing::shares::ShareChange;
 
@@ -202,10 +203,14 @@ pub(super) async fn share(node: Arc<Node>, owner: usize, sharing: Sharing) -> An
             Box::pin(given).await.map(|share| share.id)
         }
         Sharing::Changes(id, terms) => {
-            let changed = node.sharing.change_share(&node.types, owner, id, terms.change());
+            let changed = node
+                .sharing
+                .change_share(&node.types, owner, id, terms.change(), &Condition::NONE);
             Box::pin(changed).await.map(|share| share.id)
         }
-        Sharing::TakesBack(id) => Box::pin(node.sharing.remove_share(owner, id)).await.map(|()| id),
+        Sharing::TakesBack(id) => Box::pin(node.sharing.remove_share(owner, id, &Condition::NONE))
+            .await
+            .map(|()| id),
     };
     match done {
         Ok(share) => Answer::Shared(share),

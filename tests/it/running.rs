@@ -2,6 +2,7 @@
 //! the end of the process.
 
 mod caching;
+mod conditions;
 mod directory;
 mod documents;
 mod ending;

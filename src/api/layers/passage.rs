@@ -19,6 +19,7 @@ use crate::api::layers::participants::resolve_participant;
 use crate::api::layers::precondition::{self, PrecheckRoutes};
 use crate::api::layers::rates::{Charged, Refusal, charge_address, charge_person};
 use crate::api::layers::repeats::{Remembered, remembered};
+use crate::api::problem::ApiError;
 
 /// What the layer works with.
 #[derive(Clone)]
@@ -51,7 +52,7 @@ async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged),
 
 /// A repeated request gets its previous answer; any other is answered, noted, and logged if it discloses
 /// others' data.
-async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
+async fn answered(passage: &Passage, mut request: Request, next: Next) -> Response {
     let app = &passage.app;
     let seen = precondition::seen(&request);
     let repeatable = match remembered(app, &request) {
@@ -63,11 +64,11 @@ async fn answered(passage: &Passage, request: Request, next: Next) -> Response {
         }
         Remembered::Unknown(repeatable) => repeatable,
     };
-    if let Some(look) = precondition::look(&request) {
-        // Boxed: few requests have conditions, and every request's future would be that much larger.
-        if let Err(refusal) = Box::pin(passage.looks.hold(look)).await {
-            return refusal.into_response();
+    if let Some(condition) = precondition::condition(&request, &passage.looks) {
+        if let Err(outdated) = condition.hold().await {
+            return ApiError::from(outdated).into_response();
         }
+        request.extensions_mut().insert(condition);
     }
     let reading = Reading::of(&request);
     let mut response = routed(app, request, next).await;

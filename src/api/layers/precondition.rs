@@ -2,9 +2,10 @@
 //! then.
 //!
 //! A resource is what a GET of its address answers, so that is asked, and its tag compared. Tags are weak
-//! here, since equal ones do not promise equal bytes; for what is to be changed they say enough. Another
-//! change may still come between the look and the change; what is then lost is a change of the same moment.
-//! Files compare tags of their own, in the change itself. Knows tags; knows nothing of resources.
+//! here, since equal ones do not promise equal bytes; for what is to be changed they say enough. A look
+//! before the change refuses most that have to be, whatever is changed. Another change may come after it, so
+//! the request takes the look with it as the [`Condition`] of its change. Files compare tags of their own, in
+//! the change itself. Knows tags; knows nothing of resources.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,24 +13,28 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{ACCEPT, ETAG, IF_MATCH};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
+use futures::future::{BoxFuture, FutureExt as _};
 use tower::ServiceExt as _;
 
 use crate::api::extract::Notes;
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
+use crate::people::condition::{Condition, Look};
 
 /// Addresses whose handlers check the condition themselves.
 const LOOKS_ITSELF: &str = "/input/v1/file";
 
-/// The routes that read a resource before a conditional change. They are given the reader.
+/// The routes that read a resource for a conditional change. They are given the reader.
 #[derive(Clone)]
 pub struct PrecheckRoutes(Arc<LazyLock<Router, Box<dyn FnOnce() -> Router + Send>>>);
 
-/// A look at a resource that is to be changed only if it still is what the caller has seen.
+/// Looks at a resource that is to be changed only if it still is what the caller has seen.
 pub(super) struct Precheck {
-    request: Request,
+    routes: PrecheckRoutes,
+    address: Uri,
+    accepted: Option<HeaderValue>,
     reader: Reader,
     seen: Vec<HeaderValue>,
 }
@@ -76,8 +81,8 @@ fn is_among<'a>(seen: impl IntoIterator<Item = &'a HeaderValue>, tag: Option<&st
     seen.any(|seen| seen == "*" || tag.is_some_and(|tag| bare(tag) == bare(seen)))
 }
 
-/// The look that precedes a change, if the request has such a condition.
-pub(super) fn look(request: &Request) -> Option<Precheck> {
+/// The condition of a change, if the request has one.
+pub(super) fn condition(request: &Request, routes: &PrecheckRoutes) -> Option<Condition> {
     if request.method().is_safe() || !request.headers().contains_key(IF_MATCH) {
         return None;
     }
@@ -85,20 +90,13 @@ pub(super) fn look(request: &Request) -> Option<Precheck> {
     if route.is_some_and(|route| route.as_str().starts_with(LOOKS_ITSELF)) {
         return None;
     }
-    let mut look = Request::new(Body::empty());
-    look.uri_mut().clone_from(request.uri());
-    let reader = request.extensions().get::<Reader>()?;
-    look.extensions_mut().insert(reader.clone());
-    // Notes made during the look do not belong on the answer.
-    look.extensions_mut().insert(Notes::default());
-    if let Some(accepted) = request.headers().get(ACCEPT) {
-        look.headers_mut().insert(ACCEPT, accepted.clone());
-    }
-    Some(Precheck {
-        request: look,
-        reader: reader.clone(),
+    Some(Condition::of(Arc::new(Precheck {
+        routes: routes.clone(),
+        address: request.uri().clone(),
+        accepted: request.headers().get(ACCEPT).cloned(),
+        reader: request.extensions().get::<Reader>()?.clone(),
         seen: conditions(request),
-    })
+    })))
 }
 
 impl PrecheckRoutes {
@@ -107,20 +105,33 @@ impl PrecheckRoutes {
     pub fn new(routes: impl FnOnce() -> Router + Send + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(routes))))
     }
+}
 
-    /// Whether the resource is what was seen. If it cannot be read, does not exist, or belongs to somebody
-    /// else, the change itself decides.
-    pub(super) async fn hold(&self, look: Precheck) -> Result<(), ApiError> {
-        let routes = Router::clone(LazyLock::force(&self.0));
-        let found = routes.oneshot(look.request).await;
-        let found = found.unwrap_or_else(|never| match never {});
-        let is_others = !look.reader.disclosures().given().is_empty();
-        if is_others || !found.status().is_success() || has_one(&look.seen, found.headers()) {
-            return Ok(());
+impl Precheck {
+    fn request(&self) -> Request {
+        let mut look = Request::new(Body::empty());
+        look.uri_mut().clone_from(&self.address);
+        look.extensions_mut().insert(self.reader.clone());
+        // Notes made during the look do not belong on the answer.
+        look.extensions_mut().insert(Notes::default());
+        if let Some(accepted) = &self.accepted {
+            look.headers_mut().insert(ACCEPT, accepted.clone());
         }
-        Err(ApiError::precondition_failed(
-            "it has changed; read it again before changing it",
-        ))
+        look
+    }
+}
+
+impl Look for Precheck {
+    /// If the resource cannot be read, does not exist, or is somebody else's, the change itself decides.
+    fn is_as_seen(&self) -> BoxFuture<'_, bool> {
+        let routes = Router::clone(LazyLock::force(&self.routes.0));
+        let look = async move {
+            let found = routes.oneshot(self.request()).await;
+            let found = found.unwrap_or_else(|never| match never {});
+            let is_others = !self.reader.disclosures().given().is_empty();
+            is_others || !found.status().is_success() || has_one(&self.seen, found.headers())
+        };
+        look.boxed()
     }
 }
 

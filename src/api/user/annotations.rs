@@ -21,6 +21,7 @@ use crate::model::time::TimeRange;
 use crate::output::{Holds, ListedColumn};
 use crate::people::annotations::measurement::MeasurementConfiguration;
 use crate::people::annotations::{AnnotationRoot, AnnotationRow, AnnotationType, schema};
+use crate::people::condition::Condition;
 use crate::people::documents::DocumentError;
 
 use super::id_in_path;
@@ -169,11 +170,13 @@ pub async fn replace(
     reader: Reader,
     Path(annotation_id): Path<String>,
     Checked(query): Checked<OwnerQuery>,
+    condition: Condition,
     Document(body): Document,
 ) -> Result<Json<AnnotationRow>, ApiError> {
     let person = only_ones_own(&reader, &query)?;
     let id = id_in_path("annotation_id", &annotation_id)?;
-    Ok(Json(app.annotations.replace(person, id, &body).await?))
+    let replaced = app.annotations.replace(person, id, &body, &condition);
+    Ok(Json(replaced.await?))
 }
 
 /// Deletes an annotation. It leaves the catalogue, can still be read by its id, and can be restored.
@@ -187,10 +190,11 @@ pub async fn delete(
     reader: Reader,
     Path(annotation_id): Path<String>,
     Checked(query): Checked<OwnerQuery>,
+    condition: Condition,
 ) -> Result<Json<AnnotationRow>, ApiError> {
     let person = only_ones_own(&reader, &query)?;
     let id = id_in_path("annotation_id", &annotation_id)?;
-    Ok(Json(app.annotations.delete(person, id).await?))
+    Ok(Json(app.annotations.delete(person, id, &condition).await?))
 }
 
 /// Restores a deleted annotation.

@@ -19,6 +19,7 @@ use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, parse_instant};
 use crate::output::{Holds, ListedColumn};
+use crate::people::condition::Condition;
 use crate::people::sharing::shares::{Share, ShareChange};
 use crate::people::sharing::{Grantee, SharingError};
 
@@ -178,6 +179,7 @@ pub async fn change(
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
     Sent(body): Sent<SentDatashare>,
 ) -> Result<Json<OneDatashare>, ApiError> {
     let id = share_id(&id)?;
@@ -186,7 +188,7 @@ pub async fn change(
     let change = body.change()?;
     let share = app
         .sharing
-        .change_share(&app.types, reader.person(), id, change)
+        .change_share(&app.types, reader.person(), id, change, &condition)
         .await?;
     Ok(Json(OneDatashare::of(&share)))
 }
@@ -201,8 +203,10 @@ pub async fn remove(
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
 ) -> Result<StatusCode, ApiError> {
-    app.sharing.remove_share(reader.person(), share_id(&id)?).await?;
+    let id = share_id(&id)?;
+    app.sharing.remove_share(reader.person(), id, &condition).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -330,6 +334,7 @@ impl From<SharingError> for ApiError {
                 Self::invalid_all(vec![Fault::new(["body"], "too_many", error.to_string())])
             }
             SharingError::Overtaken => Self::conflict(error.to_string()),
+            SharingError::Outdated(outdated) => outdated.into(),
             SharingError::Catalog(error) => error.into(),
         }
     }

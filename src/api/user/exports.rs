@@ -25,6 +25,7 @@ use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
 use crate::output::{Holds, ListedColumn};
+use crate::people::condition::Condition;
 use crate::people::takeout::{Export, ExportError, ExportState};
 
 use super::id_in_path;
@@ -185,9 +186,10 @@ pub async fn remove(
     reader: Reader,
     Path(export_id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
 ) -> Result<StatusCode, ApiError> {
     let id = id_in_path("export_id", &export_id)?;
-    app.exports.remove(reader.person(), id).await?;
+    app.exports.remove(reader.person(), id, &condition).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -226,6 +228,7 @@ impl From<ExportError> for ApiError {
             ExportError::Busy(_) => Self::too_many(detail, LOOK_AGAIN),
             ExportError::LimitReached(_) => Fault::new(["body"], "limit_reached", detail).into(),
             ExportError::NotReady | ExportError::Failed | ExportError::Overtaken => Self::conflict(detail),
+            ExportError::Outdated(outdated) => outdated.into(),
             ExportError::Damaged { .. } => Self::damaged(detail),
             // No request makes the service write local files.
             ExportError::Unwritable { .. } => Self::internal(detail),

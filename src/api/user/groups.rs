@@ -19,6 +19,7 @@ use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::output::{Holds, ListedColumn};
+use crate::people::condition::Condition;
 use crate::people::sharing::SharingError;
 use crate::people::sharing::groups::{Group, GroupChange, StoredGroup};
 use crate::people::sharing::members::{MetadataChange, Participant};
@@ -329,13 +330,14 @@ pub async fn change(
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
     Sent(body): Sent<SentGroupChange>,
 ) -> Result<Json<OneGroup>, ApiError> {
     let id = group_id(&id)?;
     let before = app.sharing.own_group(reader.person(), id).await?;
     let change = body.change(&GroupEntry::of(before, &reader))?;
-    let group = app.sharing.change_group(reader.person(), id, change).await?;
-    let group = GroupEntry::of(group, &reader);
+    let changed = app.sharing.change_group(reader.person(), id, change, &condition);
+    let group = GroupEntry::of(changed.await?, &reader);
     Ok(Json(OneGroup { group }))
 }
 
@@ -348,8 +350,10 @@ pub async fn remove(
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
 ) -> Result<StatusCode, ApiError> {
-    app.sharing.remove_group(reader.person(), group_id(&id)?).await?;
+    let id = group_id(&id)?;
+    app.sharing.remove_group(reader.person(), id, &condition).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -437,9 +441,10 @@ pub async fn replace_metadata(
     reader: Reader,
     Path(place): Path<(String, String)>,
     _query: Checked<NoParams>,
+    condition: Condition,
     Sent(body): Sent<Map<String, Value>>,
 ) -> Result<Json<Map<String, Value>>, ApiError> {
-    noted(&app, &reader, &place, MetadataChange::Replace(body)).await
+    noted(&app, &reader, &place, MetadataChange::Replace(body), &condition).await
 }
 
 /// Changes members of what is noted about a participant (RFC 7396): null removes one.
@@ -453,9 +458,10 @@ pub async fn merge_metadata(
     reader: Reader,
     Path(place): Path<(String, String)>,
     _query: Checked<NoParams>,
+    condition: Condition,
     Sent(body): Sent<Map<String, Value>>,
 ) -> Result<Json<Map<String, Value>>, ApiError> {
-    noted(&app, &reader, &place, MetadataChange::Merge(body)).await
+    noted(&app, &reader, &place, MetadataChange::Merge(body), &condition).await
 }
 
 async fn noted(
@@ -463,11 +469,12 @@ async fn noted(
     reader: &Reader,
     (group, participant): &(String, String),
     change: MetadataChange,
+    condition: &Condition,
 ) -> Result<Json<Map<String, Value>>, ApiError> {
     let (group, participant) = (group_id(group)?, participant_id(participant)?);
     let metadata = app
         .sharing
-        .change_metadata(reader.person(), group, participant, change)
+        .change_metadata(reader.person(), group, participant, change, condition)
         .await?;
     Ok(Json(metadata))
 }

@@ -12,6 +12,7 @@ use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
+use crate::people::condition::Condition;
 use crate::people::preferences::{Preferences, PreferencesError};
 
 /// The caller's preferences. One that was never set, or was cleared, is left out.
@@ -36,10 +37,11 @@ pub async fn change_preferences(
     State(app): State<Shared>,
     reader: Reader,
     _query: Checked<NoParams>,
+    condition: Condition,
     Document(body): Document,
 ) -> Result<Response, ApiError> {
-    let preferences = Preferences::change(&app.catalog, &app.types, reader.person(), &body).await?;
-    listing(&HeaderMap::new(), preferences.members())
+    let changed = Preferences::change(&app.catalog, &app.types, reader.person(), &body, &condition);
+    listing(&HeaderMap::new(), changed.await?.members())
 }
 
 impl From<PreferencesError> for ApiError {
@@ -47,6 +49,7 @@ impl From<PreferencesError> for ApiError {
         match error {
             PreferencesError::Invalid(faults) => Self::invalid_all(faults),
             PreferencesError::Overtaken => Self::conflict(error.to_string()),
+            PreferencesError::Outdated(outdated) => outdated.into(),
             PreferencesError::Damaged { .. } => Self::damaged(error),
             PreferencesError::Types(error) => error.into(),
             PreferencesError::Catalog(error) => error.into(),

@@ -13,6 +13,7 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::output::{Holds, ListedColumn};
+use crate::people::condition::Condition;
 use crate::people::reflections::{Reflection, ReflectionContent};
 
 use super::id_in_path;
@@ -92,11 +93,12 @@ pub async fn replace(
     reader: Reader,
     Path(reflection_id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
     Sent(content): Sent<ReflectionContent>,
 ) -> Result<Json<Reflection>, ApiError> {
     let id = id_in_path("reflection_id", &reflection_id)?;
-    let reflection = app.reflections.replace(reader.person(), id, &content).await?;
-    Ok(Json(reflection))
+    let replaced = app.reflections.replace(reader.person(), id, &content, &condition);
+    Ok(Json(replaced.await?))
 }
 
 /// Deletes a reflection. It can still be read by its id.
@@ -110,7 +112,9 @@ pub async fn delete(
     reader: Reader,
     Path(reflection_id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
 ) -> Result<Json<Reflection>, ApiError> {
     let id = id_in_path("reflection_id", &reflection_id)?;
-    Ok(Json(app.reflections.delete(reader.person(), id).await?))
+    let deleted = app.reflections.delete(reader.person(), id, &condition);
+    Ok(Json(deleted.await?))
 }

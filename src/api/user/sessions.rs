@@ -22,6 +22,7 @@ use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
 use crate::output::{Holds, ListedColumn};
+use crate::people::condition::Condition;
 use crate::people::sessions::{Session, SessionError};
 use crate::people::text::Name;
 
@@ -208,11 +209,12 @@ pub async fn rename(
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
     Sent(body): Sent<SessionName>,
 ) -> Result<Json<ApiSession>, ApiError> {
     let id = id_in_path("session_id", &id)?;
-    let session = app.sessions.rename(reader.person(), id, &body.name).await?;
-    Ok(Json(ApiSession::of(session, &reader)))
+    let renamed = app.sessions.rename(reader.person(), id, &body.name, &condition);
+    Ok(Json(ApiSession::of(renamed.await?, &reader)))
 }
 
 /// Revokes a session permanently: from the next request on, no node accepts its token.
@@ -226,10 +228,11 @@ pub async fn revoke(
     reader: Reader,
     Path(id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
 ) -> Result<Json<ApiSession>, ApiError> {
     let session = app
         .sessions
-        .revoke(reader.person(), id_in_path("session_id", &id)?)
+        .revoke(reader.person(), id_in_path("session_id", &id)?, &condition)
         .await?;
     Ok(Json(ApiSession::of(session, &reader)))
 }
@@ -239,6 +242,7 @@ impl From<SessionError> for ApiError {
         match error {
             SessionError::Unknown(_) => Self::not_found(error.to_string()),
             SessionError::Revoked(_) | SessionError::Overtaken => Self::conflict(error.to_string()),
+            SessionError::Outdated(outdated) => outdated.into(),
             SessionError::LimitReached(_) => {
                 Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
             }

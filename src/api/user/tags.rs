@@ -13,6 +13,7 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::output::{Holds, ListedColumn};
+use crate::people::condition::Condition;
 use crate::people::tags::{NewTag, Tag};
 
 use super::id_in_path;
@@ -96,9 +97,9 @@ pub async fn delete(
     reader: Reader,
     Path(tag_id): Path<String>,
     _query: Checked<NoParams>,
+    condition: Condition,
 ) -> Result<StatusCode, ApiError> {
-    app.tags
-        .remove(reader.person(), id_in_path("tag_id", &tag_id)?)
-        .await?;
+    let id = id_in_path("tag_id", &tag_id)?;
+    app.tags.remove(reader.person(), id, &condition).await?;
     Ok(StatusCode::NO_CONTENT)
 }

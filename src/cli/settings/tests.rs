@@ -1,5 +1,4 @@
 use super::given::{Origin, Sources};
-use super::SETTINGS;
 use super::*;
 
 fn none(_: &str) -> Option<String> {

@@ -2,7 +2,9 @@
 //! model, on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on PostgreSQL.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::future::{BoxFuture, FutureExt as _};
 use jsonschema::Validator;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use crate::catalog::Catalog;
 use crate::model::clock::ManualClock;
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::time::Instant;
+use crate::people::condition::{Condition, Look};
 use crate::people::documents::{DocumentError, Documents};
 
 /// A body that can be had: of this type, measured so.
@@ -496,7 +499,10 @@ impl Bench {
                 if kept.root != root {
                     (kept.root, kept.updated_at) = (root, now);
                 }
-                let row = annotations.replace(owner, kept.id, &named(name)).await.unwrap();
+                let row = annotations
+                    .replace(owner, kept.id, &named(name), &Condition::NONE)
+                    .await
+                    .unwrap();
                 assert_eq!(Expected::of(&row), *kept);
             }
             Step::Delete(which) => {
@@ -504,7 +510,10 @@ impl Bench {
                 if kept.deleted_at.is_none() {
                     (kept.deleted_at, kept.updated_at) = (Some(now), now);
                 }
-                let row = annotations.delete(owner, kept.id).await.unwrap();
+                let row = annotations
+                    .delete(owner, kept.id, &Condition::NONE)
+                    .await
+                    .unwrap();
                 assert_eq!(Expected::of(&row), *kept);
             }
             Step::CancelDeletion(which) => {
@@ -519,8 +528,10 @@ impl Bench {
                 let Some(kept) = model.get(*which) else { return };
                 let outcomes = [
                     annotations.one(stranger, kept.id).await,
-                    annotations.replace(stranger, kept.id, &named(&9)).await,
-                    annotations.delete(stranger, kept.id).await,
+                    annotations
+                        .replace(stranger, kept.id, &named(&9), &Condition::NONE)
+                        .await,
+                    annotations.delete(stranger, kept.id, &Condition::NONE).await,
                     annotations.cancel_deletion(stranger, kept.id).await,
                 ];
                 assert!(
@@ -545,5 +556,52 @@ proptest! {
                 bench.follow(&steps).await;
             }
         });
+    }
+}
+
+/// Sees what it is to see once; then somebody else changes it.
+struct OvertakenLook {
+    annotations: Annotations,
+    owner: PersonId,
+    id: Uuid,
+    looks: AtomicUsize,
+}
+
+impl Look for OvertakenLook {
+    fn is_as_seen(&self) -> BoxFuture<'_, bool> {
+        let look = async {
+            let is_first = self.looks.fetch_add(1, Ordering::Relaxed) == 0;
+            if is_first {
+                let body = json!({"name": "theirs", "description": "", "tags": []});
+                let changed = self
+                    .annotations
+                    .replace(self.owner, self.id, &body, &Condition::NONE);
+                changed.await.unwrap();
+            }
+            is_first
+        };
+        look.boxed()
+    }
+}
+
+#[tokio::test]
+async fn what_changes_after_the_look_is_not_overwritten() {
+    for bench in Bench::all().await {
+        let owner = PersonId(Uuid::now_v7());
+        let body = json!({"annotation_type": "moment", "name": "a", "description": "", "tags": []});
+        let made = bench.annotations.create(owner, &body).await.unwrap();
+        let look = Arc::new(OvertakenLook {
+            annotations: bench.elsewhere.clone(),
+            owner,
+            id: made.id,
+            looks: AtomicUsize::new(0),
+        });
+        let mine = json!({"name": "mine", "description": "", "tags": []});
+        let condition = Condition::of(look.clone());
+        let changed = bench.annotations.replace(owner, made.id, &mine, &condition);
+        assert!(matches!(changed.await, Err(DocumentError::Outdated(_))));
+        assert_eq!(look.looks.load(Ordering::Relaxed), 2);
+        let kept = bench.annotations.one(owner, made.id).await.unwrap();
+        assert_eq!(kept.root.name(), "theirs");
     }
 }

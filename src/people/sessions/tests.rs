@@ -66,7 +66,7 @@ async fn a_revoked_session_is_refused_by_every_node_at_once() {
             !there.accepts(person(), session.id).await.unwrap(),
             "of somebody else"
         );
-        here.revoke(owner, session.id).await.unwrap();
+        here.revoke(owner, session.id, &Condition::NONE).await.unwrap();
         assert!(!there.accepts(owner, session.id).await.unwrap());
         assert!(!there.accepts(owner, Uuid::new_v4()).await.unwrap(), "of nobody");
     }
@@ -80,8 +80,9 @@ async fn somebody_elses_session_is_as_unknown_as_none() {
         let stranger = person();
         for outcome in [
             node.get(stranger, session.id).await,
-            node.rename(stranger, session.id, &named("mine")).await,
-            node.revoke(stranger, session.id).await,
+            node.rename(stranger, session.id, &named("mine"), &Condition::NONE)
+                .await,
+            node.revoke(stranger, session.id, &Condition::NONE).await,
         ] {
             assert!(matches!(outcome, Err(SessionError::Unknown(id)) if id == session.id));
         }
@@ -204,7 +205,7 @@ async fn follow(bench: &Bench, steps: &[(Step, usize)]) {
             }
             Step::Rename(which) => {
                 let Some(id) = nth(&model, *which) else { continue };
-                let renamed = sessions.rename(owner, id, &named(&name)).await;
+                let renamed = sessions.rename(owner, id, &named(&name), &Condition::NONE).await;
                 let known = model.get_mut(&id).unwrap();
                 if known.revoked_at.is_some() {
                     assert!(matches!(renamed, Err(SessionError::Revoked(_))));
@@ -215,7 +216,7 @@ async fn follow(bench: &Bench, steps: &[(Step, usize)]) {
             }
             Step::Revoke(which) => {
                 let Some(id) = nth(&model, *which) else { continue };
-                let revoked = sessions.revoke(owner, id).await.unwrap();
+                let revoked = sessions.revoke(owner, id, &Condition::NONE).await.unwrap();
                 let known = model.get_mut(&id).unwrap();
                 known.revoked_at = known.revoked_at.or(Some(now));
                 assert_eq!(revoked.revoked_at, known.revoked_at);

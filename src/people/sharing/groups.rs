@@ -16,6 +16,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{Registry, TypeId};
 use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
+use crate::people::condition::Condition;
 
 use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
 use super::{ATTEMPTS, Sharing, SharingError, body_of};
@@ -250,9 +251,10 @@ impl Sharing {
         owner: PersonId,
         id: Uuid,
         change: GroupChange,
+        condition: &Condition,
     ) -> Result<StoredGroup, SharingError> {
         for _ in 0..ATTEMPTS {
-            match self.try_change_group(owner, id, change.clone()).await {
+            match self.try_change_group(owner, id, change.clone(), condition).await {
                 Err(SharingError::Overtaken) => {}
                 outcome => return outcome,
             }
@@ -265,8 +267,10 @@ impl Sharing {
         owner: PersonId,
         id: Uuid,
         change: GroupChange,
+        condition: &Condition,
     ) -> Result<StoredGroup, SharingError> {
         let before = self.own_group(owner, id).await?;
+        condition.hold().await?;
         let mut after = before.clone();
         let mut faults = Vec::new();
         let group = &mut after.group;
@@ -314,8 +318,14 @@ impl Sharing {
 
     /// Removes a group, and with it everything shared with it. Its memberships are removed afterwards:
     /// without the group they have no effect.
-    pub async fn remove_group(&self, owner: PersonId, id: Uuid) -> Result<(), SharingError> {
+    pub async fn remove_group(
+        &self,
+        owner: PersonId,
+        id: Uuid,
+        condition: &Condition,
+    ) -> Result<(), SharingError> {
         let group = self.own_group(owner, id).await?;
+        condition.hold().await?;
         let remove = Change::Remove {
             kind: DocumentKind::Group,
             id,

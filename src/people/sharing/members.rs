@@ -8,6 +8,7 @@ use crate::catalog::granting::{MEMBER_OF, PARTICIPATES_AS};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
+use crate::people::condition::Condition;
 
 use super::groups::Membership;
 use super::{ATTEMPTS, Sharing, SharingError, body_of};
@@ -146,9 +147,11 @@ impl Sharing {
         group: Uuid,
         id: Uuid,
         change: MetadataChange,
+        condition: &Condition,
     ) -> Result<Map<String, Value>, SharingError> {
         for _ in 0..ATTEMPTS {
             let member = self.member(owner, group, id).await?;
+            condition.hold().await?;
             let mut body = Membership::of(&member)?;
             match change.clone() {
                 MetadataChange::Replace(metadata) => body.metadata = metadata,

@@ -12,6 +12,7 @@ use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
+use crate::people::condition::Condition;
 use crate::people::files::names::folder;
 use crate::people::types::{Named, Types, TypesError};
 
@@ -164,9 +165,11 @@ impl Sharing {
         owner: PersonId,
         id: Uuid,
         change: ShareChange,
+        condition: &Condition,
     ) -> Result<Share, SharingError> {
         for _ in 0..ATTEMPTS {
             let before = self.share(owner, id).await?;
+            condition.hold().await?;
             let mut after = self.amended(types, &before, change.clone(), Vec::new()).await?;
             match self
                 .replace(&before, &mut after, owner, ShareEvent::Changed)
@@ -180,9 +183,15 @@ impl Sharing {
     }
 
     /// Revokes a share for everybody.
-    pub async fn remove_share(&self, owner: PersonId, id: Uuid) -> Result<(), SharingError> {
+    pub async fn remove_share(
+        &self,
+        owner: PersonId,
+        id: Uuid,
+        condition: &Condition,
+    ) -> Result<(), SharingError> {
         for _ in 0..ATTEMPTS {
             let share = self.share(owner, id).await?;
+            condition.hold().await?;
             let remove = Change::Remove {
                 kind: DocumentKind::Share,
                 id,

@@ -15,6 +15,7 @@ use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
 use crate::model::stored_json;
 use crate::model::time::Instant;
+use crate::people::condition::Outdated;
 use crate::people::limits::LimitReached;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Part};
@@ -40,6 +41,8 @@ pub enum ExportError {
     Failed,
     #[error("the export was changed by another request; read it again and retry")]
     Overtaken,
+    #[error(transparent)]
+    Outdated(#[from] Outdated),
     #[error("{path} cannot be written: {reason}")]
     Unwritable { path: PathBuf, reason: String },
     #[error("the stored export {id} cannot be read: {reason}")]

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::super::*;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, SystemIds};
+use crate::people::condition::Condition;
 use crate::people::limits::PersonLimits;
 use crate::people::sharing::Sharing;
 use crate::people::sharing::access_log::AccessLog;
@@ -151,7 +152,10 @@ impl World {
             Step::Unshare(index) => {
                 if index < self.shares.len() {
                     let (id, shared) = self.shares.remove(index);
-                    self.sharing.remove_share(person(shared.owner), id).await.unwrap();
+                    self.sharing
+                        .remove_share(person(shared.owner), id, &Condition::NONE)
+                        .await
+                        .unwrap();
                 }
             }
             Step::Join(who, group) => {
@@ -168,7 +172,7 @@ impl World {
             Step::RemoveGroup(group) => {
                 let removed = self
                     .sharing
-                    .remove_group(person(0), self.groups[group])
+                    .remove_group(person(0), self.groups[group], &Condition::NONE)
                     .await
                     .is_ok();
                 assert_eq!(removed, self.gone.insert(group));

@@ -13,6 +13,7 @@ use crate::model::clock::{Clock, ManualClock, SystemClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::meters::UpkeepMeters;
 use crate::model::time::Instant;
+use crate::people::condition::Condition;
 use crate::people::takeout::outlet::StoredOutlet;
 use crate::people::takeout::{Building, ExportError, ExportSettings, ExportState, Exports};
 use crate::store::contents::EXPORTS_FOLDER;
@@ -138,7 +139,11 @@ async fn so_many_are_made_at_once_and_so_many_are_kept() {
     let first = create().await.unwrap();
     create().await.unwrap();
     assert!(matches!(create().await, Err(ExportError::Busy(2))));
-    bench.exports.remove(bench.person, first.id).await.unwrap();
+    bench
+        .exports
+        .remove(bench.person, first.id, &Condition::NONE)
+        .await
+        .unwrap();
     create().await.unwrap();
     bench.round().await;
     create().await.unwrap();
@@ -146,7 +151,7 @@ async fn so_many_are_made_at_once_and_so_many_are_kept() {
     let other = PersonId(Uuid::now_v7());
     bench.exports.create(other).await.unwrap();
     assert_eq!(bench.exports.of_person(bench.person).await.unwrap().len(), 3);
-    let foreign = bench.exports.remove(other, first.id).await;
+    let foreign = bench.exports.remove(other, first.id, &Condition::NONE).await;
     assert!(matches!(foreign, Err(ExportError::Unknown(_))));
 }
 
@@ -196,7 +201,11 @@ async fn whoever_deletes_an_export_that_is_being_made_ends_it() {
         .unwrap()
         .unwrap();
     outlet.write(Bytes::from_static(b"half")).await.unwrap();
-    bench.exports.remove(bench.person, order.id).await.unwrap();
+    bench
+        .exports
+        .remove(bench.person, order.id, &Condition::NONE)
+        .await
+        .unwrap();
     let late = outlet.finish().await;
     assert!(matches!(late, Err(ExportError::Overtaken)));
     assert!(bench.objects().await.is_empty());
