@@ -185,16 +185,21 @@ fn decode(
             else {
                 return Ok(());
             };
-            let json = record.json_for(compiled.data_type());
+            let unwrapped = record.for_type(compiled.data_type()).map_err(NotTaken::Invalid)?;
+            let placed = |faults| NotTaken::Invalid(unwrapped.placed(faults));
+            let json = &unwrapped.json;
             let Some(deleter) = types
                 .deleter
                 .as_ref()
                 .filter(|_| record.data_type == TOMBSTONE_TYPE)
             else {
-                return several.put(compiled, context, record.place, &json);
+                let put = several.put(compiled, context, record.place, json);
+                return put.map_err(|error| match error {
+                    NotTaken::Invalid(faults) => placed(faults),
+                    broken @ NotTaken::Decode(_) => broken,
+                });
             };
-            let tombstone =
-                decode_tombstone(compiled, context, record.place, &json).map_err(NotTaken::Invalid)?;
+            let tombstone = decode_tombstone(compiled, context, record.place, json).map_err(placed)?;
             let from = partitions
                 .entry(tombstone.data_type)
                 .or_insert_with_key(|name| deleter.partitions_of(name));

@@ -24,7 +24,16 @@ pub(super) fn batch(body: &[u8]) -> Result<Vec<LegacyRecord>, Vec<Fault>> {
 /// The record inside, as today's form has it.
 fn unwrapped(wrapped: &serde_json::Value) -> serde_json::Value {
     let record = unwrap_one(wrapped.to_string().as_bytes()).unwrap();
-    serde_json::from_slice(&record.json_for(&data_type(&record.data_type))).unwrap()
+    let unwrapped = record.for_type(&data_type(&record.data_type)).unwrap();
+    serde_json::from_slice(&unwrapped.json).unwrap()
+}
+
+/// Of what is given inside and outside, the places and kinds of the faults.
+fn refused(data: &serde_json::Value, metadata: &serde_json::Value) -> Vec<(String, &'static str)> {
+    let wrapped = json!({"data": data.to_string(), "metadata": metadata});
+    let record = unwrap_one(wrapped.to_string().as_bytes()).unwrap();
+    let faults = record.for_type(&data_type(&record.data_type)).unwrap_err();
+    faults.iter().map(|fault| (place(fault), fault.kind)).collect()
 }
 
 #[test]
@@ -46,13 +55,136 @@ fn what_the_wrapper_says_goes_where_the_type_has_it() {
 }
 
 #[test]
-fn what_the_record_says_itself_counts_first() {
-    let data = json!({"id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e", "recorded_at": "2024-05-01T10:00:00Z", "note": "x", "tags": ["own"]});
-    let metadata = json!({"data_type": "MomentAnnotation", "id": "0191f0c4-5b1e-7c3a-9d52-000000000000", "recorded_at": "2020-01-01", "source": [], "tags": ["other"]});
+fn what_is_said_inside_and_outside_is_the_same_or_adds_up() {
+    let data = json!({"id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e", "recorded_at": "2024-05-01T10:00:00Z", "note": "x",
+        "tags": ["own"], "sources": ["a"]});
+    let metadata = json!({"data_type": "MomentAnnotation", "id": "0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D5E",
+        "recorded_at": "2024-05-01T12:00:00+02:00", "source": ["b", "a"], "tags": ["other", "own"]});
+    let mut expected = data.clone();
+    expected["tags"] = json!(["own", "other"]);
+    expected["sources"] = json!(["a", "b"]);
     assert_eq!(
         unwrapped(&json!({"data": data.to_string(), "metadata": metadata})),
-        data
+        expected
     );
+    let id = "0191f0c4-5b1e-7c3a-9d52-000000000000";
+    let twice = |place: &str| (format!("body.metadata.{place}"), "duplicate");
+    assert_eq!(
+        refused(
+            &data,
+            &json!({"data_type": "MomentAnnotation", "id": id, "recorded_at": "2020-01-01"})
+        ),
+        [twice("id"), twice("recorded_at")]
+    );
+}
+
+#[test]
+fn times_inside_and_outside_are_compared_one_by_one() {
+    let [ten, eleven] = ["2024-05-01T10:00:00Z", "2024-05-01T11:00:00Z"];
+    let span = json!({"start_time": ten, "end_time": eleven});
+    for (data_type, data, time, expected) in [
+        ("HeartRate", json!({"start_date": ten}), json!(ten), &[][..]),
+        (
+            "HeartRate",
+            json!({"start_date": ten, "end_date": ten}),
+            json!(ten),
+            &[][..],
+        ),
+        (
+            "HeartRate",
+            json!({"start_date": ten}),
+            json!(eleven),
+            &["recorded_at"][..],
+        ),
+        (
+            "HeartRate",
+            json!({"start_date": ten, "end_date": eleven}),
+            span.clone(),
+            &[][..],
+        ),
+        (
+            "HeartRate",
+            json!({"start_date": eleven, "end_date": ten}),
+            span.clone(),
+            &["recorded_at.start_time", "recorded_at.end_time"][..],
+        ),
+        (
+            "DurationAnnotation",
+            json!({"recorded_at": span}),
+            span.clone(),
+            &[][..],
+        ),
+        (
+            "DurationAnnotation",
+            json!({"recorded_at": span}),
+            json!(ten),
+            &[][..],
+        ),
+        (
+            "DurationAnnotation",
+            json!({"recorded_at": ten}),
+            span.clone(),
+            &["recorded_at.end_time"][..],
+        ),
+        (
+            "DurationAnnotation",
+            json!({"start_time": ten, "end_time": ten}),
+            span.clone(),
+            &["recorded_at.end_time"][..],
+        ),
+        (
+            "PlatformLocationUpdate",
+            json!({"timestamp": ten}),
+            json!(eleven),
+            &["recorded_at"][..],
+        ),
+    ] {
+        let metadata = json!({"data_type": data_type, "recorded_at": time});
+        let wrapped = json!({"data": data.to_string(), "metadata": metadata});
+        let record = unwrap_one(wrapped.to_string().as_bytes()).unwrap();
+        let faults = record
+            .for_type(&self::data_type(data_type))
+            .err()
+            .unwrap_or_default();
+        let places: Vec<String> = faults.iter().map(place).collect();
+        let expected: Vec<String> = expected
+            .iter()
+            .map(|name| format!("body.metadata.{name}"))
+            .collect();
+        assert_eq!(places, expected, "{data_type}: {data} and {time}");
+    }
+    let filled = json!({"data": json!({"start_date": ten}).to_string(),
+        "metadata": {"data_type": "HeartRate", "recorded_at": span}});
+    assert_eq!(unwrapped(&filled), json!({"start_date": ten, "end_date": eleven}));
+}
+
+#[test]
+fn faults_of_a_record_have_the_place_where_its_part_was_sent() {
+    let metadata = json!({"data_type": "HeartRate", "id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e",
+        "recorded_at": {"start_time": "2024-05-01", "end_time": "2024-05-02"}, "source": ["a"], "x": 1});
+    let placed = |data: &str, way: &[&str]| {
+        let wrapped = json!({"data": data, "metadata": metadata, "y": 2});
+        let record = unwrap_one(wrapped.to_string().as_bytes()).unwrap();
+        let unwrapped = record.for_type(&data_type("HeartRate")).unwrap();
+        let way = ["body"].iter().chain(way).copied();
+        let faults = unwrapped.placed(vec![Fault::new(way, "type", "wrong")]);
+        place(&faults[0])
+    };
+    for (way, expected) in [
+        (&["value"][..], "body.data.value"),
+        (&["extras", "z"][..], "body.data.extras.z"),
+        (&["id"][..], "body.metadata.id"),
+        (&["start_date"][..], "body.metadata.recorded_at.start_time"),
+        (&["end_date"][..], "body.metadata.recorded_at.end_time"),
+        (&["sources", "0"][..], "body.metadata.source.0"),
+        (&["x"][..], "body.metadata.x"),
+        (&["y"][..], "body.y"),
+        (&[][..], "body"),
+    ] {
+        assert_eq!(placed(r#"{"value": 1}"#, way), expected);
+    }
+    assert_eq!(placed("1", &["value"][..]), "body.data");
+    assert_eq!(placed("1", &["unit"][..]), "body.data.unit");
 }
 
 #[test]
@@ -132,6 +264,13 @@ fn faults_of_a_wrapper_carry_their_place() {
             named("body.0.metadata.tags", "type")
         ]
     );
+    assert_eq!(
+        places(r#"[{"data":"1","metadata":{"data_type":"X","id":"zz"}}]"#),
+        [named("body.0.metadata.id", "format")]
+    );
+    let faults = unwrap_one(b"[]").unwrap_err();
+    assert_eq!(faults.len(), 1);
+    assert!(faults[0].message.starts_with("found an array"), "{faults:?}");
     assert_eq!(
         places("{\"data\":\"1\",\"metadata\":{\"data_type\":\"X\"}}\nnope"),
         [named("body.1", "json")]

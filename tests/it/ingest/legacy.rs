@@ -56,6 +56,35 @@ async fn the_metadatas_moment_serves_where_the_record_has_none() {
 }
 
 #[tokio::test]
+async fn what_the_metadata_says_is_never_dropped() {
+    let person = person();
+    let own = json!({"uuid": id(2), "start_date": at("10:00"), "end_date": at("10:00"), "value": 60});
+    let mut other = wrapped(1, 60.0, &json!({"recorded_at": at("11:00")}));
+    other["data"] = json!(own.to_string());
+    let faults = person.post("/ingest/v1/record", &other).await.faults();
+    assert_eq!(faults, ["body.metadata.id", "body.metadata.recorded_at"]);
+    assert!(person.all_samples("HeartRate").await.is_empty());
+    let mut tea = wrapped(
+        3,
+        0.0,
+        &json!({"data_type": "MomentAnnotation", "tags": ["a"], "source": ["x"]}),
+    );
+    tea["data"] = json!(json!({"id": id(3), "note": "tea", "tags": ["b"], "sources": ["y"]}).to_string());
+    person.post("/ingest/v1/record", &tea).await.upload();
+    let row = &person.rows("event", "MomentAnnotation").await[0];
+    assert_eq!(
+        (&row["tags"], &row["sources"]),
+        (&json!(["b", "a"]), &json!(["y", "x"]))
+    );
+    tea["data"] = json!("{\"note\": 5}");
+    let faults = person.post("/ingest/v1/record", &tea).await.faults();
+    assert_eq!(faults, ["body.data.note"]);
+    tea["metadata"]["id"] = json!("zz");
+    let faults = person.post("/ingest/v1/record", &tea).await.faults();
+    assert_eq!(faults, ["body.metadata.id"]);
+}
+
+#[tokio::test]
 async fn what_a_wrapped_record_lacks_is_422_with_its_place() {
     let person = person();
     for (field, place) in [("data", "data"), ("metadata", "metadata")] {
