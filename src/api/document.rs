@@ -87,7 +87,8 @@ fn refuse_duplicates(json: &[u8]) -> Result<(), ApiError> {
     let mut json = serde_json::Deserializer::from_slice(json);
     match serde_path_to_error::deserialize::<_, EachOnce>(&mut json) {
         Err(error) if error.inner().is_data() => {
-            Err(ApiError::invalid_all(vec![misread(error.path(), error.inner())]))
+            let fault = Fault::misread(vec![LocPart::from("body")], error.path(), error.inner());
+            Err(ApiError::invalid_all(vec![fault]))
         }
         // What is no JSON is refused when it is read.
         _ => Ok(()),

@@ -1,4 +1,5 @@
 use super::given::{Origin, Sources};
+use super::table::SETTINGS;
 use super::*;
 
 fn none(_: &str) -> Option<String> {
