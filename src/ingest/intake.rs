@@ -220,8 +220,7 @@ impl Intake {
     }
 
     /// Drops rows that are stored already with the same content, and records which stored rows the others
-    /// replace. A row that takes back what an earlier chunk wrote over a stored row is dropped with that
-    /// one.
+    /// replace.
     async fn settle(
         &self,
         written: &mut WrittenRows,
@@ -229,7 +228,8 @@ impl Intake {
         last: &[(RecordId, usize)],
         keep: &mut [bool],
     ) -> Result<(), AssembleError> {
-        let ids: Vec<RecordId> = last.iter().map(|(id, _)| *id).collect();
+        let ids = last.iter().map(|(id, _)| *id);
+        let ids: Vec<RecordId> = ids.filter(|id| !written.given.has(*id)).collect();
         let finder = &self.shared.stores.finder;
         let found = finder.predecessors(&written.base, &ids).await?;
         if found.is_empty() {
@@ -258,21 +258,15 @@ impl Intake {
         let (layout, batch) = (Arc::clone(&written.layout), batch.clone());
         let equal = run_blocking(move || are_equal(&layout.storage, &found, &batch, &rows)).await?;
         let mut left_out = Vec::new();
-        let mut taken_back = Vec::new();
         for ((id, piece, row), is_equal) in places.into_iter().zip(equal) {
-            // Stored rows of ids that an earlier chunk wrote are among the replaced ones already.
-            match (is_equal, written.given.has(id)) {
-                (true, is_written) => {
-                    keep[row] = false;
-                    left_out.push((id, piece));
-                    taken_back.extend(is_written.then_some(id));
-                }
-                (false, false) => written.replaced.push((piece, id)),
-                (false, true) => {}
+            if is_equal {
+                keep[row] = false;
+                left_out.push((id, piece));
+            } else {
+                written.replaced.push((piece, id));
             }
         }
         written.dropped.put(left_out);
-        written.take_back(&taken_back);
         Ok(())
     }
 }

@@ -73,7 +73,7 @@ pub struct Outcome {
     pub add: Option<RecordBatch>,
     pub dead: Vec<(PieceId, RecordId)>,
     pub records_delta: i64,
-    /// Records stored, replaced or deleted, once for each request.
+    /// Rows put or deleted; changes without effect are not counted.
     pub updates: i64,
     /// What each request did, by its number.
     pub effects: Vec<Effect>,
@@ -132,24 +132,16 @@ impl Version {
         before: Latest::Stored,
     };
 
-    /// The state before `request`, as far as it is known.
-    fn before(&self, request: usize) -> Latest {
-        if self.request == Some(request) {
-            self.before
-        } else {
-            self.now
-        }
-    }
-
     /// Replaces the current state with `now`, and counts what the request did to the record as a whole.
     fn becomes(&mut self, now: Latest, request: usize, effect: &mut Effect) {
-        if self.request == Some(request)
-            && let Some(count) = self.counted_in(effect)
-        {
-            *count -= 1;
+        if self.request == Some(request) {
+            if let Some(count) = self.counted_in(effect) {
+                *count -= 1;
+            }
+        } else {
+            self.request = Some(request);
+            self.before = self.now;
         }
-        self.before = self.before(request);
-        self.request = Some(request);
         self.now = now;
         if let Some(count) = self.counted_in(effect) {
             *count += 1;
@@ -169,23 +161,23 @@ impl Version {
 
 /// Applies what is asked, in order, to a partition in which `stored` are the live rows of [`ids_to_look_up`].
 pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<Outcome, ArrowError> {
+    let mut content = Wanted { schema, made: None };
     let mut latest: HashMap<RecordId, Version> = stored.iter().map(|(id, _)| (id, Version::STORED)).collect();
     let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
-    let mut effects = vec![Effect::default(); requests];
-    let changes = dated(&asked.changes, stored)?;
-    let mut versions = Versions {
-        content: Wanted { schema, made: None },
-        stored,
-        before: Compared::new(&stored.rows),
-        puts: Vec::new(),
+    let mut outcome = Outcome {
+        effects: vec![Effect::default(); requests],
+        ..Outcome::default()
     };
+    let changes = dated(&asked.changes, stored)?;
+    let mut puts: Vec<Put<'_>> = Vec::new();
+    let before = Compared::new(&stored.rows);
 
     for (change, request) in changes.iter().zip(&asked.requests) {
-        let effect = &mut effects[*request];
+        let effect = &mut outcome.effects[*request];
         match change {
             Change::Put { rows, given, .. } => {
-                let put = versions.puts.len();
-                versions.puts.push(Put::new(rows));
+                let put = puts.len();
+                puts.push(Put::new(rows));
                 let Some(ids) = id_column(rows) else {
                     return Err(ArrowError::SchemaError(
                         "rows to store begin with a 16-byte id".to_owned(),
@@ -197,84 +189,70 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
                         .filter(|given| **given)
                         .and_then(|_| RecordId::from_slice(ids.value(row)))
                     else {
+                        outcome.records_delta += 1;
+                        outcome.updates += 1;
                         effect.stored += 1;
                         continue;
                     };
                     let version = latest.entry(id).or_default();
-                    let came = Latest::Pending { put, row };
-                    let now = if versions.are_same(id, version.now, came)? {
-                        version.now
-                    } else if versions.are_same(id, version.before(*request), came)? {
-                        // A request that takes back what it did has done nothing.
-                        version.before(*request)
-                    } else {
-                        came
+                    let is_there = match version.now {
+                        Latest::Pending {
+                            put: earlier,
+                            row: earlier_row,
+                        } => {
+                            let before = (&puts[earlier].rows, earlier_row);
+                            let is_there = content.get()?.are_equal(before, (&puts[put].rows, row))?;
+                            puts[earlier].keep[earlier_row] = is_there;
+                            is_there
+                        }
+                        Latest::Stored => {
+                            let existing = stored.get(id);
+                            let is_there = match existing {
+                                Some(existing) => content
+                                    .get()?
+                                    .are_equal((&before, existing.row), (&puts[put].rows, row))?,
+                                None => false,
+                            };
+                            if !is_there {
+                                outcome.dead.extend(existing.map(|existing| (existing.piece, id)));
+                            }
+                            is_there
+                        }
+                        Latest::Gone => {
+                            outcome.records_delta += 1;
+                            false
+                        }
                     };
-                    versions.keep(came, false);
-                    versions.keep(version.now, false);
-                    versions.keep(now, true);
-                    version.becomes(now, *request, effect);
+                    if is_there {
+                        puts[put].keep[row] = false;
+                        version.becomes(version.now, *request, effect);
+                    } else {
+                        outcome.updates += 1;
+                        version.becomes(Latest::Pending { put, row }, *request, effect);
+                    }
                 }
             }
             Change::Delete { records } => {
                 for id in records {
-                    let Some(version) = latest.get_mut(id).filter(|version| version.now != Latest::Gone)
-                    else {
+                    let Some(version) = latest.get_mut(id) else {
                         continue;
                     };
-                    versions.keep(version.now, false);
+                    match version.now {
+                        Latest::Pending { put, row } => puts[put].keep[row] = false,
+                        Latest::Stored => outcome
+                            .dead
+                            .extend(stored.get(*id).map(|existing| (existing.piece, *id))),
+                        Latest::Gone => continue,
+                    }
+                    outcome.records_delta -= 1;
+                    outcome.updates += 1;
                     version.becomes(Latest::Gone, *request, effect);
                 }
             }
         }
     }
-    let is_replaced = |id: &RecordId| {
-        latest
-            .get(id)
-            .is_some_and(|version| version.now != Latest::Stored)
-    };
-    let replaced = stored.iter().filter(|(id, _)| is_replaced(id));
-    let mut dead: Vec<(PieceId, RecordId)> = replaced.map(|(id, existing)| (existing.piece, id)).collect();
-    dead.sort_unstable();
-    let count = |of: fn(&Effect) -> u64| effects.iter().map(of).sum::<u64>() as i64;
-    Ok(Outcome {
-        add: kept(schema, &versions.puts)?,
-        dead,
-        records_delta: count(|effect| effect.stored) - count(|effect| effect.deleted),
-        updates: count(|effect| effect.stored + effect.replaced + effect.deleted),
-        effects,
-    })
-}
-
-/// All versions that records have or are given.
-struct Versions<'a> {
-    content: Wanted<'a>,
-    stored: &'a StoredRows,
-    before: Compared<'a>,
-    puts: Vec<Put<'a>>,
-}
-
-impl Versions<'_> {
-    /// Whether two versions of a record are there and have the same content.
-    fn are_same(&mut self, id: RecordId, one: Latest, other: Latest) -> Result<bool, ArrowError> {
-        let content = self.content.get()?;
-        let place = |version: Latest| match version {
-            Latest::Pending { put, row } => self.puts.get(put).map(|put| (&put.rows, row)),
-            Latest::Stored => self.stored.get(id).map(|existing| (&self.before, existing.row)),
-            Latest::Gone => None,
-        };
-        match (place(one), place(other)) {
-            (Some(one), Some(other)) => content.are_equal(one, other),
-            _ => Ok(false),
-        }
-    }
-
-    /// Notes whether a version is to be stored, if it is not stored already.
-    fn keep(&mut self, version: Latest, is_kept: bool) {
-        if let Latest::Pending { put, row } = version {
-            self.puts[put].keep[row] = is_kept;
-        }
-    }
+    outcome.add = kept(schema, &puts)?;
+    Ok(outcome)
 }
 
 /// The changes, in which records without a time have that of their previous version.

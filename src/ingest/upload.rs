@@ -3,7 +3,6 @@
 //! Made by a request, consumed by the commit queue. Knows rows and ids; knows nothing of bodies or of the
 //! catalogue's tables.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::catalog::records::{Effect, NewPiece, SeenSource};
@@ -91,7 +90,7 @@ pub struct WrittenRows {
     pub pieces: Vec<NewPiece>,
     /// The ids that the caller chose, each with the piece that holds its last version.
     pub given: Placed,
-    /// Rows of `pieces` that a later line of the same body replaced or took back.
+    /// Rows of `pieces` that a later line of the same body replaced.
     pub superseded: Vec<(PieceId, RecordId)>,
     /// The state of the partition that the other fields refer to.
     pub base: Arc<Snapshot>,
@@ -138,15 +137,5 @@ impl WrittenRows {
         }
         self.superseded.extend(self.given.put(placed));
         self.pieces.extend(pieces);
-    }
-
-    /// The stored rows of these ids are not replaced after all.
-    pub(super) fn take_back(&mut self, ids: &[RecordId]) {
-        if ids.is_empty() {
-            return;
-        }
-        let taken_back: HashSet<RecordId> = ids.iter().copied().collect();
-        self.replaced.retain(|(_, id)| !taken_back.contains(id));
-        self.superseded.extend(self.given.remove(ids));
     }
 }

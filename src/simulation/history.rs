@@ -44,7 +44,8 @@ pub(super) enum Line {
 pub(super) struct Effect {
     pub lines: Vec<Line>,
     pub key: Option<(u32, u32)>,
-    /// It goes past the tail, in chunks: what somebody else stores meanwhile is replaced, even by its like.
+    /// It goes past the tail, in chunks: whether a row that came again within it was written again is not
+    /// told from here.
     pub is_large: bool,
 }
 
@@ -62,22 +63,24 @@ impl Effect {
     }
 }
 
-/// What a write does to one record: what it held before, and what it holds afterwards.
+/// What a write does to one record: whether it was there before, and whether its version is another one
+/// afterwards.
 #[derive(Clone, Copy)]
 struct Touched {
-    before: Option<Token>,
-    after: Option<Token>,
+    was_there: bool,
+    is_there: bool,
+    has_changed: bool,
 }
 
 fn counted<'t>(touched: impl Iterator<Item = &'t Touched>) -> Counted {
     let mut counted = Counted::default();
     for touched in touched {
-        match (touched.before, touched.after) {
-            (None, None) => {}
-            (None, Some(_)) => counted.stored += 1,
-            (Some(_), None) => counted.deleted += 1,
-            (before, after) if before == after => counted.unchanged += 1,
-            (Some(_), Some(_)) => counted.replaced += 1,
+        match (touched.was_there, touched.is_there) {
+            (false, false) => {}
+            (false, true) => counted.stored += 1,
+            (true, false) => counted.deleted += 1,
+            (true, true) if touched.has_changed => counted.replaced += 1,
+            (true, true) => counted.unchanged += 1,
         }
     }
     counted
@@ -136,7 +139,13 @@ impl State {
             if let Some(before) = before {
                 self.sum_of_rows ^= sum_of_one((key, &before));
             }
-            all.entry(*key).or_insert(Touched { before, after }).after = after;
+            let touched = all.entry(*key).or_insert_with(|| Touched {
+                was_there: before.is_some(),
+                is_there: false,
+                has_changed: false,
+            });
+            touched.is_there = after.is_some();
+            touched.has_changed |= before != after;
         }
         Did::Happened(effect.certain(counted(all.values())))
     }

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Backends, Setup, at, heart_rate, id, instant, number, person};
+use crate::harness::{Backends, Setup, at, heart_rate, id, instant, person};
 
 fn samples(ids: impl Iterator<Item = u32>, value: u32) -> Vec<Value> {
     ids.map(|n| heart_rate(id(n), &instant(n), value)).collect()
@@ -38,12 +38,6 @@ async fn a_record_counts_once_by_what_is_different_afterwards() {
     assert_eq!(counts(&[60, 61, 62]).await, [1, 0, 0, 0]);
     assert_eq!(counts(&[61, 62]).await, [0, 1, 0, 0]);
     assert_eq!(counts(&[62, 62]).await, [0, 0, 1, 0]);
-    let updates = person.updates("HeartRate").await;
-    assert_eq!(counts(&[63, 62]).await, [0, 0, 1, 0]);
-    assert_eq!(counts(&[62, 63, 62]).await, [0, 0, 1, 0]);
-    assert_eq!(person.updates("HeartRate").await, updates);
-    assert_eq!(counts(&[62, 63, 62, 64]).await, [0, 1, 0, 0]);
-    assert_eq!(person.updates("HeartRate").await, updates + 1);
     let wrapped = |data_type: &str, data: &Value| json!({"data": data.to_string(), "metadata": {"data_type": data_type, "source": [], "tags": []}});
     // Recorded and deleted in one body.
     let lines = [
@@ -60,16 +54,6 @@ async fn a_record_counts_once_by_what_is_different_afterwards() {
         .post("/ingest/v1/record/batch", &Value::from(lines.to_vec()))
         .await;
     assert_eq!(reply.counts(), [2, 0, 0, 1]);
-    // Deleted, and recorded again as it was.
-    let lines = [
-        wrapped("DeletedRecord", &tombstone(3)),
-        wrapped("HeartRate", &heart_rate(id(3), &at("11:00"), 60)),
-    ];
-    let reply = person
-        .post("/ingest/v1/record/batch", &Value::from(lines.to_vec()))
-        .await;
-    assert_eq!(reply.counts(), [0, 0, 1, 0]);
-    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
 }
 
 #[tokio::test]
@@ -87,32 +71,6 @@ async fn a_large_body_counts_as_a_small_one_does() {
     assert_eq!(
         person.lines("HeartRate", &again).await.counts(),
         [503, 10, 8_988, 0]
-    );
-}
-
-/// More lines than are held in memory at once.
-const CHUNK: u32 = 131_072;
-
-#[tokio::test]
-async fn a_body_in_chunks_that_takes_back_what_it_did_has_done_nothing() {
-    let person = person();
-    person.records("HeartRate", &samples(0..10, 60)).await;
-    let updates = person.updates("HeartRate").await;
-    let mut lines = samples(0..10, 61);
-    lines.extend(samples(10..CHUNK + 10, 60));
-    lines.extend(samples(0..5, 60));
-    assert_eq!(
-        person.lines("HeartRate", &lines).await.counts(),
-        [u64::from(CHUNK), 5, 5, 0]
-    );
-    assert_eq!(person.updates("HeartRate").await, updates + i64::from(CHUNK) + 5);
-    let rows = person.samples("HeartRate", &instant(0), &instant(12)).await;
-    let values: Vec<f64> = rows.iter().map(|row| number(row, "value")).collect();
-    assert_eq!(
-        values,
-        [
-            60.0, 60.0, 60.0, 60.0, 60.0, 61.0, 61.0, 61.0, 61.0, 61.0, 60.0, 60.0
-        ]
     );
 }
 
