@@ -176,7 +176,7 @@ async fn an_export_is_its_owners_alone() {
         owner.showing("nonsense").get(&path).await.problem(401);
     }
     stranger.call(Method::DELETE, &at(&id)).await.problem(404);
-    owner.get(&at("no-id")).await.problem(404);
+    owner.get(&at("no-id")).await.must_be(422);
     assert_eq!(stranger.get(EXPORT).await.must_be(200).json(), json!([]));
     assert_eq!(status(&owner, &id).await["state"], "ready");
 }

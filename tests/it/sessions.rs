@@ -180,7 +180,7 @@ async fn a_name_is_a_short_text() {
         .post(PATH, &json!({"name": "x".repeat(1 << 20)}))
         .await
         .problem(413);
-    person.get(&format!("{PATH}/first")).await.problem(404);
+    person.get(&format!("{PATH}/first")).await.must_be(422);
     assert_eq!(names(&person).await, ["almanac token"]);
 }
 

@@ -316,12 +316,12 @@ async fn a_whole_number_that_does_not_fit_is_an_error_and_no_other_number() {
     let found = rows(
         &person,
         &format!(
-            "SELECT sum(n) AS sum, sum(DISTINCT n) AS one, avg(n) AS mean, -1 - 1 + 2 * 3 AS four, \
+            "SELECT sum(n) AS sum, sum(DISTINCT n) AS one, -1 - 1 + 2 * 3 AS four, \
              sum(g) AS g FROM {numbers}"
         ),
     )
     .await;
-    let expected = json!({"sum": 0, "one": 0, "mean": 0.0, "four": 4, "g": 4});
+    let expected = json!({"sum": 0, "one": 0, "four": 4, "g": 4});
     assert_eq!(found, [expected]);
     let found = rows(
         &person,

@@ -171,7 +171,8 @@ async fn members_of_a_wrapper_are_counted_like_values() {
         .header("content-type", "application/json")
         .body(body)
         .await;
-    assert!(refused.faults().len() <= 100);
+    // The last says that there may be more.
+    assert!(refused.faults().len() <= 101);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let peak = server.peak_memory();
     assert!(peak < MEMORY, "{peak} MiB");
