@@ -176,13 +176,9 @@ impl BodyReader {
         mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
     ) -> Result<(), BodyError<E>> {
         let (content, digest) = (&mut self.content, &mut self.digest);
-        let take = |piece: &[u8]| {
-            if let Some(digest) = digest.as_mut() {
-                digest.update(piece);
-            }
-            content.take(piece, &mut each)
-        };
-        self.decompressor.feed(chunk, take).map_err(flatten)
+        self.decompressor
+            .feed(chunk, |piece| content.take(piece, digest.as_mut(), &mut each))
+            .map_err(flatten)
     }
 
     /// Ends the body: hands out what is left, and returns the digest that was asked for.
@@ -194,13 +190,9 @@ impl BodyReader {
         mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
     ) -> Result<Option<Sha256>, BodyError<E>> {
         let (mut content, mut digest) = (self.content, self.digest);
-        let take = |piece: &[u8]| {
-            if let Some(digest) = digest.as_mut() {
-                digest.update(piece);
-            }
-            content.take(piece, &mut each)
-        };
-        self.decompressor.finish(take).map_err(flatten)?;
+        self.decompressor
+            .finish(|piece| content.take(piece, digest.as_mut(), &mut each))
+            .map_err(flatten)?;
         match content {
             Content::Object(bytes) => each(Place::Whole, unmarked(&bytes)).map_err(BodyError::Receiver)?,
             Content::Lines(mut lines) => lines
@@ -215,8 +207,12 @@ impl Content {
     fn take<E>(
         &mut self,
         piece: &[u8],
+        digest: Option<&mut Sha256>,
         each: &mut impl FnMut(Place, &[u8]) -> Result<(), E>,
     ) -> Result<(), BodyError<E>> {
+        if let Some(digest) = digest {
+            digest.update(piece);
+        }
         match self {
             Self::Object(bytes) => {
                 bytes.extend_from_slice(piece);

@@ -49,22 +49,24 @@ pub struct DueTails {
     memory: i64,
 }
 
-/// What tails that are flushed at once share: so many KiB of rows.
+/// How many KiB of rows tails that are flushed at once may have together.
+const ROOM: u32 = (AT_ONCE >> 10) as u32;
+
+/// What tails that are flushed at once share.
 #[derive(Debug)]
 pub struct Room(Semaphore);
 
 impl Default for Room {
     fn default() -> Self {
-        Self(Semaphore::new(AT_ONCE >> 10))
+        Self(Semaphore::new(ROOM as usize))
     }
 }
 
 impl Room {
     /// Waits until the tails of `due` fit in, one after the other.
     pub async fn enter(&self, due: &DueTails) -> Option<SemaphorePermit<'_>> {
-        let whole = (AT_ONCE >> 10) as u32;
-        let wanted = u32::try_from(due.memory >> 10).unwrap_or(whole);
-        self.0.acquire_many(wanted.clamp(1, whole)).await.ok()
+        let wanted = u32::try_from(due.memory >> 10).unwrap_or(ROOM);
+        self.0.acquire_many(wanted.clamp(1, ROOM)).await.ok()
     }
 }
 

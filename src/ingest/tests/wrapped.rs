@@ -56,8 +56,8 @@ fn what_the_wrapper_says_goes_where_the_type_has_it() {
 
 #[test]
 fn what_is_said_inside_and_outside_is_the_same_or_adds_up() {
-    let data = json!({"id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e", "recorded_at": "2024-05-01T10:00:00Z", "note": "x",
-        "tags": ["own"], "sources": ["a"]});
+    let data = json!({"id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e", "recorded_at": "2024-05-01T10:00:00Z",
+        "note": "x", "tags": ["own"], "sources": ["a"]});
     let metadata = json!({"data_type": "MomentAnnotation", "id": "0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D5E",
         "recorded_at": "2024-05-01T12:00:00+02:00", "source": ["b", "a"], "tags": ["other", "own"]});
     let mut expected = data.clone();

@@ -148,7 +148,8 @@ const WHOLE: [i64; 5] = [
 #[tokio::test]
 async fn rule_5_4_whole_numbers_are_compared_exactly() {
     let person = person();
-    let schema = json!({"properties": {"n": {"type": "integer"}, "all": {"type": "array", "items": {"type": "integer"}}}});
+    let whole = json!({"type": "integer"});
+    let schema = json!({"properties": {"n": whole, "all": {"type": "array", "items": whole}}});
     let own = person
         .define(
             "Event",

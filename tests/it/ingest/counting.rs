@@ -78,7 +78,8 @@ async fn a_large_body_counts_as_a_small_one_does() {
 async fn rule_8_2_an_object_is_the_same_in_whatever_order_its_members_come() {
     let person = person();
     let definition = json!({
-        "name": "Trip", "record_spec": {"schema": {"properties": {"open": {"type": "object"}, "list": {"type": "array"}}}},
+        "name": "Trip",
+        "record_spec": {"schema": {"properties": {"open": {"type": "object"}, "list": {"type": "array"}}}},
     });
     let own = person.define("Event", &definition).await;
     let send = async |data_type: &str, lines: &[String]| {

@@ -69,8 +69,8 @@ async fn a_head_says_what_a_get_says_and_runs_nothing() {
 async fn what_is_only_computed_whole_is_not_computed_for_a_head() {
     let person = with_samples().await;
     let bounds = format!("/data/v0/{}/maps_location_updates/bounds", person.id);
-    let fix = json!({"uuid": id(9), "timestamp": at("10:00"), "latitude_degrees": 52.5, "longitude_degrees": 13.4,
-        "horizontal_accuracy_meters": 8, "source_id": "a"});
+    let fix = json!({"uuid": id(9), "timestamp": at("10:00"), "latitude_degrees": 52.5,
+        "longitude_degrees": 13.4, "horizontal_accuracy_meters": 8, "source_id": "a"});
     for (path, more) in [
         (
             "/data/v1alpha1/insight",

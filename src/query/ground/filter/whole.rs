@@ -134,7 +134,8 @@ mod tests {
             let sign = if number < 0 { "-" } else { "" };
             let digits = format!("{:0>width$}", number.unsigned_abs(), width = places + 1);
             let (before, after) = digits.split_at(digits.len() - places);
-            prop_assert_eq!(Whole::read(&format!("{sign}{before}.{after}e{places}")), Some(Whole::At(number)));
+            let scientific = format!("{sign}{before}.{after}e{places}");
+            prop_assert_eq!(Whole::read(&scientific), Some(Whole::At(number)));
             prop_assert_eq!(Whole::read(&format!("{number}.000")), Some(Whole::At(number)));
         }
     }
