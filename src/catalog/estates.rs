@@ -103,12 +103,17 @@ impl Catalog {
         }))
     }
 
-    /// Tells the present state of everything known of a person apart from others.
+    /// Tells the present state of everything known of a person apart from others. Without a transaction: what
+    /// changes meanwhile is seen now or by the next look.
     pub async fn estate_state(&self, person: PersonId) -> Result<Option<i64>, CatalogError> {
-        let mut session = self.database.read().await?;
-        let state = state_of(&mut session, person).await?;
-        session.commit().await?;
-        Ok(state)
+        let mut sum = StateSum::default();
+        for (table, rest) in parts_of_state() {
+            sum.add(
+                table,
+                &self.database.find(table, &rest, vec![id(person.0)]).await?,
+            );
+        }
+        Ok(sum.state())
     }
 
     /// Begins to put back a person's rows; `None` if something is known of them already.
@@ -152,7 +157,7 @@ impl Catalog {
     pub async fn known_manifest(&self, person: PersonId) -> Result<Option<KnownManifest>, CatalogError> {
         let found = self
             .database
-            .select(&MANIFESTS, "WHERE person = $1", vec![id(person.0)])
+            .find(&MANIFESTS, "WHERE person = $1", vec![id(person.0)])
             .await?;
         found
             .first()
@@ -219,12 +224,16 @@ impl EstateReader {
     pub async fn next(&mut self) -> Result<Option<EstatePage>, CatalogError> {
         while let Some(table) = TABLES.get(self.table) {
             let page = self.page(table).await?;
-            let Some(last) = page.last() else {
+            // One that is not full is the last of its table.
+            if (page.len() as i64) < PAGE_ROWS {
                 self.table += 1;
                 self.after = Vec::new();
+            } else if let Some(last) = page.last() {
+                self.after = last.key(table);
+            }
+            if page.is_empty() {
                 continue;
-            };
-            self.after = last.key(table);
+            }
             return Ok(Some(EstatePage {
                 table: table.name.to_owned(),
                 rows: page
@@ -355,30 +364,53 @@ impl EstateWriter {
     }
 }
 
-/// The combined checksums of the rows that change with everything that belongs to a person. `None`: nobody
-/// has this id.
-async fn state_of(session: &mut Session, person: PersonId) -> Result<Option<i64>, CatalogError> {
-    let mut hasher = crc32fast::Hasher::new();
-    let mut sum = 0_u32;
-    let mut known = false;
-    for (table, order) in [(&PEOPLE, "person"), (&LEDGERS, "person"), (&FOLDERS, "kind")] {
-        let rest = format!("WHERE person = $1 ORDER BY {order}");
-        for row in session.select(table, &rest, vec![id(person.0)]).await? {
-            known |= table.name == PEOPLE.name;
-            hasher.update(&row.checksum.to_le_bytes());
-            sum = sum.wrapping_mul(31).wrapping_add(row.checksum);
+/// The rows that change with everything that belongs to a person.
+fn parts_of_state() -> [(&'static Table, String); 4] {
+    let whole = |order: &str| format!("WHERE person = $1 ORDER BY {order}");
+    [
+        (&PEOPLE, whole("person")),
+        // When pieces are replaced, their partitions change without the ledger's other columns, but never
+        // without its digest.
+        (&LEDGERS, whole("person")),
+        (&FOLDERS, whole("kind")),
+        // The log grows without a count of its own; entries that get completed are among the newest.
+        (
+            &ACCESS_LOG,
+            format!("{} DESC LIMIT {NEWEST_ENTRIES}", whole("entry")),
+        ),
+    ]
+}
+
+/// Combines the checksums of those rows.
+#[derive(Default)]
+struct StateSum {
+    hasher: crc32fast::Hasher,
+    sum: u32,
+    is_known: bool,
+}
+
+impl StateSum {
+    fn add(&mut self, table: &Table, rows: &[Record]) {
+        self.is_known |= table.name == PEOPLE.name && !rows.is_empty();
+        for row in rows {
+            self.hasher.update(&row.checksum.to_le_bytes());
+            self.sum = self.sum.wrapping_mul(31).wrapping_add(row.checksum);
         }
     }
-    // The log grows without a count of its own; entries that get completed are among the newest.
-    let newest = format!("WHERE person = $1 ORDER BY entry DESC LIMIT {NEWEST_ENTRIES}");
-    for row in session.select(&ACCESS_LOG, &newest, vec![id(person.0)]).await? {
-        hasher.update(&row.checksum.to_le_bytes());
-        sum = sum.wrapping_mul(31).wrapping_add(row.checksum);
+
+    /// `None`: nobody has this id.
+    fn state(self) -> Option<i64> {
+        let state = (i64::from(self.hasher.finalize()) << 31) ^ i64::from(self.sum);
+        self.is_known.then_some(state)
     }
-    // When pieces are replaced, their partitions change without the ledger's other columns, but never without
-    // its digest.
-    let state = (i64::from(hasher.finalize()) << 31) ^ i64::from(sum);
-    Ok(known.then_some(state))
+}
+
+async fn state_of(session: &mut Session, person: PersonId) -> Result<Option<i64>, CatalogError> {
+    let mut sum = StateSum::default();
+    for (table, rest) in parts_of_state() {
+        sum.add(table, &session.select(table, &rest, vec![id(person.0)]).await?);
+    }
+    Ok(sum.state())
 }
 
 fn unreadable() -> CatalogError {

@@ -106,6 +106,12 @@ pub async fn forbidden(stores: &UpkeepStores) -> Result<Option<&'static str>, St
     Ok(is_unfinished.then_some("a repair of the catalogue was not finished"))
 }
 
+/// Whether there is an object that was retired at least `grace` ago.
+pub async fn has_retired(stores: &UpkeepStores, grace: Duration) -> Result<bool, StoreError> {
+    let limit = stores.catalog.now().await?.before(grace);
+    Ok(!stores.catalog.retired_objects(limit).await?.is_empty())
+}
+
 /// Removes objects that were retired at least `grace` ago; returns how many. Before that it updates the
 /// manifests of their people, which would otherwise name missing objects; where that fails, the objects stay.
 pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<usize, StoreError> {

@@ -99,6 +99,11 @@ pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<b
     {
         return Ok(false);
     }
+    write_changed(stores, person).await
+}
+
+/// The same for a person who is known to have changed since the newest one.
+pub async fn write_changed(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
     Ok(write_next(stores, person, KEPT - 1).await? == Written::Done)
 }
 

@@ -233,8 +233,10 @@ impl Upkeep {
         let mut scrub = Scrub::default();
         while self.pause(super::scrub::PAUSE).await {
             let work = async {
-                let step = scrub.step(&self.stores, &self.meters.store.corrupt);
-                Box::pin(self.leases.alone("scrub", &self.stop, step)).await?;
+                if scrub.is_due(&self.stores).await? {
+                    let step = scrub.step(&self.stores, &self.meters.store.corrupt);
+                    Box::pin(self.leases.alone("scrub", &self.stop, step)).await?;
+                }
                 Ok(())
             };
             Box::pin(self.attempt("scrub", work)).await;
@@ -304,7 +306,7 @@ impl Upkeep {
         }
         let has_changed = partitions.iter().any(|(_, pieces)| matches!(pieces, Ok(1..)));
         let manifest = if has_changed {
-            Some(write_manifest(&self.stores, due.person).await)
+            Some(manifest::write_changed(&self.stores, due.person).await)
         } else {
             None
         };
@@ -372,6 +374,10 @@ impl Upkeep {
 
     /// Removes retired objects whose grace period is over.
     pub async fn collect_due(&self) -> Result<(), StoreError> {
+        // Taking a lease is a write, which a service with nothing to do should not make again and again.
+        if !collect::has_retired(&self.stores, self.settings.grace_period).await? {
+            return Ok(());
+        }
         let work = collect::remove_retired(&self.stores, self.settings.grace_period);
         let removed = Box::pin(self.leases.alone("collect", &self.stop, work))
             .await?

@@ -34,6 +34,11 @@ pub struct Scrub {
 }
 
 impl Scrub {
+    /// Whether a round is under way, or it is time for another one.
+    pub async fn is_due(&self, stores: &UpkeepStores) -> Result<bool, StoreError> {
+        Ok(!self.waiting.is_empty() || place(stores).await?.is_some() || is_time(stores).await?)
+    }
+
     /// Checks the next few objects.
     pub async fn step(&mut self, stores: &UpkeepStores, corrupt: &Counter) -> Result<(), StoreError> {
         let mut looked_at = 0;
@@ -64,31 +69,39 @@ impl Scrub {
 
     /// Lists the next objects. `false` while it is not yet time for another round.
     async fn fill(&mut self, stores: &UpkeepStores) -> Result<bool, StoreError> {
-        let place = stores
-            .catalog
-            .meta(PLACE)
-            .await?
-            .and_then(|place| ObjectCursor::parse(&place));
-        let now = stores.catalog.now().await?;
-        if place.is_none() {
-            let ended = stores
-                .catalog
-                .meta(ENDED)
-                .await?
-                .and_then(|ended| ended.parse().ok())
-                .map(Instant::from_micros);
-            if ended.is_some_and(|ended| !has_passed(ended, ROUND.as_micros() as i64, now)) {
-                return Ok(false);
-            }
+        let place = place(stores).await?;
+        if place.is_none() && !is_time(stores).await? {
+            return Ok(false);
         }
         self.waiting = stores.catalog.object_paths(place.as_ref()).await?.into();
         if self.waiting.is_empty() {
             stores.catalog.set_meta(PLACE, "").await?;
+            let now = stores.catalog.now().await?;
             stores.catalog.set_meta(ENDED, &now.micros().to_string()).await?;
             return Ok(false);
         }
         Ok(true)
     }
+}
+
+/// Where the round that is under way has got to.
+async fn place(stores: &UpkeepStores) -> Result<Option<ObjectCursor>, StoreError> {
+    let place = stores.catalog.meta(PLACE).await?;
+    Ok(place.and_then(|place| ObjectCursor::parse(&place)))
+}
+
+/// Whether the last round ended long enough ago.
+async fn is_time(stores: &UpkeepStores) -> Result<bool, StoreError> {
+    let ended = stores.catalog.meta(ENDED).await?;
+    let Some(ended) = ended.and_then(|ended| ended.parse().ok()) else {
+        return Ok(true);
+    };
+    let now = stores.catalog.now().await?;
+    Ok(has_passed(
+        Instant::from_micros(ended),
+        ROUND.as_micros() as i64,
+        now,
+    ))
 }
 
 /// Checks one object, if a piece still points to it; returns its length.

@@ -25,7 +25,10 @@ async fn a_scrub_finds_one_flipped_bit_and_takes_note_of_it() {
             .await;
     }
     let corrupt = Counter::default();
+    let is_due = async || Scrub::default().is_due(&bench.stores).await.unwrap();
+    assert!(is_due().await);
     Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
+    assert!(!is_due().await);
     assert_eq!(
         (corrupt.get(), bench.stores.catalog.damages().await.unwrap()),
         (0, Vec::new())
@@ -36,6 +39,7 @@ async fn a_scrub_finds_one_flipped_bit_and_takes_note_of_it() {
     Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
     assert_eq!(corrupt.get(), 0, "the next round begins in a week");
     bench.pass(Duration::from_hours(168));
+    assert!(is_due().await);
     Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
     let damages = bench.stores.catalog.damages().await.unwrap();
     assert_eq!((corrupt.get(), damages.len()), (1, 1));

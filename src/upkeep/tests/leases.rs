@@ -4,7 +4,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::model::meters::UpkeepMeters;
+use crate::model::meters::{Meters, UpkeepMeters};
+use crate::upkeep::Upkeep;
 use crate::upkeep::lease::Leases;
 
 #[tokio::test]
@@ -137,4 +138,44 @@ async fn nodes_whose_clocks_differ_hold_a_lease_by_one_time() {
     bench.pass(Duration::from_secs(31));
     assert!(ours.acquire_lease("flush", "here", length).await.unwrap());
     assert!(!other.acquire_lease("flush", "ahead", length).await.unwrap());
+}
+
+/// The log of the catalogue, of which every commit makes another.
+async fn log_of(bench: &Bench) -> Vec<u8> {
+    tokio::fs::read(bench.directory.path().join("catalogue.sqlite-wal"))
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_with_nothing_to_do_writes_nothing() {
+    let bench = Bench::new().await;
+    for piece in 0..4 {
+        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+    }
+    let stop = CancellationToken::new();
+    let upkeep = Upkeep::start(
+        settings(),
+        bench.stores.clone(),
+        Meters::default(),
+        stop.clone(),
+        &tokio::runtime::Handle::current(),
+    );
+    let replaced = async || bench.paths().await.1.len() > 1;
+    while replaced().await {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        bench.pass(Duration::from_mins(1));
+    }
+    let mut before = log_of(&bench).await;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = log_of(&bench).await;
+        if now == before {
+            stop.cancel();
+            upkeep.await.unwrap();
+            return;
+        }
+        before = now;
+    }
+    panic!("it still writes");
 }
