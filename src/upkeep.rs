@@ -2,9 +2,9 @@
 //!
 //! *Flush* turns tails into objects, *compact* many objects into one, *collect* removes what nothing refers
 //! to any more, *scrub* looks for damage. Only *erase* takes rows away: all those of a person who asked for
-//! it. Each is a plain function over the stores; the runner calls them, one node at a time. A job that is
-//! stopped anywhere leaves the same rows and at most an orphan. Knows the store and the catalogue; knows
-//! nothing of requests, types or questions.
+//! it. Each is a plain function over the stores; one node at a time does what is due of it, when its runner
+//! says so. A job that is stopped anywhere leaves the same rows and at most an orphan. Knows the store and
+//! the catalogue; knows nothing of requests, types or questions.
 
 pub mod backup;
 pub mod check;
@@ -14,6 +14,7 @@ pub mod erase;
 pub mod erasure_check;
 pub mod flush;
 pub mod identity;
+pub mod jobs;
 pub mod lease;
 pub mod manifest;
 pub mod merge;
@@ -21,6 +22,7 @@ pub mod object_check;
 pub mod past_years;
 pub mod purge;
 pub mod rebuild;
+pub mod round;
 pub mod runner;
 pub mod scrub;
 pub mod settings;
@@ -28,5 +30,5 @@ pub mod stores;
 #[cfg(test)]
 mod tests;
 
-pub use runner::Upkeep;
+pub use jobs::Upkeep;
 pub use stores::UpkeepStores;

@@ -30,8 +30,8 @@ use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::snapshot::{Content, Snapshots};
 use crate::upkeep::check::{self, check};
+use crate::upkeep::jobs::Settled;
 use crate::upkeep::merge::Sorted;
-use crate::upkeep::runner::Settled;
 use crate::upkeep::scrub::Scrub;
 
 /// Bytes of memory for one large body, so that a few dozen rows are a large one and are written

@@ -22,15 +22,13 @@ use super::{File, Files, FilesError, ScanState, TRIES};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
+use crate::upkeep::round::FAILURES_IN_A_ROW;
 
 /// The pause between two looks for waiting files.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// How many files are with the scanner at the same time.
 const AT_ONCE: usize = 4;
-
-/// When so many files of different people get no verdict one after the other, the cause is not the files.
-const FAILURES_IN_A_ROW: usize = 5;
 
 /// The background work of scanning on one node.
 pub struct Scanning {

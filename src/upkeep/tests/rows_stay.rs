@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::meters::Meters;
 use crate::upkeep::flush::flush;
+use crate::upkeep::jobs::{Settled, Upkeep};
 use crate::upkeep::past_years::{Merged, compact_or_merge_past_year};
-use crate::upkeep::runner::{Settled, Upkeep};
 use tokio_util::sync::CancellationToken;
 
 #[derive(Clone, Debug)]

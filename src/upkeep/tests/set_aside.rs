@@ -7,7 +7,7 @@ use super::*;
 use crate::model::meters::Meters;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::Upkeep;
-use crate::upkeep::runner::Settled;
+use crate::upkeep::jobs::Settled;
 use crate::upkeep::scrub::Scrub;
 
 /// Two people with four objects and a tail each; the first one's key is the bench's.

@@ -1,0 +1,339 @@
+//! The jobs as one node does them: what is due is found, and done under the lease of its job; what was done
+//! is counted, and what could not be done is set aside.
+//!
+//! Each call is one round, and ends when nothing more is due. Lives as long as the process. Must not know
+//! when a round begins, or what becomes of a job that fails altogether.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures::{StreamExt as _, stream};
+use tokio_util::sync::CancellationToken;
+
+use super::collect;
+use super::compact::{self, Limits};
+use super::erase::{self, erase};
+use super::flush::{self, DueTails, Room, flush};
+use super::lease::Leases;
+use super::manifest::{self, write_manifest};
+use super::past_years::{Merged, compact_or_merge_past_year};
+use super::purge::{self, purge_deleted};
+use super::round::{Round, SetAside};
+use super::settings::UpkeepSettings;
+use super::stores::{PartitionKey, UpkeepStores};
+use crate::catalog::WithDamage;
+use crate::model::ids::PersonId;
+use crate::model::meters::Meters;
+use crate::store::StoreError;
+
+/// How many manifests are written at once. Each holds a connection to the database while it is read.
+const MANIFESTS_AT_ONCE: usize = 4;
+
+/// The background work of one node.
+#[derive(Clone)]
+pub struct Upkeep {
+    pub(super) settings: UpkeepSettings,
+    pub(super) stores: UpkeepStores,
+    pub(super) meters: Meters,
+    pub(super) leases: Leases,
+    pub(super) stop: CancellationToken,
+    set_aside: SetAside,
+}
+
+/// What became of the tails of one person.
+struct FlushedPerson {
+    person: PersonId,
+    /// How many pieces of each are gone.
+    partitions: Vec<(PartitionKey, Result<usize, StoreError>)>,
+    /// Whether a manifest was written, if one was due.
+    manifest: Option<Result<bool, StoreError>>,
+}
+
+/// Partitions in which compaction found nothing to do, with the version it looked at.
+pub type Settled = HashMap<PartitionKey, i64>;
+
+impl Upkeep {
+    #[must_use]
+    pub fn new(
+        settings: UpkeepSettings,
+        stores: UpkeepStores,
+        meters: Meters,
+        stop: CancellationToken,
+    ) -> Self {
+        let leases = Leases::new(
+            stores.catalog.clone(),
+            stores.ids.next().to_string(),
+            meters.upkeep.clone(),
+        );
+        Self {
+            set_aside: SetAside::new(meters.clone()),
+            settings,
+            stores,
+            meters,
+            leases,
+            stop,
+        }
+    }
+
+    /// Flushes every tail that is due.
+    pub async fn flush_due(&self) -> Result<(), StoreError> {
+        let WithDamage {
+            sound: backlog,
+            set_aside,
+        } = self.stores.catalog.tail_backlog().await?;
+        self.meters
+            .store
+            .tail_rows
+            .set(backlog.iter().map(|tail| tail.rows).sum());
+        self.meters
+            .store
+            .tail_bytes
+            .set(backlog.iter().map(|tail| tail.bytes).sum());
+        let now = self.stores.clock.now();
+        let due = flush::due(backlog, &self.settings, now);
+        if due.is_empty() {
+            self.set_aside.replace("flush", set_aside);
+            return Ok(());
+        }
+        let work = async {
+            // A flush removes dead rows, but not from older manifests.
+            self.stores.catalog.notice_deletions().await?;
+            let (mut round, room) = (self.set_aside.round("flush", set_aside), Room::default());
+            let people = due.into_iter().map(|due| self.flush_person(due, &room));
+            let mut people = stream::iter(people).buffer_unordered(flush::PEOPLE_AT_ONCE);
+            while let Some(flushed) = people.next().await {
+                for (key, pieces) in flushed.partitions {
+                    if round.of(&whose(&key), pieces)?.unwrap_or(0) > 0 {
+                        self.meters.upkeep.flushes.inc();
+                    }
+                }
+                if let Some(written) = flushed.manifest {
+                    self.has_written_manifest(&mut round, flushed.person, written)?;
+                }
+            }
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("flush", &self.stop, work))
+            .await
+            .map(drop)
+    }
+
+    /// Flushes tails of one person, and writes a manifest after it.
+    async fn flush_person(&self, due: DueTails, room: &Room) -> FlushedPerson {
+        let _room = room.enter(&due).await;
+        let mut partitions = Vec::with_capacity(due.partitions.len());
+        for key in due.partitions {
+            let pieces = flush(&self.stores, &key).await;
+            partitions.push((key, pieces));
+        }
+        let has_changed = partitions.iter().any(|(_, pieces)| matches!(pieces, Ok(1..)));
+        let manifest = if has_changed {
+            Some(manifest::write_changed(&self.stores, due.person).await)
+        } else {
+            None
+        };
+        FlushedPerson {
+            person: due.person,
+            partitions,
+            manifest,
+        }
+    }
+
+    /// Compacts until there is nothing left to do.
+    pub async fn compact_due(&self, settled: &mut Settled) -> Result<(), StoreError> {
+        let WithDamage {
+            sound: candidates,
+            set_aside,
+        } = self
+            .stores
+            .catalog
+            .compaction_candidates(compact::FEWEST_OBJECTS as i64)
+            .await?;
+        let open: BTreeMap<PartitionKey, i64> = candidates
+            .into_iter()
+            .map(|candidate| {
+                (
+                    PartitionKey {
+                        person: candidate.person,
+                        data_type: candidate.data_type,
+                    },
+                    candidate.version,
+                )
+            })
+            .collect();
+        settled.retain(|key, version| open.get(key) == Some(version));
+        let open: Vec<(PartitionKey, i64)> = open
+            .into_iter()
+            .filter(|(key, _)| !settled.contains_key(key))
+            .collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let limits = Limits::default();
+        let work = async {
+            let mut round = self.set_aside.round("compact", set_aside);
+            for (key, version) in open {
+                let whose = whose(&key);
+                let left = loop {
+                    let merged = compact_or_merge_past_year(&self.stores, &key, &limits).await;
+                    match round.of(&whose, merged)?.unwrap_or(Merged::Nothing) {
+                        Merged::Some => self.meters.upkeep.compactions.inc(),
+                        left => break left,
+                    };
+                };
+                // If the version has changed, the next round looks again.
+                if left == Merged::Nothing {
+                    settled.insert(key, version);
+                }
+            }
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("compact", &self.stop, work))
+            .await
+            .map(drop)
+    }
+
+    /// Removes retired objects whose grace period is over.
+    pub async fn collect_due(&self) -> Result<(), StoreError> {
+        // Taking a lease is a write, which a service with nothing to do should not make again and again.
+        if !collect::has_retired(&self.stores, self.settings.grace_period).await? {
+            return Ok(());
+        }
+        let work = collect::remove_retired(&self.stores, self.settings.grace_period);
+        let removed = Box::pin(self.leases.alone("collect", &self.stop, work))
+            .await?
+            .unwrap_or(0);
+        self.meters.upkeep.collected_objects.inc_by(removed as u64);
+        Ok(())
+    }
+
+    /// Removes what interrupted writes left behind, and old receipts.
+    pub async fn search_orphans(&self) -> Result<(), StoreError> {
+        if let Some(reason) = collect::forbidden(&self.stores).await? {
+            tracing::info!(reason, "nothing is collected");
+            return Ok(());
+        }
+        let work = async {
+            collect::remove_remains(&self.stores).await?;
+            let written = manifest::write_lost(&self.stores).await?;
+            self.meters.upkeep.manifests.inc_by(written as u64);
+            self.stores
+                .contents()
+                .forget_expired(collect::CONTENT_PATIENCE)
+                .await?;
+            collect::remove_orphans(&self.stores, self.settings.collect_anyway).await
+        };
+        let searched = Box::pin(self.leases.alone("orphans", &self.stop, work))
+            .await?
+            .unwrap_or_default();
+        self.meters
+            .upkeep
+            .collected_objects
+            .inc_by(searched.removed as u64);
+        if let Some((orphans, all)) = searched.refused {
+            self.meters.upkeep.refused_collections.inc();
+            tracing::error!(
+                orphans,
+                all,
+                "nothing names these of all objects, which is not believed: they stay. Is this the right \
+                 catalogue, and is it whole? If it is, ALMANAC_COLLECT_ANYWAY=true removes them"
+            );
+        }
+        Ok(())
+    }
+
+    /// Writes manifests of people who have changed since their last one.
+    pub async fn write_manifests(&self) -> Result<(), StoreError> {
+        let work = async {
+            let mut round = self.set_aside.round("manifests", BTreeSet::new());
+            let people = self.stores.catalog.people_ids().await?.into_iter();
+            let written =
+                people.map(|person| async move { (person, write_manifest(&self.stores, person).await) });
+            let mut written = stream::iter(written).buffer_unordered(MANIFESTS_AT_ONCE);
+            while let Some((person, written)) = written.next().await {
+                self.has_written_manifest(&mut round, person, written)?;
+            }
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("manifests", &self.stop, work))
+            .await
+            .map(drop)
+    }
+
+    /// Continues erasures that are not over.
+    pub async fn erase_due(&self) -> Result<(), StoreError> {
+        let now = self.stores.catalog.now().await?;
+        let mut due = self.stores.catalog.erasures_under_way().await?;
+        due.retain(|erasure| erase::is_due(erasure, now));
+        if due.is_empty() {
+            return Ok(());
+        }
+        let work = async {
+            let mut round = self.set_aside.round("erase", BTreeSet::new());
+            for erasure in &due {
+                // Without the person's name, which must not stay in the log.
+                let whose = format!("erasure {}", erasure.mark);
+                round.of(&whose, Box::pin(erase(&self.stores, erasure)).await)?;
+            }
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("erase", &self.stop, work))
+            .await
+            .map(drop)
+    }
+
+    /// Notices deletions, and purges those that were noticed long enough ago.
+    pub async fn purge_due(&self) -> Result<(), StoreError> {
+        let work = async {
+            while self.stores.catalog.notice_deletions().await? > 0 {}
+            let now = self.stores.catalog.now().await?;
+            let moment = purge::due_before(&self.settings, now);
+            let mut round = self.set_aside.round("purge", BTreeSet::new());
+            let mut due = self.stores.catalog.deletions_before(moment).await?;
+            due.sort_by(|one, other| (one.person, &one.data_type).cmp(&(other.person, &other.data_type)));
+            for of_person in due.chunk_by(|one, other| one.person == other.person) {
+                let whose = of_person
+                    .first()
+                    .map_or_else(String::new, |first| format!("person {}", first.person));
+                round.of(&whose, Box::pin(purge_deleted(&self.stores, of_person)).await)?;
+            }
+            let judge = |person, outcome| round.of(&format!("person {person}"), outcome).map(drop);
+            Box::pin(purge::forget_older_manifests(&self.stores, Some(moment), judge)).await?;
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("purge", &self.stop, work))
+            .await
+            .map(drop)
+    }
+
+    fn has_written_manifest(
+        &self,
+        round: &mut Round<'_>,
+        person: PersonId,
+        written: Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        if round.of(&format!("person {person}"), written)? == Some(true) {
+            self.meters.upkeep.manifests.inc();
+        }
+        Ok(())
+    }
+
+    /// Counts all objects, and those that nothing names.
+    pub(super) async fn count_objects(&self) -> Result<(), StoreError> {
+        let totals = self.stores.catalog.object_totals().await?;
+        self.meters.store.objects.set(totals.objects);
+        self.meters.store.object_bytes.set(totals.bytes);
+        let orphans = self.stores.catalog.orphan_totals().await?;
+        self.meters.store.condemned_objects.set(orphans.condemned);
+        Ok(())
+    }
+}
+
+/// A partition in words.
+fn whose(key: &PartitionKey) -> String {
+    format!("person {}, {}", key.person, key.data_type)
+}
