@@ -4,6 +4,7 @@
 //! made here and nowhere else. Knows nothing of routes, rows or plans.
 
 pub mod disclosures;
+pub mod file_grants;
 pub mod grants;
 pub mod grounds;
 pub mod jwks;
@@ -12,5 +13,7 @@ pub mod keys;
 pub mod mint;
 pub mod reach;
 pub mod settings;
+mod still_given;
 pub mod tickets;
+mod ties;
 pub mod tokens;
