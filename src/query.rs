@@ -16,13 +16,16 @@ pub mod page;
 pub mod partial;
 pub mod places;
 pub mod records;
+mod selected;
 pub mod selector;
 pub mod series;
 pub mod sleep;
 pub mod sql;
 pub mod statistic;
+pub mod summary;
 pub mod totals;
 pub mod units;
+mod wanted;
 
 pub use ground::errors::QueryError;
 pub use ground::order::{Order, UnknownOrder};

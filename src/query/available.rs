@@ -8,8 +8,8 @@ use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::ground::dead::DeadRow;
 use super::ground::scan::Selection;
-use super::records::{Summary, summarise};
 use super::shared;
+use super::summary::{Summary, summarise};
 use super::{QueryError, Questions};
 
 /// The records of one type in a range.

@@ -1,13 +1,11 @@
-//! Records of a type as they were recorded: selected by time and conditions, in a fixed order.
+//! Records of a type as they were recorded: selected by time and conditions, in a fixed order, whole or in
+//! pages.
 //!
-//! Knows specs, snapshots and plans; knows nothing of HTTP or of how an answer is encoded.
+//! Knows specs, snapshots and plans; must not know HTTP, how an answer is encoded, or what the rows mean.
 
 use std::sync::Arc;
 
-use datafusion::arrow::compute::{max, min};
-use datafusion::arrow::datatypes::{
-    DataType as ArrowType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType,
-};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_expr::LexOrdering;
@@ -16,29 +14,26 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::prelude::ident;
-use futures::StreamExt as _;
 
 use crate::model::columns::{EXTRAS, SPREAD};
 use crate::model::permit::ReadPermit;
-use crate::model::registry::{ReadFrom, TypeId, Undeclared, is_json_text};
-use crate::model::time::{Instant, TimeRange};
-use crate::store::snapshot::Snapshot;
+use crate::model::registry::{Undeclared, is_json_text};
+use crate::model::time::TimeRange;
 
-use super::ground::columns::{ColumnError, Columns as ShownColumns};
-use super::ground::engine::{Engine, deadline_passed};
+use super::ground::columns::Columns as ShownColumns;
 use super::ground::filter::Condition;
-use super::ground::grown;
 use super::ground::key::KEY_ORDER;
 use super::ground::operator::{known_order, ordered};
 use super::ground::paging::{RowPlace, number_of, places_of};
-use super::ground::partition::{bind_all, refuse_private};
-use super::ground::prepared;
 use super::ground::shape::{self, IdForm, Visibility};
-use super::ground::shared::{OriginalLength, extent_fields};
+use super::ground::shared::OriginalLength;
 use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
 use super::page::NextPage;
-use super::{Order, Partition, Prepared, QueryError, Questions, ReadState, Scope};
+use super::selected::{Selected, states_of};
+use super::summary::{SeenOfRange, Summary, summarise};
+use super::wanted::Wanted;
+use super::{Order, Partition, Prepared, QueryError, Questions, Scope};
 
 /// A question for the records of a type. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -174,7 +169,7 @@ impl<Authority> Questions<Authority> {
         condition: Option<Expr>,
     ) -> Result<Prepared, QueryError> {
         let sees = Visibility::through(permit);
-        let wanted = Wanted::of(partitions, spec)?;
+        let wanted = Wanted::of(partitions, spec.columns.as_ref())?;
         let states = states_of(permit, partitions, &selected);
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(partitions.len());
@@ -263,73 +258,6 @@ impl<Authority> Questions<Authority> {
         let order = key_order(&union.schema(), spec.order)?;
         Ok(Some(Arc::new(merged(order, union).with_fetch(Some(most)))))
     }
-
-    /// The number of records, and the range of their times.
-    pub async fn summary(
-        &self,
-        permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
-        conditions: &[Condition],
-    ) -> Result<Summary, QueryError> {
-        let prepared = self.prepared_summary(permit, partitions, conditions).await?;
-        self.summed_up(prepared).await
-    }
-
-    /// The same, before any record is looked at.
-    pub async fn prepared_summary(
-        &self,
-        permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
-        conditions: &[Condition],
-    ) -> Result<PreparedSummary, QueryError> {
-        let selected = self.select(permit, partitions, conditions).await?;
-        self.summary_of(permit, partitions, &selected)
-    }
-
-    fn summary_of(
-        &self,
-        permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
-        selected: &[Selected<'_>],
-    ) -> Result<PreparedSummary, QueryError> {
-        let mut keys = Vec::with_capacity(selected.len());
-        for one in selected {
-            let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
-            keys.push(table.meeting(one.condition.clone()).rows([])?);
-        }
-        Ok(PreparedSummary {
-            keys,
-            states: states_of(permit, partitions, selected),
-            scope: Scope::of([permit]),
-        })
-    }
-
-    pub async fn summed_up(&self, prepared: PreparedSummary) -> Result<Summary, QueryError> {
-        let mut summary = Summary::default();
-        for keys in prepared.keys {
-            summary = summary.and(summarise(&self.engine, keys).await?);
-        }
-        Ok(summary)
-    }
-
-    /// The part of the question for each partition, as of one moment.
-    async fn select<'a>(
-        &self,
-        permit: &ReadPermit<Authority>,
-        partitions: &'a [Partition],
-        conditions: &[Condition],
-    ) -> Result<Vec<Selected<'a>>, QueryError> {
-        refuse_private(permit, conditions, &[], partitions)?;
-        let bound = bind_all(partitions, conditions)?;
-        let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
-        let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
-        let selected = |((partition, condition), snapshot)| Selected {
-            partition,
-            condition,
-            snapshot,
-        };
-        Ok(bound.into_iter().zip(snapshots).map(selected).collect())
-    }
 }
 
 /// The part of the question for the rows of one partition.
@@ -379,162 +307,6 @@ impl<'a> Asked<'a> {
             None => Ok(rows),
         }
     }
-}
-
-/// The columns of an answer that are computed.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    columns: Option<&'a ShownColumns>,
-    /// Whether rows of several partitions are merged into one order, which needs the columns of the key.
-    in_order: bool,
-}
-
-impl<'a> Wanted<'a> {
-    fn of(partitions: &[Partition], spec: &'a RecordsSpec) -> Result<Self, ColumnError> {
-        if let Some(columns) = &spec.columns {
-            let layouts = partitions.iter().map(|partition| &partition.data_type.layout);
-            let names = layouts.flat_map(|layout| layout.read.iter().map(|column| column.name.as_str()));
-            columns.are_among(names)?;
-        }
-        Ok(Self {
-            columns: spec.columns.as_ref(),
-            in_order: partitions.len() > 1,
-        })
-    }
-
-    /// The stored columns of a partition with struct columns reduced to the members that the answer needs, if
-    /// any can be left out. Other members are not read.
-    fn narrowed(self, partition: &Partition, condition: Option<&Expr>) -> Option<SchemaRef> {
-        let shown = self.columns?;
-        let layout = &partition.data_type.layout;
-        // Members that were sent before their declaration may be any of these.
-        if self.in_order || grown::has_grown(&partition.data_type) {
-            return None;
-        }
-        let mut fields: Vec<FieldRef> = layout.storage.fields().iter().cloned().collect();
-        let mut is_less = false;
-        for column in &layout.read {
-            let (ReadFrom::Column(name) | ReadFrom::Versions { column: name, .. }) = &column.from else {
-                continue;
-            };
-            let compared = |condition: &Expr| condition.column_refs().iter().any(|held| held.name == *name);
-            let Some(field) = fields.iter_mut().find(|field| field.name() == name) else {
-                continue;
-            };
-            if let ArrowType::Struct(members) = field.data_type()
-                && !condition.is_some_and(compared)
-                && let Some(kept) = shown.members_of(&column.name, members)
-                && kept.len() < members.len()
-            {
-                *field = Arc::new(field.as_ref().clone().with_data_type(ArrowType::Struct(kept)));
-                is_less = true;
-            }
-        }
-        let metadata = layout.storage.metadata().clone();
-        is_less.then(|| Arc::new(Schema::new_with_metadata(fields, metadata)))
-    }
-
-    fn includes(self, name: &str) -> bool {
-        self.columns.is_none_or(|columns| columns.touch(name)) || (self.in_order && KEY_ORDER.contains(&name))
-    }
-}
-
-struct Selected<'a> {
-    partition: &'a Partition,
-    condition: Option<Expr>,
-    snapshot: Arc<Snapshot>,
-}
-
-/// The states of what is read, and of the definitions of `partitions`.
-fn states_of<Authority>(
-    permit: &ReadPermit<Authority>,
-    partitions: &[Partition],
-    selected: &[Selected<'_>],
-) -> Vec<ReadState> {
-    selected
-        .iter()
-        .map(|one| ReadState::of(permit, one.partition, &one.snapshot))
-        .chain(prepared::definitions(partitions))
-        .collect()
-}
-
-/// A summary that is ready to be made, and what tells it from others.
-#[derive(Debug)]
-pub struct PreparedSummary {
-    keys: Vec<Arc<dyn ExecutionPlan>>,
-    pub states: Vec<ReadState>,
-    pub scope: Scope,
-}
-
-/// What is seen of a range that moves with the clock. As long as nothing else changes, equal ones show the
-/// same records: what comes into the range begins after all that is in it, and what leaves it is missing in
-/// the count. What the range cuts off for others shows in the times of what is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SeenOfRange {
-    /// Of the records, as the reader sees them.
-    pub summary: Summary,
-    /// The range itself, where the times of records do not show what it cuts off.
-    range: Option<TimeRange>,
-}
-
-impl SeenOfRange {
-    fn of<Authority>(
-        permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
-        summary: Summary,
-        range: TimeRange,
-    ) -> Self {
-        let lie_elsewhere = |partition: &Partition| !extent_fields(&partition.id).is_empty();
-        let shows = permit.is_own() || !partitions.iter().any(lie_elsewhere);
-        Self {
-            summary,
-            range: (!shows).then_some(range),
-        }
-    }
-}
-
-/// The number of records, and the range of their times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    pub records: i64,
-    pub first_start: Option<Instant>,
-    pub last_start: Option<Instant>,
-    pub last_end: Option<Instant>,
-}
-
-impl Summary {
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            records: self.records + other.records,
-            first_start: self.first_start.into_iter().chain(other.first_start).min(),
-            last_start: self.last_start.into_iter().chain(other.last_start).max(),
-            last_end: self.last_end.into_iter().chain(other.last_end).max(),
-        }
-    }
-}
-
-/// Summarises the rows of a plan that has the key columns.
-pub(super) async fn summarise(
-    engine: &Engine,
-    plan: Arc<dyn ExecutionPlan>,
-) -> Result<Summary, DataFusionError> {
-    let mut summary = Summary::default();
-    let mut rows = Box::pin(engine.drive(engine.start(plan)?, deadline_passed));
-    while let Some(batch) = rows.next().await.transpose()? {
-        let column = |name: &str| {
-            batch
-                .column_by_name(name)
-                .map(arrow::array::AsArray::as_primitive::<TimestampMicrosecondType>)
-        };
-        summary = summary.and(Summary {
-            records: batch.num_rows() as i64,
-            first_start: column("start_time").and_then(min).map(Instant::from_micros),
-            last_start: column("start_time").and_then(max).map(Instant::from_micros),
-            last_end: column("end_time").and_then(max).map(Instant::from_micros),
-        });
-    }
-    Ok(summary)
 }
 
 /// `schema` with the mark that makes row encoders print undeclared members where the caller put them.

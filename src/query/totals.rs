@@ -9,7 +9,7 @@ use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::ground::scan::Selection;
-use super::records::summarise;
+use super::summary::summarise;
 use super::{QueryError, Questions};
 
 /// All records of a person.

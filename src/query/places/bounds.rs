@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::query::available::Overhang;
-use crate::query::records::{Summary, summarise};
+use crate::query::summary::{Summary, summarise};
 use crate::query::{QueryError, Questions, ReadState, Scope};
 use crate::store::snapshot::Snapshot;
 

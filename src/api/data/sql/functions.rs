@@ -22,13 +22,13 @@ use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::series::SeriesSpec as PlacesSpec;
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_UPDATES, PLATFORM_VISITS};
-use crate::query::records::Summary;
 use crate::query::series::{AskedSeries, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Mode, Question, StageSet, StagesSpec};
 use crate::query::sql::{Call, Span, outside};
 use crate::query::statistic::Statistic;
+use crate::query::summary::Summary;
 use crate::query::{Order, Partition, Prepared};
 
 use super::holdings::{Readings, Unanswered};

@@ -1,0 +1,59 @@
+//! What of a person's partitions a question about stored rows reads: each partition that has the wanted
+//! source, with its part of the conditions, all as of one moment.
+//!
+//! Refuses conditions on what a reader must not know. Knows permits and snapshots; must not know what is
+//! asked of the rows.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::Expr;
+
+use crate::model::permit::ReadPermit;
+use crate::model::registry::TypeId;
+use crate::store::snapshot::Snapshot;
+
+use super::ground::filter::Condition;
+use super::ground::partition::{bind_all, refuse_private};
+use super::ground::prepared;
+use super::{Partition, QueryError, Questions, ReadState};
+
+/// A partition whose rows are read.
+pub(super) struct Selected<'a> {
+    pub partition: &'a Partition,
+    pub condition: Option<Expr>,
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl<Authority> Questions<Authority> {
+    /// The part of the question for each partition, as of one moment.
+    pub(super) async fn select<'a>(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partitions: &'a [Partition],
+        conditions: &[Condition],
+    ) -> Result<Vec<Selected<'a>>, QueryError> {
+        refuse_private(permit, conditions, &[], partitions)?;
+        let bound = bind_all(partitions, conditions)?;
+        let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
+        let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
+        let selected = |((partition, condition), snapshot)| Selected {
+            partition,
+            condition,
+            snapshot,
+        };
+        Ok(bound.into_iter().zip(snapshots).map(selected).collect())
+    }
+}
+
+/// The states of what is read, and of the definitions of `partitions`.
+pub(super) fn states_of<Authority>(
+    permit: &ReadPermit<Authority>,
+    partitions: &[Partition],
+    selected: &[Selected<'_>],
+) -> Vec<ReadState> {
+    selected
+        .iter()
+        .map(|one| ReadState::of(permit, one.partition, &one.snapshot))
+        .chain(prepared::definitions(partitions))
+        .collect()
+}
