@@ -72,3 +72,38 @@ pub(in crate::query) fn counting_of_amounts(data_type: &DataType) -> Option<Coun
 pub(in crate::query) fn are_spread(data_type: &DataType) -> bool {
     counting_of_amounts(data_type).is_some()
 }
+
+/// The part of an amount that falls into `covered` of its whole length.
+pub(in crate::query) fn prorated(amount: f64, covered: i64, length: i64) -> f64 {
+    if covered == length {
+        return amount;
+    }
+    let (covered, length) = (covered as f64, length as f64);
+    let part = amount * covered / length;
+    if part.is_finite() {
+        return part;
+    }
+    // The product is too large for a number. The part is less than the amount, which is one.
+    amount * (covered / length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_1_3_a_part_of_an_amount_is_a_number_wherever_the_amount_is() {
+        const HOUR: i64 = 3_600_000_000;
+        for (amount, half) in [
+            (7.0, 3.5),
+            (1e308, 5e307),
+            (1.7e308, 8.5e307),
+            (f64::MAX, f64::MAX / 2.0),
+        ] {
+            assert_eq!(Some(prorated(amount, HOUR, 2 * HOUR)), Some(half));
+            assert_eq!(Some(prorated(amount, HOUR, HOUR)), Some(amount));
+        }
+        // Ordinary amounts are multiplied first, which is exact for whole numbers.
+        assert_eq!(Some(prorated(49.0, 3, 7)), Some(21.0));
+    }
+}

@@ -21,11 +21,11 @@ use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::Instant;
 use crate::model::zone::Zone;
-use crate::query::ground::measure::Counting;
+use crate::query::ground::measure::{Counting, prorated};
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::clip::Clip;
-use super::ledger::{Sample, prorated};
+use super::ledger::Sample;
 use super::ranking::Ranking;
 use super::resolve::Resolver;
 use super::rows::{RowReader, Rows};

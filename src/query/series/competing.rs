@@ -4,12 +4,13 @@
 use super::bins::Place;
 use super::calculation::Calculation;
 use super::clip::Clip;
-use super::ledger::{Sample, prorated};
+use super::ledger::Sample;
 use super::output::{Cell, Output};
 use super::resolve::Resolver;
 use super::rows::Rows;
 use super::spec::SeriesSpec;
 use crate::model::sum::Sum;
+use crate::query::ground::measure::prorated;
 
 /// The bins of one question about amounts that compete for time.
 #[derive(Debug)]

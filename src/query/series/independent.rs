@@ -7,14 +7,13 @@
 use super::bins::Place;
 use super::calculation::Calculation;
 use super::clip::Clip;
-use super::ledger::prorated;
 use super::output::{Cell, Output};
 use super::points::{Needs, Point, Points};
 use super::ranking::Standing;
 use super::rows::Rows;
 use super::spec::SeriesSpec;
 use crate::model::summary::Summary;
-use crate::query::ground::measure::Base;
+use crate::query::ground::measure::{Base, prorated};
 
 /// The bins of one question about samples that do not compete.
 #[derive(Debug)]

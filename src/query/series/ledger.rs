@@ -2,6 +2,7 @@
 
 use crate::model::grid::Grid;
 use crate::model::time::Instant;
+use crate::query::ground::measure::prorated;
 use crate::query::sweep::{Contender, Stretch};
 
 use super::clip::Clip;
@@ -69,15 +70,6 @@ impl Portion {
     /// The part of the amount that falls into `[start, end)`.
     pub(super) fn amount(&self, start: i64, end: i64) -> f64 {
         prorated(self.amount, end - start, self.length)
-    }
-}
-
-/// The part of an amount that falls into `covered` of its whole length.
-pub(super) fn prorated(amount: f64, covered: i64, length: i64) -> f64 {
-    if covered == length {
-        amount
-    } else {
-        amount * covered as f64 / length as f64
     }
 }
 

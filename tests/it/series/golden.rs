@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{assert_close, column, rows, sample, series};
-use crate::harness::{Call, Person, id, person, texts};
+use crate::harness::{Call, Person, at, id, person, texts};
 
 fn case(name: &str) -> Value {
     let cases: Value = serde_json::from_str(include_str!("../../golden/series.json")).expect("the cases");
@@ -109,6 +109,17 @@ async fn rule_1_3_and_1_4_amounts() {
         check(name, "StepCount", "step_count").await;
     }
     check("M05", "CaloriesConsumed", "calories_consumed").await;
+}
+
+#[tokio::test]
+async fn rule_1_3_parts_of_the_largest_amounts_are_numbers() {
+    for value in [1.7e308, 1e308] {
+        let person = person();
+        let walk = sample(id(1), 0, &at("11:00"), &at("13:00"), value);
+        person.records("StepCount", &[walk]).await;
+        let call = series(&person, "StepCount", &at("11:00"), &at("13:00")).with("samprate", "1h");
+        assert_close(&column(&rows(call).await, "step_count"), &[Some(value / 2.0); 2]);
+    }
 }
 
 #[tokio::test]

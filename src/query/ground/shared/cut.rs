@@ -26,7 +26,7 @@ use futures::{Stream, StreamExt as _};
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::key::{KEY_COLUMNS, KEY_ORDER};
-use crate::query::ground::measure::LONG;
+use crate::query::ground::measure::{LONG, prorated};
 use crate::query::ground::operator::{
     Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only,
 };
@@ -371,7 +371,7 @@ fn shares<'a>(amounts: &ArrayRef, parts: impl Iterator<Item = (i64, &'a Option<i
         .as_primitive_opt::<Float64Type>()
         .ok_or_else(|| internal_datafusion_err!("an amount is no number"))?;
     let share = |(amount, (covered, length)): (Option<f64>, (i64, &Option<i64>))| match length {
-        Some(length) => Some(amount? * covered as f64 / *length as f64),
+        Some(length) => Some(prorated(amount?, covered, *length)),
         None => amount,
     };
     Ok(Arc::new(

@@ -10,7 +10,7 @@ use datafusion::arrow::compute::{cast, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Schema, TimestampMicrosecondType};
 use datafusion::common::{Result, internal_datafusion_err};
 
-use crate::query::ground::measure::LONG;
+use crate::query::ground::measure::{LONG, prorated};
 
 /// How rows become the rows of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ fn inside(
                 if covered >= end - start {
                     value
                 } else {
-                    value * covered as f64 / (end - start) as f64
+                    prorated(value, covered, end - start)
                 }
             })
         })
