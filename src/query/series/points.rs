@@ -50,11 +50,19 @@ pub(super) struct Points {
 /// The energy of sound levels, for their mean.
 #[derive(Clone, Copy, Debug, Default)]
 struct Energy {
+    lasting: Powers,
+    /// Instants weigh the same, and count only where no sample has a duration.
+    of_instants: Powers,
+}
+
+/// The powers of levels, added up beside the greatest of them: the powers themselves are no numbers from 3080
+/// decibels on, and zero from as many below.
+#[derive(Clone, Copy, Debug, Default)]
+struct Powers {
+    /// The level whose power is one here.
+    unit: f64,
     weighted: f64,
     weight: f64,
-    /// Of instants, which weigh the same, and count only where no sample has a duration.
-    of_instants: f64,
-    instants: f64,
 }
 
 impl Points {
@@ -161,27 +169,44 @@ impl Points {
 
 impl Energy {
     fn add(&mut self, point: Point) {
-        let energy = 10_f64.powf(point.value / 10.0);
         if point.overlap > 0 {
-            let weight = point.overlap as f64;
-            self.weighted += weight * energy;
-            self.weight += weight;
+            self.lasting.add(point.value, point.overlap as f64);
         } else {
-            self.of_instants += energy;
-            self.instants += 1.0;
+            self.of_instants.add(point.value, 1.0);
         }
     }
 
     fn level(&self) -> Option<f64> {
-        let mean = if self.weight > 0.0 {
-            self.weighted / self.weight
-        } else if self.instants > 0.0 {
-            self.of_instants / self.instants
-        } else {
-            return None;
-        };
-        Some(10.0 * mean.log10())
+        self.lasting.level().or_else(|| self.of_instants.level())
     }
+}
+
+/// Levels up to here, and down to its opposite, share a unit: their powers and the sums of these are numbers.
+const MODERATE: f64 = 1000.0;
+
+impl Powers {
+    fn add(&mut self, level: f64, weight: f64) {
+        // Grows with the level, so that the greatest level of all decides.
+        let unit = if level.abs() <= MODERATE { 0.0 } else { level };
+        if self.weight == 0.0 {
+            self.unit = unit;
+        } else if unit > self.unit {
+            self.weighted *= power(self.unit - unit);
+            self.unit = unit;
+        }
+        self.weighted += weight * power(level - self.unit);
+        self.weight += weight;
+    }
+
+    /// The level of the mean power; `None` without levels.
+    fn level(&self) -> Option<f64> {
+        let mean = self.weighted / self.weight;
+        (self.weight > 0.0).then(|| self.unit + 10.0 * mean.log10())
+    }
+}
+
+fn power(level: f64) -> f64 {
+    10_f64.powf(level / 10.0)
 }
 
 /// The value below which `fraction` of `values` lie, interpolated between the two nearest.
@@ -275,6 +300,33 @@ mod tests {
             70.0,
         );
         assert_eq!(points(&[]).base(Base::EquivalentLevel), None);
+    }
+
+    #[test]
+    fn rule_1_5b_sound_levels_have_a_mean_whose_powers_are_no_numbers() {
+        let mean = |levels: &[(f64, i64, i64)]| points(levels).base(Base::EquivalentLevel);
+        for levels in [[5000.0, -5000.0], [-5000.0, 5000.0]] {
+            close(
+                mean(&[(levels[0], 0, 1800), (levels[1], 1800, 1800)]),
+                4_996.989_700_043_36,
+            );
+        }
+        for levels in [[-5000.0, -4000.0], [-4000.0, -5000.0]] {
+            close(
+                mean(&[(levels[0], 0, 1800), (levels[1], 1800, 1800)]),
+                -4_003.010_299_956_64,
+            );
+        }
+        close(
+            mean(&[(-5000.0, 0, 1), (-5000.0, 1, 1), (70.0, 2, 2)]),
+            66.989_700_043_360_2,
+        );
+        close(mean(&[(70.0, 0, 1), (1010.0, 1, 1)]), 1_006.989_700_043_36);
+        for lone in [1e308, -1e308, f64::MAX, 0.0] {
+            assert_eq!(mean(&[(lone, 0, 0)]), Some(lone));
+            assert_eq!(mean(&[(lone, 0, 3_600_000_000)]), Some(lone));
+        }
+        assert_eq!(mean(&[(f64::MAX, 0, 1), (-f64::MAX, 0, 1)]), Some(f64::MAX));
     }
 
     #[test]

@@ -123,6 +123,28 @@ async fn rule_1_3_parts_of_the_largest_amounts_are_numbers() {
 }
 
 #[tokio::test]
+async fn rule_1_5b_sound_has_a_level_whose_power_is_no_number() {
+    let person = person();
+    let sounds = [
+        ("10:00", "10:30", 5000.0),
+        ("10:30", "11:00", -5000.0),
+        ("11:00", "11:30", -5000.0),
+        ("11:30", "12:00", -4000.0),
+        ("12:10", "12:10", 1e308),
+    ];
+    let sounds: Vec<Value> = (1..)
+        .zip(sounds)
+        .map(|(n, (start, end, level))| sample(id(n), 0, &at(start), &at(end), level))
+        .collect();
+    person.records("EnvironmentalAudioLevel", &sounds).await;
+    let call = series(&person, "EnvironmentalAudioLevel", &at("10:00"), &at("13:00")).with("samprate", "1h");
+    assert_close(
+        &column(&rows(call).await, "environmental_audio_level"),
+        &[4_996.989_700_043_36, -4_003.010_299_956_64, 1e308].map(Some),
+    );
+}
+
+#[tokio::test]
 async fn rule_1_5_levels() {
     check("M11", "HeartRate", "heart_rate").await;
     check("M14", "MenstrualFlow", "menstrual_flow").await;
