@@ -226,6 +226,47 @@ async fn rule_5_7_labels_choose_records() {
 }
 
 #[tokio::test]
+async fn rule_5_7_an_empty_label_is_in_lists_with_an_empty_item_and_in_those_without_items() {
+    let person = person();
+    let lists = [
+        json!({"strs": ["", "true"], "nums": [0]}),
+        json!({"strs": ["true"], "nums": [1]}),
+        json!({"strs": [], "nums": []}),
+        json!({}),
+    ];
+    let schema = json!({"properties": {
+        "strs": {"type": "array", "items": {"type": "string"}},
+        "nums": {"type": "array", "items": {"type": "number"}},
+    }});
+    let own = person
+        .define(
+            "Metric",
+            &json!({"name": "Lists", "record_spec": {"schema": schema}}),
+        )
+        .await;
+    let rows: Vec<Value> = (1..)
+        .zip(lists)
+        .map(|(n, mut row)| {
+            row["id"] = json!(id(n));
+            row["start_time"] = json!(at(&format!("10:{n:02}")));
+            row["value"] = json!(n);
+            row
+        })
+        .collect();
+    person.records(&own, &rows).await;
+    for (labels, expected) in [
+        (r#"strs="""#, &[1.0, 3.0, 4.0][..]),
+        (r#"strs!="""#, &[2.0]),
+        (r#"strs="true""#, &[1.0, 2.0]),
+        (r#"nums="""#, &[3.0, 4.0]),
+        (r#"nums!="""#, &[1.0, 2.0]),
+    ] {
+        let selector = format!("{{__name__=\"{own}\", {labels}}}[1d] @ {}", DAY + 86_400);
+        assert_eq!(values(&person, &selector).await, expected, "{labels}");
+    }
+}
+
+#[tokio::test]
 async fn a_pattern_that_explodes_elsewhere_runs_in_linear_time() {
     let person = person();
     let rows: Vec<Value> = (0..50)

@@ -58,7 +58,15 @@ fn equals(condition: &Condition, field: FieldOf, text: &str) -> Result<Expr, Fil
     let absent = field.expression.clone().is_null();
     let equal = match &field.holds {
         ArrowType::Struct(_) => return Err(wrong_operator(condition, "a structure")),
-        ArrowType::List(_) if text.is_empty() => cardinality(field.expression).eq(lit(0_u64)),
+        ArrowType::List(item) if text.is_empty() => {
+            let list = field.expression;
+            let is_empty = cardinality(list.clone()).eq(lit(0_u64));
+            if is_text(item.data_type()) {
+                is_empty.or(list_has(condition, list, item.data_type(), text)?)
+            } else {
+                is_empty
+            }
+        }
         ArrowType::List(item) if item.data_type().is_nested() => {
             return Err(wrong_operator(condition, "a list of structures"));
         }
