@@ -241,7 +241,7 @@ async fn rule_5_7_an_empty_label_is_in_lists_with_an_empty_item_and_in_those_wit
     let own = person
         .define(
             "Metric",
-            &json!({"name": "Lists", "record_spec": {"schema": schema}}),
+            &json!({"name": "Lists", "record_spec": {"unit": "points", "schema": schema}}),
         )
         .await;
     let rows: Vec<Value> = (1..)

@@ -453,7 +453,11 @@ fn list_has(condition: &Condition, list: Expr, item: &ArrowType, text: &str) -> 
             Whole::After(_) => lit(false),
         });
     }
-    Ok(array_has(list, lit(literal(condition, item, text)?)))
+    Ok(match literal(condition, item, text)? {
+        // Lists keep the sign of a zero, which does not make it another number.
+        ScalarValue::Float64(Some(0.0)) => array_has(list.clone(), lit(0.0)).or(array_has(list, lit(-0.0))),
+        value => array_has(list, lit(value)),
+    })
 }
 
 fn bind_membership(

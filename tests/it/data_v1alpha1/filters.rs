@@ -136,6 +136,50 @@ async fn fields_of_own_types_filter_too() {
         .faults();
 }
 
+/// A zero stays as it was sent, and is found whatever its sign.
+#[tokio::test]
+async fn zeros_are_equal_whatever_their_sign() {
+    let person = person();
+    let number = json!({"type": "number"});
+    let schema = json!({"properties": {"real": number, "list": {"type": "array", "items": number}}});
+    let own = person
+        .define(
+            "Event",
+            &json!({"name": "Zeros", "record_spec": {"schema": schema}}),
+        )
+        .await;
+    for (n, number) in (0..).zip([0.0, -0.0, 1.0]) {
+        let row = json!({"id": id(n), "start_time": crate::harness::instant(n), "real": number, "list": [7.0, number]});
+        person.record(&own, &row).await.upload();
+    }
+    for (filters, expected) in [
+        (&["list:0"][..], &[0, 1][..]),
+        (&["list:-0.0"], &[0, 1]),
+        (&["list!=0"], &[2]),
+        (&["list!=-0"], &[2]),
+        (&["list:1", "list:0.0"], &[0, 1, 2]),
+        (&["real:0"], &[0, 1]),
+        (&["real:0", "real:5", "real:6", "real:7"], &[0, 1]),
+        (&["real!=-0.0"], &[2]),
+    ] {
+        let call = filters.iter().fold(person.read("event", &own), |call, filter| {
+            call.with("filter", filter)
+        });
+        let rows = call.await.must_be(200).rows();
+        let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
+        assert_eq!(texts(&rows, "id"), expected, "{filters:?}");
+    }
+    for (label, expected) in [("list=\"0\"", &[0, 1][..]), ("list!=\"-0\"", &[2])] {
+        let selector = format!("{{__name__=\"{own}\", {label}}}[100y]");
+        let call = person.get("/data/v1/records").with("q", &selector);
+        let rows = call.with("output", "jstable").await.must_be(200).rows();
+        let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
+        assert_eq!(texts(&rows, "id"), expected, "{selector}");
+    }
+    let sent = person.read("event", &own).await.must_be(200).rows();
+    assert!(sent[1]["real"].as_f64().is_some_and(f64::is_sign_negative));
+}
+
 /// Whole numbers of which floats represent only some.
 const WHOLE: [i64; 5] = [
     i64::MAX,
