@@ -294,3 +294,51 @@ async fn rule_5_3_averages_of_amounts_take_whole_samples_by_their_start() {
         ]
     );
 }
+
+#[tokio::test]
+async fn rule_5_2_a_group_has_a_row_where_a_function_has_something_to_compute() {
+    let person = person();
+    let walk = |(start, minutes, value, source): (u32, u32, f64, usize)| Walk {
+        start,
+        minutes,
+        value,
+        source,
+        version: None,
+    };
+    // The watch covers the second walk of the phone; the first one begins before the range.
+    let walks = [(600, 10, 5.0, 0), (602, 2, 7.0, 1), (530, 20, 20.0, 1)].map(walk);
+    let records: Vec<Value> = (0..).zip(&walks).map(|(n, walk)| walk.record(n)).collect();
+    person.records("StepCount", &records).await;
+    let range = ("2024-05-01T09:00:00Z", "2024-05-01T12:00:00Z");
+    for (functions, expected) in [
+        (
+            "sum",
+            &[("09:00", "phone", Some(10.0)), ("10:00", "watch", Some(5.0))][..],
+        ),
+        (
+            "sum,avg",
+            &[
+                ("08:00", "phone", None),
+                ("09:00", "phone", Some(10.0)),
+                ("10:00", "phone", None),
+                ("10:00", "watch", Some(5.0)),
+            ],
+        ),
+    ] {
+        let call = by(&person, "metric", "StepCount", "60m", range).with("function", functions);
+        let rows = call
+            .with("group", "source_properties.name")
+            .await
+            .must_be(200)
+            .rows();
+        let expected: Vec<Value> = expected
+            .iter()
+            .map(|(time, name, sum)| json!([at(time), name, sum]))
+            .collect();
+        let found: Vec<Value> = rows
+            .iter()
+            .map(|row| json!([row["time"], row["source_properties.name"], row["sum"]]))
+            .collect();
+        assert_eq!(found, expected, "{functions}");
+    }
+}
