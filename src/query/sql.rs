@@ -28,6 +28,7 @@ mod local_day;
 mod moments;
 mod namesakes;
 mod narrowing;
+mod one_zero;
 mod outer_side;
 mod parameters;
 mod repeated;
@@ -56,6 +57,7 @@ use checked::CheckedArithmetic;
 use explained::{UNPLANNED, explained};
 use functions::Functions;
 use holdings::{CATALOG, OWN};
+use one_zero::OneZero;
 use tables::Shelves;
 use text::QueryText;
 
@@ -234,6 +236,7 @@ fn session<Authority: 'static>(
         .with_catalog_list(Arc::new(Shelves::of(holdings)))
         .with_scalar_functions(scalars)
         .with_aggregate_functions(aggregates)
+        .with_analyzer_rule(Arc::new(OneZero::new()))
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_table_functions(functions::all(functions))
         .with_type_planner(Arc::new(moments::Microseconds))

@@ -8,6 +8,7 @@ mod refused;
 mod shared;
 mod tables;
 mod unknown;
+mod zeros;
 
 use serde_json::{Value, json};
 
