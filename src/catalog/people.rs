@@ -171,12 +171,16 @@ impl Catalog {
     }
 
     /// How many records were put or deleted, by type, in the minutes that `range` touches. Changes are
-    /// counted by the minute, so a range up to now includes all of the current one.
+    /// counted by the minute, so a range up to now includes all of the current one. An empty range touches
+    /// none, wherever in a minute it lies.
     pub async fn updates_between(
         &self,
         person: PersonId,
         range: TimeRange,
     ) -> Result<Vec<(TypeId, i64)>, CatalogError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
         let from = range.start().micros().div_euclid(MINUTE).saturating_mul(MINUTE);
         let until = range.end().micros();
         let mut counts: BTreeMap<TypeId, i64> = BTreeMap::new();

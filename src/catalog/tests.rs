@@ -517,6 +517,10 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
         );
         assert_eq!(between(minute(1_001), minute(1_002)).await, [(heart_rate(), 1)]);
         assert_eq!(between(minute(999), minute(1_000)).await, []);
+        // What is empty touches no minute, neither one that is over nor the current one.
+        for moment in [minute(1_000), minute(1_000) + 59, minute(1_001) + 1] {
+            assert_eq!(between(moment, moment).await, []);
+        }
         // Whoever asks up to now is told of the minute that is not over.
         assert_eq!(
             between(minute(1_001) + 1, minute(1_001) + 2).await,

@@ -330,6 +330,35 @@ async fn rule_8_5_updates_up_to_now_have_what_was_just_accepted() {
 }
 
 #[tokio::test]
+async fn rule_0_2_updates_of_an_empty_range_are_none_wherever_in_a_minute_it_lies() {
+    let person = person();
+    let before = crate::harness::now();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    let after = crate::harness::now();
+    for minute in [before / 60 * 60, after / 60 * 60] {
+        for second in [0, 1, 30, 59] {
+            let micros = i64::try_from(minute + second).unwrap() * 1_000_000;
+            let moment = chrono::DateTime::from_timestamp_micros(micros)
+                .unwrap()
+                .to_rfc3339();
+            let reply = person
+                .get("/data/v1/updates")
+                .with("start_time", &moment)
+                .with("end_time", &moment)
+                .await
+                .must_be(200);
+            assert_eq!(
+                reply.json(),
+                json!({"data_types": {}, "file_changes": []}),
+                "{moment}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_path_that_is_no_text_is_refused_with_its_place() {
     let person = person();
     for (path, place) in [
