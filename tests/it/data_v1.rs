@@ -125,6 +125,46 @@ async fn the_types_beside_the_metrics_are_there() {
 }
 
 #[tokio::test]
+async fn what_is_not_queryable_has_no_records_to_read_and_everything_else_has() {
+    let person = person();
+    let mut unreadable = Vec::new();
+    for entry in catalog(&person).await {
+        let id = entry["id"].as_str().unwrap();
+        let kind = if entry["class"] == json!("metric") {
+            "metric"
+        } else {
+            "event"
+        };
+        let is_queryable = entry["queryable"] == json!(true);
+        let status = if is_queryable { 200 } else { 404 };
+        person
+            .get(&format!("/data/v1alpha1/{kind}/{id}"))
+            .with("start_time", "2024-05-01")
+            .with("end_time", "2024-05-02")
+            .await
+            .must_be(status);
+        if !is_queryable {
+            unreadable.push(id.to_owned());
+        }
+    }
+    unreadable.sort();
+    assert_eq!(unreadable, ["DeletedRecord", "FileInput"]);
+    for id in unreadable {
+        person
+            .get(&format!("/data/v1alpha1/event/{id}/agg/day"))
+            .with("start_time", "2024-05-01")
+            .with("end_time", "2024-05-02")
+            .await
+            .must_be(404);
+        person.get("/data/v1/records").with("q", &id).await.must_be(404);
+    }
+    for table in ["deleted_record", "file_input"] {
+        let query = json!({"query": format!("SELECT * FROM {table}"), "output": "jstable"});
+        person.post("/data/v1/sql", &query).await.faults();
+    }
+}
+
+#[tokio::test]
 async fn data_type_selects_one_and_a_name_of_nothing_is_404() {
     let person = person();
     let one = person

@@ -342,7 +342,7 @@ pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Res
         Ok(named)
     } else {
         Err(ApiError::not_found(format!(
-            "{} cannot be read",
+            "{} has no records to read; in the catalogue it is not `queryable`",
             named.data_type.id
         )))
     }

@@ -74,6 +74,8 @@ struct TypeRow {
     api_version: ApiVersion,
     base: String,
     recordable: String,
+    /// `no` where there are never records to read.
+    queryable: String,
     categories: String,
     aliases: Option<String>,
     description: String,
@@ -299,7 +301,7 @@ fn other(row: TypeRow) -> Result<DataType, RegistryError> {
         icon: None,
         owner: None,
         recordable: row.recordable == "yes",
-        queryable: true,
+        queryable: row.queryable == "yes",
         deprecated: false,
         is_base,
         aliases: words(row.aliases.as_deref()),

@@ -78,6 +78,16 @@ fn rule_6_every_type_of_the_catalogue_is_there() {
             .collect::<Vec<_>>(),
         ["FileInput"]
     );
+    // Tombstones are never stored, and files are documents of their own.
+    assert_eq!(
+        registry
+            .types()
+            .iter()
+            .filter(|kind| !kind.queryable)
+            .map(|kind| kind.id.as_str())
+            .collect::<Vec<_>>(),
+        ["DeletedRecord", "FileInput"]
+    );
 }
 
 #[test]

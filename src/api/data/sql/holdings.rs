@@ -14,7 +14,7 @@ use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, GrantAuthority};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{DataType, RecordClass};
+use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
 use crate::people::types::{Named, TypesError};
 use crate::query::sql::{Call, Holding, Holdings, Listed, QuestionFunction};
@@ -82,10 +82,7 @@ impl Readings {
         }
         let can_be_read = |table: &Listed| {
             let data_type = table.partitions.first().map(|partition| &partition.data_type);
-            data_type.is_some_and(|known| {
-                let is_within_reach = self.reader.reach().covers(&known.id);
-                is_within_reach && known.queryable && known.class != RecordClass::Tombstone
-            })
+            data_type.is_some_and(|known| known.queryable && self.reader.reach().covers(&known.id))
         };
         listed.retain(can_be_read);
         listed.sort_by(|one, other| (one.of, &one.name).cmp(&(other.of, &other.name)));
