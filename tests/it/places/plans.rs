@@ -484,6 +484,26 @@ async fn a_workout_comes_back_with_every_field() {
             "workout_activity_type": null, "workout_events": []});
         assert_eq!(found[1], expected, "what is promised is there: {in_objects}");
     }
+    let recorded = |filter: &'static str| {
+        let call = person
+            .get("/data/v1alpha1/event/PlatformWorkout")
+            .with("filter", filter);
+        rows(between(call, &at("07:30"), &at("09:00")))
+    };
+    let bare = recorded("duration:null").await;
+    assert_eq!(texts(&bare, "platform_workout_id"), [id(2).to_string()]);
+    for promised in [
+        "all_statistics",
+        "duration",
+        "has_undetermined_duration",
+        "source_revision",
+        "workout_activities",
+        "workout_events",
+    ] {
+        let value = &bare[0][promised];
+        assert!(value.is_null(), "nothing was recorded as {promised}: {value}");
+    }
+    assert!(recorded("duration:1800").await.is_empty());
     assert!(
         rows(between(
             own(&person, "platform_workouts"),
