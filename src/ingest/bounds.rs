@@ -8,6 +8,8 @@
 pub const MOST_VALUES: usize = 1 << 19;
 /// About how many bytes one value takes while its record is decoded.
 pub const VALUE_BYTES: usize = 64;
+/// Most bytes of a source's name. A mebibyte of text may be a note, but not a name.
+pub(super) const LONGEST_SOURCE: usize = 2048;
 /// Most checks of one record against a person's own schema: less than a second of work.
 const MOST_CHECKS: u64 = 1 << 26;
 

@@ -121,7 +121,7 @@ impl RecordDecoder {
         let place = place.into();
         bounds::admit(json, self.compiled.checks).map_err(|reason| vec![too_much(place, reason)])?;
         let named = match &self.context.definition {
-            Some(source) => with_source(json, source),
+            Some(source) => with_source(json, source, |other| self.context.definition_of(other)),
             None => Cow::Borrowed(json),
         };
         let record = match self.context.leave.coercion {

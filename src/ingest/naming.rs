@@ -7,41 +7,82 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
+use uuid::Uuid;
 
+use super::bounds::LONGEST_SOURCE;
 use super::json::{self, Field};
 use super::plan::Plan;
 
 const SOURCES: &str = "sources";
+const SOURCE_ID: &str = "source_id";
 const SOURCE_PROPERTIES: &str = "source_properties";
 /// The members in which a writer may name itself; the first takes precedence.
 const NAMES: [&str; 2] = ["source", "source_name"];
 /// How both names begin as members.
 const BEGINNING: &str = "\"source";
 
-/// The record with `source` before its other sources. A record that cannot be read stays as it is: the
-/// decoder reports better what is wrong with it.
-pub(super) fn with_source<'a>(record: &'a [u8], source: &str) -> Cow<'a, [u8]> {
-    named(record, source).map_or(Cow::Borrowed(record), Cow::Owned)
+/// The record with its definition `source` before all others that it names. What else it names as `source_id`
+/// comes after its sources. A record that cannot be read stays as it is: the decoder reports better what is
+/// wrong with it.
+///
+/// `definition_of` returns the definition that a source names, if it names one.
+pub(super) fn with_source<'a>(
+    record: &'a [u8],
+    source: &str,
+    definition_of: impl Fn(&str) -> Option<Uuid>,
+) -> Cow<'a, [u8]> {
+    led_by(record, source, definition_of).map_or(Cow::Borrowed(record), Cow::Owned)
 }
 
-fn named(record: &[u8], source: &str) -> Option<Vec<u8>> {
+fn led_by(record: &[u8], source: &str, definition_of: impl Fn(&str) -> Option<Uuid>) -> Option<Vec<u8>> {
     let fields = json::fields(record).ok()?;
-    let mut given = fields.iter().filter(|field| field.name == SOURCES);
-    let mut sources: Vec<Value> = match (given.next(), given.next()) {
-        (None, _) => Vec::new(),
-        (Some(field), None) => serde_json::from_str::<Option<_>>(field.raw)
-            .ok()?
-            .unwrap_or_default(),
-        (Some(_), Some(_)) => return None,
-    };
-    if sources.iter().any(|other| other == source) {
+    let sources: Option<Vec<String>> = serde_json::from_str(once(&fields, SOURCES)?).ok()?;
+    let mut sources = sources.unwrap_or_default();
+    let said: Option<String> = serde_json::from_str(once(&fields, SOURCE_ID)?).ok()?;
+    // The decoder refuses these, at the place where they were sent.
+    if said
+        .as_ref()
+        .is_some_and(|said| said.len() > LONGEST_SOURCE || said.contains('\0'))
+    {
         return None;
     }
-    sources.insert(0, Value::from(source));
-    let others = fields.iter().filter(|field| field.name != SOURCES);
+    let own = definition_of(source);
+    let is_own = |other: &String| other == source || (own.is_some() && definition_of(other) == own);
+    let says_another = said.as_ref().is_some_and(|said| said != source);
+    let mut named = sources
+        .iter()
+        .filter(|other| definition_of(other).is_some() || is_own(other));
+    let is_first = named.next().is_some_and(&is_own);
+    if is_first && !says_another {
+        return None;
+    }
+    if !is_first {
+        let at = sources.iter().position(&is_own);
+        let first = at.map_or_else(|| source.to_owned(), |at| sources.remove(at));
+        sources.insert(0, first);
+    }
+    // Whatever gives another id says where the record comes from, and is kept as that.
+    if let Some(said) = said
+        && !is_own(&said)
+        && !sources.contains(&said)
+    {
+        sources.push(said);
+    }
+    let is_replaced = |field: &Field<'_>| field.name == SOURCES || (says_another && field.name == SOURCE_ID);
+    let others = fields.iter().filter(|field| !is_replaced(field));
     let others = others.map(|field| (field.name.as_ref(), field.raw));
-    let sources = Value::Array(sources).to_string();
+    let sources = Value::from(sources).to_string();
     Some(json::object(others.chain([(SOURCES, sources.as_str())])))
+}
+
+/// The text of the field of that name, null if there is none. `None` if it is given with different texts.
+fn once<'a>(fields: &[Field<'a>], name: &str) -> Option<&'a str> {
+    let mut given = fields
+        .iter()
+        .filter(|field| field.name == name)
+        .map(|field| field.raw);
+    let first = given.next().unwrap_or("null");
+    given.all(|raw| raw == first).then_some(first)
 }
 
 /// The record with its writer's name where the type has it: in `source_properties`, or among `sources`.
@@ -106,27 +147,86 @@ fn only<'f, 'a>(fields: &'f [Field<'a>], name: &str) -> Option<&'f Field<'a>> {
 mod tests {
     use super::*;
 
+    const OWN: &str = "d.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60";
+    const OTHER: &str = "d.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d61";
+
+    /// The record for the definition `OWN`, with short words for the definitions.
+    fn sent(record: &str) -> String {
+        let definition_of = |source: &str| Uuid::try_parse(source.strip_prefix("d.")?).ok();
+        let spelt = OWN.to_uppercase().replace('D', "d");
+        let written = record
+            .replace("<own>", OWN)
+            .replace("<other>", OTHER)
+            .replace("<spelt>", &spelt);
+        let sent = with_source(written.as_bytes(), OWN, definition_of);
+        let text = String::from_utf8(sent.into_owned()).unwrap();
+        text.replace(OWN, "<own>")
+            .replace(OTHER, "<other>")
+            .replace(&spelt, "<spelt>")
+    }
+
     #[test]
-    fn a_record_is_given_its_definition_once_and_first() {
-        let cases = [
-            ("{}", r#"{"sources":["d"]}"#),
-            (r#"{"note":"a\"b" }"#, r#"{"note":"a\"b","sources":["d"]}"#),
+    fn a_record_names_its_definition_once_and_before_others() {
+        for (record, expected) in [
+            ("{}", r#"{"sources":["<own>"]}"#),
+            (r#"{"note":"a\"b" }"#, r#"{"note":"a\"b","sources":["<own>"]}"#),
             (
                 r#"{"sources":null,"value":1.50}"#,
-                r#"{"value":1.50,"sources":["d"]}"#,
+                r#"{"value":1.50,"sources":["<own>"]}"#,
+            ),
+            (r#"{"sources":["app"]}"#, r#"{"sources":["<own>","app"]}"#),
+            (
+                r#"{"sources": ["app", "<own>"]}"#,
+                r#"{"sources": ["app", "<own>"]}"#,
             ),
             (
-                r#"{"sources":["app"],"value":1}"#,
-                r#"{"value":1,"sources":["d","app"]}"#,
+                r#"{"sources": ["<spelt>", "<other>"]}"#,
+                r#"{"sources": ["<spelt>", "<other>"]}"#,
             ),
-            (r#"{"sources": ["app", "d"]}"#, r#"{"sources": ["app", "d"]}"#),
-        ];
-        for (record, expected) in cases {
-            assert_eq!(
-                with_source(record.as_bytes(), "d"),
-                expected.as_bytes(),
-                "{record}"
-            );
+            (r#"{"sources":["<other>"]}"#, r#"{"sources":["<own>","<other>"]}"#),
+            (
+                r#"{"sources":["<other>","app","<own>"]}"#,
+                r#"{"sources":["<own>","<other>","app"]}"#,
+            ),
+            (
+                r#"{"sources":["<other>"],"sources":["<other>"]}"#,
+                r#"{"sources":["<own>","<other>"]}"#,
+            ),
+        ] {
+            assert_eq!(sent(record), expected, "{record}");
+        }
+    }
+
+    #[test]
+    fn an_id_of_another_source_comes_after_the_definition() {
+        for (record, expected) in [
+            (
+                r#"{"source_id":"<own>","sources":["<own>"]}"#,
+                r#"{"source_id":"<own>","sources":["<own>"]}"#,
+            ),
+            (
+                r#"{"source_id":null,"sources":["<own>"]}"#,
+                r#"{"source_id":null,"sources":["<own>"]}"#,
+            ),
+            (
+                r#"{"source_id":"<own>"}"#,
+                r#"{"source_id":"<own>","sources":["<own>"]}"#,
+            ),
+            (r#"{"source_id":"<spelt>"}"#, r#"{"sources":["<own>"]}"#),
+            (
+                r#"{"source_id":"<other>","value":1}"#,
+                r#"{"value":1,"sources":["<own>","<other>"]}"#,
+            ),
+            (
+                r#"{"source_id":"<other>","sources":["<other>"]}"#,
+                r#"{"sources":["<own>","<other>"]}"#,
+            ),
+            (
+                r#"{"source_id":"app","sources":["x","<own>"]}"#,
+                r#"{"sources":["x","<own>","app"]}"#,
+            ),
+        ] {
+            assert_eq!(sent(record), expected, "{record}");
         }
     }
 
@@ -137,9 +237,13 @@ mod tests {
             "[]",
             "{",
             r#"{"sources":5}"#,
+            r#"{"sources":[5]}"#,
+            r#"{"source_id":5}"#,
+            r#"{"source_id":"a\u0000"}"#,
             r#"{"sources":[],"sources":["x"]}"#,
+            r#"{"source_id":"a","source_id":"b"}"#,
         ] {
-            assert_eq!(with_source(record.as_bytes(), "d"), record.as_bytes(), "{record}");
+            assert_eq!(sent(record), record);
         }
     }
 }

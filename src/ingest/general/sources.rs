@@ -4,12 +4,11 @@
 use serde_json::Value;
 
 use super::{FoundSource, Reading};
+use crate::ingest::bounds::LONGEST_SOURCE;
 use crate::ingest::context::DecodeContext;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::sources::{SourceFacts, source_key};
 
-/// The most bytes of a source's name. A mebibyte of text may be a note, but not a name.
-const LONGEST_SOURCE: usize = 2048;
 /// Members of a record that name sources, besides `sources` and `source_id`.
 const NAMES_OF_SOURCES: [(&str, &str); 3] = [
     ("source_properties", "sourceBundleIdentifier"),

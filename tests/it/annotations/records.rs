@@ -179,6 +179,85 @@ async fn records_are_sent_to_the_address_of_their_definition() {
     );
 }
 
+/// What is sent to the address of one definition, and how it names another.
+fn naming_another(own: &Value, other: &Value) -> [Value; 6] {
+    let [own, other] = [own, other].map(|annotation| annotation["svc_source_id"].clone());
+    [
+        json!({"sources": [other, own]}),
+        json!({"sources": [other]}),
+        json!({"source_id": other}),
+        json!({"source_id": other, "sources": [own]}),
+        json!({"source_id": other, "sources": [other], "source_name": "other", "metadata": {"name": "other"}}),
+        json!({"source_id": "com.example.app", "sources": ["com.example.app"]}),
+    ]
+}
+
+#[tokio::test]
+async fn a_record_belongs_to_the_definition_to_whose_address_it_is_sent() {
+    let person = person();
+    let mut far = scale("Far");
+    far["measurement_spec"]["scale"] = json!({"value": null, "min_allowed": 10, "max_allowed": 20});
+    far["spec"] = Value::Null;
+    for (own, other, class, value, wrong) in [
+        (moment("own"), moment("other"), "event", Value::Null, None),
+        (numeric("own"), numeric("other"), "metric", json!(7.5), None),
+        (scale("Near"), far, "metric", json!(3), Some(json!(15))),
+    ] {
+        for is_deleted in [false, true] {
+            let (own, other) = (create(&person, &own).await, create(&person, &other).await);
+            if is_deleted {
+                delete(&person, &other).await;
+            }
+            let data_type = type_of(&own);
+            let all = naming_another(&own, &other);
+            for record in &all {
+                let mut record = record.clone();
+                record["recorded_at"] = json!(AT_TEN);
+                if let Some(wrong) = &wrong {
+                    record["value"] = wrong.clone();
+                    assert_eq!(person.record(&data_type, &record).await.faults(), ["body.value"]);
+                }
+                record["value"] = value.clone();
+                person.record(&data_type, &record).await.upload();
+            }
+            let wrapped = json!({"data": json!({"value": value}).to_string(), "metadata": {
+                "data_type": data_type, "recorded_at": AT_TEN,
+                "source": [other["svc_source_id"], own["svc_source_id"]]}});
+            person.post("/ingest/v1/record", &wrapped).await.upload();
+            let rows = person.rows(class, &data_type).await;
+            assert_eq!(rows.len(), all.len() + 1, "{data_type}");
+            for row in &rows {
+                assert_eq!(row["sources"][0], own["svc_source_id"], "{row}");
+                assert_eq!(row["source_id"], own["svc_source_id"], "{row}");
+                assert_eq!((&row["source_name"], &row["metadata"]), (&own["name"], &own));
+                let named = row["sources"].as_array().unwrap();
+                assert_eq!(named.len(), 2, "the other is kept: {row}");
+            }
+            assert!(person.rows(class, &type_of(&other)).await.is_empty());
+            let again = person.lines(&data_type, &rows).await.json();
+            assert_eq!(again["unchanged"], json!(rows.len()), "{again}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_row_of_one_definition_can_be_copied_to_another() {
+    let person = person();
+    let tea = create(&person, &moment("Tea")).await;
+    let walk = create(&person, &moment("Walk")).await;
+    person
+        .record(&type_of(&tea), &json!({"recorded_at": AT_TEN, "note": "x"}))
+        .await
+        .upload();
+    let mut row = person.rows("event", &type_of(&tea)).await.remove(0);
+    row["id"] = json!(id(1));
+    person.record(&type_of(&walk), &row).await.upload();
+    let copied = person.rows("event", &type_of(&walk)).await;
+    assert_eq!(names(&copied), [&json!("Walk")]);
+    assert_eq!((&copied[0]["note"], &copied[0]["metadata"]), (&json!("x"), &walk));
+    assert_eq!(person.rows("event", &type_of(&tea)).await.len(), 1);
+}
+
 #[tokio::test]
 async fn what_is_no_annotation_of_ones_own_cannot_be_recorded() {
     let (owner, stranger) = (person(), person());
