@@ -1,21 +1,23 @@
 //! Unwraps the older form of a record: its JSON inside a string, beside metadata that names its type and may
 //! carry its id, time, sources and tags.
 //!
-//! The result is a record in today's form, decoded like any other. What is given both inside and outside must
-//! be the same; tags and sources add up. Knows the wrapper; leaves the record's own rules to its type.
+//! The result is a record in today's form, decoded like any other. What is given in several places must be
+//! the same in each; tags and sources add up. Knows the wrapper; leaves the record's own rules to its type.
 
 mod wrapper;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use serde_json::Value;
 
 pub use self::wrapper::LegacyRecord;
-use self::wrapper::{Content, METADATA, Other, Time, unwrap};
+use self::wrapper::{Content, DATA, METADATA, MOST_FAULTS, Other, RECORDED_AT, Time, unwrap};
 use super::body::Place;
+use super::cells::compact;
 use super::json;
 use super::lines::Lines;
+use super::member_order::say_the_same;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
 use crate::model::registry::{DataType, TimeFields};
@@ -70,9 +72,7 @@ fn malformed(reason: &str) -> Vec<Fault> {
 pub struct Unwrapped {
     pub json: Vec<u8>,
     place: Place,
-    /// The member that all of `data` is, where that is a value alone.
-    alone: Option<&'static str>,
-    /// The members that stood beside `data`, each with the way to it.
+    /// The members that are not members of `data`, each with the way to it.
     beside: Vec<(String, Vec<String>)>,
 }
 
@@ -91,15 +91,21 @@ impl Unwrapped {
         let Some(LocPart::Name(name)) = fault.loc.get(at) else {
             return;
         };
-        let beside = self.beside.iter().find(|(member, _)| member == name);
-        let (way, replaced) = if let Some((_, way)) = beside {
-            (way.iter().map(|part| LocPart::from(part.as_str())).collect(), 1)
-        } else {
-            let is_alone = self.alone.is_some_and(|alone| alone == name);
-            (vec![LocPart::from("data")], usize::from(is_alone))
+        let (way, replaced) = match way_to(&self.beside, name) {
+            Some(way) => (way.iter().map(|part| LocPart::from(part.as_str())).collect(), 1),
+            None => (vec![LocPart::from(DATA)], 0),
         };
         fault.loc.splice(at..at + replaced, way);
     }
+}
+
+/// The way to a member that is not a member of `data`.
+fn way_to<'b>(beside: &'b [(String, Vec<String>)], name: &str) -> Option<&'b [String]> {
+    // A null gave way to the member that came later.
+    let mut latest = beside.iter().rev();
+    latest
+        .find(|(member, _)| member == name)
+        .map(|(_, way)| way.as_slice())
 }
 
 /// The members of a record while its wrapper is taken off.
@@ -115,33 +121,35 @@ impl LegacyRecord {
     /// outside must be the same; tags and sources add up.
     pub fn for_type(&self, data_type: &DataType) -> Result<Unwrapped, Vec<Fault>> {
         let layout = &data_type.layout;
-        let (alone, members) = match &self.content {
-            Content::Members(members) => (None, members.clone()),
-            Content::Value(raw) => (Some("value"), vec![("value".to_owned(), raw.clone())]),
-            Content::Text(raw) => {
-                let has_note = layout.storage.field_with_name("note").is_ok();
-                let name = if has_note { "note" } else { "value" };
-                (Some(name), vec![(name.to_owned(), raw.clone())])
-            }
-        };
         let mut unwrapping = Unwrapping {
             record: self,
-            members,
+            members: Vec::new(),
             beside: Vec::new(),
             faults: Vec::new(),
         };
+        match &self.content {
+            Content::Members(members) => unwrapping.members.clone_from(members),
+            Content::Value(raw) => unwrapping.put("value", raw, &[DATA]),
+            Content::Text(raw) => {
+                let has_note = layout.storage.field_with_name("note").is_ok();
+                unwrapping.put(if has_note { "note" } else { "value" }, raw, &[DATA]);
+            }
+        }
         unwrapping.settle_id(&layout.id);
-        unwrapping.settle_time(&layout.times);
-        unwrapping.unite("sources", self.sources.as_ref());
-        unwrapping.unite("tags", self.tags.as_ref());
-        unwrapping.add_others();
+        let rest = unwrapping.settle_time(&layout.times);
+        for sources in &self.sources {
+            unwrapping.unite("sources", sources);
+        }
+        if let Some(tags) = &self.tags {
+            unwrapping.unite("tags", tags);
+        }
+        unwrapping.add_others(rest.as_ref());
         if !unwrapping.faults.is_empty() {
             return Err(unwrapping.faults);
         }
         Ok(Unwrapped {
-            json: to_json(unwrapping.members.iter()),
+            json: to_json(&unwrapping.members).into_bytes(),
             place: self.place,
-            alone,
             beside: unwrapping.beside,
         })
     }
@@ -157,7 +165,7 @@ impl Unwrapping<'_> {
         })
     }
 
-    /// Sets a member that stood at `way` in the wrapper.
+    /// Sets a member that stands at `way` in the wrapper.
     fn put(&mut self, name: &str, raw: &str, way: &[&str]) {
         put(&mut self.members, name, raw);
         let way = way.iter().map(|part| (*part).to_owned()).collect();
@@ -168,7 +176,11 @@ impl Unwrapping<'_> {
     fn differs(&mut self, way: &[&str], name: &str) {
         let mut loc = self.record.place.loc();
         loc.extend(way.iter().map(|part| LocPart::from(*part)));
-        let message = format!("this differs from data.{name}; send it in one of these places");
+        let other = match way_to(&self.beside, name) {
+            Some(way) => way.join("."),
+            None => format!("{DATA}.{name}"),
+        };
+        let message = format!("this differs from {other}; send it in one of these places");
         self.faults.push(Fault::new(loc, "duplicate", message));
     }
 
@@ -187,25 +199,41 @@ impl Unwrapping<'_> {
         }
     }
 
-    fn settle_time(&mut self, times: &TimeFields) {
-        let Some(time) = &self.record.time else { return };
+    /// Returns what the wrapper says beside the time and is to be kept apart from it.
+    fn settle_time(&mut self, times: &TimeFields) -> Option<Other> {
+        let time = self.record.time.as_ref()?;
+        let rest = time.rest();
         match times {
             TimeFields::StartEnd { start, end } => {
                 self.settle_moment(&texts(start), Some(time.start()));
                 self.settle_moment(&texts(end), time.end());
             }
             TimeFields::Moment { at, .. } => self.settle_moment(&texts(at), Some(time.start())),
-            TimeFields::RecordedAt => match self.given(["recorded_at"]) {
-                Some((_, own)) => {
-                    let own = own.to_owned();
-                    self.compare_recorded_at(time, &own);
-                }
-                None if self.given(["start_time", "end_time"]).is_some() => {
-                    self.settle_moment(&["start_time"], Some(time.start()));
-                    self.settle_moment(&["end_time"], time.end());
-                }
-                None => self.put("recorded_at", &time.json(), &[METADATA, "recorded_at"]),
-            },
+            TimeFields::RecordedAt => {
+                self.settle_recorded_at(time);
+                return None;
+            }
+        }
+        (!rest.is_empty()).then(|| Other {
+            name: RECORDED_AT.to_owned(),
+            raw: to_json(rest),
+            way: &[METADATA],
+        })
+    }
+
+    fn settle_recorded_at(&mut self, time: &Time) {
+        if let Some((_, own)) = self.given([RECORDED_AT]) {
+            let own = own.to_owned();
+            if time.rest().is_empty() {
+                self.compare_recorded_at(time, &own);
+            } else if !say_the_same(&compact(&own), &compact(&time.json())) {
+                self.differs(&[METADATA, RECORDED_AT], RECORDED_AT);
+            }
+        } else if time.rest().is_empty() && self.given(["start_time", "end_time"]).is_some() {
+            self.settle_moment(&["start_time"], Some(time.start()));
+            self.settle_moment(&["end_time"], time.end());
+        } else {
+            self.put(RECORDED_AT, &time.json(), &[METADATA, RECORDED_AT]);
         }
     }
 
@@ -242,14 +270,13 @@ impl Unwrapping<'_> {
             if let (Some(moment), Some(own)) = (moment, member(name))
                 && are_other_moments(own, moment.raw)
             {
-                self.differs(moment.way, "recorded_at");
+                self.differs(moment.way, RECORDED_AT);
             }
         }
     }
 
     /// Adds texts of the wrapper to those that the record has under this name.
-    fn unite(&mut self, name: &str, given: Option<&(String, &'static str)>) {
-        let Some((raw, member)) = given else { return };
+    fn unite(&mut self, name: &str, (raw, member): &(String, &'static str)) {
         let own: Vec<&str> = self
             .members
             .iter()
@@ -275,17 +302,33 @@ impl Unwrapping<'_> {
         }
     }
 
-    /// Adds the undeclared members of the wrapper that the record does not have itself.
-    fn add_others(&mut self) {
-        let members = self.members.iter();
-        let mut names: HashSet<String> = members.map(|(given, _)| given.clone()).collect();
-        for Other { name, raw, way } in &self.record.others {
-            if names.insert(name.clone()) {
-                self.members.push((name.clone(), raw.clone()));
-                let way = way.iter().map(|part| (*part).to_owned());
-                self.beside
-                    .push((name.clone(), way.chain([name.clone()]).collect()));
+    /// Adds the undeclared members of the wrapper, with `rest` before them. What the record has already must
+    /// be the same; null gives way to anything else.
+    fn add_others(&mut self, rest: Option<&Other>) {
+        let record = self.record;
+        let members = self.members.iter().enumerate();
+        // Of members that are given twice the record's own rules say so.
+        let mut places: HashMap<String, usize> = members
+            .map(|(place, (given, _))| (given.clone(), place))
+            .collect();
+        for Other { name, raw, way } in rest.into_iter().chain(&record.others) {
+            if self.faults.len() >= MOST_FAULTS {
+                return;
             }
+            let way: Vec<&str> = way.iter().copied().chain([name.as_str()]).collect();
+            let place = *places.entry(name.clone()).or_insert(self.members.len());
+            match self.members.get_mut(place) {
+                None => self.members.push((name.clone(), raw.clone())),
+                Some((_, earlier)) if earlier == "null" => earlier.clone_from(raw),
+                Some((_, earlier)) => {
+                    if raw != "null" && !say_the_same(&compact(earlier), &compact(raw)) {
+                        self.differs(&way, name);
+                    }
+                    continue;
+                }
+            }
+            let way = way.into_iter().map(str::to_owned).collect();
+            self.beside.push((name.clone(), way));
         }
     }
 }
@@ -302,11 +345,11 @@ impl Time {
         match self {
             Self::Moment(raw) => Moment {
                 raw,
-                way: &[METADATA, "recorded_at"],
+                way: &[METADATA, RECORDED_AT],
             },
             Self::Span { start, .. } => Moment {
                 raw: start,
-                way: &[METADATA, "recorded_at", "start_time"],
+                way: &[METADATA, RECORDED_AT, "start_time"],
             },
         }
     }
@@ -317,15 +360,27 @@ impl Time {
             Self::Moment(_) => None,
             Self::Span { end, .. } => Some(Moment {
                 raw: end,
-                way: &[METADATA, "recorded_at", "end_time"],
+                way: &[METADATA, RECORDED_AT, "end_time"],
             }),
+        }
+    }
+
+    /// The undeclared members beside its moments.
+    fn rest(&self) -> &[(String, String)] {
+        match self {
+            Self::Moment(_) => &[],
+            Self::Span { rest, .. } => rest,
         }
     }
 
     fn json(&self) -> String {
         match self {
             Self::Moment(at) => at.clone(),
-            Self::Span { start, end } => format!("{{\"start_time\":{start},\"end_time\":{end}}}"),
+            Self::Span { start, end, rest } => {
+                let moments = [("start_time", start), ("end_time", end)];
+                let moments = moments.map(|(name, raw)| (name.to_owned(), raw.clone()));
+                to_json(moments.iter().chain(rest))
+            }
         }
     }
 }
@@ -348,7 +403,7 @@ fn put(members: &mut Vec<(String, String)>, name: &str, raw: &str) {
     members.push((name.to_owned(), raw.to_owned()));
 }
 
-fn to_json<'a>(members: impl Iterator<Item = &'a (String, String)>) -> Vec<u8> {
+fn to_json<'a>(members: impl IntoIterator<Item = &'a (String, String)>) -> String {
     let mut text = String::from("{");
     for (name, raw) in members {
         if text.len() > 1 {
@@ -359,5 +414,5 @@ fn to_json<'a>(members: impl Iterator<Item = &'a (String, String)>) -> Vec<u8> {
         json::append_compact(raw, &mut text);
     }
     text.push('}');
-    text.into_bytes()
+    text
 }

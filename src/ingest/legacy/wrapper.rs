@@ -2,6 +2,8 @@
 //!
 //! Knows the members of a wrapper and their forms; does not know how they become a record.
 
+use std::collections::HashSet;
+
 use crate::ingest::body::Place;
 use crate::ingest::bounds;
 use crate::ingest::decode::too_much;
@@ -11,8 +13,22 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
 use crate::model::time::parse_instant;
 
+/// The member of a wrapper that holds its record.
+pub(super) const DATA: &str = "data";
 /// The member of a wrapper that describes its record.
 pub(super) const METADATA: &str = "metadata";
+/// Its member with the record's time.
+pub(super) const RECORDED_AT: &str = "recorded_at";
+/// The members of the metadata that are read. Null is the same as none of them.
+const DECLARED: [&str; 7] = [
+    "data_type",
+    "content_type",
+    "id",
+    RECORDED_AT,
+    "source",
+    "sources",
+    "tags",
+];
 
 /// A record that came wrapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +39,7 @@ pub struct LegacyRecord {
     pub(super) id: Option<String>,
     pub(super) time: Option<Time>,
     /// Arrays of texts, each with the member of the metadata that gave it.
-    pub(super) sources: Option<(String, &'static str)>,
+    pub(super) sources: Vec<(String, &'static str)>,
     pub(super) tags: Option<(String, &'static str)>,
     pub(super) others: Vec<Other>,
 }
@@ -52,11 +68,16 @@ pub(super) enum Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Time {
     Moment(String),
-    Span { start: String, end: String },
+    Span {
+        start: String,
+        end: String,
+        /// Its undeclared members.
+        rest: Vec<(String, String)>,
+    },
 }
 
 /// How many faults of one wrapper are kept: a member can be given any number of times.
-const MOST_FAULTS: usize = 100;
+pub(super) const MOST_FAULTS: usize = 100;
 
 /// Collects the faults of one wrapper.
 struct Wrapper {
@@ -71,11 +92,12 @@ pub(super) fn unwrap(place: Place, json: &[u8]) -> Result<LegacyRecord, Vec<Faul
     };
     bounds::admit(json, 1).map_err(|reason| vec![too_much(place, reason)])?;
     let fields = json::fields(json).map_err(|mistake| vec![no_wrapper(place, json, mistake)])?;
+    wrapper.once(&[], &fields);
     let mut others = Vec::new();
     let (mut data, mut metadata) = (None, None);
     for field in fields {
         match field.name.as_ref() {
-            "data" => data = Some(field.raw),
+            DATA => data = Some(field.raw),
             METADATA => metadata = Some(field.raw),
             "specversion" => {}
             _ => others.push(Other {
@@ -129,29 +151,36 @@ struct Metadata {
     content_type: Option<String>,
     id: Option<String>,
     time: Option<Time>,
-    sources: Option<(String, &'static str)>,
+    sources: Vec<(String, &'static str)>,
     tags: Option<(String, &'static str)>,
 }
 
 impl Wrapper {
+    /// Refuses the members of the object at `way` that are given twice: only one of them could be kept.
+    fn once(&mut self, way: &[&str], fields: &[Field<'_>]) {
+        let mut names = HashSet::new();
+        for Field { name, .. } in fields {
+            if !names.insert(name.as_ref()) {
+                let path: Vec<&str> = way.iter().copied().chain([name.as_ref()]).collect();
+                self.fault(&path, "duplicate", &format!("{name} is given twice"));
+            }
+        }
+    }
+
     fn content(&mut self, raw: Option<&str>, is_text: bool) -> Option<Content> {
         let Some(raw) = raw else {
-            self.fault(&["data"], "missing", "data is missing");
+            self.fault(&[DATA], "missing", "data is missing");
             return None;
         };
         let Some(text) = json::text(raw) else {
-            self.fault(
-                &["data"],
-                "type",
-                "expected a string that holds the record as JSON",
-            );
+            self.fault(&[DATA], "type", "expected a string that holds the record as JSON");
             return None;
         };
         if is_text {
             return Some(Content::Text(raw.to_owned()));
         }
         if let Err(reason) = bounds::admit(text.as_bytes(), 1) {
-            self.fault(&["data"], "too_long", &reason.to_string());
+            self.fault(&[DATA], "too_long", &reason.to_string());
             return None;
         }
         if !text.trim_start().starts_with('{') {
@@ -159,7 +188,7 @@ impl Wrapper {
                 Ok(_) => Some(Content::Value(text.into_owned())),
                 Err(error) => {
                     let mistake = json::explain(text.as_bytes(), &error);
-                    self.fault(&["data"], "json", &mistake.message);
+                    self.fault(&[DATA], "json", &mistake.message);
                     None
                 }
             };
@@ -172,7 +201,7 @@ impl Wrapper {
                     .collect(),
             )),
             Err(mistake) => {
-                let path: Vec<&str> = std::iter::once("data").chain(mistake.field.as_deref()).collect();
+                let path: Vec<&str> = std::iter::once(DATA).chain(mistake.field.as_deref()).collect();
                 self.fault(&path, "json", &mistake.message);
                 None
             }
@@ -189,17 +218,19 @@ impl Wrapper {
             self.fault(&[METADATA], "type", "expected object");
             return metadata;
         };
+        let before = self.faults.len();
+        self.once(&[METADATA], &fields);
         for Field { name, raw } in fields {
-            if raw == "null" {
+            if raw == "null" && DECLARED.contains(&name.as_ref()) {
                 continue;
             }
             match name.as_ref() {
                 "data_type" => metadata.data_type = self.text("data_type", raw),
                 "content_type" => metadata.content_type = self.text("content_type", raw),
                 "id" => metadata.id = self.id(raw),
-                "recorded_at" => metadata.time = self.time(raw),
-                "source" => metadata.sources = self.texts("source", raw),
-                "sources" => metadata.sources = self.texts("sources", raw),
+                RECORDED_AT => metadata.time = self.time(raw),
+                "source" => metadata.sources.extend(self.texts("source", raw)),
+                "sources" => metadata.sources.extend(self.texts("sources", raw)),
                 "tags" => metadata.tags = self.texts("tags", raw),
                 _ => others.push(Other {
                     name: name.into_owned(),
@@ -208,7 +239,7 @@ impl Wrapper {
                 }),
             }
         }
-        if metadata.data_type.is_none() && self.faults.is_empty() {
+        if metadata.data_type.is_none() && self.faults.len() == before {
             self.fault(&[METADATA, "data_type"], "missing", "data_type is missing");
         }
         metadata
@@ -247,21 +278,25 @@ impl Wrapper {
     fn time(&mut self, raw: &str) -> Option<Time> {
         if !raw.starts_with('{') {
             return self
-                .instant(&[METADATA, "recorded_at"], Some(raw))
+                .instant(&[METADATA, RECORDED_AT], Some(raw))
                 .map(Time::Moment);
         }
         let members = json::fields(raw.as_bytes()).unwrap_or_default();
-        let member = |name: &str| {
-            members
-                .iter()
-                .find(|member| member.name == name)
-                .map(|member| member.raw)
-        };
-        let start = self.instant(&[METADATA, "recorded_at", "start_time"], member("start_time"));
-        let end = self.instant(&[METADATA, "recorded_at", "end_time"], member("end_time"));
+        self.once(&[METADATA, RECORDED_AT], &members);
+        let (mut start, mut end, mut rest) = (None, None, Vec::new());
+        for Field { name, raw } in members {
+            match name.as_ref() {
+                "start_time" => start = Some(raw),
+                "end_time" => end = Some(raw),
+                _ => rest.push((name.into_owned(), raw.to_owned())),
+            }
+        }
+        let start = self.instant(&[METADATA, RECORDED_AT, "start_time"], start);
+        let end = self.instant(&[METADATA, RECORDED_AT, "end_time"], end);
         Some(Time::Span {
             start: start?,
             end: end?,
+            rest,
         })
     }
 

@@ -79,6 +79,95 @@ fn what_is_said_inside_and_outside_is_the_same_or_adds_up() {
 }
 
 #[test]
+fn what_is_undeclared_is_kept_from_each_place_and_must_be_the_same() {
+    let settled = |data: &str, metadata: &str, beside: &str| {
+        let metadata = format!(r#"{{"data_type":"HeartRate"{metadata}}}"#);
+        let data = serde_json::Value::from(data);
+        let wrapped = format!(r#"{{"data":{data},"metadata":{metadata}{beside}}}"#);
+        let record = unwrap_one(wrapped.as_bytes()).unwrap();
+        record.for_type(&data_type("HeartRate"))
+    };
+    for (data, metadata, beside, expected) in [
+        (
+            r#"{"x":1}"#,
+            r#","y":[2]"#,
+            r#","z":{"a": 3}"#,
+            r#"{"x":1,"z":{"a":3},"y":[2]}"#,
+        ),
+        (
+            r#"{"x":{"a":1,"b":2}}"#,
+            r#","x":{"b":2, "a":1}"#,
+            "",
+            r#"{"x":{"a":1,"b":2}}"#,
+        ),
+        (r#"{"x":1}"#, r#","x":null"#, r#","x":null"#, r#"{"x":1}"#),
+        (r#"{"x":null}"#, r#","x":1,"y":null"#, "", r#"{"x":1,"y":null}"#),
+        ("1", "", r#","value":1"#, r#"{"value":1}"#),
+        (
+            "1",
+            r#","source":["a"],"sources":["b","a"]"#,
+            "",
+            r#"{"value":1,"sources":["a","b"]}"#,
+        ),
+        (
+            r#"{"start_date":"2024-05-01T10:00:00Z"}"#,
+            r#","recorded_at":{"start_time":"2024-05-01T10:00:00Z","end_time":"2024-05-01T11:00:00Z","x":1}"#,
+            "",
+            r#"{"start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z","recorded_at":{"x":1}}"#,
+        ),
+    ] {
+        let unwrapped = settled(data, metadata, beside).unwrap();
+        assert_eq!(String::from_utf8(unwrapped.json).unwrap(), expected);
+    }
+    for (data, metadata, beside, places) in [
+        (r#"{"x":1}"#, r#","x":2"#, "", &["body.metadata.x"][..]),
+        (r#"{"x":1}"#, "", r#","x":2"#, &["body.x"][..]),
+        ("{}", r#","x":2"#, r#","x":1"#, &["body.metadata.x"][..]),
+        (
+            r#"{"x":1}"#,
+            r#","x":2"#,
+            r#","x":3"#,
+            &["body.x", "body.metadata.x"][..],
+        ),
+        ("1", r#","value":2"#, "", &["body.metadata.value"][..]),
+        (
+            "1",
+            r#","id":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#,
+            r#","id":"0191f0c4-5b1e-7c3a-9d52-000000000000""#,
+            &["body.id"][..],
+        ),
+        ("1", r#","tags":["a"]"#, r#","tags":["b"]"#, &["body.tags"][..]),
+        (
+            r#"{"extras":{"a":1}}"#,
+            r#","extras":{"b":1}"#,
+            "",
+            &["body.metadata.extras"][..],
+        ),
+    ] {
+        let faults = settled(data, metadata, beside).expect_err(data);
+        let found: Vec<String> = faults.iter().map(place).collect();
+        assert_eq!(found, places, "{data} {metadata} {beside}");
+        assert!(faults.iter().all(|fault| fault.kind == "duplicate"));
+    }
+}
+
+#[test]
+fn the_rest_of_a_time_goes_with_it() {
+    let span =
+        json!({"start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T11:00:00Z", "zone": "UTC"});
+    let metadata = json!({"data_type": "DurationAnnotation", "recorded_at": span});
+    for data in [json!({"note": "x"}), json!({"note": "x", "recorded_at": span})] {
+        let found = unwrapped(&json!({"data": data.to_string(), "metadata": metadata}));
+        assert_eq!(found, json!({"note": "x", "recorded_at": span}));
+    }
+    let bare = json!({"start_time": span["start_time"], "end_time": span["end_time"]});
+    assert_eq!(
+        refused(&json!({"recorded_at": bare}), &metadata),
+        [("body.metadata.recorded_at".to_owned(), "duplicate")]
+    );
+}
+
+#[test]
 fn times_inside_and_outside_are_compared_one_by_one() {
     let [ten, eleven] = ["2024-05-01T10:00:00Z", "2024-05-01T11:00:00Z"];
     let span = json!({"start_time": ten, "end_time": eleven});
@@ -267,6 +356,19 @@ fn faults_of_a_wrapper_carry_their_place() {
     assert_eq!(
         places(r#"[{"data":"1","metadata":{"data_type":"X","id":"zz"}}]"#),
         [named("body.0.metadata.id", "format")]
+    );
+    assert_eq!(
+        places(
+            r#"[{"data":"1","data":"2","metadata":{"data_type":"X","id":null,"id":null,"tags":["a"],"tags":["b"],"y":1,"y":1,"recorded_at":{"start_time":"2024-05-01","start_time":"2024-05-02","end_time":"2024-05-03"}},"x":1,"\u0078":2}]"#
+        ),
+        [
+            named("body.0.data", "duplicate"),
+            named("body.0.x", "duplicate"),
+            named("body.0.metadata.id", "duplicate"),
+            named("body.0.metadata.tags", "duplicate"),
+            named("body.0.metadata.y", "duplicate"),
+            named("body.0.metadata.recorded_at.start_time", "duplicate"),
+        ]
     );
     let faults = unwrap_one(b"[]").unwrap_err();
     assert_eq!(faults.len(), 1);

@@ -85,6 +85,48 @@ async fn what_the_metadata_says_is_never_dropped() {
 }
 
 #[tokio::test]
+async fn what_only_one_of_could_be_kept_is_422_with_its_place() {
+    let person = person();
+    let data = r#"{\"start_date\":\"2024-05-01T10:00:00Z\",\"value\":60}"#;
+    for (body, places) in [
+        (
+            format!(r#"{{"data":"{data}","data":"{data}","metadata":{{"data_type":"HeartRate"}}}}"#),
+            &["body.data"][..],
+        ),
+        (
+            format!(
+                r#"{{"data":"{data}","metadata":{{"data_type":"HeartRate","tags":["a"],"tags":["b"]}},
+                "x":1,"x":2}}"#
+            ),
+            &["body.x", "body.metadata.tags"][..],
+        ),
+        (
+            format!(r#"{{"data":"{data}","metadata":{{"data_type":"HeartRate","x":1}},"x":2}}"#),
+            &["body.metadata.x"][..],
+        ),
+    ] {
+        for (path, at) in [
+            ("/ingest/v1/record", "body"),
+            ("/ingest/v1/record/batch", "body.0"),
+        ] {
+            let call = person
+                .call(reqwest::Method::POST, path)
+                .header("content-type", "application/json");
+            let faults = call.body(body.clone()).await.faults();
+            let expected: Vec<String> = places.iter().map(|place| place.replacen("body", at, 1)).collect();
+            assert_eq!(faults, expected, "{body}");
+        }
+    }
+    assert!(person.all_samples("HeartRate").await.is_empty());
+    let mut kept = wrapped(1, 60.0, &json!({"x": 1}));
+    kept["x"] = json!(1);
+    kept["y"] = json!({"a": 2});
+    person.post("/ingest/v1/record", &kept).await.upload();
+    let extras = person.all_samples("HeartRate").await[0]["extras"].clone();
+    assert_eq!((&extras["x"], &extras["y"]), (&json!(1), &json!({"a": 2})));
+}
+
+#[tokio::test]
 async fn what_a_wrapped_record_lacks_is_422_with_its_place() {
     let person = person();
     for (field, place) in [("data", "data"), ("metadata", "metadata")] {
