@@ -115,7 +115,7 @@ pub(super) fn float(raw: &str) -> Option<f64> {
 }
 
 /// The integer that `raw` represents; `3.0` and `3e2` are integers too.
-fn integer(raw: &str) -> Option<i64> {
+pub(super) fn integer(raw: &str) -> Option<i64> {
     if let Ok(value) = raw.parse() {
         return Some(value);
     }

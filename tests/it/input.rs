@@ -50,6 +50,31 @@ async fn what_clients_keep_with_a_type_is_told_again() {
 }
 
 #[tokio::test]
+async fn a_type_is_called_by_its_id_whatever_its_maker_calls_it() {
+    let person = person();
+    let mut body = tea();
+    for wrong in [json!(5), json!(true), json!(["Tea"]), json!({"a": 1})] {
+        body["svc_data_type"] = wrong;
+        let refused = person.post("/input/v1/data_type/Event", &body).await;
+        assert_eq!(refused.faults(), ["body.svc_data_type"]);
+    }
+    for said in [json!("Tea"), Value::Null] {
+        body["svc_data_type"] = said;
+        let own = person.define("Event", &body).await;
+        let told = person.get(&path(&own)).await.must_be(200).json();
+        assert_eq!(told["svc_data_type"], json!(own));
+        let wrong = json!({"svc_data_type": 5});
+        assert_eq!(
+            person.put(&path(&own), &wrong).await.faults(),
+            ["body.svc_data_type"]
+        );
+        let read = json!({"svc_data_type": told["svc_data_type"]});
+        person.put(&path(&own), &read).await.must_be(200);
+        body["name"] = json!("Coffee");
+    }
+}
+
+#[tokio::test]
 async fn changes_at_the_same_time_all_succeed() {
     let person = person();
     let own = person.define("Event", &tea()).await;

@@ -46,6 +46,8 @@ pub struct NewDataType {
     default_event_tags: Option<Vec<String>>,
     /// Where records are meant to come from. Stored for clients.
     svc_source: Option<Vec<String>>,
+    /// Ignored: the type is called by the id that it gets.
+    svc_data_type: Option<String>,
     deprecated: Option<bool>,
     #[schema(nullable = false)]
     record_spec: Option<DefinedSpec>,
@@ -60,6 +62,8 @@ pub struct DataTypeChange {
     icon: Option<String>,
     default_event_tags: Option<Vec<String>>,
     svc_source: Option<Vec<String>>,
+    /// Ignored: the type is called by its id.
+    svc_data_type: Option<String>,
     /// True archives the type, false restores it.
     deprecated: Option<bool>,
     #[schema(nullable = false)]

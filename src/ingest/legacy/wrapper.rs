@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use crate::ingest::body::Place;
 use crate::ingest::bounds;
+use crate::ingest::cells::integer;
 use crate::ingest::decode::too_much;
 use crate::ingest::json::{self, Field, Mistake};
 use crate::ingest::misread;
@@ -99,7 +100,7 @@ pub(super) fn unwrap(place: Place, json: &[u8]) -> Result<LegacyRecord, Vec<Faul
         match field.name.as_ref() {
             DATA => data = Some(field.raw),
             METADATA => metadata = Some(field.raw),
-            "specversion" => {}
+            "specversion" => wrapper.version(field.raw),
             _ => others.push(Other {
                 name: field.name.into_owned(),
                 raw: field.raw.to_owned(),
@@ -164,6 +165,13 @@ impl Wrapper {
                 let path: Vec<&str> = way.iter().copied().chain([name.as_ref()]).collect();
                 self.fault(&path, "duplicate", &format!("{name} is given twice"));
             }
+        }
+    }
+
+    /// Checks the version of the wrapper. There is only one form of it, so nothing follows from a version.
+    fn version(&mut self, raw: &str) {
+        if raw != "null" && integer(raw).is_none() {
+            self.fault(&["specversion"], "type", "expected integer");
         }
     }
 

@@ -370,6 +370,25 @@ fn faults_of_a_wrapper_carry_their_place() {
             named("body.0.metadata.recorded_at.start_time", "duplicate"),
         ]
     );
+    for version in ["1", "1.0", "-1", "null"] {
+        let body = format!(r#"[{{"data":"1","metadata":{{"data_type":"X"}},"specversion":{version}}}]"#);
+        assert_eq!(
+            batch(body.as_bytes()).map(|found| found.len()),
+            Ok(1),
+            "{version}"
+        );
+    }
+    for version in [r#""abc""#, r#""1""#, "1.5", "true", "[1]", r#"{"a":1}"#, "1e30"] {
+        assert_eq!(
+            places(&format!(
+                r#"[{{"data":"1","metadata":{{}},"specversion":{version}}}]"#
+            )),
+            [
+                named("body.0.specversion", "type"),
+                named("body.0.metadata.data_type", "missing")
+            ]
+        );
+    }
     let faults = unwrap_one(b"[]").unwrap_err();
     assert_eq!(faults.len(), 1);
     assert!(faults[0].message.starts_with("found an array"), "{faults:?}");

@@ -104,6 +104,10 @@ async fn what_only_one_of_could_be_kept_is_422_with_its_place() {
             format!(r#"{{"data":"{data}","metadata":{{"data_type":"HeartRate","x":1}},"x":2}}"#),
             &["body.metadata.x"][..],
         ),
+        (
+            format!(r#"{{"data":"{data}","metadata":{{"data_type":"HeartRate"}},"specversion":"abc"}}"#),
+            &["body.specversion"][..],
+        ),
     ] {
         for (path, at) in [
             ("/ingest/v1/record", "body"),

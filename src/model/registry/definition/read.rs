@@ -26,6 +26,8 @@ pub(super) fn over(mut definition: Definition, body: &Value) -> Result<Definitio
         &mut definition.default_event_tags,
     );
     reader.texts(members, &["body", "svc_source"], &mut definition.svc_source);
+    // A type is called by the id that it gets. What is read can be sent back, so the name only has to be one.
+    reader.optional_text(members, &["body", "svc_data_type"], &mut None);
     match members.get("deprecated") {
         None | Some(Value::Null) => {}
         Some(Value::Bool(deprecated)) => definition.deprecated = *deprecated,
