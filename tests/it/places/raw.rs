@@ -150,6 +150,84 @@ async fn rule_4_5_visits_are_selected_by_intersection_and_keep_their_sentinels()
 }
 
 #[tokio::test]
+async fn who_reported_a_place_is_read_and_written_back() {
+    let person = person();
+    let phone = json!({"name": "Phone", "version": "3", "productType": "iPhone15,2",
+        "operatingSystemVersion": [17, 4, 1], "sourceBundleIdentifier": "com.example.places", "build": "a1"});
+    let watch = json!({"name": "Watch", "model": "Watch", "manufacturer": null, "hardwareVersion": "Watch6,2",
+        "softwareVersion": "10.4"});
+    let with_source = |mut record: Value| {
+        record["source_properties"] = phone.clone();
+        record["device_properties"] = watch.clone();
+        record["activity"] = json!("walking");
+        record
+    };
+    let sources = || async {
+        let listed = person.get("/data/v1alpha1/data_sources").await;
+        listed.must_be(200).json()
+    };
+    for (data_type, table, v0, record) in [
+        (
+            "PlatformLocationUpdate",
+            "platform_location_update",
+            "platform_location_updates",
+            update(id(1), &at("10:00"), 47.25, 8.5, 9.0),
+        ),
+        (
+            "PlatformLocationVisit",
+            "platform_location_visit",
+            "platform_location_visits",
+            visit(id(2), &at("10:00"), &at("10:30"), 47.25, 8.5),
+        ),
+        (
+            "MapsLocationUpdate",
+            "maps_location_update",
+            "maps_location_updates",
+            update(id(3), &at("10:00"), 47.25, 8.5, 9.0),
+        ),
+    ] {
+        let bare = person.record(data_type, &record).await;
+        assert_eq!(bare.json()["stored"], 1, "{bare}");
+        let asked = || between(own(&person, v0), &at("09:00"), &at("11:00"));
+        let at_v0 = rows(asked()).await.remove(0);
+        let record = with_source(record);
+        person.record(data_type, &record).await.upload();
+        let row = person.rows("event", data_type).await.remove(0);
+        for (name, given) in record["source_properties"].as_object().unwrap() {
+            let shown = if name == "build" {
+                &row["extras"]["source_properties"][name]
+            } else {
+                &row["source_properties"][name]
+            };
+            assert_eq!(shown, given, "{data_type} {name}");
+        }
+        assert_eq!(row["device_properties"], watch, "{data_type}");
+        let known = sources().await;
+        let again = person.record(data_type, &row).await;
+        assert_eq!(again.json()["unchanged"], 1, "{data_type}: {again}");
+        assert_eq!(sources().await, known);
+        let selected = person
+            .read("event", data_type)
+            .with("columns", "source_properties")
+            .await;
+        assert_eq!(
+            selected.must_be(200).rows(),
+            [json!({"source_properties": row["source_properties"]})]
+        );
+        let sql = format!("SELECT source_properties, device_properties FROM {table}");
+        let told = person
+            .post("/data/v1/sql", &json!({"query": sql, "output": "jstable"}))
+            .await;
+        assert!(told.must_be(200).text().contains("com.example.places"));
+        assert_eq!(
+            keys(&rows(asked()).await[0]),
+            keys(&at_v0),
+            "v0 has its columns and no others"
+        );
+    }
+}
+
+#[tokio::test]
 async fn maps_updates_can_be_those_of_one_source() {
     let person = person();
     let bundled = json!({"uuid": id(3), "timestamp": at("10:02"), "latitude_degrees": 1, "longitude_degrees": 2,
