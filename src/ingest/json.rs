@@ -12,6 +12,8 @@ use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::model::strict_json::{BEYOND_NUMBERS, OUT_OF_RANGE};
+
 /// One field of an object: its name, and its value as it was written.
 #[derive(Clone, Debug)]
 pub(super) struct Field<'a> {
@@ -39,6 +41,8 @@ pub(super) enum MistakeKind {
         at: usize,
     },
     Malformed,
+    /// The text is well formed, but one of its numbers is larger than any that can be kept.
+    TooLarge,
 }
 
 /// The fields of the object in `json`, in order, duplicates included.
@@ -210,7 +214,7 @@ pub(super) fn append_string(text: &str, output: &mut String) {
     output.push('"');
 }
 
-/// Explains why a text is not valid JSON, in terms of what a program may have meant.
+/// Explains why a text cannot be read as JSON, in terms of what a program may have meant.
 pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
     let at = offset(json, error);
     let field = field_at(json, at);
@@ -231,10 +235,13 @@ pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
             if more_follows {
                 kind = MistakeKind::MoreFollows { at };
             }
-            if reason == "recursion limit exceeded" {
-                "nested deeper than 127 levels".to_owned()
-            } else {
-                format!("malformed JSON at byte {at}: {reason}")
+            match reason.as_str() {
+                "recursion limit exceeded" => "nested deeper than 127 levels".to_owned(),
+                OUT_OF_RANGE => {
+                    kind = MistakeKind::TooLarge;
+                    BEYOND_NUMBERS.to_owned()
+                }
+                reason => format!("malformed JSON at byte {at}: {reason}"),
             }
         }
     };

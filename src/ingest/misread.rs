@@ -47,7 +47,7 @@ fn of_object(place: Place, mistake: Mistake) -> String {
             "malformed JSON: the line breaks off at byte {at}, within its record; a record stands on one \
              line, and one over several lines is sent as application/json"
         ),
-        (MistakeKind::Malformed, _) => mistake.message,
+        (MistakeKind::Malformed | MistakeKind::TooLarge, _) => mistake.message,
     }
 }
 

@@ -6,13 +6,14 @@
 mod schedule;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
-use crate::model::strict_json::object;
+use crate::model::strict_json;
 use crate::model::time::Instant;
 
 use super::condition::Condition;
@@ -38,7 +39,6 @@ pub struct ReflectionDataType {
 pub struct ReflectionContent {
     pub name: Name,
     /// When it is due.
-    #[serde(deserialize_with = "object")]
     pub schedule: Schedule,
     /// The annotations that it asks for.
     #[serde(default)]
@@ -77,16 +77,18 @@ pub struct Reflections {
 }
 
 impl ReflectionContent {
-    /// Refuses a text from elsewhere that the interface would not accept as a reflection.
-    pub fn judge(text: &str) -> Result<(), Vec<Fault>> {
+    /// Refuses a document from elsewhere, `text` that holds `body`, that the interface would not accept as a
+    /// reflection.
+    pub fn judge(text: &str, body: &Value) -> Result<(), Vec<Fault>> {
         if text.len() > MOST_BYTES {
             return Err(vec![too_long(text.len())]);
         }
-        let read = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text));
         let misread = |error: serde_path_to_error::Error<_>| {
             Fault::misread(vec!["body".into()], error.path(), error.inner())
         };
-        read.map(|_: Self| ()).map_err(|error| vec![misread(error)])
+        strict_json::read(body)
+            .map(|_: Self| ())
+            .map_err(|error| vec![misread(error)])
     }
 }
 

@@ -15,3 +15,4 @@ mod repeated;
 mod schemas;
 mod silence;
 mod traces;
+mod wrong_types;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Given, Reading};
 use crate::ingest::faults;
-use crate::ingest::json;
+use crate::ingest::json::{self, MistakeKind};
 use crate::ingest::plan::Role;
 use crate::model::faults::Fault;
 use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};
@@ -20,6 +20,9 @@ impl<'a> Reading<'_, 'a> {
             Ok(value) => value,
             Err(error) => {
                 let mistake = json::explain(raw.as_bytes(), &error);
+                if mistake.kind == MistakeKind::TooLarge {
+                    return self.fault_too_large(&name, raw, mistake.message);
+                }
                 return self.fault([name.as_ref()], "json", mistake.message);
             }
         };
@@ -56,6 +59,17 @@ impl<'a> Reading<'_, 'a> {
             self.take_extras(&name, raw, &value);
         }
         self.document.insert(known.name.clone(), value);
+    }
+
+    /// A number that is too large to be one, somewhere in a field.
+    fn fault_too_large(&mut self, name: &str, raw: &str, message: String) {
+        let mut loc = self.loc.clone();
+        loc.push(name.into());
+        let mut json = serde_json::Deserializer::from_str(raw);
+        if let Err(found) = serde_path_to_error::deserialize::<_, Value>(&mut json) {
+            loc = Fault::misread(loc, found.path(), found.inner()).loc;
+        }
+        self.faults.push(Fault::new(loc, "too_large", message));
     }
 
     /// Whether every text of a field can be stored.

@@ -212,13 +212,20 @@ fn a_number_beyond_every_float_is_refused() {
         "HeartRate",
         r#"{"start_date":"2024-05-01","value":1e400}"#,
         "body.7.value",
-        "json",
+        "too_large",
     );
     refused(
         "HeartRate",
-        r#"{"start_date":"2024-05-01","value":1,"mood":-1e999}"#,
-        "body.7.mood",
-        "json",
+        r#"{"start_date":"2024-05-01","value":1,"mood":[{"low":-1e999}]}"#,
+        "body.7.mood.0.low",
+        "too_large",
+    );
+    let line = r#"{"start_date":"2024-05-01","value":1e400}"#;
+    let faults = decoder("HeartRate").push(7, line.as_bytes()).unwrap_err();
+    assert!(
+        faults[0].message.starts_with("beyond what a number can be"),
+        "{}",
+        faults[0].message
     );
 }
 

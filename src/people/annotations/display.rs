@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 use super::super::text::{Line, Name, Prose};
 use super::colour::Colour;
 use super::measurement::Nothing;
-use crate::model::strict_json::{object, optional_object};
 
 /// Texts of the steps of a scale.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -37,23 +36,19 @@ pub enum LabelMappingType {
 pub struct LabelMapping {
     #[serde(default)]
     pub mapping_type: LabelMappingType,
-    #[serde(deserialize_with = "object")]
     pub string: TextMapping,
 }
 
 /// The steps of a scale as colours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ColorScaleMapping {
-    #[serde(deserialize_with = "object")]
     pub color: ColourMapping,
 }
 
 /// The steps of a scale as pictures on colours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EmojiScaleMapping {
-    #[serde(deserialize_with = "object")]
     pub color: ColourMapping,
-    #[serde(deserialize_with = "object")]
     pub string: TextMapping,
 }
 
@@ -68,9 +63,9 @@ pub enum ScaleMapping {
 /// How a scale is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScaleDisplay {
-    #[serde(default, deserialize_with = "optional_object")]
+    #[serde(default)]
     pub label_mapping: Option<LabelMapping>,
-    #[serde(default, deserialize_with = "optional_object")]
+    #[serde(default)]
     pub scale_mapping: Option<ScaleMapping>,
 }
 
@@ -91,6 +86,6 @@ pub struct ScaleAnnotationSpec {
     /// The note that a new record begins with.
     #[serde(default)]
     pub default_note: Option<Prose>,
-    #[serde(default, deserialize_with = "optional_object")]
+    #[serde(default)]
     pub scale: Option<ScaleDisplay>,
 }

@@ -4,22 +4,41 @@
 //! The same types are read, stored, returned and published as schema.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::super::text::Name;
 use crate::model::registry::MetricKind;
-use crate::model::strict_json::object;
 
 /// The farthest step of a scale; nobody counts further.
 const FARTHEST_STEP: i64 = 1_000_000;
 
 /// A member that is null or left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Nothing;
+
+impl<'de> Deserialize<'de> for Nothing {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_unit(Self)
+    }
+}
+
+impl Visitor<'_> for Nothing {
+    type Value = Self;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("null, because this kind has none")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+}
 
 impl PartialSchema for Nothing {
     fn schema() -> RefOr<Schema> {
@@ -156,7 +175,6 @@ macro_rules! quantities {
                 pub unit: $unit,
                 #[serde(default)]
                 pub value_type: RealValueType,
-                #[serde(deserialize_with = "object")]
                 pub $member: NumberDefault,
             }
         )*
@@ -191,7 +209,6 @@ pub struct YesNoMeasurement {
     pub unit: Nothing,
     #[serde(default)]
     pub value_type: BooleanValueType,
-    #[serde(deserialize_with = "object")]
     pub boolean: BooleanDefault,
 }
 
@@ -215,7 +232,6 @@ pub struct StepMeasurement {
     pub unit: Nothing,
     #[serde(default)]
     pub value_type: IntegerValueType,
-    #[serde(deserialize_with = "object")]
     pub scale: ScaleDefault,
 }
 

@@ -17,6 +17,7 @@ use super::variants::{
     NumericAnnotation, PeopleAnnotation, ScaleAnnotation, UnknownAnnotationType,
 };
 use crate::model::faults::{Fault, LocPart};
+use crate::model::strict_json;
 
 /// The most bytes of a definition. Rows carry it, so its length adds to the cost of a row.
 const MOST_BYTES: usize = 16 * 1024;
@@ -195,7 +196,7 @@ impl<'a> Part<'a> {
     }
 
     fn read<T: DeserializeOwned>(&self) -> Read<T> {
-        serde_path_to_error::deserialize(self.value)
+        strict_json::read(self.value)
             .map_err(|error| Box::new(Fault::misread(self.loc.clone(), error.path(), error.inner())))
     }
 

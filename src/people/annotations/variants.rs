@@ -12,7 +12,6 @@ use super::display::{AnnotationSpec, ScaleAnnotationSpec};
 use super::measurement::{
     BooleanMeasurement, DurationMeasurement, Nothing, QuantityMeasurement, ScaleMeasurement,
 };
-use crate::model::strict_json::optional_object;
 
 /// More default tags than this help nobody.
 const MOST_TAGS: usize = 100;
@@ -102,7 +101,7 @@ macro_rules! variants {
                 pub tags: Vec<Line>,
                 $(#[$measured])*
                 pub measurement_spec: $measurement,
-                #[serde(default, deserialize_with = "optional_object")]
+                #[serde(default)]
                 pub spec: Option<$spec>,
             }
         )*

@@ -33,7 +33,7 @@ pub(super) fn judge(document: &Document) -> Result<(), String> {
         }
         DocumentKind::Reflection => {
             is_nameless(document)?;
-            ReflectionContent::judge(&document.body).map_err(told)
+            ReflectionContent::judge(&document.body, &body).map_err(told)
         }
         DocumentKind::Tag => tag(document, &body),
         DocumentKind::File => file(document),
