@@ -342,6 +342,23 @@ async fn a_schema_grows_without_touching_what_is_stored() {
 }
 
 #[tokio::test]
+async fn a_declared_property_stays_whether_or_not_records_have_it() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    let (mut other_kind, mut without) = (tea(), tea());
+    other_kind["record_spec"]["schema"]["properties"]["kind"] = json!({"type": "number"});
+    let properties = without["record_spec"]["schema"]["properties"].as_object_mut();
+    properties.unwrap().remove("kind");
+    for changed in [other_kind, without] {
+        let reply = person.put(&path(&own), &changed).await;
+        assert_eq!(reply.faults(), ["body.record_spec.schema.properties.kind"]);
+        let message = reply.json()["detail"][0]["msg"].as_str().unwrap().to_owned();
+        assert!(message.contains("once it is declared"), "{message}");
+        assert!(!message.contains("stored"), "nothing is stored: {message}");
+    }
+}
+
+#[tokio::test]
 async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column() {
     let person = person();
     let own = person.define("Event", &tea()).await;

@@ -177,7 +177,7 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
 pub(super) fn faults_of_growth(old: &Definition, new: &Definition) -> Vec<Fault> {
     let mut faults = Vec::new();
     if old.unit != new.unit {
-        let message = "the unit of what is stored cannot change; define another metric";
+        let message = "the unit of a metric cannot change; define another metric";
         faults.push(Fault::new(
             ["body", "record_spec", "unit"],
             "unit_changed",
@@ -198,7 +198,7 @@ pub(super) fn faults_of_growth(old: &Definition, new: &Definition) -> Vec<Fault>
         match columns.iter().find(|column| column.name() == before.name()) {
             None => {
                 let message = format!(
-                    "{name:?} holds stored values and cannot be taken away; describe it as unused instead"
+                    "{name:?} cannot be taken away once it is declared; describe it as unused instead"
                 );
                 faults.push(
                     Fault::new(at_schema(&["properties", name]), "property_removed", message)
@@ -206,9 +206,8 @@ pub(super) fn faults_of_growth(old: &Definition, new: &Definition) -> Vec<Fault>
                 );
             }
             Some(after) if !is_same_kind(&before, after) => {
-                let message = format!(
-                    "{name:?} cannot change its kind, because values are stored; add another property"
-                );
+                let message =
+                    format!("{name:?} cannot change its kind once it is declared; add another property");
                 faults.push(
                     Fault::new(at_schema(&["properties", name]), "kind_changed", message).with_value(name),
                 );
