@@ -29,7 +29,6 @@ const MOST_BYTES: usize = 256 * 1024;
 const TRIES: usize = 16;
 
 const TIME_ZONE: &str = "timezone";
-const SELECTED_METRICS: &str = "selected_metrics";
 const SOURCE_ORDER: &str = "source_order";
 const INSIGHT_TARGETS: &str = "insight_targets";
 const UNITS: &str = "units";
@@ -178,20 +177,13 @@ async fn checked(
     let mut faults = fields::faults_of(members);
     let mut changes = members.clone();
     if faults.is_empty() {
-        if let Some(Value::Array(names)) = members.get(SELECTED_METRICS) {
-            for (place, name) in names.iter().enumerate() {
-                let loc = ["body".into(), SELECTED_METRICS.into(), LocPart::from(place)];
-                faults.extend(
-                    type_named(types, person, name.as_str().unwrap_or_default(), loc)
-                        .await?
-                        .err(),
-                );
-            }
+        for (loc, name) in fields::metrics_of(members) {
+            faults.extend(type_named(types, person, name, loc).await?.err());
         }
         if let Some(Value::Object(orders)) = members.get(SOURCE_ORDER) {
             let mut by_id = Map::new();
             for (name, sources) in orders {
-                let loc = ["body".into(), SOURCE_ORDER.into(), LocPart::from(name.as_str())];
+                let loc: Vec<LocPart> = vec!["body".into(), SOURCE_ORDER.into(), name.as_str().into()];
                 match type_named(types, person, name, loc.clone()).await? {
                     Ok((id, RecordClass::Metric)) if by_id.contains_key(id.as_str()) => {
                         faults.push(Fault::new(loc, "value_error", format!("{id} is ordered twice")));
@@ -221,7 +213,7 @@ async fn type_named(
     types: &Types,
     person: PersonId,
     name: &str,
-    loc: [LocPart; 3],
+    loc: Vec<LocPart>,
 ) -> Result<Result<(TypeId, RecordClass), Fault>, PreferencesError> {
     match types.find(person, name).await {
         Ok(named) => Ok(Ok((named.data_type.id.clone(), named.data_type.class))),

@@ -89,6 +89,10 @@ async fn what_cannot_be_kept_is_refused_with_its_place_and_changes_nothing() {
             "body.selected_metrics.1",
         ),
         (
+            json!({"selected_metrics_map": {"home": ["HeartRate"], "work": ["Nosuch"]}}),
+            "body.selected_metrics_map.work.0",
+        ),
+        (
             json!({"source_order": {"Nosuch": []}}),
             "body.source_order.Nosuch",
         ),

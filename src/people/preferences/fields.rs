@@ -35,12 +35,16 @@ const FIELDS: [(&str, Kind); 12] = [
     ("periods_of_day", Kind::Periods),
     ("pinned_metrics_count_map", Kind::Each(Form::Integer)),
     ("selected_calendar_vendor_ids", Kind::Texts),
-    (super::SELECTED_METRICS, Kind::Texts),
-    ("selected_metrics_map", Kind::Each(Form::Texts)),
+    (SELECTED_METRICS, Kind::Texts),
+    (SELECTED_METRICS_MAP, Kind::Each(Form::Texts)),
     (super::SOURCE_ORDER, Kind::Each(Form::Ids)),
     (super::TIME_ZONE, Kind::Zone),
     (super::UNITS, Kind::Units),
 ];
+
+const SELECTED_METRICS: &str = "selected_metrics";
+/// Selected metrics, by what they are selected for.
+const SELECTED_METRICS_MAP: &str = "selected_metrics_map";
 
 /// The possible targets, each with the largest sensible value.
 const TARGETS: [(&str, f64); 2] = [("sleep_hours", 24.0), ("daily_steps", 1_000_000.0)];
@@ -64,6 +68,32 @@ pub(super) fn faults_of(members: &Map<String, Value>) -> Vec<Fault> {
         }
     }
     check.faults
+}
+
+/// The metrics that preferences of a valid form select, each with its place.
+pub(super) fn metrics_of(members: &Map<String, Value>) -> Vec<(Vec<LocPart>, &str)> {
+    let mut lists = Vec::new();
+    if let Some(names) = members.get(SELECTED_METRICS) {
+        lists.push((vec!["body".into(), SELECTED_METRICS.into()], names));
+    }
+    let by_use = members.get(SELECTED_METRICS_MAP).and_then(Value::as_object);
+    for (what_for, names) in by_use.into_iter().flatten() {
+        let loc: Vec<LocPart> = vec![
+            "body".into(),
+            SELECTED_METRICS_MAP.into(),
+            what_for.as_str().into(),
+        ];
+        lists.push((loc, names));
+    }
+    let mut metrics = Vec::new();
+    for (loc, names) in lists {
+        for (index, name) in names.as_array().into_iter().flatten().enumerate() {
+            let mut loc = loc.clone();
+            loc.push(index.into());
+            metrics.push((loc, name.as_str().unwrap_or_default()));
+        }
+    }
+    metrics
 }
 
 struct Place(Vec<LocPart>);
