@@ -176,6 +176,7 @@ async fn checked(
     };
     let mut faults = fields::faults_of(members);
     let mut changes = members.clone();
+    fields::write_whole(&mut changes);
     if faults.is_empty() {
         for (loc, name) in fields::metrics_of(members) {
             faults.extend(type_named(types, person, name, loc).await?.err());

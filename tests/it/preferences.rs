@@ -71,6 +71,18 @@ async fn rule_1_4e_an_order_of_sources_names_metrics_and_sources() {
 }
 
 #[tokio::test]
+async fn a_whole_number_may_have_a_fraction_of_zeros_and_is_kept_without() {
+    let person = person();
+    let reply = person
+        .post(PATH, &json!({}))
+        .body(r#"{"location_resolution": {"maps": 10.0}, "pinned_metrics_count_map": {"home": 3e0}}"#)
+        .await
+        .must_be(200);
+    assert!(reply.text().contains(r#""maps":10}"#), "{reply}");
+    assert!(reply.text().contains(r#""home":3}"#), "{reply}");
+}
+
+#[tokio::test]
 async fn what_cannot_be_kept_is_refused_with_its_place_and_changes_nothing() {
     let person = person();
     change(&person, &json!({"timezone": "UTC"})).await;

@@ -77,8 +77,6 @@ pub struct NewFrame {
     )]
     pub question: String,
     /// The form of the answer; `parquet` by default.
-    #[serde(default)]
-    #[schema(nullable = false)]
     pub format: Option<OutputMethod>,
 }
 

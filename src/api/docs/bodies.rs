@@ -8,12 +8,16 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
-use utoipa::openapi::{RefOr, Schema};
+use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use crate::model::registry::{MetricKind, RecordClass, Scale};
+use crate::people::annotations::AnnotationRoot;
+use crate::people::annotations::display::ScaleAnnotationSpec;
+use crate::people::annotations::measurement::MeasurementConfiguration;
+use crate::people::text::{Line, Name, Prose};
 
 /// Bytes without further structure.
 #[derive(Debug)]
@@ -35,6 +39,46 @@ impl ToSchema for RawBytes {
     }
 }
 
+/// What replaces an annotation: a whole one, or one without its type, which cannot change.
+#[derive(Debug)]
+pub struct AnnotationReplacement;
+
+impl PartialSchema for AnnotationReplacement {
+    fn schema() -> RefOr<Schema> {
+        AnyOfBuilder::new()
+            .item(Ref::from_schema_name(AnnotationRoot::name()))
+            .item(Ref::from_schema_name(UntypedAnnotation::name()))
+            .description(Some(
+                "What replaces an annotation: a whole one, or one without its type, which cannot change.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for AnnotationReplacement {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("AnnotationReplacement")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((AnnotationRoot::name().into(), AnnotationRoot::schema()));
+        AnnotationRoot::schemas(schemas);
+        schemas.push((UntypedAnnotation::name().into(), UntypedAnnotation::schema()));
+        UntypedAnnotation::schemas(schemas);
+    }
+}
+
+/// An annotation without its type, which decides what it may measure.
+#[derive(Debug, ToSchema)]
+pub struct UntypedAnnotation {
+    name: Name,
+    description: Prose,
+    #[schema(max_items = 100)]
+    tags: Vec<Line>,
+    measurement_spec: Option<MeasurementConfiguration>,
+    spec: Option<ScaleAnnotationSpec>,
+}
+
 /// A type to define. Members that are left out are empty.
 #[derive(Debug, ToSchema)]
 pub struct NewDataType {
@@ -49,14 +93,12 @@ pub struct NewDataType {
     /// Ignored: the type is called by the id that it gets.
     svc_data_type: Option<String>,
     deprecated: Option<bool>,
-    #[schema(nullable = false)]
     record_spec: Option<DefinedSpec>,
 }
 
-/// Changes to a type. What is left out stays as it is.
+/// Changes to a type. What is left out stays as it is, and so do a name and a `record_spec` that are null.
 #[derive(Debug, ToSchema)]
 pub struct DataTypeChange {
-    #[schema(nullable = false)]
     name: Option<String>,
     description: Option<String>,
     icon: Option<String>,
@@ -66,7 +108,6 @@ pub struct DataTypeChange {
     svc_data_type: Option<String>,
     /// True archives the type, false restores it.
     deprecated: Option<bool>,
-    #[schema(nullable = false)]
     record_spec: Option<DefinedSpec>,
 }
 
@@ -152,9 +193,7 @@ pub struct WrappedMetadata {
     id: Option<Uuid>,
     /// A moment, or a span of time.
     recorded_at: Option<RecordedAt>,
-    #[schema(nullable = false)]
     source: Option<Vec<String>>,
-    #[schema(nullable = false)]
     tags: Option<Vec<String>>,
 }
 

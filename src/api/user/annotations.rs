@@ -9,6 +9,7 @@ use axum::response::Response;
 
 use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
+use crate::api::docs::bodies::AnnotationReplacement;
 use crate::api::document::Document;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, aside, listed_as, one_as};
@@ -162,7 +163,7 @@ pub async fn one(
 #[utoipa::path(put, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "replace_annotation",
     tag = "annotations",
     params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
-    request_body = AnnotationRoot,
+    request_body = AnnotationReplacement,
     responses((status = 200, description = "The annotation as it is then", body = AnnotationRow),
         (status = 403), (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn replace(

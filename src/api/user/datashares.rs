@@ -1,11 +1,14 @@
 //! Data shares: `/user/v1/datashare`.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Deserializer, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use crate::api::app::Shared;
@@ -46,6 +49,34 @@ pub struct SentDatashare {
     pub permissions: Option<Vec<SentPermission>>,
     /// Replaces all groups that it is shared with.
     pub group_permissions: Option<Vec<SentGroupPermission>>,
+}
+
+/// A data share to create: as a change, but with a name. Only the documentation knows it; the missing name is
+/// reported together with whatever else is wrong.
+#[derive(Debug)]
+pub struct NewDatashare;
+
+impl PartialSchema for NewDatashare {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = SentDatashare::schema();
+        if let RefOr::T(Schema::Object(share)) = &mut schema {
+            let name = "datashare_name".to_owned();
+            share.description = Some("A data share to create.".to_owned());
+            share.properties.insert(name.clone(), String::schema());
+            share.required.push(name);
+        }
+        schema
+    }
+}
+
+impl ToSchema for NewDatashare {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("NewDatashare")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        SentDatashare::schemas(schemas);
+    }
 }
 
 /// Somebody to share with.
@@ -102,7 +133,7 @@ pub struct OneDatashare {
 /// Shares data types and files with people and groups.
 #[utoipa::path(post, path = "/user/v1/datashare",
     operation_id = "create_datashare", tag = "sharing",
-    params(Checked<NoParams>), request_body = SentDatashare,
+    params(Checked<NoParams>), request_body = NewDatashare,
     responses((status = 201, description = "The new share", body = OneDatashare), (status = 400), (status = 413),
         (status = 415), (status = 422)))]
 pub async fn create(

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::model::faults::{Fault, LocPart};
+use crate::model::strict_json::whole_number;
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 
@@ -96,6 +97,21 @@ pub(super) fn metrics_of(members: &Map<String, Value>) -> Vec<(Vec<LocPart>, &st
     metrics
 }
 
+/// Whole numbers that were sent with a fraction of zeros, as they are kept: without one.
+pub(super) fn write_whole(members: &mut Map<String, Value>) {
+    for (name, value) in members {
+        let is_whole = FIELDS
+            .iter()
+            .any(|(known, kind)| known == name && matches!(kind, Kind::Each(Form::Integer)));
+        let numbers = value.as_object_mut().filter(|_| is_whole);
+        for number in numbers.into_iter().flat_map(Map::values_mut) {
+            if let Some(whole) = whole_number(number) {
+                *number = whole.into();
+            }
+        }
+    }
+}
+
 struct Place(Vec<LocPart>);
 
 impl Place {
@@ -136,7 +152,9 @@ impl Check {
     fn form(&mut self, place: &Place, form: Form, value: &Value) {
         match form {
             Form::Texts => self.texts(place, value),
-            Form::Integer if !value.is_i64() => self.fault(place, "int_type", "expected a whole number"),
+            Form::Integer if whole_number(value).is_none() => {
+                self.fault(place, "int_type", "expected a whole number");
+            }
             Form::Integer => {}
             Form::Ids => self.ids(place, value),
         }

@@ -228,3 +228,132 @@ async fn the_preferences_that_are_documented_are_those_that_there_are() {
     let reply = person.post(path, &preferred).await.must_be(200);
     must_fit(&document, &format!("post {path}"), &reply);
 }
+
+/// What is declared about a body is what is done with it: what may be left out, be null, or be a whole number
+/// with a fraction of zeros.
+#[tokio::test]
+async fn a_body_is_taken_exactly_where_its_schema_says_so() {
+    let (document, person) = (document().await, somebody().await);
+    let schema = |operation: &str| {
+        let (method, path) = operation.split_once(' ').unwrap();
+        document["paths"][path][method]["requestBody"]["content"]["application/json"]["schema"].clone()
+    };
+    let annotation = json!({"annotation_type": "moment", "name": "Tea", "description": "", "tags": []});
+    let made = person
+        .post("/user/v1alpha1/annotation", &annotation)
+        .await
+        .must_be(201)
+        .json();
+    let made = format!("/user/v1alpha1/annotation/{}", made["id"].as_str().unwrap());
+    let share = json!({"datashare_name": "a share", "svc_data_types": ["HeartRate"], "permissions": []});
+    let shared = person
+        .post("/user/v1/datashare", &share)
+        .await
+        .must_be(201)
+        .json();
+    let shared = format!(
+        "/user/v1/datashare/{}",
+        shared["datashare"]["datashare_id"].as_str().unwrap()
+    );
+    let own = person.define("Metric", &json!({"name": "Cups"})).await;
+    let own = format!("/input/v1/data_type/{own}");
+    let frame = json!({"format": null, "question":
+        "/data/v1alpha1/metric/HeartRate?start_time=2024-06-01&end_time=2024-06-02"});
+    let metadata =
+        json!({"data_type": "HeartRate", "recorded_at": at("13:00"), "source": null, "tags": null});
+    for (operation, address, body, is_taken) in [
+        (
+            "post /user/v1/datashare",
+            "/user/v1/datashare",
+            json!({"permissions": []}),
+            false,
+        ),
+        (
+            "post /user/v1/datashare",
+            "/user/v1/datashare",
+            json!({"datashare_name": null}),
+            false,
+        ),
+        (
+            "put /user/v1/datashare/{datashare_id}",
+            &shared,
+            json!({"permissions": []}),
+            true,
+        ),
+        (
+            "post /user/v1alpha1/annotation",
+            "/user/v1alpha1/annotation",
+            json!({"name": "Tea", "description": "", "tags": []}),
+            false,
+        ),
+        (
+            "put /user/v1alpha1/annotation/{annotation_id}",
+            &made,
+            json!({"name": "Tea", "description": "", "tags": [], "spec": {"default_note": "black"}}),
+            true,
+        ),
+        (
+            "put /user/v1alpha1/annotation/{annotation_id}",
+            &made,
+            annotation,
+            true,
+        ),
+        (
+            "post /input/v1/data_type/{base}",
+            "/input/v1/data_type/Metric",
+            json!({"name": "Steps", "record_spec": null}),
+            true,
+        ),
+        (
+            "post /input/v1/data_type/{base}",
+            "/input/v1/data_type/Metric",
+            json!({"name": "Mood", "record_spec": {"type": null, "scale": {"min": 1.0, "max": 5.0}}}),
+            true,
+        ),
+        (
+            "put /input/v1/data_type/{base}/{id}",
+            &own,
+            json!({"name": null, "record_spec": null}),
+            true,
+        ),
+        ("post /data/v1/frames", "/data/v1/frames", frame, true),
+        (
+            "post /ingest/v1/record",
+            "/ingest/v1/record",
+            json!({"data": "{\"value\": 61}", "metadata": metadata}),
+            true,
+        ),
+        (
+            "post /user/v1alpha1/session",
+            "/user/v1alpha1/session",
+            json!({"name": "a phone", "days": 3.0}),
+            true,
+        ),
+        (
+            "post /input/v1/file",
+            "/input/v1/file",
+            json!({"content_length": 3.0, "content_type": "text/plain", "name": "a", "path": "/"}),
+            true,
+        ),
+        (
+            "post /user/v1alpha1/preferences",
+            "/user/v1alpha1/preferences",
+            json!({"location_resolution": {"maps": 3.0}}),
+            true,
+        ),
+    ] {
+        let declared = faults(&document, &schema(operation), &body);
+        assert_eq!(declared.is_empty(), is_taken, "{operation} {body}: {declared:?}");
+        let reply = if operation.starts_with("put") {
+            person.put(address, &body).await
+        } else {
+            person.post(address, &body).await
+        };
+        assert_eq!(
+            (200..300).contains(&reply.status),
+            is_taken,
+            "{operation} {body}: {reply}"
+        );
+        assert!(is_taken || reply.status == 422, "{operation} {body}: {reply}");
+    }
+}

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::{Base, Definition, Scale};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::MetricKind;
+use crate::model::strict_json;
 
 /// `definition`, changed by what `body` says.
 pub(super) fn over(mut definition: Definition, body: &Value) -> Result<Definition, Vec<Fault>> {
@@ -97,7 +98,7 @@ impl Reader {
     }
 
     fn spec(&mut self, spec: &Map<String, Value>, definition: &mut Definition) {
-        if let Some(kind) = spec.get("type") {
+        if let Some(kind) = spec.get("type").filter(|kind| !kind.is_null()) {
             let expected = definition.base.as_str().to_lowercase();
             if kind.as_str() != Some(expected.as_str()) {
                 self.refuse(
@@ -154,7 +155,7 @@ impl Reader {
         match spec.get("scale") {
             None => {}
             Some(Value::Null) => definition.scale = None,
-            Some(scale @ Value::Object(_)) => match serde_json::from_value::<Scale>(scale.clone()) {
+            Some(scale @ Value::Object(_)) => match strict_json::read::<Scale>(scale) {
                 Ok(scale) => definition.scale = Some(scale),
                 Err(_) => self.refuse(
                     &loc,
