@@ -143,7 +143,8 @@ impl ObjectStorage {
     }
 
     pub async fn get(&self, path: &str) -> Result<Bytes, StoreError> {
-        Ok(self.store.get(&location(path)?).await?.bytes().await?)
+        let found = self.store.get(&location(path)?).await.map_err(failure(path))?;
+        Ok(found.bytes().await?)
     }
 
     /// The object's content in chunks.
@@ -154,7 +155,8 @@ impl ObjectStorage {
         Ok(self
             .store
             .get(&location(path)?)
-            .await?
+            .await
+            .map_err(failure(path))?
             .into_stream()
             .map_err(StoreError::from)
             .boxed())
@@ -170,15 +172,19 @@ impl ObjectStorage {
                 return Ok(part);
             }
         }
-        Ok(self.store.get_range(&place, range).await?)
+        self.store.get_range(&place, range).await.map_err(failure(path))
     }
 
     pub async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, StoreError> {
-        Ok(self.store.get_ranges(&location(path)?, ranges).await?)
+        self.store
+            .get_ranges(&location(path)?, ranges)
+            .await
+            .map_err(failure(path))
     }
 
     pub async fn size(&self, path: &str) -> Result<u64, StoreError> {
-        Ok(self.store.head(&location(path)?).await?.size)
+        let found = self.store.head(&location(path)?).await;
+        Ok(found.map_err(failure(path))?.size)
     }
 
     /// The present state of an object, if it exists. For objects that others may replace: ours never change.
@@ -208,7 +214,8 @@ impl ObjectStorage {
         Ok(self
             .store
             .get_opts(&location(path)?, options)
-            .await?
+            .await
+            .map_err(failure(path))?
             .bytes()
             .await?)
     }
@@ -423,6 +430,20 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(|error| unavailable(&error)),
         Err(error) => Err(unavailable(&error)),
+    }
+}
+
+/// What an error of the store means for the object at `path`. A directory says where on the disk it looked; an
+/// object has the same name wherever it is kept.
+fn failure(path: &str) -> impl Fn(object_store::Error) -> StoreError {
+    move |error| match error.into() {
+        StoreError::Missing { .. } => StoreError::Missing {
+            path: path.to_owned(),
+        },
+        StoreError::Exists { .. } => StoreError::Exists {
+            path: path.to_owned(),
+        },
+        failure => failure,
     }
 }
 

@@ -10,6 +10,7 @@ use object_store::memory::InMemory;
 use super::super::StoreError;
 use super::super::faults::{Fault, Faults, FaultyStore, ForgetfulDisk, Operation};
 use super::super::piece::write_batch;
+use super::super::verify::verify_object;
 use super::*;
 use crate::model::ids::SystemIds;
 
@@ -57,6 +58,31 @@ async fn what_was_put_is_there_whole_and_in_parts() {
         let missing = store.get_range("data/none", 0..1).await;
         assert!(matches!(missing, Err(StoreError::Missing { .. })));
         assert_eq!(store.size(&path).await.unwrap(), 10);
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_is_missing_is_called_by_its_name_in_every_store() {
+    for (store, _directory) in all() {
+        let path = format!("{}/lost.parquet", folder());
+        let asked = [
+            store.get(&path).await.map(drop),
+            store.stream(&path).await.map(drop),
+            store.get_range(&path, 0..1).await.map(drop),
+            store.get_ranges(&path, &[0..1]).await.map(drop),
+            store.size(&path).await.map(drop),
+        ];
+        for answer in asked {
+            assert!(
+                matches!(&answer, Err(StoreError::Missing { path: named }) if *named == path),
+                "{answer:?}"
+            );
+        }
+        let damage = verify_object(&store, &path, 1, 0).await.unwrap_err();
+        assert_eq!(
+            damage.to_string(),
+            StoreError::corrupt(format!("object {path} is lost")).to_string()
+        );
     }
 }
 
