@@ -7,6 +7,9 @@ use thiserror::Error;
 
 use crate::catalog::CatalogError;
 
+/// S3's word for a bucket that does not exist, with the same status as for an object.
+const NO_BUCKET: &str = "NoSuchBucket";
+
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Nothing is known to be damaged; the same call may succeed later.
@@ -79,6 +82,10 @@ impl From<object_store::Error> for StoreError {
         }
         let detail = error.to_string();
         match error {
+            // Without its bucket no object can be said to be lost.
+            object_store::Error::NotFound { source, .. } if source.to_string().contains(NO_BUCKET) => {
+                Self::Unavailable { detail }
+            }
             object_store::Error::NotFound { path, .. } => Self::Missing { path },
             object_store::Error::AlreadyExists { path, .. } => Self::Exists { path },
             _ if full => Self::Full { detail },

@@ -43,6 +43,8 @@ pub enum Fault {
     Fail,
     /// Nothing is done for lack of room.
     NoRoom,
+    /// Nothing is done, because the bucket does not exist.
+    NoBucket,
     /// It is done, but the answer is an error.
     LoseAnswer,
     /// It is done later.
@@ -105,6 +107,14 @@ fn failed(kind: io::ErrorKind) -> Error {
     }
 }
 
+/// What S3 answers to any request for a bucket that does not exist.
+fn no_bucket(path: &str) -> Error {
+    Error::NotFound {
+        path: path.to_owned(),
+        source: "NoSuchBucket".into(),
+    }
+}
+
 /// Runs `work` unless a fault prevents it.
 async fn suffer<T: Send + 'static>(
     fate: &dyn Fate,
@@ -117,6 +127,7 @@ async fn suffer<T: Send + 'static>(
         None => work.await,
         Some(Fault::Fail) => Err(failed(io::ErrorKind::ConnectionReset)),
         Some(Fault::NoRoom) => Err(failed(io::ErrorKind::StorageFull)),
+        Some(Fault::NoBucket) => Err(no_bucket(path)),
         Some(Fault::LoseAnswer) => work
             .await
             .and_then(|_| Err(failed(io::ErrorKind::ConnectionReset))),

@@ -138,8 +138,8 @@ impl ObjectStorage {
     pub async fn replace(&self, path: &str, content: Bytes) -> Result<(), StoreError> {
         let (place, content) = (location(path)?, PutPayload::from_bytes(content));
         let mode = PutOptions::from(PutMode::Overwrite);
-        self.store.put_opts(&place, content, mode).await?;
-        Ok(())
+        let put = self.store.put_opts(&place, content, mode).await;
+        put.map(drop).map_err(not_written)
     }
 
     pub async fn get(&self, path: &str) -> Result<Bytes, StoreError> {
@@ -189,13 +189,13 @@ impl ObjectStorage {
 
     /// The present state of an object, if it exists. For objects that others may replace: ours never change.
     pub async fn version(&self, path: &str) -> Result<Option<ObjectVersion>, StoreError> {
-        match self.store.head(&location(path)?).await {
+        match self.store.head(&location(path)?).await.map_err(failure(path)) {
             Ok(found) => Ok(Some(ObjectVersion {
                 bytes: found.size,
                 tag: found.e_tag,
             })),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(StoreError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -239,9 +239,9 @@ impl ObjectStorage {
 
     /// Removes an object. One that does not exist counts as removed.
     pub async fn delete(&self, path: &str) -> Result<(), StoreError> {
-        match self.store.delete(&location(path)?).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+        match self.store.delete(&location(path)?).await.map_err(failure(path)) {
+            Ok(()) | Err(StoreError::Missing { .. }) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -349,13 +349,14 @@ impl ObjectStorage {
                     Err(exists.into())
                 }
             }
-            done => Ok(done.map(drop)?),
+            done => done.map(drop).map_err(not_written),
         }
     }
 
     /// Whether an object has exactly this content.
     async fn holds(&self, location: &Path, content: &PutPayload) -> Result<bool, StoreError> {
-        let found = self.store.get(location).await?;
+        // One that came and went is none that was written.
+        let found = self.store.get(location).await.map_err(not_written)?;
         if found.meta.size != content.content_length() as u64 {
             return Ok(false);
         }
@@ -379,14 +380,18 @@ impl Upload {
     /// Appends to the object; waits while too much is being sent.
     pub async fn write(&mut self, content: Bytes) -> Result<(), StoreError> {
         if let Some(parts) = &mut self.parts {
-            parts.wait_for_capacity(PARTS_AT_ONCE).await?;
+            parts
+                .wait_for_capacity(PARTS_AT_ONCE)
+                .await
+                .map_err(not_written)?;
             parts.put(content);
             return Ok(());
         }
         self.pending_bytes += content.len();
         self.pending.push(content);
         if self.pending_bytes > self.part_bytes {
-            let upload = self.storage.store.put_multipart(&self.location).await?;
+            let begun = self.storage.store.put_multipart(&self.location).await;
+            let upload = begun.map_err(not_written)?;
             let mut parts = WriteMultipart::new_with_chunk_size(upload, self.part_bytes);
             for content in self.pending.drain(..) {
                 parts.put(content);
@@ -399,10 +404,7 @@ impl Upload {
     /// Makes the object durable and visible.
     pub async fn finish(self) -> Result<(), StoreError> {
         match self.parts {
-            Some(parts) => {
-                parts.finish().await?;
-                Ok(())
-            }
+            Some(parts) => parts.finish().await.map(drop).map_err(not_written),
             None => {
                 self.storage
                     .create(&self.location, PutPayload::from_iter(self.pending))
@@ -433,15 +435,27 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// What an error of the store means for the object at `path`. A directory says where on the disk it looked; an
-/// object has the same name wherever it is kept.
+/// What an error of the store means for the object at `path`. A directory says where on the disk it looked;
+/// an object has the same name wherever it is kept.
 fn failure(path: &str) -> impl Fn(object_store::Error) -> StoreError {
-    move |error| match error.into() {
+    move |error| match StoreError::from(error) {
         StoreError::Missing { .. } => StoreError::Missing {
             path: path.to_owned(),
         },
         StoreError::Exists { .. } => StoreError::Exists {
             path: path.to_owned(),
+        },
+        failure => failure,
+    }
+}
+
+/// What an error of the store means for an object that is being written. The object itself need not exist, so
+/// what is missing is what it goes into, such as the bucket. The store cannot be used; nothing is damaged.
+fn not_written(error: object_store::Error) -> StoreError {
+    let detail = error.to_string();
+    match StoreError::from(error) {
+        StoreError::Missing { .. } => StoreError::Unavailable {
+            detail: format!("what it is written to, such as the bucket, does not exist: {detail}"),
         },
         failure => failure,
     }

@@ -226,6 +226,48 @@ async fn faults_reach_the_caller_as_what_they_are() {
 }
 
 #[tokio::test]
+async fn without_a_bucket_nothing_succeeds_and_nothing_counts_as_lost() {
+    let faults = Arc::new(Faults::default());
+    let store = ObjectStorage::over(Arc::new(FaultyStore::new(
+        Arc::new(InMemory::new()),
+        faults.clone(),
+    )));
+    let large = || Bytes::from(vec![1; 20 << 20]);
+    for operation in [Operation::Put, Operation::Part] {
+        faults.lasting(operation, Some(Fault::NoBucket));
+        let mut upload = store.upload("large").unwrap();
+        let written = upload.write(large()).await;
+        let mut answers = vec![written.and(upload.finish().await)];
+        if operation == Operation::Put {
+            answers.push(store.put("a", Bytes::from_static(b"x")).await);
+            answers.push(store.replace("a", Bytes::from_static(b"x")).await);
+        }
+        for answer in answers {
+            let error = answer.unwrap_err();
+            assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+            let said = error.to_string();
+            assert!(said.contains("NoSuchBucket"), "{said}");
+        }
+        faults.lasting(operation, None);
+    }
+    store.put("a", Bytes::from_static(b"x")).await.unwrap();
+    faults.lasting(Operation::Get, Some(Fault::NoBucket));
+    faults.lasting(Operation::Delete, Some(Fault::NoBucket));
+    let answers = [
+        store.get("a").await.map(drop),
+        store.version("a").await.map(drop),
+        store.delete("a").await,
+        verify_object(&store, "a", 1, 0).await,
+    ];
+    for answer in answers {
+        assert!(
+            matches!(answer, Err(StoreError::Unavailable { .. })),
+            "{answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_piece_whose_write_failed_is_not_there_and_can_be_written_again() {
     let faults = Arc::new(Faults::default());
     let store = ObjectStorage::over(Arc::new(FaultyStore::new(
