@@ -7,11 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::readiness::{NotReady, Readiness, Seldom};
 use crate::catalog::Catalog;
-use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
-
-/// Asking for an object that does not exist shows that the store answers, at no cost.
-const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
+use crate::upkeep::identity::IDENTITY_OBJECT;
 
 /// A load balancer asks often and does not wait long.
 const READY_LIMIT: Duration = Duration::from_secs(3);
@@ -75,13 +72,13 @@ impl Dependencies {
                 part: "catalogue",
                 reason: error.to_string(),
             })?;
-            match self.objects.size(NO_SUCH_OBJECT).await {
-                Ok(_) | Err(StoreError::Missing { .. }) => Ok(()),
-                Err(error) => Err(NotReady {
-                    part: "object store",
-                    reason: error.to_string(),
-                }),
-            }
+            // It is there since the start. A store that lacks it has lost everything or is another: a bucket
+            // that does not exist answers like a missing object.
+            let looked = self.objects.size(IDENTITY_OBJECT).await;
+            looked.map(drop).map_err(|error| NotReady {
+                part: "object store",
+                reason: error.to_string(),
+            })
         };
         let late = |_| NotReady {
             part: "catalogue or object store",

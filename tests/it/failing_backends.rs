@@ -68,6 +68,25 @@ async fn objects_that_cannot_be_written_refuse_the_request_and_nothing_else() {
     assert_eq!(count(&person, 2.0).await, 30_000);
 }
 
+#[tokio::test]
+async fn a_store_that_is_not_there_is_not_ready_and_refuses_writes() {
+    let server = Setup::default().no_upkeep().start();
+    let person = server.person();
+    until_readiness_is(200, &server).await;
+    let (store, away) = (server.data_dir().join("objects"), server.data_dir().join("away"));
+    fs::rename(&store, &away).unwrap();
+    until_readiness_is(503, &server).await;
+    let refused = person.lines("HeartRate", &many(1)).await;
+    assert_eq!(refused.status, 503, "{refused}");
+    assert!(refused.header("retry-after").is_some(), "{refused}");
+    assert!(server.log().contains("does not exist"), "{}", server.log());
+    fs::rename(&away, &store).unwrap();
+    until_readiness_is(200, &server).await;
+    assert_eq!(count(&person, 1.0).await, 0);
+    person.records("HeartRate", &many(1)).await;
+    assert_eq!(count(&person, 1.0).await, 30_000);
+}
+
 /// A server on PostgreSQL and S3 with a wire to each that can be cut.
 async fn wired() -> Option<(Almanac, Forwarder, Forwarder)> {
     let backends = Backends::networked()?;
