@@ -3,10 +3,10 @@
 //! An erasure begins in the catalogue, when the person asks for it. From then on nobody finds or stores
 //! anything of theirs. This job does the rest, and can be stopped anywhere: it looks for what is left,
 //! removes it, and looks again until there is nothing. First it writes a note into the store with the start
-//! of the erasure and a mark that does not reveal the person; a catalogue that is rebuilt from the store
-//! heeds it. Writes that were under way when the erasure began may still arrive, so the job looks again after
-//! pauses that double, and a last time when no such write can be left. Only then is the erasure over, and the
-//! person may begin anew.
+//! of the erasure and a mark that does not reveal the person, if the request could not; a catalogue that is
+//! rebuilt from the store heeds it. Writes that were under way when the erasure began may still arrive, so
+//! the job looks again after pauses that double, and a last time when no such write can be left. Only then is
+//! the erasure over, and the person may begin anew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -95,6 +95,26 @@ async fn a_note_of_an_erasure_that_appears_in_the_store_is_heeded_while_the_serv
 }
 
 #[tokio::test]
+async fn an_erasure_that_the_store_cannot_note_has_begun_and_is_noted_later() {
+    let server = upkeeping().start();
+    let person = server.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    let given = confirmation(&person).await;
+    // A file where the folder of notes would be: nothing can be put there.
+    let notes = server.data_dir().join("objects/erased");
+    std::fs::write(&notes, "").unwrap();
+    let begun = confirmed(&person, &given).await;
+    assert_eq!(begun["state"], "begun", "{begun}");
+    assert!(begun["begun_at"].is_string(), "{begun}");
+    person.get("/user/v1alpha1/info").await.problem(401);
+    std::fs::remove_file(&notes).unwrap();
+    until_nothing_is_left(&server, person.id).await;
+    assert_eq!(std::fs::read_dir(&notes).unwrap().count(), 1);
+}
+
+#[tokio::test]
 async fn an_account_is_erased_in_two_steps_and_no_byte_is_left() {
     for backends in Backends::available() {
         let server = upkeeping().on(backends.clone()).start();

@@ -17,6 +17,10 @@ use crate::upkeep::erase;
 
 /// How long the caller has to confirm.
 const CONFIRMED_WITHIN: Duration = Duration::from_mins(10);
+/// How long the answer waits for the store to take the note of an erasure.
+const NOTED_WITHIN: Duration = Duration::from_secs(10);
+const NOT_NOTED: &str = "an erasure has begun that the store does not know of yet; it is noted there when \
+                         that is possible";
 
 /// The confirmation, if there is one.
 #[derive(Debug)]
@@ -88,8 +92,14 @@ async fn begun(app: &App, reader: &Reader, confirmation: &str) -> Result<Account
         return Err(invalid(["query", "confirm"], message));
     }
     let erasure = app.catalog.begin_erasure(reader.person()).await?;
-    // Before the answer: a catalogue that is rebuilt from the store later has to know of it.
-    erase::remember(&app.intake.objects, &erasure).await?;
+    // Before the answer, if that can be: a catalogue that is rebuilt from the store later has to know of it.
+    // But it has begun, whatever the store says, and the job writes the note before it does anything else.
+    let noted = erase::remember(&app.intake.objects, &erasure);
+    match tokio::time::timeout(NOTED_WITHIN, noted).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "{NOT_NOTED}"),
+        Err(_) => tracing::warn!(error = "no answer in time", "{NOT_NOTED}"),
+    }
     Ok(AccountErasure {
         state: "begun",
         confirmation: None,
