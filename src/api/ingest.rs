@@ -37,6 +37,7 @@ use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
 use crate::people::annotations::AnnotationRow;
+use crate::people::key_quota::Using;
 use crate::people::quota::{Limited, QuotaError};
 use crate::people::source_quota::Naming;
 use crate::people::types::OwnType;
@@ -261,7 +262,7 @@ async fn admit(
     key: Option<&IdempotencyKey>,
     sources: &[SeenSource],
     closed: Option<ApiError>,
-) -> Result<Arc<Naming>, ApiError> {
+) -> Result<(Arc<Naming>, Option<Using>), ApiError> {
     if let Some(refusal) = closed {
         let kept = match key {
             Some(key) => app.catalog.upload_for_key(person, &key.key).await?,
@@ -272,10 +273,11 @@ async fn admit(
         }
     }
     let naming = app.source_quota.admit(person, sources).await?;
-    if let Some(key) = key {
-        app.key_quota.admit(person, &key.key).await?;
-    }
-    Ok(naming)
+    let using = match key {
+        Some(key) => Some(app.key_quota.admit(person, &key.key).await?),
+        None => None,
+    };
+    Ok((naming, using))
 }
 
 /// Commits, and answers once the commit is durable.
@@ -289,9 +291,9 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         memory,
         closed,
     } = submission;
-    // What it names counts until it is committed.
-    let _naming = match admit(app, person, key.as_ref(), &sources, closed).await {
-        Ok(naming) => naming,
+    // What it names and its key count until it is committed.
+    let _admitted = match admit(app, person, key.as_ref(), &sources, closed).await {
+        Ok(admitted) => admitted,
         Err(error) => {
             if let Work::Written(written) = &work {
                 remove(&app.intake.objects, &written.pieces).await;

@@ -5,19 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use super::Catalog;
-use super::database::Value;
+use super::database::{Row, Value};
 use super::errors::CatalogError;
 use super::ledgers::{create_people, lock_for_change};
 use super::reading::verify_partitions;
 use super::records::{Effect, KeptUpload, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
-use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS};
+use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS, one_of};
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 
 const MINUTE: i64 = 60_000_000;
+/// How many idempotency keys are looked up in one statement.
+const KEYS_AT_ONCE: usize = 256;
 
 impl Catalog {
     /// Creates a person unless there is one; returns whether they are new. An existing name is kept.
@@ -145,16 +147,38 @@ impl Catalog {
         }))
     }
 
-    /// How many idempotency keys of a person are kept, counted up to `most`.
-    pub async fn key_count(&self, person: PersonId, most: u64) -> Result<u64, CatalogError> {
+    /// How many idempotency keys of a person are kept.
+    pub async fn key_count(&self, person: PersonId) -> Result<u64, CatalogError> {
+        let counted = "SELECT COUNT(*) FROM uploads WHERE person = $1";
+        let rows = self
+            .database
+            .fetch(counted.to_owned(), vec![id(person.0)])
+            .await?;
+        counted_in(&rows)
+    }
+
+    /// How many idempotency keys of a person are kept or among `keys`, which are different from each other.
+    /// Those that are kept are counted up to `most`.
+    pub async fn key_count_with(
+        &self,
+        person: PersonId,
+        keys: &[String],
+        most: u64,
+    ) -> Result<u64, CatalogError> {
+        let mut session = self.database.read().await?;
         let counted = "SELECT COUNT(*) FROM (SELECT 1 FROM uploads WHERE person = $1 LIMIT $2) AS counted";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let values = vec![id(person.0), Value::Int(most)];
-        let rows = self.database.fetch(counted.to_owned(), values).await?;
-        let row = rows
-            .first()
-            .ok_or_else(|| CatalogError::corrupt("a count has no row"))?;
-        Ok(row.int(0)?.unsigned_abs())
+        let mut count = counted_in(&session.fetch(counted.to_owned(), values).await?)?;
+        for some in keys.chunks(KEYS_AT_ONCE) {
+            let (list, mut keys) = one_of(2, some.iter().map(|key| text(key)).collect());
+            let sql = format!("SELECT COUNT(*) FROM uploads WHERE person = $1 AND idempotency_key IN {list}");
+            keys.insert(0, id(person.0));
+            let kept = counted_in(&session.fetch(sql, keys).await?)?;
+            count += (some.len() as u64).saturating_sub(kept);
+        }
+        session.commit().await?;
+        Ok(count)
     }
 
     /// Forgets idempotency keys accepted before `moment`; returns how many.
@@ -204,6 +228,14 @@ impl Catalog {
         session.commit().await?;
         Ok(counts.into_iter().collect())
     }
+}
+
+/// The one number that a statement counted.
+fn counted_in(rows: &[Row]) -> Result<u64, CatalogError> {
+    let row = rows
+        .first()
+        .ok_or_else(|| CatalogError::corrupt("a count has no row"))?;
+    Ok(row.int(0)?.unsigned_abs())
 }
 
 fn known_person(row: &Record) -> Result<KnownPerson, CatalogError> {

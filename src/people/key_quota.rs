@@ -1,41 +1,160 @@
 //! Limits the idempotency keys that one person may have in use.
 //!
-//! A key is kept for a week, so that a repeated request is recognised. Between recounts each request adds to
-//! the count, whether its key is new or not; so near the limit a key may be refused some seconds too early,
-//! and one node never accepts too many. Knows keys; knows nothing of HTTP.
+//! A key is kept for a week, so that a repeated request is recognised. It counts once, however many requests
+//! have it: a key of requests that are admitted and not committed yet counts as if it were kept, so that one
+//! process never accepts too many. Knows keys; knows nothing of HTTP.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
 
-use super::quota::{Limited, Quota, QuotaError};
+use super::quota::{Limited, MOMENT, PEOPLE, Quota, QuotaError};
+
+/// How many people's keys may be counted exactly at the same time.
+const COUNTED_AT_ONCE: usize = 64;
 
 /// The quota of all people. Lives as long as the process.
 #[derive(Clone)]
 pub struct KeyQuota {
     catalog: Catalog,
+    /// Its counts are never too small: between exact ones each request adds 1 whose key is not in use.
     quota: Quota,
+    /// People whose kept keys alone reach the limit.
+    full: ShortLived<PersonId, ()>,
+    in_use: InUse,
+    /// Each person has one of these, and holds it while counting exactly.
+    counting: Arc<[tokio::sync::Mutex<()>]>,
+    hashes: RandomState,
+}
+
+/// The keys of admitted requests, by person, and how many requests have each.
+type InUse = Arc<Mutex<HashMap<PersonId, HashMap<String, usize>>>>;
+
+/// The key of an admitted request. To be held until the request is committed.
+#[derive(Debug)]
+#[must_use]
+pub struct Using {
+    person: PersonId,
+    key: String,
+    in_use: InUse,
 }
 
 impl KeyQuota {
     #[must_use]
     pub fn new(catalog: Catalog, limit: u64) -> Self {
-        let quota = Quota::new(Limited::Keys, limit);
-        Self { catalog, quota }
+        Self {
+            catalog,
+            quota: Quota::new(Limited::Keys, limit),
+            full: ShortLived::of(PEOPLE, MOMENT),
+            in_use: Arc::default(),
+            counting: (0..COUNTED_AT_ONCE)
+                .map(|_| tokio::sync::Mutex::default())
+                .collect(),
+            hashes: RandomState::new(),
+        }
     }
 
-    /// Whether a request of `person` may use this key.
-    pub async fn admit(&self, person: PersonId, key: &str) -> Result<(), QuotaError> {
-        let count = self.catalog.key_count(person, self.quota.most);
-        let used = self.quota.used(person, count).await?;
-        if used.fetch_add(1, Ordering::Relaxed) < self.quota.most {
-            return Ok(());
+    /// Lets a request of `person` use this key, or says why not.
+    pub async fn admit(&self, person: PersonId, key: &str) -> Result<Using, QuotaError> {
+        if let Some(using) = self.enter(person, key) {
+            return Ok(using);
         }
-        // A repeated request takes no new key.
-        match self.catalog.upload_for_key(person, key).await? {
-            Some(_) => Ok(()),
-            None => Err(self.quota.reached()),
+        let turn = self.hashes.hash_one(person) as usize % self.counting.len();
+        // While it is held, nobody else makes the count smaller, and so nobody enters whom it would refuse.
+        let _counting = self.counting[turn].lock().await;
+        if let Some(using) = self.enter(person, key) {
+            return Ok(using);
+        }
+        // A repeated request takes no new key. At the limit it is looked up first: that takes less than
+        // counting.
+        let is_counted = self.quota.recent(person).is_some();
+        if is_counted && self.is_kept(person, key).await? {
+            return Ok(self.hold(person, key));
+        }
+        if self.full.get(&person).is_none() {
+            let (in_use, most) = (self.in_use_by(person), self.quota.most);
+            let used = self.catalog.key_count_with(person, &in_use, most).await?;
+            if used < most {
+                let using = self.hold(person, key);
+                self.quota.remember(person, used + 1);
+                return Ok(using);
+            }
+            self.quota.remember(person, used);
+            if in_use.is_empty() {
+                self.full.insert(person, ());
+            }
+        }
+        if !is_counted && self.is_kept(person, key).await? {
+            return Ok(self.hold(person, key));
+        }
+        Err(self.quota.reached())
+    }
+
+    /// Admits a request whose key is in use already, or that stays within the limit as if its key were new.
+    fn enter(&self, person: PersonId, key: &str) -> Option<Using> {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_in_use = in_use.get(&person).is_some_and(|keys| keys.contains_key(key));
+        if !is_in_use {
+            let counted = self.quota.recent(person)?;
+            if counted.load(Ordering::Relaxed) >= self.quota.most {
+                return None;
+            }
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        add(&mut in_use, person, key);
+        Some(self.using(person, key))
+    }
+
+    fn hold(&self, person: PersonId, key: &str) -> Using {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        add(&mut in_use, person, key);
+        self.using(person, key)
+    }
+
+    fn using(&self, person: PersonId, key: &str) -> Using {
+        Using {
+            person,
+            key: key.to_owned(),
+            in_use: Arc::clone(&self.in_use),
+        }
+    }
+
+    fn in_use_by(&self, person: PersonId) -> Vec<String> {
+        let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = in_use.get(&person).into_iter().flat_map(HashMap::keys);
+        keys.cloned().collect()
+    }
+
+    /// Whether a request with this key was accepted.
+    async fn is_kept(&self, person: PersonId, key: &str) -> Result<bool, CatalogError> {
+        Ok(self.catalog.upload_for_key(person, key).await?.is_some())
+    }
+}
+
+fn add(in_use: &mut HashMap<PersonId, HashMap<String, usize>>, person: PersonId, key: &str) {
+    let keys = in_use.entry(person).or_default();
+    *keys.entry(key.to_owned()).or_default() += 1;
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(keys) = in_use.get_mut(&self.person) else {
+            return;
+        };
+        if let Some(requests) = keys.get_mut(&self.key) {
+            *requests -= 1;
+            if *requests == 0 {
+                keys.remove(&self.key);
+            }
+        }
+        if keys.is_empty() {
+            in_use.remove(&self.person);
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
 
 /// How long a count is remembered.
-const MOMENT: Duration = Duration::from_secs(10);
+pub(super) const MOMENT: Duration = Duration::from_secs(10);
 /// How many people's counts are remembered.
-const PEOPLE: u64 = 10_000;
+pub(super) const PEOPLE: u64 = 10_000;
 
 /// What a quota limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,16 @@ impl Quota {
         Ok(self
             .counts
             .get_or_make(&person, || Arc::new(AtomicU64::new(count))))
+    }
+
+    /// The recent count of a person, if there is one.
+    pub(super) fn recent(&self, person: PersonId) -> Option<Arc<AtomicU64>> {
+        self.counts.get(&person)
+    }
+
+    /// Replaces the count of a person by a new one.
+    pub(super) fn remember(&self, person: PersonId, count: u64) {
+        self.counts.insert(person, Arc::new(AtomicU64::new(count)));
     }
 
     pub(super) const fn reached(&self) -> QuotaError {

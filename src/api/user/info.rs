@@ -156,7 +156,7 @@ pub async fn info(
     let sessions = app.sessions.open_of(person).await?;
     let counts = app.catalog.document_counts(person).await?;
     let registered = app.catalog.registered_counts(person).await?;
-    let keys = app.catalog.key_count(person, app.limits.keys).await?;
+    let keys = app.catalog.key_count(person).await?;
     let file_bytes = app.files.contents().usage(person).await?.bytes();
     let limits = app.limits;
     let of = |kind: DocumentKind, limit: u64| Limit {

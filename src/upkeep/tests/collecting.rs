@@ -160,7 +160,7 @@ async fn how_long_a_key_is_remembered_is_not_up_to_the_clock_of_a_node() {
     }
     let remembered = async || {
         let catalog = &bench.stores.catalog;
-        catalog.key_count(person, 10).await.unwrap()
+        catalog.key_count(person).await.unwrap()
     };
     remove_remains(&other).await.unwrap();
     assert_eq!(remembered().await, 2);

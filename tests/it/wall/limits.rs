@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Setup, heart_rate, id, instant};
+use crate::harness::{Person, Setup, heart_rate, id, instant};
 
 #[tokio::test]
 async fn own_types_and_sources_are_counted_shown_and_limited() {
@@ -94,6 +94,56 @@ async fn keys_are_counted_and_what_is_sent_again_takes_none() {
         .header("idempotency-key", "three")
         .await
         .upload();
+}
+
+#[tokio::test]
+async fn a_key_counts_once_however_often_it_is_sent() {
+    let server = Setup::default().with("ALMANAC_LIMIT_KEYS", "3").start();
+    let send = |person: &Person, key: &str| {
+        let call = person.record("HeartRate", &heart_rate(id(1), &instant(1), 60));
+        call.header("idempotency-key", key)
+    };
+    let person = server.person();
+    // Each time the last one that there is room for is repeated too.
+    for key in ["one", "one", "one", "two", "one", "two", "three", "three", "one"] {
+        send(&person, key).await.upload();
+    }
+    assert_eq!(send(&person, "four").await.faults(), ["header.idempotency-key"]);
+    send(&person, "three").await.upload();
+
+    let person = server.person();
+    let same = (0..12).map(|_| async { send(&person, "same").await.upload() });
+    let uploads = futures::future::join_all(same).await;
+    assert!(uploads.iter().all(|upload| *upload == uploads[0]), "{uploads:?}");
+    for key in ["two", "three"] {
+        send(&person, key).await.upload();
+    }
+
+    let person = server.person();
+    let keys: Vec<_> = (0..12).map(|n| format!("key {n}")).collect();
+    let sent = keys.iter().map(|key| async { send(&person, key).await.status });
+    let sent = futures::future::join_all(sent).await;
+    let taken = sent.iter().filter(|status| **status == 201).count();
+    assert_eq!(taken, 3, "{sent:?}");
+}
+
+#[tokio::test]
+async fn the_keys_that_are_shown_are_those_that_are_kept() {
+    let server = Setup::default().no_upkeep().start();
+    let person = server.person();
+    for key in ["one", "two", "three"] {
+        let call = person.record("HeartRate", &heart_rate(id(1), &instant(1), 60));
+        call.header("idempotency-key", key).await.upload();
+    }
+    server.stop();
+    // As if other nodes had accepted more than the limit at the same time.
+    let server = Setup::default()
+        .with("ALMANAC_LIMIT_KEYS", "2")
+        .in_dir(server.data_dir())
+        .start();
+    let person = server.person_called(person.id);
+    let info = person.get("/user/v1alpha1/info").await.must_be(200).json();
+    assert_eq!(info["limits"]["keys"], json!({"limit": 2, "used": 3}));
 }
 
 #[tokio::test]
