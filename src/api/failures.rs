@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::DataFusionError;
@@ -111,9 +112,31 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     let mut next = Some(error);
     std::iter::from_fn(move || {
         let current = next?;
-        next = current.source();
+        next = below(current);
         Some(current)
     })
+}
+
+/// The error that `error` comes from. What only passes another error through names the source of that one as
+/// its own, so that the search would step over the error itself.
+fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    if let Some(broken) = error.downcast_ref::<Broken>() {
+        return match broken {
+            Broken::Plan(inner) => Some(inner),
+            Broken::Encode(inner) => Some(inner),
+            Broken::Late => None,
+        };
+    }
+    if let Some(shared) = error.downcast_ref::<Arc<DataFusionError>>() {
+        return Some(shared.as_ref());
+    }
+    if let Some(StoreError::Catalog(inner)) = error.downcast_ref() {
+        return Some(inner);
+    }
+    if let Some(carrier) = error.downcast_ref::<std::io::Error>() {
+        return carrier.get_ref().map(|inner| inner as &(dyn Error + 'static));
+    }
+    error.source()
 }
 
 /// The damage behind an error, if that is its cause, however deep.
@@ -138,7 +161,10 @@ pub fn spill_error(error: &std::io::Error) -> ApiError {
 fn is_scarce(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(|error| {
         matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_)))
-            || matches!(error.downcast_ref(), Some(StoreError::Unavailable { .. }))
+            || matches!(
+                error.downcast_ref(),
+                Some(StoreError::Unavailable { .. } | StoreError::Full { .. })
+            )
             || error
                 .downcast_ref::<std::io::Error>()
                 .is_some_and(|error| error.kind() == ErrorKind::StorageFull)
@@ -196,5 +222,85 @@ impl From<CommitError> for ApiError {
             CommitError::Broken(_) => Self::internal(error),
             CommitError::Erased => Self::unauthorized(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse as _;
+    use datafusion::arrow::error::ArrowError;
+    use datafusion::parquet::errors::ParquetError;
+
+    use super::*;
+
+    fn exhausted() -> DataFusionError {
+        DataFusionError::ResourcesExhausted("no room for a series of sleep cycles".to_owned())
+    }
+
+    /// Scarce memory in every wrapping that the engine and the writers of answers give it.
+    fn wrapped() -> Vec<Broken> {
+        let boxed = || Box::new(exhausted());
+        let arrow = |error| DataFusionError::ArrowError(Box::new(error), None);
+        vec![
+            exhausted().into(),
+            exhausted().context("while sorting").into(),
+            exhausted().context("while sorting").context("of a part").into(),
+            DataFusionError::External(boxed()).into(),
+            DataFusionError::External(Box::new(Arc::new(exhausted()))).into(),
+            DataFusionError::Shared(Arc::new(exhausted())).into(),
+            DataFusionError::Shared(Arc::new(exhausted().context("while sorting"))).into(),
+            DataFusionError::IoError(std::io::Error::other(exhausted())).into(),
+            arrow(ArrowError::ExternalError(boxed())).into(),
+            arrow(ArrowError::ExternalError(Box::new(DataFusionError::Shared(
+                Arc::new(exhausted()),
+            ))))
+            .into(),
+            arrow(ArrowError::IoError(
+                "written".to_owned(),
+                std::io::Error::other(exhausted()),
+            ))
+            .into(),
+            EncodeError::Arrow(ArrowError::ExternalError(boxed())).into(),
+            EncodeError::Parquet(ParquetError::External(boxed())).into(),
+        ]
+    }
+
+    #[test]
+    fn scarce_memory_asks_to_try_again_however_it_is_wrapped() {
+        let meters = Meters::default();
+        for error in wrapped() {
+            let told = format!("{error:?}");
+            let answer = failed(&meters, error).into_response();
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{told}");
+            assert!(answer.headers().contains_key("retry-after"), "{told}");
+        }
+    }
+
+    #[test]
+    fn scarce_memory_of_a_plan_asks_the_author_of_a_query_for_less() {
+        let meters = Meters::default();
+        for error in wrapped() {
+            let told = format!("{error:?}");
+            if matches!(error, Broken::Plan(_)) {
+                let answer = query_error(&meters, error).into_response();
+                assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn damage_in_the_catalogue_is_found_below_the_store() {
+        let what = "a definition".to_owned();
+        let damage = StoreError::Catalog(CatalogError::Corrupt { what });
+        let error = Broken::Plan(DataFusionError::External(Box::new(damage)));
+        assert!(corrupt_part(&error).is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn other_failures_are_the_servers() {
+        let error = Broken::Plan(DataFusionError::Internal("a bug".to_owned()));
+        let answer = failed(&Meters::default(), error).into_response();
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 }
