@@ -4,6 +4,7 @@
 //! are named; only what is made from one version of a definition is cached. Lives as long as the process.
 //! Knows definitions and layouts; knows nothing of the rows stored under them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -133,74 +134,94 @@ impl Types {
 
     /// The type called `name` for `owner`: built in, or `owner`'s own.
     pub async fn find(&self, owner: PersonId, name: &str) -> Result<Named, TypesError> {
-        if let Some(data_type) = self.registry.get(name) {
-            return Ok(Named {
-                data_type: Arc::clone(data_type),
-                annotation: None,
-            });
-        }
-        let unknown = || TypesError::Unknown {
+        let found = self.look_up(owner, name).await?;
+        found.ok_or_else(|| TypesError::Unknown {
             name: name.to_owned(),
             nearest: self.nearest(name),
+        })
+    }
+
+    /// The same; `None` if there is no such type. For callers who do not tell which type may be meant, since
+    /// that takes a comparison with every built-in type.
+    pub async fn look_up(&self, owner: PersonId, name: &str) -> Result<Option<Named>, TypesError> {
+        if let Some(data_type) = self.registry.get(name) {
+            return Ok(Some(Named {
+                data_type: Arc::clone(data_type),
+                annotation: None,
+            }));
+        }
+        let id = TypeId::parse(name);
+        let Some((id, definition)) = id.and_then(|id| id.definition().map(|definition| (id, definition)))
+        else {
+            return Ok(None);
         };
-        let id = TypeId::parse(name).ok_or_else(unknown)?;
-        let definition = id.definition().ok_or_else(unknown)?;
-        let base = self
-            .registry
-            .get(id.base())
-            .filter(|base| base.is_base)
-            .ok_or_else(unknown)?;
+        let Some(base) = self.registry.get(id.base()).filter(|base| base.is_base) else {
+            return Ok(None);
+        };
         if Base::named(base.id.as_str()).is_none() {
-            return Ok(Named {
+            return Ok(Some(Named {
                 data_type: Arc::clone(base),
                 annotation: Some(definition),
-            });
+            }));
         }
-        let own = self
-            .own(owner, definition)
-            .await?
-            .filter(|own| own.definition.base == base.id.as_str())
-            .ok_or_else(unknown)?;
-        Ok(Named {
+        let own = self.own(owner, definition).await?;
+        let own = own.filter(|own| own.definition.base == base.id.as_str());
+        Ok(own.map(|own| Named {
             data_type: own.data_type,
             annotation: None,
-        })
+        }))
     }
 
     /// The id that `name` stands for: itself if it is an id, otherwise that of the one type of `owner` with
     /// this name. A name never hides a built-in type, archived types have no names, and an unknown text is
     /// returned unchanged, unless it resembles such a name.
     pub async fn meant(&self, owner: PersonId, name: &str) -> Result<String, TypesError> {
-        let is_id = TypeId::parse(name).is_some_and(|id| id.definition().is_some());
-        if is_id || self.registry.get(name).is_some() {
+        if self.is_id(name) {
             return Ok(name.to_owned());
         }
+        let own = self.live_own(owner).await?;
+        if let Some(id) = called(&by_name(&own), name)? {
+            return Ok(id);
+        }
+        let known = own.iter().map(|own| own.data_type.name.as_str());
+        match nearest(name, known) {
+            Some(near) if self.nearest(name).is_none() => Err(TypesError::Unknown {
+                name: name.to_owned(),
+                nearest: Some(near.to_owned()),
+            }),
+            _ => Ok(name.to_owned()),
+        }
+    }
+
+    /// The same for several names, for which the own types are read once. A text without a meaning is
+    /// returned unchanged.
+    pub async fn all_meant(&self, owner: PersonId, names: &[String]) -> Result<Vec<String>, TypesError> {
+        if names.iter().all(|name| self.is_id(name)) {
+            return Ok(names.to_vec());
+        }
+        let own = self.live_own(owner).await?;
+        let named = by_name(&own);
+        let meant = |name: &String| -> Result<String, TypesError> {
+            let id = if self.is_id(name) {
+                None
+            } else {
+                called(&named, name)?
+            };
+            Ok(id.unwrap_or_else(|| name.clone()))
+        };
+        names.iter().map(meant).collect()
+    }
+
+    /// Whether `name` is an id, or the name of a built-in type, and so stands for itself.
+    fn is_id(&self, name: &str) -> bool {
+        TypeId::parse(name).is_some_and(|id| id.definition().is_some()) || self.registry.get(name).is_some()
+    }
+
+    /// `owner`'s own types that are not archived.
+    async fn live_own(&self, owner: PersonId) -> Result<Vec<OwnType>, TypesError> {
         let mut own = self.all_own(owner).await?;
         own.retain(|own| !own.definition.deprecated);
-        let called: String = name.nfc().collect();
-        let mut candidates: Vec<String> = own
-            .iter()
-            .filter(|own| own.data_type.name == called)
-            .map(|own| own.data_type.id.to_string())
-            .collect();
-        match (candidates.pop(), candidates.is_empty()) {
-            (Some(only), true) => Ok(only),
-            (Some(last), false) => {
-                candidates.push(last);
-                let name = name.to_owned();
-                Err(TypesError::Ambiguous { name, candidates })
-            }
-            (None, _) => {
-                let known = own.iter().map(|own| own.data_type.name.as_str());
-                match nearest(name, known) {
-                    Some(near) if self.nearest(name).is_none() => Err(TypesError::Unknown {
-                        name: name.to_owned(),
-                        nearest: Some(near.to_owned()),
-                    }),
-                    _ => Ok(name.to_owned()),
-                }
-            }
-        }
+        Ok(own)
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
@@ -384,6 +405,29 @@ impl Types {
             definition: stored,
             data_type,
         })
+    }
+}
+
+/// Some types by their names.
+fn by_name(types: &[OwnType]) -> HashMap<&str, Vec<&TypeId>> {
+    let mut named: HashMap<&str, Vec<&TypeId>> = HashMap::with_capacity(types.len());
+    for own in types {
+        let name = own.data_type.name.as_str();
+        named.entry(name).or_default().push(&own.data_type.id);
+    }
+    named
+}
+
+/// The id of the one type called `name`, if there is any.
+fn called(named: &HashMap<&str, Vec<&TypeId>>, name: &str) -> Result<Option<String>, TypesError> {
+    let composed: String = name.nfc().collect();
+    match named.get(composed.as_str()).map_or(&[][..], Vec::as_slice) {
+        [] => Ok(None),
+        [only] => Ok(Some(only.to_string())),
+        several => Err(TypesError::Ambiguous {
+            name: name.to_owned(),
+            candidates: several.iter().map(ToString::to_string).collect(),
+        }),
     }
 }
 

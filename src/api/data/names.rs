@@ -4,7 +4,6 @@ use crate::api::app::App;
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::people::types::TypesError;
 
 /// The id that `name` stands for in a question about `owner`. The names that other people gave are private:
 /// in questions about them only ids are understood, and any other text is returned unchanged.
@@ -24,17 +23,9 @@ pub async fn all_meant(
     owner: PersonId,
     names: &[String],
 ) -> Result<Vec<String>, ApiError> {
-    let mut ids = Vec::with_capacity(names.len());
-    for name in names {
-        let id = if reader.owns(owner) {
-            match app.types.meant(owner, name).await {
-                Err(TypesError::Unknown { .. }) => name.clone(),
-                meant => meant?,
-            }
-        } else {
-            name.clone()
-        };
-        ids.push(id);
+    if reader.owns(owner) {
+        Ok(app.types.all_meant(owner, names).await?)
+    } else {
+        Ok(names.to_vec())
     }
-    Ok(ids)
 }

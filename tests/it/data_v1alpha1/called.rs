@@ -92,6 +92,33 @@ async fn a_name_of_several_types_is_of_none_and_says_which_they_are() {
 }
 
 #[tokio::test]
+async fn a_list_has_names_beside_ids_and_reports_each_that_has_no_meaning() {
+    let (person, tea) = drinker().await;
+    let ask = |names: &str| {
+        person
+            .get("/data/v0/time_series_grouped")
+            .with("start_time", "2024-05-01")
+            .with("end_time", "2024-05-02")
+            .with("samprate", "1d")
+            .with("output", "jstable")
+            .with("metrics", names)
+    };
+    let by_id = ask(&format!("HeartRate,{tea}")).await.must_be(200);
+    let by_name = ask(&format!("HeartRate,{TEA}")).await.must_be(200);
+    assert_eq!(by_name.body, by_id.body);
+    let reply = ask(&format!("Nope,{TEA},HeartRate,Neither")).await;
+    let detail = reply.json()["detail"].clone();
+    let named: Vec<&Value> = (0..2).map(|place| &detail[place]["value"]).collect();
+    assert_eq!(reply.faults().len(), 2, "{reply}");
+    assert_eq!(named, [&json!("Nope"), &json!("Neither")]);
+    let catalogued = person
+        .get("/data/v1/catalog")
+        .with("data_type", "HeartRate")
+        .with("data_type", TEA);
+    assert_eq!(catalogued.await.must_be(200).json().as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn no_name_hides_what_is_built_in() {
     let person = person();
     person.define("Event", &json!({"name": "HeartRate"})).await;
