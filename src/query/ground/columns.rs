@@ -7,6 +7,7 @@ mod of_answers;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -60,11 +61,8 @@ impl Columns {
         if names.is_empty() {
             return Err(ColumnError::None);
         }
-        let twice = names
-            .iter()
-            .enumerate()
-            .find(|(place, name)| names.iter().take(*place).any(|earlier| earlier == *name));
-        if let Some((_, name)) = twice {
+        let mut seen = HashSet::with_capacity(names.len());
+        if let Some(name) = names.iter().find(|name| !seen.insert(name.as_str())) {
             return Err(ColumnError::Twice(name.clone()));
         }
         Ok(Self(names.into_iter().map(ColumnPath).collect()))
