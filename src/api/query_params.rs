@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::model::faults::Fault;
+use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 use crate::model::nearest::{hint, nearest};
 use crate::model::time::TimeRange;
 
@@ -121,6 +121,9 @@ impl<'a> Params<'a> {
 
     /// Notes that the parameter `name` is wrong. The fault names it as it was sent.
     pub fn fault(&mut self, name: &str, kind: &'static str, message: impl Into<String>) {
+        if self.faults.len() >= MOST_FAULTS {
+            return;
+        }
         let sent = self.sent_as(name).unwrap_or(name).to_owned();
         self.faults.push(Fault::new(["query", &sent], kind, message));
     }
@@ -177,7 +180,7 @@ impl<'a> Params<'a> {
         self.understood
     }
 
-    /// The parameters that were sent but never read, each once.
+    /// The parameters that were sent but never read, each once. No more than anybody would read.
     #[must_use]
     pub fn ignored(&self) -> Vec<Ignored> {
         let mut names: Vec<&str> = self
@@ -195,7 +198,7 @@ impl<'a> Params<'a> {
             name: shown(name),
             nearest: nearest(name, known.iter().copied()),
         };
-        names.into_iter().map(ignored).collect()
+        names.into_iter().take(MOST_FAULTS).map(ignored).collect()
     }
 
     /// Notes that each of `ignored` is wrong.
@@ -212,7 +215,7 @@ impl<'a> Params<'a> {
 
     #[must_use]
     pub fn into_faults(self) -> Vec<Fault> {
-        self.faults
+        first_of(self.faults, "query")
     }
 }
 

@@ -12,7 +12,7 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use crate::catalog::records::SeenSource;
-use crate::model::faults::{Fault, LocPart};
+use crate::model::faults::{self, Fault, LocPart, MOST_FAULTS};
 use crate::model::ids::{PersonId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 
@@ -29,8 +29,6 @@ use super::stores::IntakeStores;
 use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
 use super::upload::{PartitionChanges, Work};
 
-/// After this many faults the search stops: the caller has enough to mend.
-pub const MOST_FAULTS: usize = 100;
 /// Bytes of rows that may wait before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
 /// A chunk takes this many times its size: as columns, as the batch made of them and the columns they lack,
@@ -305,19 +303,10 @@ impl Acceptance {
     }
 }
 
-/// The first of these faults. Where there may be others, the last one says so: whoever mends what is listed
-/// would otherwise take the body for mended.
+/// The first of the faults of a body.
 #[must_use]
-pub fn first_of(mut faults: Vec<Fault>) -> Vec<Fault> {
-    if faults.len() >= MOST_FAULTS {
-        faults.truncate(MOST_FAULTS);
-        let message = format!(
-            "only the first {MOST_FAULTS} faults are listed; what follows them was not examined and may have \
-             more"
-        );
-        faults.push(Fault::new(["body"], "more_faults", message));
-    }
-    faults
+pub fn first_of(faults: Vec<Fault>) -> Vec<Fault> {
+    faults::first_of(faults, "body")
 }
 
 /// Refuses a body that names too many files, since each has to be looked up.

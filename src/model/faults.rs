@@ -6,6 +6,9 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
+/// After this many faults the search stops: the caller has enough to mend.
+pub const MOST_FAULTS: usize = 100;
+
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
@@ -66,6 +69,21 @@ impl Fault {
         self.value = Some(value.into());
         self
     }
+}
+
+/// The first of the faults in `place`, such as `body`. Where there may be others, the last one says so:
+/// whoever mends what is listed would otherwise take the whole for mended.
+#[must_use]
+pub fn first_of(mut faults: Vec<Fault>, place: &str) -> Vec<Fault> {
+    if faults.len() >= MOST_FAULTS {
+        faults.truncate(MOST_FAULTS);
+        let message = format!(
+            "only the first {MOST_FAULTS} faults are listed; what follows them was not examined and may have \
+             more"
+        );
+        faults.push(Fault::new([place], "more_faults", message));
+    }
+    faults
 }
 
 impl From<&str> for LocPart {

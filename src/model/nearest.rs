@@ -12,8 +12,12 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let wanted = letters(text)?;
     let near = known.into_iter().filter_map(|name| {
         let letters = letters(name)?;
-        let slips = slips_between(&wanted, &letters);
         let forgiven = (wanted.len().max(letters.len()) / LETTERS_PER_SLIP).max(1);
+        // Each letter that one has more than the other is a slip, so most names need no comparison.
+        if wanted.len().abs_diff(letters.len()) > forgiven {
+            return None;
+        }
+        let slips = slips_between(&wanted, &letters);
         (slips <= forgiven && slips < letters.len()).then_some((slips, name))
     });
     near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)

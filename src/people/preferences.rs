@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::model::faults::{Fault, LocPart};
+use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
 use crate::model::ids::PersonId;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::stored_json;
@@ -130,11 +130,11 @@ impl Preferences {
     /// Refuses preferences from elsewhere whose form the interface would not accept. It does not check
     /// whether the types that they name exist: stored preferences may name one that is gone.
     pub fn judge(members: &Map<String, Value>) -> Result<(), Vec<Fault>> {
-        let mut faults = fields::faults_of(members);
         let length = Value::Object(members.clone()).to_string().len();
         if length > MOST_BYTES {
-            faults.push(too_long(length));
+            return Err(vec![too_long(length)]);
         }
+        let faults = first_of(fields::faults_of(members), "body");
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
@@ -174,16 +174,28 @@ async fn checked(
         let fault = Fault::new(["body"], "dict_type", "preferences are a JSON object");
         return Err(PreferencesError::Invalid(vec![fault]));
     };
+    // What is too long to be kept, whatever else it has, is not examined: that takes long.
+    let kept = members.values().filter(|value| !value.is_null());
+    let length: usize = kept.map(|value| value.to_string().len()).sum();
+    if length > MOST_BYTES {
+        return Err(PreferencesError::Invalid(vec![too_long(length)]));
+    }
     let mut faults = fields::faults_of(members);
     let mut changes = members.clone();
     fields::write_whole(&mut changes);
     if faults.is_empty() {
         for (loc, name) in fields::metrics_of(members) {
+            if faults.len() >= MOST_FAULTS {
+                break;
+            }
             faults.extend(type_named(types, person, name, loc).await?.err());
         }
         if let Some(Value::Object(orders)) = members.get(SOURCE_ORDER) {
             let mut by_id = Map::new();
             for (name, sources) in orders {
+                if faults.len() >= MOST_FAULTS {
+                    break;
+                }
                 let loc: Vec<LocPart> = vec!["body".into(), SOURCE_ORDER.into(), name.as_str().into()];
                 match type_named(types, person, name, loc.clone()).await? {
                     Ok((id, RecordClass::Metric)) if by_id.contains_key(id.as_str()) => {
@@ -206,7 +218,7 @@ async fn checked(
     if faults.is_empty() {
         Ok(changes)
     } else {
-        Err(PreferencesError::Invalid(faults))
+        Err(PreferencesError::Invalid(first_of(faults, "body")))
     }
 }
 

@@ -131,6 +131,28 @@ async fn what_cannot_be_kept_is_refused_with_its_place_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn lists_have_a_length_that_is_allowed_and_the_search_for_faults_ends() {
+    let person = person();
+    let names = |count: usize| -> Vec<String> { (0..count).map(|number| format!("q{number:05}")).collect() };
+    for (count, name) in [(25_000, "selected_metrics"), (1_001, "calendars")] {
+        let reply = person.post(PATH, &json!({(name): names(count)})).await;
+        assert_eq!(reply.faults(), [format!("body.{name}")]);
+    }
+    let orders: serde_json::Map<String, Value> =
+        names(1_001).into_iter().map(|name| (name, json!([]))).collect();
+    let reply = person.post(PATH, &json!({"source_order": orders})).await;
+    assert_eq!(reply.faults(), ["body.source_order"]);
+    let reply = person
+        .post(PATH, &json!({"selected_metrics": names(1_000)}))
+        .await;
+    let places = reply.faults();
+    assert_eq!((places.len(), places[100].as_str()), (101, "body"));
+    assert_eq!(reply.json()["detail"][100]["type"], "more_faults");
+    assert_eq!(of(&person).await, json!({}));
+    change(&person, &json!({"calendars": names(1_000)})).await;
+}
+
+#[tokio::test]
 async fn changes_at_the_same_time_are_all_kept() {
     let person = person();
     let names = ["calendars", "selected_calendar_vendor_ids", "selected_metrics"];

@@ -15,7 +15,7 @@ use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::model::duration::SampleRate;
-use crate::model::faults::Fault;
+use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
 use crate::model::permit::Windows;
@@ -350,6 +350,9 @@ pub(super) async fn named_metrics(
     let mut faults = Vec::new();
     let mut seen = HashSet::new();
     for name in names {
+        if faults.len() >= MOST_FAULTS {
+            break;
+        }
         let named = match app.types.find(owner, name).await {
             Ok(named) => named,
             Err(error @ TypesError::Unknown { .. }) => {
@@ -380,7 +383,7 @@ pub(super) async fn named_metrics(
     if faults.is_empty() {
         Ok(metrics)
     } else {
-        Err(ApiError::invalid_all(faults))
+        Err(ApiError::invalid_all(first_of(faults, "query")))
     }
 }
 

@@ -20,13 +20,13 @@ use crate::api::query_params::NoParams;
 use crate::api::whole_body::{Bounds, whole};
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
-use crate::ingest::accept::{MOST_FAULTS, first_of, refuse_too_many};
+use crate::ingest::accept::{first_of, refuse_too_many};
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
 use crate::ingest::several::{NotTaken, Seen, Several};
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
-use crate::model::faults::Fault;
+use crate::model::faults::{Fault, MOST_FAULTS};
 use crate::model::registry::{Layout, TypeId};
 
 use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::model::faults::{Fault, LocPart};
+use crate::model::faults::{Fault, LocPart, MOST_FAULTS};
 use crate::model::strict_json::whole_number;
 use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
@@ -50,12 +50,18 @@ const SELECTED_METRICS_MAP: &str = "selected_metrics_map";
 /// The possible targets, each with the largest sensible value.
 const TARGETS: [(&str, f64); 2] = [("sleep_hours", 24.0), ("daily_steps", 1_000_000.0)];
 
+/// The most entries of a list or an object.
+const MOST_ENTRIES: usize = 1_000;
+
 const PERIODS: [&str; 4] = ["morning", "afternoon", "evening", "end_of_day"];
 
-/// All faults in the form of some preferences.
+/// The faults in the form of some preferences, as many as are listed.
 pub(super) fn faults_of(members: &Map<String, Value>) -> Vec<Fault> {
     let mut check = Check { faults: Vec::new() };
     for (name, value) in members {
+        if check.faults.len() >= MOST_FAULTS {
+            break;
+        }
         let place = Place(vec!["body".into(), name.as_str().into()]);
         match FIELDS.iter().find(|(known, _)| known == name) {
             None => {
@@ -128,7 +134,18 @@ struct Check {
 
 impl Check {
     fn fault(&mut self, place: &Place, kind: &'static str, message: impl Into<String>) {
-        self.faults.push(Fault::new(place.0.clone(), kind, message));
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(Fault::new(place.0.clone(), kind, message));
+        }
+    }
+
+    /// Whether so many entries are allowed. If not, that is their one fault.
+    fn allows(&mut self, place: &Place, entries: usize) -> bool {
+        if entries > MOST_ENTRIES {
+            let message = format!("a preference has {MOST_ENTRIES} entries at most, this one has {entries}");
+            self.fault(place, "too_long", message);
+        }
+        entries <= MOST_ENTRIES
     }
 
     fn kind(&mut self, place: &Place, kind: Kind, value: &Value) {
@@ -142,6 +159,9 @@ impl Check {
                 let Some(members) = value.as_object() else {
                     return self.fault(place, "dict_type", "expected an object or null");
                 };
+                if !self.allows(place, members.len()) {
+                    return;
+                }
                 for (name, value) in members {
                     self.form(&place.at(name.as_str()), form, value);
                 }
@@ -164,6 +184,9 @@ impl Check {
         let Some(items) = value.as_array() else {
             return self.fault(place, "list_type", "expected a list of strings");
         };
+        if !self.allows(place, items.len()) {
+            return;
+        }
         for (index, item) in items.iter().enumerate() {
             if !item.is_string() {
                 self.fault(&place.at(index), "string_type", "expected a string");
@@ -179,6 +202,9 @@ impl Check {
                 "expected a list of the ids of sources, best first",
             );
         };
+        if !self.allows(place, items.len()) {
+            return;
+        }
         let mut seen = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             match item.as_str().and_then(|text| Uuid::parse_str(text).ok()) {
@@ -220,6 +246,9 @@ impl Check {
         let Some(members) = value.as_object() else {
             return self.fault(place, "dict_type", "expected an object or null");
         };
+        if !self.allows(place, members.len()) {
+            return;
+        }
         for (name, value) in members {
             let place = place.at(name.as_str());
             match TARGETS.iter().find(|(known, _)| known == name) {
@@ -248,6 +277,9 @@ impl Check {
         let Some(members) = value.as_object() else {
             return self.fault(place, "dict_type", "expected an object or null");
         };
+        if !self.allows(place, members.len()) {
+            return;
+        }
         for (name, value) in members {
             let place = place.at(name.as_str());
             if !PERIODS.contains(&name.as_str()) {
@@ -366,5 +398,35 @@ mod tests {
                 "body.units",
             ]
         );
+    }
+    #[test]
+    fn a_list_or_an_object_has_a_length_that_is_allowed() {
+        let texts = |count: usize| vec!["a"; count];
+        let longest = json!({"calendars": texts(MOST_ENTRIES)});
+        assert_eq!(places(&longest), Vec::<String>::new());
+        let members: Map<String, Value> = (0..=MOST_ENTRIES)
+            .map(|number| (number.to_string(), json!("wrong")))
+            .collect();
+        for name in ["calendars", "selected_metrics"] {
+            let place = format!("body.{name}");
+            assert_eq!(places(&json!({(name): texts(MOST_ENTRIES + 1)})), [place]);
+        }
+        for (name, _) in FIELDS
+            .iter()
+            .filter(|(_, kind)| !matches!(kind, Kind::Texts | Kind::Zone | Kind::Units))
+        {
+            assert_eq!(places(&json!({(*name): members})), [format!("body.{name}")]);
+        }
+    }
+
+    #[test]
+    fn the_search_for_faults_ends() {
+        let unknown: Map<String, Value> = (0..5000)
+            .map(|number| (format!("colour{number}"), json!("red")))
+            .collect();
+        let numbers = json!({"calendars": vec![5; 900], "selected_metrics": vec![5; 900]});
+        for body in [Value::Object(unknown), numbers] {
+            assert_eq!(places(&body).len(), MOST_FAULTS);
+        }
     }
 }

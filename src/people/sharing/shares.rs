@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
-use crate::model::faults::{Fault, LocPart};
+use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::people::condition::Condition;
@@ -328,7 +328,7 @@ impl Sharing {
             faults.push(Fault::new(["body", "permissions"], "too_long", message));
         }
         if !faults.is_empty() {
-            return Err(SharingError::Invalid(faults));
+            return Err(SharingError::Invalid(first_of(faults, "body")));
         }
         for group in share.groups.iter().filter(|group| !known.contains(group)) {
             if self.visible_group(before.owner, *group).await?.is_none() {
@@ -388,6 +388,9 @@ async fn spelt(
     }
     let mut spelt = Vec::with_capacity(listed.len());
     for (index, text) in listed.iter().enumerate() {
+        if faults.len() >= MOST_FAULTS {
+            break;
+        }
         let loc: [LocPart; 3] = ["body".into(), "svc_data_types".into(), index.into()];
         let path = text
             .strip_prefix(LIVE_FILES)
@@ -403,17 +406,14 @@ async fn spelt(
             spelt.push(text.nfc().collect());
             continue;
         }
-        match types.find(owner, text).await {
-            Ok(named) if !sharing.names_what_is_there(owner, &named).await? => {
-                faults.push(unknown_type(loc, text));
+        match types.look_up(owner, text).await {
+            Ok(Some(named)) if sharing.names_what_is_there(owner, &named).await? => {
+                spelt.push(named.annotation.map_or_else(
+                    || named.data_type.id.to_string(),
+                    |annotation| format!("{}/{annotation}", named.data_type.id),
+                ));
             }
-            Ok(named) => spelt.push(named.annotation.map_or_else(
-                || named.data_type.id.to_string(),
-                |annotation| format!("{}/{annotation}", named.data_type.id),
-            )),
-            Err(TypesError::Unknown { .. }) => {
-                faults.push(unknown_type(loc, text));
-            }
+            Ok(_) => faults.push(unknown_type(loc, text)),
             Err(TypesError::Catalog(error)) => return Err(error.into()),
             Err(error) => {
                 return Err(CatalogError::Corrupt {

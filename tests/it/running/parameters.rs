@@ -337,3 +337,17 @@ async fn machines_that_look_after_the_service_are_told_of_unknown_parameters_too
         strictly.header("prefer", "handling=strict").await.must_be(422);
     }
 }
+
+#[tokio::test]
+async fn of_what_would_be_ignored_no_more_is_named_than_anybody_would_read() {
+    let person = person();
+    let ask = || {
+        let call = person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1);
+        (0..300).fold(call, |call, number| call.with(&format!("outptu{number}"), "csv"))
+    };
+    let reply = ask().await.must_be(200);
+    let named = reply.header("x-ignored-parameters").unwrap();
+    assert_eq!(named.split(", ").count(), 100);
+    let places = ask().with("strict", "true").await.faults();
+    assert_eq!((places.len(), places[100].as_str()), (101, "query"));
+}

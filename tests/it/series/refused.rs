@@ -119,6 +119,18 @@ async fn rule_1_6_grouped_names_each_metric_that_cannot_be_had() {
 }
 
 #[tokio::test]
+async fn rule_1_6_the_search_for_metrics_that_cannot_be_had_ends() {
+    let person = person();
+    let names: Vec<String> = (0..1_000).map(|number| format!("Nope{number}")).collect();
+    let reply = grouped(&person, &at("00:00"), &at("01:00"))
+        .with("metrics", &names.join(","))
+        .await;
+    let places = reply.faults();
+    assert_eq!((places.len(), places[100].as_str()), (101, "query"));
+    assert_eq!(reply.json()["detail"][100]["type"], "more_faults");
+}
+
+#[tokio::test]
 async fn rule_1_5c_calculations_that_do_not_fit() {
     let person = person();
     let (place, message) = fault(&day(&person, "HeartRate").with("calculations", "variance").await);

@@ -124,6 +124,15 @@ async fn rule_9_2a_what_is_absent_stays_null_opens_an_end_and_an_empty_list_revo
 }
 
 #[tokio::test]
+async fn the_search_for_types_that_a_share_cannot_name_ends() {
+    let owner = person();
+    let names: Vec<String> = (0..1_000).map(|number| format!("q{number}")).collect();
+    let body = json!({"datashare_name": "Wrong", "svc_data_types": names});
+    let places = owner.post(DATASHARE, &body).await.faults();
+    assert_eq!((places.len(), places[100].as_str()), (101, "body"));
+}
+
+#[tokio::test]
 async fn what_a_share_cannot_be_is_refused_with_its_place_and_changes_nothing() {
     let (owner, reader) = (person(), person());
     let own = owner.define("Event", &json!({"name": "Tea"})).await;
