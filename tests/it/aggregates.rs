@@ -384,6 +384,8 @@ async fn what_is_wrong_is_named_with_what_exists() {
         .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
         .await;
     let event = || by(&person, "event", &own, "day", FALL);
+    let annotation = format!("MomentAnnotation/{}", id(5));
+    let counted = format!("count its records at /data/v1alpha1/event/{annotation}/agg");
     let metric = || by(&person, "metric", "HeartRate", "day", FALL);
     let cases = [
         (
@@ -432,6 +434,11 @@ async fn what_is_wrong_is_named_with_what_exists() {
             by(&person, "metric", &own, "day", FALL).with("function", "sum"),
             "path.data_type",
             "event",
+        ),
+        (
+            by(&person, "metric", &annotation, "day", FALL).with("function", "avg"),
+            "path.data_type",
+            counted.as_str(),
         ),
         (
             by(
