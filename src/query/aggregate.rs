@@ -48,7 +48,7 @@ use crate::store::snapshot::Snapshot;
 use super::filter::Condition;
 use super::ground::computed::{Computed, computed, projected, with_replaced};
 use super::ground::operator::Plan;
-use super::ground::partition::{bind_all, refuse_private};
+use super::ground::partition::{bind_all, refuse_private, refuse_private_fields};
 use super::ground::prepared;
 use super::shared::OriginalLength;
 use super::together::{align, common_schema};
@@ -143,7 +143,8 @@ impl<Authority> Questions<Authority> {
         spec: &AggregateSpec,
     ) -> Result<Prepared, QueryError> {
         groups::check(&spec.group, partitions, &spec.computed())?;
-        refuse_private(permit, &spec.conditions, &spec.group, partitions)?;
+        refuse_private(permit, &spec.conditions, partitions)?;
+        refuse_private_fields(permit, &spec.group, partitions).map_err(AggregateError::from)?;
         if let AggregateMeasure::Values(_) = &spec.measure
             && let Some(partition) = partitions
                 .iter()

@@ -32,7 +32,7 @@ impl<Authority> Questions<Authority> {
         partitions: &'a [Partition],
         conditions: &[Condition],
     ) -> Result<Vec<Selected<'a>>, QueryError> {
-        refuse_private(permit, conditions, &[], partitions)?;
+        refuse_private(permit, conditions, partitions)?;
         let bound = bind_all(partitions, conditions)?;
         let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &ids).await?;

@@ -238,17 +238,20 @@ pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bo
         .collect())
 }
 
-/// Refuses conditions and groups of somebody else by fields that only the owner may see.
-pub fn refuse_private<'a, Types: Iterator<Item = &'a DataType>>(
-    conditions: &[Condition],
-    group: &[String],
-    types: impl Fn() -> Types,
-) -> Result<(), FilterError> {
-    let asked = conditions
+/// The fields whose values the conditions compare.
+pub fn asked_fields(conditions: &[Condition]) -> impl Iterator<Item = &String> {
+    conditions
         .iter()
         .filter(|condition| condition.operator != Comparison::Belongs)
-        .map(|condition| &condition.field);
-    for field in asked.chain(group) {
+        .map(|condition| &condition.field)
+}
+
+/// Refuses fields that only the owner may see, for questions of somebody else.
+pub fn refuse_private<'a, 'b, Types: Iterator<Item = &'a DataType>>(
+    fields: impl IntoIterator<Item = &'b String>,
+    types: impl Fn() -> Types,
+) -> Result<(), FilterError> {
+    for field in fields {
         if let Some(data_type) = types().find(|data_type| data_type.layout.is_private(field)) {
             return Err(FilterError::Private {
                 field: field.clone(),

@@ -32,18 +32,26 @@ impl Partition {
     }
 }
 
-/// Others cannot filter or group by what only the owner may see.
+/// Others cannot filter by what only the owner may see.
 pub(in crate::query) fn refuse_private<Authority>(
     permit: &ReadPermit<Authority>,
     conditions: &[Condition],
-    group: &[String],
+    partitions: &[Partition],
+) -> Result<(), FilterError> {
+    refuse_private_fields(permit, filter::asked_fields(conditions), partitions)
+}
+
+/// Others cannot group by it either.
+pub(in crate::query) fn refuse_private_fields<'a, Authority>(
+    permit: &ReadPermit<Authority>,
+    fields: impl IntoIterator<Item = &'a String>,
     partitions: &[Partition],
 ) -> Result<(), FilterError> {
     if permit.is_own() {
         return Ok(());
     }
     let types = || partitions.iter().map(|partition| partition.data_type.as_ref());
-    filter::refuse_private(conditions, group, types)
+    filter::refuse_private(fields, types)
 }
 
 /// The partitions that can have matching rows, each with its bound condition.

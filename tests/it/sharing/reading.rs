@@ -236,3 +236,18 @@ async fn an_annotation_that_is_shared_alone_is_available_without_its_tags() {
     delete.await.must_be(200);
     assert_eq!(available().await, json!([&alone]));
 }
+
+#[tokio::test]
+async fn a_private_field_is_refused_where_it_was_named() {
+    let (owner, reader) = (person(), person());
+    share(&owner, &share_of(&["MomentAnnotation"], &reader)).await;
+    for (name, value) in [("group", "source_id"), ("filter", "source_id:a")] {
+        let call = reader
+            .get("/data/v1alpha1/event/MomentAnnotation/agg/day")
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1)
+            .with("svc_userid", &owner.id.to_string())
+            .with(name, value);
+        assert_eq!(call.await.faults(), [format!("query.{name}")]);
+    }
+}
