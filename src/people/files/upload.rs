@@ -33,6 +33,24 @@ pub enum Sent {
     Question { total: Option<u64> },
 }
 
+impl Sent {
+    /// The positions from which and up to which bytes are sent of a file that was announced with this many.
+    pub fn within<E>(self, announced: u64) -> Result<(u64, u64), UploadError<E>> {
+        let (from, until, said) = match self {
+            Self::Question { total } => (0, 0, total),
+            Self::Range { from, until, total } => (from, until, total),
+            Self::All => (0, announced, None),
+        };
+        if let Some(said) = said.filter(|said| *said != announced) {
+            return Err(UploadError::OtherTotal { announced, said });
+        }
+        if until > announced {
+            return Err(UploadError::Outside { announced });
+        }
+        Ok((from, until))
+    }
+}
+
 /// What has been received.
 #[derive(Clone, Debug)]
 pub enum Received {
@@ -54,7 +72,7 @@ pub enum UploadError<E> {
     TooLong { announced: u64 },
     #[error("the file was announced with {announced} bytes, not {said}")]
     OtherTotal { announced: u64, said: u64 },
-    #[error("the range of bytes is not inside the file's {announced}")]
+    #[error("the range goes beyond the {announced} bytes with which the file was announced")]
     Outside { announced: u64 },
     #[error("the file arrived in more than {MOST_PARTS} pieces; send it again in larger ones")]
     TooManyParts,
@@ -102,19 +120,13 @@ impl Files {
     {
         let content = self.open(id).await?;
         let announced = content.length;
-        let (from, until, said) = match sent {
-            Sent::Question { total } => (0, 0, total),
-            Sent::Range { from, until, total } => (from, until, total),
-            Sent::All => (0, announced, None),
-        };
-        if let Some(said) = said.filter(|said| *said != announced) {
-            return Err(UploadError::OtherTotal { announced, said });
-        }
-        if until > announced {
-            return Err(UploadError::Outside { announced });
-        }
+        let (from, until) = sent.within(announced)?;
         let content = match sent {
-            Sent::Question { .. } => return Ok(Received::Partly(content.received())),
+            Sent::Question { .. } if content.received() < announced => {
+                return Ok(Received::Partly(content.received()));
+            }
+            // Nothing is missing, and no range could say so of an empty file: whoever asks completes it.
+            Sent::Question { .. } => content,
             // A gap cannot be stored. A sender that leaves one learns where to continue.
             Sent::Range { .. } if from > content.received() => {
                 return Ok(Received::Partly(content.received()));

@@ -125,6 +125,75 @@ async fn lengths_that_are_wrong_leave_the_version_created() {
 }
 
 #[tokio::test]
+async fn a_wrong_length_is_explained_by_what_is_wrong() {
+    let person = person();
+    let (_, url) = announce(&person, "/", "a", 5).await;
+    for (range, bytes, status, message) in [
+        (
+            None,
+            "abc",
+            400,
+            "the file was announced with 5 bytes, but the body has 3",
+        ),
+        (
+            None,
+            "abcdef",
+            413,
+            "the file was announced with 5 bytes, but the body has 6",
+        ),
+        (
+            Some("bytes 0-9/5"),
+            "ab",
+            400,
+            "the range goes beyond the 5 bytes with which the file was announced",
+        ),
+        (
+            Some("bytes 0-1/6"),
+            "ab",
+            400,
+            "the file was announced with 5 bytes, not 6",
+        ),
+        (
+            Some("bytes 0-2/5"),
+            "ab",
+            400,
+            "content-range names 3 bytes, but the body has 2",
+        ),
+    ] {
+        let reply = match range {
+            Some(range) => upload_part(&url, range, bytes.as_bytes()).await,
+            None => upload(&url, bytes).await,
+        };
+        assert_eq!(reply.problem(status)["detail"], message, "{range:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_file_is_complete_for_a_sender_of_ranges_too() {
+    let person = person();
+    let (file, url) = announce(&person, "/", "nothing", 0).await;
+    upload_part(&url, "bytes */5", b"").await.problem(400);
+    assert_eq!(get(&person, &file).await["state"], "created");
+    let reply = upload_part(&url, "bytes */0", b"").await.must_be(200);
+    assert_eq!(reply.json()["state"], "uploaded");
+    assert_eq!(download(&person, &file).await.must_be(200).body.len(), 0);
+    upload_part(&url, "bytes */0", b"").await.must_be(200);
+}
+
+#[tokio::test]
+async fn a_parameter_that_an_address_for_bytes_does_not_know_is_named() {
+    let person = person();
+    let (_, url) = announce(&person, "/", "a", 3).await;
+    let strict = send(Method::PUT, &format!("{url}?zz9=1&strict=true"));
+    assert_eq!(strict.body("abc").await.faults(), ["query.zz9"]);
+    let reply = send(Method::PUT, &format!("{url}?zz9=1"))
+        .body("abc")
+        .await
+        .must_be(200);
+    assert_eq!(reply.header("x-ignored-parameters"), Some("zz9"));
+}
+
+#[tokio::test]
 async fn an_address_is_good_for_one_file_until_it_is_there_and_no_longer() {
     let server = Setup::default().start();
     let person = server.person();

@@ -17,8 +17,9 @@ use crate::api::app::Shared;
 use crate::api::body::{broke_off, text};
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::ranges;
-use crate::api::extract::Path;
+use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
+use crate::api::query_params::NoParams;
 use crate::auth::tickets::Refused;
 use crate::people::files::{Received, Sent, UploadError};
 
@@ -30,16 +31,17 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Receives the bytes of an announced file: all of them, or one range after the other with `Content-Range`.
 #[utoipa::path(method(put, post), path = "/input/v1/upload/{ticket}", tag = "files", security(()),
-    params(("ticket" = String, Path),
+    params(("ticket" = String, Path), Checked<NoParams>,
         ("content-range" = Option<String>, Header)),
     request_body(content = RawBytes, content_type = "application/octet-stream"),
     responses((status = 200, description = "The file is there", body = super::shapes::FileInput),
         (status = 308, description = "More is to come; `Range` says what is there"), (status = 400),
         (status = 403), (status = 408), (status = 409), (status = 412), (status = 413), (status = 415),
-        (status = 429), (status = 500), (status = 503)))]
+        (status = 422), (status = 429), (status = 500), (status = 503)))]
 pub async fn upload(
     State(app): State<Shared>,
     Path(ticket): Path<String>,
+    _query: Checked<NoParams>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -64,6 +66,7 @@ pub async fn upload(
         }
         (announced, _) => announced?,
     };
+    sent.within(announced)?;
     refuse_wrong_length(&headers, sent, announced)?;
     let place = Arc::clone(&app.uploads)
         .try_acquire_owned()
@@ -97,19 +100,22 @@ fn refuse_wrong_length(headers: &HeaderMap, sent: Sent, announced: u64) -> Resul
     let length: u64 = length
         .parse()
         .map_err(|_| ApiError::bad_request("the header `content-length` is not a number"))?;
-    let expected = match sent {
-        Sent::All => announced,
-        Sent::Range { from, until, .. } => until - from,
+    let (expected, differs) = match sent {
+        Sent::All => {
+            let differs = format!("the file was announced with {announced} bytes, but the body has {length}");
+            (announced, differs)
+        }
+        Sent::Range { from, until, .. } => {
+            let range = until - from;
+            let differs = format!("content-range names {range} bytes, but the body has {length}");
+            (range, differs)
+        }
         Sent::Question { .. } => return Ok(()),
     };
     match length.cmp(&expected) {
         std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(ApiError::bad_request(format!(
-            "expected {expected} bytes, but {length} were announced"
-        ))),
-        std::cmp::Ordering::Greater => Err(ApiError::content_too_large(format!(
-            "expected {expected} bytes, but {length} were announced"
-        ))),
+        std::cmp::Ordering::Less => Err(ApiError::bad_request(differs)),
+        std::cmp::Ordering::Greater => Err(ApiError::content_too_large(differs)),
     }
 }
 
