@@ -283,14 +283,29 @@ async fn a_version_is_read_as_its_numbers_however_it_was_sent() {
         .must_be(200)
         .rows();
     assert_eq!(found.len(), 1, "what was sent is what is kept");
+    let path = "/data/v1/catalog/HeartRate/v0/schema";
+    let schema = person.get(path).await.must_be(200).json();
+    let published = jsonschema::draft202012::new(&schema).expect("a schema");
+    for record in &records {
+        assert!(published.is_valid(record), "{record}");
+    }
     for (version, place) in [
         (json!([17, -1]), "body.source_properties.operatingSystemVersion.1"),
         (json!(["17"]), "body.source_properties.operatingSystemVersion.0"),
         (json!([]), "body.source_properties.operatingSystemVersion"),
+        (
+            json!(vec![1; 17]),
+            "body.source_properties.operatingSystemVersion",
+        ),
+        (
+            json!([u64::MAX]),
+            "body.source_properties.operatingSystemVersion.0",
+        ),
         (json!(17.2), "body.source_properties.operatingSystemVersion"),
     ] {
         let refused = person.record("HeartRate", &sample(9, version.clone())).await;
         assert_eq!(refused.faults(), [place], "{version}");
+        assert!(!published.is_valid(&sample(9, version.clone())), "{version}");
     }
 }
 
