@@ -2,6 +2,7 @@
 //! group. The person behind the id is found here before the route sees the request; the route never tells.
 
 use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::http::Method;
 use uuid::Uuid;
 
 use crate::api::app::App;
@@ -18,6 +19,10 @@ const BY_QUERY: [&str; 2] = ["/data/v1alpha1/event/", "/data/v1alpha1/metric/"];
 /// Finds the person whom the request names, and notes them with its reader.
 pub async fn resolve_participant(app: &App, request: Request) -> Result<Request, ApiError> {
     let path = request.uri().path();
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        // Participants are only read. The route refuses any other method, whoever is named.
+        return Ok(request);
+    }
     let is_by_path = path.starts_with(BY_PATH);
     if !is_by_path && !BY_QUERY.iter().any(|prefix| path.starts_with(prefix)) {
         return Ok(request);

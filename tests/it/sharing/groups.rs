@@ -258,6 +258,64 @@ async fn the_owner_reads_only_the_groups_types_inside_its_time() {
 }
 
 #[tokio::test]
+async fn a_method_that_a_route_lacks_is_refused_whatever_group_is_named() {
+    let (owner, participant) = (person(), Uuid::new_v4());
+    for group in [Uuid::new_v4().to_string(), "study".to_owned()] {
+        let path = format!("/data/v0/pool/{group}/participant/{participant}/metric_samples");
+        let reply = owner.call(Method::POST, &path).await;
+        let allowed = reply.header("allow").unwrap_or_default().to_owned();
+        assert!(allowed.contains("GET"), "{reply}");
+        reply.problem(405);
+        owner
+            .get(&path)
+            .await
+            .must_be(if group == "study" { 422 } else { 403 });
+    }
+    let path = format!(
+        "/data/v1alpha1/event/HeartRate?pool_id={}&participant_id={participant}",
+        Uuid::new_v4()
+    );
+    owner.call(Method::POST, &path).await.problem(405);
+}
+
+#[tokio::test]
+async fn whoever_names_a_participant_names_no_person_beside() {
+    let (owner, member) = (person(), person());
+    let body = json!({
+        "title": "May", "is_public": true, "svc_data_types": ["HeartRate"],
+        "time_start": "2024-05-01T00:00:00Z", "time_end": "2024-06-01T00:00:00Z",
+    });
+    let study = group(&owner, &body).await;
+    let participant = join(&member, &study).await;
+    for (route, name) in [
+        ("metric_time_series", "metric"),
+        ("time_series_grouped", "metrics"),
+    ] {
+        let ask = |person: &str| {
+            owner
+                .get(&format!(
+                    "/data/v0/pool/{study}/participant/{participant}/{route}"
+                ))
+                .with(name, "HeartRate")
+                .with("output", "csv")
+                .with("start_time", &at("10:00"))
+                .with("end_time", &at("11:00"))
+                .with("svc_userid", person)
+        };
+        for person in [owner.id.to_string(), "junk".to_owned()] {
+            let reply = ask(&person).await.must_be(200);
+            assert_eq!(
+                reply.header("x-ignored-parameters"),
+                Some("svc_userid"),
+                "{route}"
+            );
+            let strictly = ask(&person).with("strict", "true").await;
+            assert_eq!(strictly.faults(), ["query.svc_userid"], "{route}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn participants_have_events_where_the_group_says_so_and_never_calendars() {
     let (owner, member) = (person(), person());
     let (calendar, other) = (id(1), id(2));
