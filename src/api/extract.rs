@@ -21,6 +21,9 @@ use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::people::condition::Condition;
 
+/// The parameter that names a person.
+const SVC_USERID: &str = "svc_userid";
+
 pub const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// The query of a request, read and found valid.
@@ -32,6 +35,12 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let mut params = Params::parse(parts.uri.query().unwrap_or_default());
+        if let Some(reader) = parts.extensions.get::<Reader>()
+            && reader.disclosures().participation().is_some()
+        {
+            // The participant has been named already.
+            params.do_not_know(SVC_USERID);
+        }
         let read = Q::from_params(&mut params);
         let strict = params.strict() || prefers_strict(&parts.headers);
         let ignored = params.ignored();

@@ -57,6 +57,10 @@ pub struct Params<'a> {
     pairs: Vec<Pair<'a>>,
     faults: Vec<Fault>,
     asked: Vec<Asked>,
+    /// The names of parameters whose values are no text.
+    unreadable: Vec<Cow<'a, str>>,
+    /// A parameter that this request does not have, though its route reads it.
+    unknown: Option<&'static str>,
     /// The range that was asked for.
     understood: Option<TimeRange>,
 }
@@ -102,6 +106,8 @@ impl<'a> Params<'a> {
             pairs: Vec::new(),
             faults: Vec::new(),
             asked: Vec::new(),
+            unreadable: Vec::new(),
+            unknown: None,
             understood: None,
         };
         for part in query.split('&').filter(|part| !part.is_empty()) {
@@ -112,7 +118,10 @@ impl<'a> Params<'a> {
                     value,
                     known: false,
                 }),
-                (Some(name), None) => params.fault(&name, "string_unicode", "the value is not UTF-8 text"),
+                (Some(name), None) => {
+                    params.fault(&name, "string_unicode", "the value is not UTF-8 text");
+                    params.unreadable.push(name);
+                }
                 (None, _) => params.fault(name, "string_unicode", "the parameter's name is not UTF-8 text"),
             }
         }
@@ -126,6 +135,14 @@ impl<'a> Params<'a> {
         }
         let sent = self.sent_as(name).unwrap_or(name).to_owned();
         self.faults.push(Fault::new(["query", &sent], kind, message));
+    }
+
+    /// Notes that the parameter `name` is missing, unless it was sent with a value that is no text.
+    fn missing(&mut self, name: &'static str, message: impl Into<String>) {
+        let mut names = std::iter::once(name).chain(glossary::aliases(name).iter().copied());
+        if !names.any(|name| self.unreadable.iter().any(|unreadable| unreadable == name)) {
+            self.fault(name, "missing", message);
+        }
     }
 
     /// All values of the parameter, as they were sent, under any of its names. Marks the parameter as one
@@ -152,8 +169,16 @@ impl<'a> Params<'a> {
         values
     }
 
+    /// Treats the parameter `name` as one that the route does not know. Must be said before it is read.
+    pub const fn do_not_know(&mut self, name: &'static str) {
+        self.unknown = Some(name);
+    }
+
     fn take(&mut self, name: &str) -> Vec<String> {
         let mut values = Vec::new();
+        if self.unknown == Some(name) {
+            return values;
+        }
         for pair in self.pairs.iter_mut().filter(|pair| pair.name == name) {
             pair.known = true;
             values.push(pair.value.clone().into_owned());
@@ -193,7 +218,12 @@ impl<'a> Params<'a> {
         names.dedup();
         let spellings =
             |asked: &Asked| std::iter::once(asked.name).chain(glossary::aliases(asked.name).iter().copied());
-        let known: Vec<&'static str> = self.asked.iter().flat_map(spellings).collect();
+        let known: Vec<&'static str> = self
+            .asked
+            .iter()
+            .filter(|asked| self.unknown != Some(asked.name))
+            .flat_map(spellings)
+            .collect();
         let ignored = |name: &str| Ignored {
             name: shown(name),
             nearest: nearest(name, known.iter().copied()),

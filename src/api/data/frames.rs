@@ -256,14 +256,16 @@ pub async fn remove(
 /// The bytes of a frame, all of them or a range. The address itself says what it opens and until when.
 #[utoipa::path(get, path = "/data/v1/frame/{ticket}/{answer}", operation_id = "read_frame", tag = "frames",
     security(()),
-    params(("ticket" = String, Path), ("answer" = String, Path), ("range" = Option<String>, Header),
-        ("if-range" = Option<String>, Header)),
+    params(("ticket" = String, Path), ("answer" = String, Path), Checked<NoParams>,
+        ("range" = Option<String>, Header), ("if-range" = Option<String>, Header)),
     responses((status = 200, description = "The frame", body = RawBytes, content_type = "*/*"),
         (status = 206, description = "The range of it", body = RawBytes, content_type = "*/*"),
-        (status = 304), (status = 403), (status = 412), (status = 416), (status = 500), (status = 503)))]
+        (status = 304), (status = 403), (status = 412), (status = 416), (status = 422), (status = 500),
+        (status = 503)))]
 pub async fn bytes(
     State(app): State<Shared>,
     Path((ticket, name)): Path<(String, String)>,
+    _query: Checked<NoParams>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = app.tickets.of_frames().opened_by(&ticket, app.clock.now())?;

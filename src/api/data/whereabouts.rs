@@ -210,17 +210,7 @@ fn seconds(params: &mut Params<'_>, name: &'static str, otherwise: i64, least: i
     let need = Need::Or(Literal::Whole(otherwise));
     let given = match params.one(name, Form::Whole(least), need) {
         None => Some(otherwise),
-        Some(text) => {
-            let seconds = text.parse::<i64>().ok();
-            if seconds.is_none() {
-                params.fault(
-                    name,
-                    "int_parsing",
-                    format!("{text:?} is not a whole number of seconds"),
-                );
-            }
-            seconds
-        }
+        Some(text) => params.whole(name, &text, (least, i64::MAX / MICROS)),
     }?;
     let micros = given.checked_mul(MICROS).filter(|_| given >= least);
     if micros.is_none() {

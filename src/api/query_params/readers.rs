@@ -53,7 +53,7 @@ impl Params<'_> {
     }
 
     fn is_missing(&mut self, name: &'static str) {
-        self.fault(name, "missing", "this parameter is required");
+        self.missing(name, "this parameter is required");
     }
 
     pub fn text(&mut self, name: &'static str) -> Option<String> {
@@ -107,7 +107,7 @@ impl Params<'_> {
     pub fn required_list(&mut self, name: &'static str, hint: &str) -> Option<Vec<String>> {
         let list = items(&self.several(name, Form::Text, Need::Required));
         if list.is_empty() {
-            self.fault(name, "missing", hint);
+            self.missing(name, hint);
             return None;
         }
         Some(list)
@@ -273,13 +273,34 @@ impl Params<'_> {
 
     pub fn integer(&mut self, name: &'static str) -> Option<i64> {
         let text = self.one(name, Form::ANY_WHOLE, Need::Optional)?;
-        self.parsed(name, &text, "int_parsing", "a whole number")
+        self.whole(name, &text, (i64::MIN, i64::MAX))
     }
 
     pub fn integer_or(&mut self, name: &'static str, otherwise: i64) -> Option<i64> {
         match self.one(name, Form::ANY_WHOLE, Need::Or(Literal::Whole(otherwise))) {
-            Some(text) => self.parsed(name, &text, "int_parsing", "a whole number"),
+            Some(text) => self.whole(name, &text, (i64::MIN, i64::MAX)),
             None => Some(otherwise),
+        }
+    }
+
+    /// A whole number, with or without a sign. The caller checks that it is in the range.
+    pub fn whole(&mut self, name: &'static str, text: &str, (least, most): (i64, i64)) -> Option<i64> {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        match text.parse() {
+            Ok(number) => Some(number),
+            Err(_) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let message = if text.starts_with('-') {
+                    format!("{text} is too small; the least is {least}")
+                } else {
+                    format!("{text} is too large; the most is {most}")
+                };
+                self.fault(name, "int_parsing_size", message);
+                None
+            }
+            Err(_) => {
+                self.fault(name, "int_parsing", format!("{text:?} is not a whole number"));
+                None
+            }
         }
     }
 
@@ -376,7 +397,7 @@ impl Params<'_> {
     pub fn required_choices<T: Choice>(&mut self, name: &'static str, hint: &str) -> Option<Vec<T>> {
         let names = items(&self.several(name, Form::Word(T::words()), Need::Required));
         if names.is_empty() {
-            self.fault(name, "missing", hint);
+            self.missing(name, hint);
             return None;
         }
         self.each_chosen(name, &names)

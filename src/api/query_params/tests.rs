@@ -106,13 +106,39 @@ fn lists_repeat_or_have_commas() {
 
 #[test]
 fn numbers_and_ids_are_checked() {
-    let mut params = Params::parse("a=60&b=0.5&c=inf&d=1.5&e=0191f000-0000-7000-8000-000000000001&f=x");
+    let mut params = Params::parse(
+        "a=60&b=0.5&c=inf&d=1.5&e=0191f000-0000-7000-8000-000000000001&f=x&g=99999999999999999999",
+    );
     assert_eq!(params.integer("a"), Some(60));
     assert_eq!(params.number("b"), Some(0.5));
     assert_eq!((params.number("c"), params.integer("d")), (None, None));
     assert!(params.uuid("e").is_some() && params.uuid("f").is_none());
+    assert_eq!(params.integer("g"), None);
     let kinds: Vec<&str> = names(params).into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, ["finite_number", "int_parsing", "uuid_parsing"]);
+    assert_eq!(
+        kinds,
+        ["finite_number", "int_parsing", "uuid_parsing", "int_parsing_size"]
+    );
+}
+
+#[test]
+fn a_value_that_is_no_text_is_not_missing_too() {
+    let mut params = Params::parse("metric=%FF&start=%FF&end_time=2024-01-02&words=%FF");
+    assert_eq!(params.required_text("metric"), None);
+    assert_eq!(params.range(), None);
+    assert_eq!(params.required_list("words", "name some"), None);
+    let kinds: Vec<&str> = names(params).into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(kinds, ["string_unicode"; 3]);
+}
+
+#[test]
+fn a_parameter_that_a_request_does_not_have_is_ignored_whatever_its_value() {
+    let mut params = Params::parse("svc_userid=junk&svc_useridd=1");
+    params.do_not_know("svc_userid");
+    assert_eq!(params.owner(), None);
+    let ignored: Vec<String> = params.ignored().iter().map(ToString::to_string).collect();
+    assert_eq!(ignored, ["svc_userid", "svc_useridd"]);
+    assert_eq!(names(params), []);
 }
 
 #[test]

@@ -76,6 +76,20 @@ impl FromParams for OwnerQuery {
     }
 }
 
+/// Whose annotation is to be changed; nobody can change somebody else's.
+#[derive(Debug)]
+pub struct ChangeQuery {
+    owner: Option<PersonId>,
+}
+
+impl FromParams for ChangeQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            owner: params.owner(),
+        })
+    }
+}
+
 /// What the caller wants as the answer to a creation.
 #[derive(Debug)]
 pub struct CreateQuery;
@@ -162,7 +176,7 @@ pub async fn one(
 /// Replaces an annotation.
 #[utoipa::path(put, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "replace_annotation",
     tag = "annotations",
-    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    params(("annotation_id" = Uuid, Path), Checked<ChangeQuery>),
     request_body = AnnotationReplacement,
     responses((status = 200, description = "The annotation as it is then", body = AnnotationRow),
         (status = 403), (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
@@ -170,7 +184,7 @@ pub async fn replace(
     State(app): State<Shared>,
     reader: Reader,
     Path(annotation_id): Path<String>,
-    Checked(query): Checked<OwnerQuery>,
+    Checked(query): Checked<ChangeQuery>,
     condition: Condition,
     Document(body): Document,
 ) -> Result<Json<AnnotationRow>, ApiError> {
@@ -183,14 +197,14 @@ pub async fn replace(
 /// Deletes an annotation. It leaves the catalogue, can still be read by its id, and can be restored.
 #[utoipa::path(delete, path = "/user/v1alpha1/annotation/{annotation_id}",
     operation_id = "delete_annotation", tag = "annotations",
-    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    params(("annotation_id" = Uuid, Path), Checked<ChangeQuery>),
     responses((status = 200, description = "The deleted annotation", body = AnnotationRow), (status = 403),
         (status = 404), (status = 409), (status = 422)))]
 pub async fn delete(
     State(app): State<Shared>,
     reader: Reader,
     Path(annotation_id): Path<String>,
-    Checked(query): Checked<OwnerQuery>,
+    Checked(query): Checked<ChangeQuery>,
     condition: Condition,
 ) -> Result<Json<AnnotationRow>, ApiError> {
     let person = only_ones_own(&reader, &query)?;
@@ -201,14 +215,14 @@ pub async fn delete(
 /// Restores a deleted annotation.
 #[utoipa::path(post, path = "/user/v1alpha1/annotation/{annotation_id}/cancel_deletion",
     operation_id = "cancel_annotation_deletion", tag = "annotations",
-    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    params(("annotation_id" = Uuid, Path), Checked<ChangeQuery>),
     responses((status = 200, description = "The active annotation", body = AnnotationRow), (status = 403),
         (status = 404), (status = 409), (status = 422)))]
 pub async fn cancel_deletion(
     State(app): State<Shared>,
     reader: Reader,
     Path(annotation_id): Path<String>,
-    Checked(query): Checked<OwnerQuery>,
+    Checked(query): Checked<ChangeQuery>,
 ) -> Result<Json<AnnotationRow>, ApiError> {
     let person = only_ones_own(&reader, &query)?;
     let id = id_in_path("annotation_id", &annotation_id)?;
@@ -265,7 +279,7 @@ fn seen_by<'a>(reader: &Reader, annotation: &'a AnnotationRow) -> Cow<'a, Annota
 }
 
 /// Only the owner may change something, shared or not.
-fn only_ones_own(reader: &Reader, query: &OwnerQuery) -> Result<PersonId, ApiError> {
+fn only_ones_own(reader: &Reader, query: &ChangeQuery) -> Result<PersonId, ApiError> {
     match query.owner {
         Some(owner) if owner != reader.person() => Err(Refused.into()),
         _ => Ok(reader.person()),

@@ -210,6 +210,27 @@ async fn a_write_is_not_refused_for_how_its_answer_would_be_sent() {
 }
 
 #[tokio::test]
+async fn the_answer_to_a_change_has_one_form() {
+    let person = person();
+    let address = at(&create(&person, &moment("a")).await);
+    for call in [
+        person.put(&address, &moment("b")),
+        person.call(Method::DELETE, &address),
+        person.call(Method::POST, &format!("{address}/cancel_deletion")),
+    ] {
+        let call = call.with("output", "zzz").with("columns", "nope");
+        let reply = call.with("compression", "zstd").await.must_be(200);
+        assert_eq!(
+            reply.header("x-ignored-parameters"),
+            Some("columns, compression, output")
+        );
+        assert_eq!(reply.json()["annotation_type"], "moment");
+    }
+    let strictly = person.put(&address, &moment("c")).with("output", "csv");
+    assert_eq!(strictly.with("strict", "true").await.faults(), ["query.output"]);
+}
+
+#[tokio::test]
 async fn an_annotation_is_its_owners_alone() {
     let (owner, stranger) = (person(), person());
     let annotation = create(&owner, &moment("a")).await;

@@ -67,10 +67,6 @@ async fn interface() -> Vec<Operation> {
     // Who names a participant is asked for the group first; the operations are those of the same name
     // without.
     operations.retain(|operation| !operation.path.starts_with("/data/v0/pool/"));
-    // And who sends or fetches bytes has an address that was made for them, or is refused before anything is
-    // read.
-    operations.retain(|operation| !operation.path.starts_with("/input/v1/upload/"));
-    operations.retain(|operation| !operation.path.starts_with("/data/v1/frame/"));
     assert!(operations.len() > 30);
     operations
 }
@@ -350,4 +346,43 @@ async fn of_what_would_be_ignored_no_more_is_named_than_anybody_would_read() {
     assert_eq!(named.split(", ").count(), 100);
     let places = ask().with("strict", "true").await.faults();
     assert_eq!((places.len(), places[100].as_str()), (101, "query"));
+}
+
+#[tokio::test]
+async fn a_value_that_is_no_text_was_sent_all_the_same() {
+    let person = person();
+    for (path, name) in [
+        (format!("/data/v0/{}/metric_samples", person.id), "metric"),
+        ("/data/v0/time_series_grouped".to_owned(), "metrics"),
+    ] {
+        let range = "start_time=2024-06-01&end_time=2024-06-02&output=csv";
+        let reply = person.get(&format!("{path}?{range}&{name}=%FF")).await;
+        assert_eq!(reply.faults(), [format!("query.{name}")], "{reply}");
+        assert_eq!(reply.json()["detail"][0]["type"], "string_unicode");
+    }
+}
+
+#[tokio::test]
+async fn a_whole_number_that_is_too_large_is_not_called_something_else() {
+    let person = person();
+    let at_time = format!("/data/v0/{}/location_at_time", person.id);
+    for (call, name, number, most) in [
+        (
+            person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1),
+            "limit",
+            "99999999999999999999",
+            "9223372036854775807",
+        ),
+        (
+            person.get(&at_time).with("time", ALL_TIME.0),
+            "window_size",
+            "9223372036854775808",
+            "9223372036854",
+        ),
+    ] {
+        let reply = call.with(name, number).await;
+        assert_eq!(reply.faults(), [format!("query.{name}")]);
+        let expected = format!("{number} is too large; the most is {most}");
+        assert_eq!(reply.json()["detail"][0]["msg"], expected);
+    }
 }
