@@ -5,7 +5,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::{rows, wrong};
+use super::{SQL, rows, wrong};
 use crate::harness::{Person, heart_rate, id, instant, person};
 
 const CASES: usize = 300;
@@ -159,7 +159,7 @@ pub(super) fn operators() -> impl Strategy<Value = Operator> {
 
 fn conditions() -> impl Strategy<Value = Condition> {
     let rows = || (0_i64..9, 0_i64..9).prop_map(|(from, null)| Rows { from, null });
-    let listed = prop::collection::vec(prop::option::weighted(0.9, 0_i64..8), 1..5);
+    let listed = prop::collection::vec(prop::option::weighted(0.9, 0_i64..8), 1..7);
     let leaf = prop_oneof![
         (operators(), 0_i64..8).prop_map(|(op, value)| Condition::Compared(op, value)),
         (any::<bool>(), listed).prop_map(|(negated, values)| Condition::Listed(negated, values)),
@@ -235,6 +235,94 @@ async fn lists_that_have_nothing_in_common_leave_null_unknown() {
         );
         assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
     }
+}
+
+#[tokio::test]
+async fn lists_that_meet_forget_neither_null_nor_columns() {
+    let person = recorded().await;
+    let numbers = "(VALUES (1, 3), (2, NULL), (3, 3), (NULL, 1)) AS v(c, d)";
+    for (condition, expected) in [
+        ("c IN (1, 2) AND c NOT IN (1, NULL)", 0),
+        ("c NOT IN (1, NULL) AND c IN (1, 2)", 0),
+        ("c IN (1, 2) AND NOT (c IN (1, NULL))", 0),
+        ("c IN (1, 2) AND NOT (c = 1 OR c = NULL)", 0),
+        ("c IN (1, 2, 3, 4, 5) AND c NOT IN (1, NULL, 7, 8)", 0),
+        ("NOT (c IN (1, 2) AND c NOT IN (1, NULL))", 2),
+        ("c IN (1, 2) AND c NOT IN (1, d)", 0),
+        ("c IN (1, 2) AND c NOT IN (2, d)", 1),
+        ("c IN (1, d, 5, 6) AND c NOT IN (3, 5, 6, 7)", 1),
+        ("c IN (d, 5, 6, 7) AND c IN (3, 5, 6, 7)", 1),
+        ("c NOT IN (1, 5, 6, 7) OR c NOT IN (2, 8, 9, 10)", 3),
+        ("c NOT IN (1, 5, 6, NULL) OR c NOT IN (2, 8, 9, 10)", 2),
+        ("c NOT IN (1, 5, 6, 7) OR (c NOT IN (2, 8, 9, 10) AND true)", 3),
+        ("c NOT IN (5, NULL) AND c NOT IN (6, 7)", 0),
+        ("c IN (1, NULL) AND c IN (2, NULL)", 0),
+        ("c IN (1, NULL) OR c IN (2, NULL)", 2),
+    ] {
+        let text = format!("SELECT count(*) AS kept FROM {numbers} WHERE {condition}");
+        assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
+    }
+    // Texts, parameters, and lists that meet only once names are replaced by what stands behind them.
+    for (query, parameters, expected) in [
+        (
+            "SELECT count(*) AS kept FROM (VALUES ('a'), ('b')) AS v(c) WHERE c IN ('a', 'b') \
+             AND c NOT IN ('a', NULL)",
+            json!([]),
+            0,
+        ),
+        (
+            "SELECT count(*) AS kept FROM (VALUES (1), (2)) AS v(c) WHERE c IN (1, 2) AND c NOT IN ($1, $2)",
+            json!([1, null]),
+            0,
+        ),
+        (
+            "SELECT count(*) AS kept FROM (SELECT c IN (1, 2, 3, 4) AS p, c IN (5, 6, 7, 8) AS q \
+             FROM (VALUES (1), (NULL)) AS v(c)) AS w WHERE NOT (p AND q)",
+            json!([]),
+            1,
+        ),
+        (
+            "WITH w AS (SELECT c FROM (VALUES (1), (2)) AS v(c) WHERE c IN (1, 2, 3, 4)) \
+             SELECT count(*) AS kept FROM w WHERE c NOT IN (1, NULL, 5, 6)",
+            json!([]),
+            0,
+        ),
+    ] {
+        let body = json!({"query": query, "parameters": parameters});
+        let found = person.post(SQL, &body).await.must_be(200).rows();
+        assert_eq!(found, [json!({"kept": expected})], "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_no_row_that_it_is_compared_with_is_kept() {
+    let person = recorded().await;
+    let (outer, inner) = (
+        "(VALUES (1, 1), (2, 2), (3, 3), (NULL, 9), (NULL, 0)) AS a(n, t)",
+        "(VALUES (1, 1), (5, 2), (NULL, 3), (NULL, 9)) AS e(n, t)",
+    );
+    for (condition, expected) in [
+        (format!("a.n NOT IN (SELECT e.n FROM {inner} WHERE e.t = a.t)"), 2),
+        (format!("NOT a.n IN (SELECT e.n FROM {inner} WHERE e.t = a.t)"), 2),
+        (
+            format!("NOT (a.n = ANY (SELECT e.n FROM {inner} WHERE e.t = a.t))"),
+            2,
+        ),
+        (format!("a.n <> ALL (SELECT e.n FROM {inner} WHERE e.t = a.t)"), 2),
+        (format!("a.n NOT IN (SELECT e.n FROM {inner} WHERE e.t < a.t)"), 4),
+        (format!("a.n NOT IN (SELECT e.n FROM {inner})"), 0),
+        (format!("5 NOT IN (SELECT e.n FROM {inner})"), 0),
+        (format!("5 NOT IN (SELECT e.n FROM {inner} WHERE e.n < 5)"), 5),
+        (format!("NULL NOT IN (SELECT e.n FROM {inner} WHERE e.n > 5)"), 5),
+    ] {
+        let text = format!("SELECT count(*) AS kept FROM {outer} WHERE {condition}");
+        assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
+    }
+    let text = format!(
+        "SELECT count(*) AS kept FROM (SELECT a.t FROM {outer} EXCEPT SELECT a.t FROM {outer} \
+         WHERE a.n NOT IN (SELECT e.n FROM {inner} WHERE e.t = a.t)) AS r"
+    );
+    assert_eq!(rows(&person, &text).await, [json!({"kept": 3})]);
 }
 
 #[tokio::test]
