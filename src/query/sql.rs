@@ -16,6 +16,7 @@ mod clauses;
 mod columns;
 mod constants_last;
 mod date_trunc;
+mod distinct_from;
 mod endless;
 mod epoch;
 mod errors;

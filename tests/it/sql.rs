@@ -1,5 +1,6 @@
 //! `POST /data/v1/sql`: queries of people, over HTTP.
 
+mod distinct_from;
 mod functions;
 mod fuzzed;
 mod joined;

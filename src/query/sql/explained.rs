@@ -12,7 +12,7 @@ use super::errors::{Place, SqlError};
 use super::text::QueryText;
 
 /// The error of the parser or the planner, explained. `known`: names of tables.
-pub(super) fn explained(error: &DataFusionError, text: &QueryText<'_>, known: &[String]) -> SqlError {
+pub(super) fn explained(error: &DataFusionError, text: &QueryText, known: &[String]) -> SqlError {
     match error.find_root() {
         DataFusionError::SQL(error, _) => of_grammar(error, text),
         DataFusionError::SchemaError(error, _) => of_names(error, text),
@@ -34,7 +34,7 @@ pub(super) fn explained(error: &DataFusionError, text: &QueryText<'_>, known: &[
     }
 }
 
-fn of_grammar(error: &ParserError, text: &QueryText<'_>) -> SqlError {
+fn of_grammar(error: &ParserError, text: &QueryText) -> SqlError {
     let message = match error {
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
         ParserError::RecursionLimitExceeded => {
@@ -62,7 +62,7 @@ fn of_grammar(error: &ParserError, text: &QueryText<'_>) -> SqlError {
     }
 }
 
-fn of_names(error: &SchemaError, text: &QueryText<'_>) -> SqlError {
+fn of_names(error: &SchemaError, text: &QueryText) -> SqlError {
     let SchemaError::FieldNotFound { field, valid_fields } = error else {
         let message = error.to_string();
         return SqlError {

@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::all_years::AtTimeZone;
 use super::calls::QuestionFunction;
 use super::clauses::{Clauses, Where};
+use super::distinct_from;
 use super::errors::{Place, SqlError};
 use super::explained::explained;
 use super::parameters::Parameters;
@@ -45,8 +46,8 @@ pub(super) struct Asked {
 }
 
 /// The one query in `text`, with its parameters bound.
-pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Asked, SqlError> {
-    let mut statements = DFParserBuilder::new(text.text)
+pub(super) fn read(text: &QueryText, parameters: &Parameters) -> Result<Asked, SqlError> {
+    let mut statements = DFParserBuilder::new(distinct_from::as_signs(text.tokens()))
         .with_dialect(&GenericDialect {})
         .with_recursion_limit(RECURSION)
         .build()
@@ -74,6 +75,7 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
     let Sql::Query(query) = sql.as_mut() else {
         return Err(refused(text, show));
     };
+    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::Meant);
     if let ControlFlow::Break(refused) = Visit::visit(&*query, &mut Clauses::default()) {
         return Err(SqlError {
             place: place(text, refused.place),
@@ -101,7 +103,7 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
     })
 }
 
-fn place(text: &QueryText<'_>, sought: Where) -> Option<Place> {
+fn place(text: &QueryText, sought: Where) -> Option<Place> {
     let (found, otherwise) = match sought {
         Where::At(place) => (None, place),
         Where::From(from, word) => (text.word_from(from, word), from),
@@ -113,7 +115,7 @@ fn place(text: &QueryText<'_>, sought: Where) -> Option<Place> {
     found.or(otherwise)
 }
 
-fn shown(explain: &ExplainStatement, text: &QueryText<'_>) -> Result<Show, SqlError> {
+fn shown(explain: &ExplainStatement, text: &QueryText) -> Result<Show, SqlError> {
     let options = &explain.options;
     if options.format.is_some() || options.verbose {
         let word = if options.verbose { "VERBOSE" } else { "FORMAT" };
@@ -125,7 +127,7 @@ fn shown(explain: &ExplainStatement, text: &QueryText<'_>) -> Result<Show, SqlEr
     Ok(if options.analyze { Show::Run } else { Show::Plan })
 }
 
-fn refused(text: &QueryText<'_>, show: Show) -> SqlError {
+fn refused(text: &QueryText, show: Show) -> SqlError {
     const ALLOWED: &str = "only SELECT, EXPLAIN and EXPLAIN ANALYZE of one are";
     let mut words = text.words().peekable();
     if show != Show::Rows {

@@ -16,16 +16,15 @@ const MOST_STEPS: usize = 400;
 /// The most parentheses and brackets that are open at one place.
 const MOST_OPEN: usize = 40;
 
-/// A text with its tokens.
+/// A text as its tokens.
 #[derive(Debug)]
-pub(super) struct QueryText<'a> {
-    pub text: &'a str,
+pub(super) struct QueryText {
     tokens: Vec<TokenWithSpan>,
 }
 
-impl<'a> QueryText<'a> {
+impl QueryText {
     /// The text, unless it exceeds a limit.
-    pub(super) fn read(text: &'a str) -> Result<Self, SqlError> {
+    pub(super) fn read(text: &str) -> Result<Self, SqlError> {
         if text.len() > LONGEST {
             let length = text.len();
             return Err(SqlError::without_place(format!(
@@ -36,9 +35,13 @@ impl<'a> QueryText<'a> {
         let tokens = Tokenizer::new(&GenericDialect {}, text)
             .tokenize_with_location()
             .map_err(|error| SqlError::at(error.location.into(), error.message))?;
-        let read = Self { text, tokens };
+        let read = Self { tokens };
         read.refuse_depth()?;
         Ok(read)
+    }
+
+    pub(super) fn tokens(&self) -> &[TokenWithSpan] {
+        &self.tokens
     }
 
     fn refuse_depth(&self) -> Result<(), SqlError> {
