@@ -36,6 +36,7 @@ mod repeated;
 mod statement;
 mod tables;
 mod text;
+mod truths;
 mod twice;
 mod unfolded;
 mod unknown;
@@ -61,6 +62,7 @@ use holdings::{CATALOG, OWN};
 use one_zero::OneZero;
 use tables::Shelves;
 use text::QueryText;
+use truths::Truths;
 
 pub(super) use answer_exec::AnswerExec;
 pub use calls::{Call, QuestionFunction, Span};
@@ -239,6 +241,7 @@ fn session<Authority: 'static>(
         .with_aggregate_functions(aggregates)
         .with_analyzer_rule(Arc::new(OneZero::new()))
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
+        .with_analyzer_rule(Arc::new(Truths))
         .with_table_functions(functions::all(functions))
         .with_type_planner(Arc::new(moments::Microseconds))
         .build();

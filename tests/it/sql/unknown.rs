@@ -5,7 +5,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::{SQL, rows, wrong};
+use super::{SQL, alike, rows, wrong};
 use crate::harness::{Person, heart_rate, id, instant, person};
 
 const CASES: usize = 300;
@@ -323,6 +323,45 @@ async fn what_is_in_no_row_that_it_is_compared_with_is_kept() {
          WHERE a.n NOT IN (SELECT e.n FROM {inner} WHERE e.t = a.t)) AS r"
     );
     assert_eq!(rows(&person, &text).await, [json!({"kept": 3})]);
+}
+
+#[tokio::test]
+async fn questions_about_truth_are_columns_like_others() {
+    let person = recorded().await;
+    for (text, expected) in [
+        (
+            "SELECT count(*) FILTER (WHERE has_undetermined_duration IS NOT TRUE) AS n, \
+             sum(value) FILTER (WHERE has_undetermined_duration IS NOT TRUE) AS sum FROM heart_rate",
+            json!([{"n": 8, "sum": 21.0}]),
+        ),
+        (
+            "SELECT sum(CASE WHEN (value > 3) IS TRUE THEN 1 END) AS n, \
+             sum(CASE WHEN (value > 3) IS TRUE THEN value END) AS sum FROM heart_rate",
+            json!([{"n": 3, "sum": 15.0}]),
+        ),
+        (
+            "SELECT known, count(*) AS n FROM (SELECT (nullif(value, 0) > 3) IS NOT UNKNOWN AS known \
+             FROM heart_rate LIMIT 10) AS t GROUP BY known ORDER BY known",
+            json!([{"known": false, "n": 2}, {"known": true, "n": 6}]),
+        ),
+        (
+            "SELECT high, count(*) AS n FROM (SELECT (nullif(value, 0) > 3) IS TRUE AS high FROM heart_rate \
+             UNION ALL SELECT (nullif(value, 0) > 3) IS NOT FALSE FROM heart_rate) AS t \
+             GROUP BY high ORDER BY high",
+            json!([{"high": false, "n": 8}, {"high": true, "n": 8}]),
+        ),
+        (
+            "SELECT (value > 3) IS FALSE, max(value) AS most FROM heart_rate GROUP BY (value > 3) IS FALSE \
+             ORDER BY 2",
+            json!([
+                {"heart_rate.value > Int64(3) IS FALSE": true, "most": 3.0},
+                {"heart_rate.value > Int64(3) IS FALSE": false, "most": 6.0},
+            ]),
+        ),
+    ] {
+        let found = Value::Array(rows(&person, text).await);
+        assert!(alike(&found, &expected), "{text}: {found}");
+    }
 }
 
 #[tokio::test]
