@@ -230,6 +230,9 @@ fn session<Authority: 'static>(
     let options = config.options_mut();
     options.execution.enable_recursive_ctes = false;
     options.sql_parser.map_string_types_to_utf8view = false;
+    // Parts of objects under names that belong to no table are not found again behind joins and aliases.
+    // Tables are read column by column, so it makes no difference to what is read.
+    options.optimizer.enable_leaf_expression_pushdown = false;
     let scalars = allowed::scalars(&state, now);
     let aggregates = allowed::aggregates(&state);
     let rules = outer_side::before(&namesakes::minded(state.physical_optimizers()));

@@ -6,9 +6,9 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::rows;
 use super::unknown::{Operator, all, either, not, operators};
-use crate::harness::{Person, id, instant, person};
+use super::{alike, rows};
+use crate::harness::{Person, heart_rate, id, instant, person};
 
 const CASES: usize = 300;
 /// The recorded values of `n` and `m`.
@@ -208,5 +208,55 @@ async fn a_filter_on_one_side_stays_on_that_side() {
     ] {
         let counted = rows(&person, &format!("SELECT count(*) AS rows FROM {text}")).await;
         assert_eq!(counted, [json!({"rows": expected})], "{text}");
+    }
+}
+
+#[tokio::test]
+async fn parts_of_objects_are_compared_across_joins_and_subqueries() {
+    let person = person();
+    let beats: Vec<Value> = [("W", 50.0), ("W", 70.0), ("P", 60.0)]
+        .into_iter()
+        .zip(0..)
+        .map(|((source, value), n)| {
+            let mut beat = heart_rate(id(n), &instant(n), value);
+            beat["source_properties"] = json!({"name": source});
+            beat
+        })
+        .collect();
+    person.records("HeartRate", &beats).await;
+    for (text, expected) in [
+        (
+            "SELECT a.source_properties['name'] AS s, avg(a.value) AS v FROM heart_rate a WHERE a.value > \
+             (SELECT avg(b.value) FROM heart_rate b \
+             WHERE b.source_properties['name'] = a.source_properties['name']) \
+             GROUP BY a.source_properties['name']",
+            json!([{"s": "W", "v": 70.0}]),
+        ),
+        (
+            "SELECT a.source_properties['name'] AS s, count(*) AS n FROM heart_rate a LEFT JOIN heart_rate b \
+             ON a.value <> b.value WHERE a.source_properties['name'] <> b.source_properties['name'] \
+             GROUP BY a.source_properties['name'] ORDER BY 1",
+            json!([{"s": "P", "n": 2}, {"s": "W", "n": 2}]),
+        ),
+        (
+            "SELECT DISTINCT coalesce(b.unit, 'n') AS u FROM heart_rate a JOIN heart_rate b \
+             ON a.value = b.value WHERE a.source_properties['name'] = upper(b.source_properties['name'])",
+            json!([{"u": "bpm"}]),
+        ),
+        (
+            "SELECT max(b.source_properties['name']) AS s FROM heart_rate a FULL JOIN heart_rate b \
+             ON a.value = b.value WHERE a.value BETWEEN length(b.source_properties['name']) AND 55",
+            json!([{"s": "W"}]),
+        ),
+        (
+            "SELECT DISTINCT s FROM (SELECT source_properties AS o, length(source_properties['name']) AS s, \
+             value AS v FROM (SELECT * FROM heart_rate UNION ALL SELECT * FROM heart_rate WHERE \
+             source_properties['name'] <> 'W') ORDER BY v LIMIT 3) AS b \
+             WHERE o['name'] <> upper(o['name']) OR o['name'] LIKE '%W%'",
+            json!([{"s": 1}]),
+        ),
+    ] {
+        let found = Value::Array(rows(&person, text).await);
+        assert!(alike(&found, &expected), "{text}: {found}");
     }
 }
