@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod alike;
 pub mod assemble;
+mod belonging;
 pub mod body;
 pub mod bounds;
 mod cells;

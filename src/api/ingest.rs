@@ -6,7 +6,7 @@
 pub mod legacy;
 pub mod record;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,10 +32,11 @@ use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::{CommitError, Receipt};
 use crate::ingest::submit::submit;
+use crate::ingest::tombstone::Target;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
-use crate::model::registry::{Layout, Registry, TypeId};
+use crate::model::registry::{DataType, Registry, TypeId};
 use crate::people::annotations::AnnotationRow;
 use crate::people::key_quota::Using;
 use crate::people::quota::{Limited, QuotaError};
@@ -157,38 +158,41 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
 struct Deleter {
     registry: Arc<Registry>,
     own: Vec<OwnType>,
-    /// The annotations, deleted ones too, as types of their own.
-    annotations: BTreeSet<TypeId>,
+    /// The annotations, deleted ones too, as types of their own, each with the source that names it.
+    annotations: HashMap<TypeId, Arc<str>>,
 }
 
 impl Deleter {
     async fn of(app: &App, person: PersonId) -> Result<Self, ApiError> {
         let annotations = app.annotations.all(person).await?;
+        let named = |row: &AnnotationRow| (row.type_id(), Arc::from(row.svc_source_id.as_str()));
         Ok(Self {
             registry: Arc::clone(app.types.registry()),
             own: app.types.all_own(person).await?,
-            annotations: annotations.iter().map(AnnotationRow::type_id).collect(),
+            annotations: annotations.iter().map(named).collect(),
         })
     }
 
-    /// The partitions from which a tombstone for `name` deletes. A name that means nothing deletes nothing.
-    fn partitions_of(&self, name: &str) -> Vec<(TypeId, Arc<Layout>)> {
+    /// Where a tombstone for `name` deletes. A name that means nothing deletes nothing.
+    fn targets_of(&self, name: &str) -> Vec<Target> {
         let Some(target) = self.target(name) else {
             return Vec::new();
         };
         let own = |is_meant: &dyn Fn(&TypeId) -> bool| {
             let meant = self.own.iter().filter(|own| is_meant(&own.data_type.id));
-            let partition = |own: &OwnType| (own.data_type.id.clone(), Arc::clone(&own.data_type.layout));
-            meant.map(partition).collect::<Vec<_>>()
+            meant.map(|own| all_of(&own.data_type)).collect::<Vec<_>>()
         };
-        let base = self.registry.get(target.base());
-        let base = base.map(|base| (base.id.clone(), Arc::clone(&base.layout)));
+        let base = self.registry.get(target.base()).map(|base| all_of(base));
         if target.definition().is_none() {
             let all = own(&|id| id.base() == target.base());
             base.into_iter().chain(all).collect()
-        } else if self.annotations.contains(&target) {
-            // Records of annotations are stored under the base.
-            base.into_iter().collect()
+        } else if let Some(source) = self.annotations.get(&target) {
+            // Records of annotations are stored under the base, beside those of other annotations.
+            let of_one = |base: Target| Target {
+                definition: Some(Arc::clone(source)),
+                ..base
+            };
+            base.into_iter().map(of_one).collect()
         } else {
             own(&|id| *id == target)
         }
@@ -207,6 +211,15 @@ impl Deleter {
         let first = own.find(|own| own.data_type.name == called)?;
         let is_only = !own.any(|own| own.data_type.name == called);
         is_only.then(|| first.data_type.id.clone())
+    }
+}
+
+/// All records that are stored under a type.
+fn all_of(data_type: &DataType) -> Target {
+    Target {
+        data_type: data_type.id.clone(),
+        layout: Arc::clone(&data_type.layout),
+        definition: None,
     }
 }
 

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::catalog::records::SeenSource;
 use crate::model::faults::{self, Fault, LocPart, MOST_FAULTS};
 use crate::model::ids::{PersonId, RecordId};
-use crate::model::registry::{Layout, TypeId};
+use crate::model::registry::TypeId;
 
 use super::body::{BodyError, BodyReader, Place};
 use super::bounds::VALUE_BYTES;
@@ -26,7 +26,7 @@ use super::intake::{CHUNK_ROWS, Intake, Rows};
 use super::memory::{Allowance, NoRoom};
 use super::merge::Change;
 use super::stores::IntakeStores;
-use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
+use super::tombstone::{TOMBSTONE_TYPE, Target, Tombstone, decode_tombstone};
 use super::upload::{PartitionChanges, Work};
 
 /// Bytes of rows that may wait before they are written.
@@ -318,10 +318,10 @@ pub fn refuse_too_many(files: &FilesRead) -> Result<(), Vec<Fault>> {
     Err(vec![Fault::new(["body"], "limit_reached", message)])
 }
 
-/// Turns deletions into changes of the partitions that may hold the records, as `partitions_of` says.
+/// Turns deletions into changes of the partitions that may hold the records, as `targets_of` says.
 pub fn deletions<'a>(
     tombstones: &[Tombstone],
-    mut partitions_of: impl FnMut(&str) -> Vec<(TypeId, Arc<Layout>)> + 'a,
+    mut targets_of: impl FnMut(&str) -> Vec<Target> + 'a,
 ) -> Vec<PartitionChanges> {
     // Grouped by the type named first: many tombstones name few types, and a type may have many partitions.
     let mut named: Vec<(&str, Vec<RecordId>)> = Vec::new();
@@ -336,25 +336,32 @@ pub fn deletions<'a>(
     }
     let mut changes: Vec<PartitionChanges> = Vec::new();
     for (name, records) in named {
-        for (data_type, layout) in partitions_of(name) {
-            delete_from(&mut changes, data_type, layout, &records);
+        for target in targets_of(name) {
+            delete_from(&mut changes, target, &records);
         }
     }
     changes
 }
 
-fn delete_from(
-    changes: &mut Vec<PartitionChanges>,
-    data_type: TypeId,
-    layout: Arc<Layout>,
-    deleted: &[RecordId],
-) {
-    if let Some(partition) = changes
+fn delete_from(changes: &mut Vec<PartitionChanges>, target: Target, deleted: &[RecordId]) {
+    let Target {
+        data_type,
+        layout,
+        definition,
+    } = target;
+    let known = changes
         .iter_mut()
-        .find(|partition| partition.data_type == data_type)
-    {
-        if let Some(Change::Delete { records }) = partition.changes.last_mut() {
-            records.extend_from_slice(deleted);
+        .find(|partition| partition.data_type == data_type);
+    if let Some(partition) = known {
+        match partition.changes.last_mut() {
+            Some(Change::Delete {
+                records,
+                definition: of_last,
+            }) if *of_last == definition => records.extend_from_slice(deleted),
+            _ => partition.changes.push(Change::Delete {
+                records: deleted.to_vec(),
+                definition,
+            }),
         }
         return;
     }
@@ -363,6 +370,7 @@ fn delete_from(
         layout,
         changes: vec![Change::Delete {
             records: deleted.to_vec(),
+            definition,
         }],
     });
 }

@@ -246,9 +246,7 @@ fn in_schema(schema: &SchemaRef, changes: &[Change]) -> Result<Vec<Change>, Arro
                 given: Arc::clone(given),
                 undated: Arc::clone(undated),
             }),
-            Change::Delete { records } => Ok(Change::Delete {
-                records: records.clone(),
-            }),
+            Change::Delete { .. } => Ok(change.clone()),
         })
         .collect()
 }

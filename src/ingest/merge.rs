@@ -16,6 +16,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, Rows, SortField};
 
+use super::belonging::settled;
 use super::dating::KnownTimes;
 use super::member_order::{holds_json, ordered};
 use super::stored::StoredRows;
@@ -38,6 +39,8 @@ pub enum Change {
     },
     Delete {
         records: Vec<RecordId>,
+        /// The definition that the records must belong to, as the source that names it; any if `None`.
+        definition: Option<Arc<str>>,
     },
 }
 
@@ -47,7 +50,7 @@ impl Change {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Put { rows, .. } => rows.get_array_memory_size(),
-            Self::Delete { records } => size_of_val(records.as_slice()),
+            Self::Delete { records, .. } => size_of_val(records.as_slice()),
         }
     }
 }
@@ -95,7 +98,7 @@ pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
                         .filter_map(|(_, bytes)| RecordId::from_slice(bytes?)),
                 );
             }
-            Change::Delete { records } => ids.extend(records),
+            Change::Delete { records, .. } => ids.extend(records),
         }
     }
     ids.sort_unstable();
@@ -168,7 +171,8 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
         effects: vec![Effect::default(); requests],
         ..Outcome::default()
     };
-    let changes = dated(&asked.changes, stored)?;
+    let changes = settled(&asked.changes, stored);
+    let changes = dated(&changes, stored)?;
     let mut puts: Vec<Put<'_>> = Vec::new();
     let before = Compared::new(&stored.rows);
 
@@ -232,7 +236,7 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
                     }
                 }
             }
-            Change::Delete { records } => {
+            Change::Delete { records, .. } => {
                 for id in records {
                     let Some(version) = latest.get_mut(id) else {
                         continue;
@@ -273,7 +277,7 @@ fn dated<'a>(changes: &'a [Change], stored: &StoredRows) -> Result<Cow<'a, [Chan
                 given: Arc::clone(given),
                 undated: Arc::clone(undated),
             },
-            Change::Delete { records } => {
+            Change::Delete { records, .. } => {
                 for id in records {
                     known.forget(*id);
                 }

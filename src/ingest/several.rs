@@ -4,7 +4,7 @@
 //! between types does not matter; within one, a tombstone deletes what came before it. Knows decoders and
 //! changes; knows nothing of HTTP or of what is stored.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::records::SeenSource;
@@ -18,6 +18,7 @@ use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::decode::{DecodeError, RecordDecoder};
 use super::merge::Change;
+use super::tombstone::Target;
 use super::upload::PartitionChanges;
 
 /// How often one body may delete what it itself recorded before, or switch to another definition of one type;
@@ -54,8 +55,9 @@ struct Partition {
     /// The definition that all records of the decoder belong to.
     definition: Option<Arc<str>>,
     done: Vec<Change>,
-    /// Deletions that precede everything that the decoder holds.
-    deleted: Vec<RecordId>,
+    /// Deletions that precede everything that the decoder holds, by the definition that the records must
+    /// belong to. Among themselves they may come in any order, since a record belongs to one definition.
+    deleted: BTreeMap<Option<Arc<str>>, Vec<RecordId>>,
     /// The ids of the records that the decoder holds.
     put: HashSet<RecordId>,
 }
@@ -108,13 +110,9 @@ impl Several {
     }
 
     /// Accepts a deletion from some partitions.
-    pub fn delete(
-        &mut self,
-        from: &[(TypeId, Arc<Layout>)],
-        place: Place,
-        record: RecordId,
-    ) -> Result<(), NotTaken> {
-        for (data_type, layout) in from {
+    pub fn delete(&mut self, from: &[Target], place: Place, record: RecordId) -> Result<(), NotTaken> {
+        for target in from {
+            let (data_type, layout) = (&target.data_type, &target.layout);
             let partition = partition(&mut self.partitions, &mut self.met, data_type, layout);
             if partition.put.contains(&record) {
                 turn(&mut self.turns, place)?;
@@ -122,7 +120,8 @@ impl Several {
                     .seal(self.person, &mut self.seen)
                     .map_err(NotTaken::Decode)?;
             }
-            partition.deleted.push(record);
+            let of_definition = partition.deleted.entry(target.definition.clone());
+            of_definition.or_default().push(record);
         }
         Ok(())
     }
@@ -169,7 +168,7 @@ fn partition<'p>(
             decoder: None,
             definition: None,
             done: Vec::new(),
-            deleted: Vec::new(),
+            deleted: BTreeMap::new(),
             put: HashSet::new(),
         }
     })
@@ -178,10 +177,9 @@ fn partition<'p>(
 impl Partition {
     /// Ensures that later changes come after everything so far.
     fn seal(&mut self, person: PersonId, all: &mut Seen) -> Result<(), DecodeError> {
-        if !self.deleted.is_empty() {
-            let records = std::mem::take(&mut self.deleted);
-            self.done.push(Change::Delete { records });
-        }
+        let deleted = std::mem::take(&mut self.deleted).into_iter();
+        self.done
+            .extend(deleted.map(|(definition, records)| Change::Delete { records, definition }));
         self.put.clear();
         let Some(decoder) = self.decoder.as_mut().filter(|decoder| !decoder.is_empty()) else {
             return Ok(());

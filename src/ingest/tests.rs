@@ -4,6 +4,7 @@
 mod agreement;
 mod asked;
 mod bad_input;
+mod belonging;
 mod outdated;
 mod rules;
 mod units;

@@ -3,6 +3,8 @@
 //! A tombstone is validated like any other record, and is never stored: the record that it names is deleted
 //! by the commit that accepts it. Knows what a tombstone says; does not know whether the record exists.
 
+use std::sync::Arc;
+
 use super::body::Place;
 use super::bounds;
 use super::columns::Cell;
@@ -12,6 +14,7 @@ use super::decode::too_much;
 use super::general;
 use crate::model::faults::Fault;
 use crate::model::ids::RecordId;
+use crate::model::registry::{Layout, TypeId};
 
 /// The type whose records delete records.
 pub const TOMBSTONE_TYPE: &str = "DeletedRecord";
@@ -23,6 +26,17 @@ pub struct Tombstone {
     /// The type of the record, as it was written. It need not exist.
     pub data_type: String,
     pub place: Place,
+}
+
+/// Where the records are that a tombstone for some type may delete.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The type whose partition it is.
+    pub data_type: TypeId,
+    pub layout: Arc<Layout>,
+    /// The definition that a record must belong to, as the source that names it, where those of others are in
+    /// the same partition.
+    pub definition: Option<Arc<str>>,
 }
 
 /// Decodes the tombstone `json`, which stands at `place`. `compiled` is the tombstone type.

@@ -22,6 +22,7 @@ use crate::ingest::memory::BodyMemory;
 use crate::ingest::queue::CommitError;
 use crate::ingest::several::Several;
 use crate::ingest::submit::submit;
+use crate::ingest::tombstone::Target;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::clock::Clock as _;
 use crate::model::ids::UploadId;
@@ -91,7 +92,11 @@ pub(super) async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, e
             }
             Line::Delete(key) => {
                 let data_type = shared.registry.get(TYPES[type_of(*key)]).unwrap();
-                let from = [(data_type.id.clone(), Arc::clone(&data_type.layout))];
+                let from = [Target {
+                    data_type: data_type.id.clone(),
+                    layout: Arc::clone(&data_type.layout),
+                    definition: None,
+                }];
                 let Key::Given(_, id) = key else {
                     panic!("what came without an id is not deleted")
                 };

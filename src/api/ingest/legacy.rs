@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -24,10 +23,9 @@ use crate::ingest::accept::{first_of, refuse_too_many};
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
 use crate::ingest::several::{NotTaken, Seen, Several};
-use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
+use crate::ingest::tombstone::{TOMBSTONE_TYPE, Target, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::{Fault, MOST_FAULTS};
-use crate::model::registry::{Layout, TypeId};
 
 use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
 
@@ -176,7 +174,7 @@ fn decode(
 ) -> Result<(Vec<PartitionChanges>, Seen), ApiError> {
     let mut faults = Vec::new();
     let mut broken = None;
-    let mut partitions: HashMap<String, Vec<(TypeId, Arc<Layout>)>> = HashMap::new();
+    let mut targets: HashMap<String, Vec<Target>> = HashMap::new();
     unwrap(form, bytes, |record| {
         let taken = record.map_err(NotTaken::Invalid).and_then(|record| {
             let Some(Recordable {
@@ -200,9 +198,9 @@ fn decode(
                 });
             };
             let tombstone = decode_tombstone(compiled, context, record.place, json).map_err(placed)?;
-            let from = partitions
+            let from = targets
                 .entry(tombstone.data_type)
-                .or_insert_with_key(|name| deleter.partitions_of(name));
+                .or_insert_with_key(|name| deleter.targets_of(name));
             several.delete(from, record.place, tombstone.record)
         });
         match taken {

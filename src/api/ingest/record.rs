@@ -125,7 +125,7 @@ pub async fn record(
         } => (work, sources, files, memory),
         Accepted::Deletions(tombstones, memory) => {
             let deleter = Deleter::of(&app, person).await?;
-            let changes = deletions(&tombstones, |name| deleter.partitions_of(name));
+            let changes = deletions(&tombstones, |name| deleter.targets_of(name));
             if !changes.iter().all(|change| reach.covers(&change.data_type)) {
                 return Err(ApiError::forbidden(Beyond::Types.to_string()));
             }

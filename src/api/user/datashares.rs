@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use crate::api::app::Shared;
@@ -56,13 +56,15 @@ pub struct SentDatashare {
 #[derive(Debug)]
 pub struct NewDatashare;
 
-impl PartialSchema for NewDatashare {
+impl utoipa::PartialSchema for NewDatashare {
     fn schema() -> RefOr<Schema> {
-        let mut schema = SentDatashare::schema();
+        let mut schema = <SentDatashare as utoipa::PartialSchema>::schema();
         if let RefOr::T(Schema::Object(share)) = &mut schema {
             let name = "datashare_name".to_owned();
             share.description = Some("A data share to create.".to_owned());
-            share.properties.insert(name.clone(), String::schema());
+            share
+                .properties
+                .insert(name.clone(), <String as utoipa::PartialSchema>::schema());
             share.required.push(name);
         }
         schema

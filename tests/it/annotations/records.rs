@@ -259,6 +259,98 @@ async fn a_row_of_one_definition_can_be_copied_to_another() {
 }
 
 #[tokio::test]
+async fn rule_8_3_a_tombstone_for_an_annotation_deletes_its_own_records_only() {
+    let almanac = Setup::default().busy_upkeep().start();
+    let person = almanac.person();
+    let (tea, walk) = (
+        create(&person, &moment("Tea")).await,
+        create(&person, &moment("Walk")).await,
+    );
+    let (tea, walk) = (type_of(&tea), type_of(&walk));
+    let moments = |ids: std::ops::Range<u32>| -> Vec<Value> {
+        ids.map(|number| json!({"id": id(number), "recorded_at": AT_TEN}))
+            .collect()
+    };
+    person.records(&tea, &moments(0..10)).await;
+    person.records(&walk, &moments(10..20)).await;
+    person.records("MomentAnnotation", &moments(20..30)).await;
+    let tombstone = |number: u32, of: &str| json!({"deleted_id": id(number), "deleted_type": of});
+    let deleted = async |tombstones: &[Value]| {
+        let [stored, replaced, unchanged, deleted] = person.lines("DeletedRecord", tombstones).await.counts();
+        assert_eq!([stored, replaced, unchanged], [0; 3]);
+        deleted
+    };
+    // First from the tail, then from objects.
+    for (first, is_in_objects) in [(0, false), (5, true)] {
+        if is_in_objects {
+            almanac.until_objects(1).await;
+            almanac.restart();
+        }
+        let before = person.rows("event", "MomentAnnotation").await.len();
+        let counted = person.updates("MomentAnnotation").await;
+        let (of_tea, of_walk, of_none) = (first, 10 + first, 20 + first);
+        let by_tea = [of_walk, of_none, 99].map(|number| tombstone(number, &tea));
+        assert_eq!(deleted(&by_tea).await, 0, "none of them belongs to it");
+        assert_eq!(person.updates("MomentAnnotation").await, counted);
+        let mixed = [
+            tombstone(of_tea, &tea),
+            tombstone(of_walk + 1, &tea),
+            tombstone(of_walk, &walk),
+            tombstone(of_tea + 1, &walk),
+            tombstone(of_none, "MomentAnnotation"),
+            tombstone(of_tea, "MomentAnnotation"),
+        ];
+        assert_eq!(deleted(&mixed).await, 3);
+        assert_eq!(person.updates("MomentAnnotation").await, counted + 3);
+        let by_base = [of_tea + 1, of_walk + 1, of_none + 1, 99];
+        let by_base = by_base.map(|number| tombstone(number, "MomentAnnotation"));
+        assert_eq!(deleted(&by_base).await, 3, "the base names all of them");
+        assert_eq!(person.rows("event", "MomentAnnotation").await.len(), before - 6);
+    }
+    for data_type in [&tea, &walk] {
+        assert_eq!(person.rows("event", data_type).await.len(), 6, "{data_type}");
+    }
+}
+
+#[tokio::test]
+async fn rule_8_3_a_wrapped_tombstone_for_an_annotation_deletes_its_own_records_only() {
+    let person = person();
+    let (tea, walk) = (
+        create(&person, &moment("Tea")).await,
+        create(&person, &moment("Walk")).await,
+    );
+    let (tea, walk) = (type_of(&tea), type_of(&walk));
+    let wrapped = |data_type: &str, data: &Value| {
+        json!({"specversion": 1, "data": data.to_string(),
+            "metadata": {"data_type": data_type, "recorded_at": null, "source": [], "tags": []}})
+    };
+    let record = |number: u32| json!({"id": id(number), "recorded_at": AT_TEN});
+    let tombstone = |number: u32, of: &str| {
+        wrapped(
+            "DeletedRecord",
+            &json!({"deleted_id": id(number), "deleted_type": of}),
+        )
+    };
+    person.records(&walk, &[record(1), record(2)]).await;
+    let batch = json!([
+        tombstone(1, &tea),
+        wrapped(&tea, &record(3)),
+        tombstone(3, &walk),
+        tombstone(2, &walk),
+        wrapped(&tea, &record(4)),
+        tombstone(4, &tea),
+    ]);
+    let reply = person.post("/ingest/v1/record/batch", &batch).await;
+    assert_eq!(reply.counts(), [1, 0, 0, 1]);
+    let left = async |data_type: &str| -> Vec<Value> {
+        let rows = person.rows("event", data_type).await;
+        rows.iter().map(|row| row["id"].clone()).collect()
+    };
+    assert_eq!(left(&walk).await, [json!(id(1))]);
+    assert_eq!(left(&tea).await, [json!(id(3))]);
+}
+
+#[tokio::test]
 async fn what_is_no_annotation_of_ones_own_cannot_be_recorded() {
     let (owner, stranger) = (person(), person());
     let annotation = create(&owner, &moment("a")).await;
