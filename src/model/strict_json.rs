@@ -41,8 +41,8 @@ pub fn whole_number(json: &Value) -> Option<i64> {
 #[derive(Clone, Copy, Debug)]
 struct Strict<'de>(&'de Value);
 
-impl Strict<'_> {
-    fn unexpected(&self) -> Unexpected<'_> {
+impl<'de> Strict<'de> {
+    fn unexpected(self) -> Unexpected<'de> {
         match self.0 {
             Value::Null => Unexpected::Unit,
             Value::Bool(value) => Unexpected::Bool(*value),
@@ -53,7 +53,7 @@ impl Strict<'_> {
         }
     }
 
-    fn refused(&self, expected: &str) -> Error {
+    fn refused(self, expected: &str) -> Error {
         Error::invalid_type(self.unexpected(), &expected)
     }
 }

@@ -13,6 +13,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
+use crate::api::user::datashares::SentDatashare;
 use crate::model::registry::{MetricKind, RecordClass, Scale};
 use crate::people::annotations::AnnotationRoot;
 use crate::people::annotations::display::ScaleAnnotationSpec;
@@ -46,7 +47,7 @@ pub struct AnnotationReplacement;
 impl PartialSchema for AnnotationReplacement {
     fn schema() -> RefOr<Schema> {
         AnyOfBuilder::new()
-            .item(Ref::from_schema_name(AnnotationRoot::name()))
+            .item(Ref::from_schema_name(<AnnotationRoot as ToSchema>::name()))
             .item(Ref::from_schema_name(UntypedAnnotation::name()))
             .description(Some(
                 "What replaces an annotation: a whole one, or one without its type, which cannot change.",
@@ -61,7 +62,10 @@ impl ToSchema for AnnotationReplacement {
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.push((AnnotationRoot::name().into(), AnnotationRoot::schema()));
+        schemas.push((
+            <AnnotationRoot as ToSchema>::name().into(),
+            AnnotationRoot::schema(),
+        ));
         AnnotationRoot::schemas(schemas);
         schemas.push((UntypedAnnotation::name().into(), UntypedAnnotation::schema()));
         UntypedAnnotation::schemas(schemas);
@@ -79,6 +83,33 @@ pub struct UntypedAnnotation {
     spec: Option<ScaleAnnotationSpec>,
 }
 
+/// A data share to create: as a change, but with a name.
+#[derive(Debug)]
+pub struct NewDatashare;
+
+impl PartialSchema for NewDatashare {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = SentDatashare::schema();
+        if let RefOr::T(Schema::Object(share)) = &mut schema {
+            let name = "datashare_name".to_owned();
+            share.description = Some("A data share to create.".to_owned());
+            share.properties.insert(name.clone(), String::schema());
+            share.required.push(name);
+        }
+        schema
+    }
+}
+
+impl ToSchema for NewDatashare {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("NewDatashare")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        SentDatashare::schemas(schemas);
+    }
+}
+
 /// A type to define. Members that are left out are empty.
 #[derive(Debug, ToSchema)]
 pub struct NewDataType {
@@ -90,8 +121,6 @@ pub struct NewDataType {
     default_event_tags: Option<Vec<String>>,
     /// Where records are meant to come from. Stored for clients.
     svc_source: Option<Vec<String>>,
-    /// Ignored: the type is called by the id that it gets.
-    svc_data_type: Option<String>,
     deprecated: Option<bool>,
     record_spec: Option<DefinedSpec>,
 }
@@ -104,8 +133,6 @@ pub struct DataTypeChange {
     icon: Option<String>,
     default_event_tags: Option<Vec<String>>,
     svc_source: Option<Vec<String>>,
-    /// Ignored: the type is called by its id.
-    svc_data_type: Option<String>,
     /// True archives the type, false restores it.
     deprecated: Option<bool>,
     record_spec: Option<DefinedSpec>,

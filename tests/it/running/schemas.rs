@@ -324,12 +324,6 @@ async fn a_body_is_taken_exactly_where_its_schema_says_so() {
             true,
         ),
         (
-            "post /user/v1alpha1/session",
-            "/user/v1alpha1/session",
-            json!({"name": "a phone", "days": 3.0}),
-            true,
-        ),
-        (
             "post /input/v1/file",
             "/input/v1/file",
             json!({"content_length": 3.0, "content_type": "text/plain", "name": "a", "path": "/"}),

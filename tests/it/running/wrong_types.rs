@@ -89,18 +89,17 @@ fn annotations() -> Vec<Value> {
     all
 }
 
-async fn documents(person: &Person) -> Vec<Document> {
+async fn of_sharing(person: &Person) -> Vec<Document> {
     let (post, put) = (Method::POST, Method::PUT);
     let mut all = Vec::new();
-
     let share = json!({
         "datashare_name": "a share", "svc_user_name": "me", "svc_data_types": ["HeartRate"],
         "share_all_data": false, "time_start": "2024-06-01T00:00:00Z", "time_end": "2024-07-01T00:00:00Z",
         "permissions": [{"allowed_svc_userid": shared().person().id}], "group_permissions": [],
     });
     let one = made(person, DATASHARE, &share, "/datashare/datashare_id").await;
-    let title = json!({"title": "a group", "responsible_entity": "us", "description": "a trial", "is_public": true,
-        "svc_data_types": ["HeartRate"], "invited_svc_userids": [person.id],
+    let title = json!({"title": "a group", "responsible_entity": "us", "description": "a trial",
+        "is_public": true, "svc_data_types": ["HeartRate"], "invited_svc_userids": [person.id],
         "time_start": "2024-06-01T00:00:00Z", "time_end": "2024-07-01T00:00:00Z"});
     let circle = group(person, &title).await;
     let participant = join(person, &circle).await;
@@ -128,7 +127,12 @@ async fn documents(person: &Person) -> Vec<Document> {
             ..document(method, path, &at, json!({"arm": "a"}))
         });
     }
+    all
+}
 
+async fn of_a_person(person: &Person) -> Vec<Document> {
+    let (post, put) = (Method::POST, Method::PUT);
+    let mut all = Vec::new();
     let path = "/user/v1alpha1/annotation";
     for annotation in annotations() {
         let one = made(person, path, &annotation, "/id").await;
@@ -176,7 +180,12 @@ async fn documents(person: &Person) -> Vec<Document> {
         "periods_of_day": {"morning": "06:00:00"}, "insight_targets": {"sleep_hours": 8},
     });
     all.push(document(post.clone(), path, path, preferences));
+    all
+}
 
+async fn of_data(person: &Person) -> Vec<Document> {
+    let (post, put) = (Method::POST, Method::PUT);
+    let mut all = Vec::new();
     let metric = json!({
         "name": "Cups", "description": "of tea", "icon": "cup", "default_event_tags": ["warm"],
         "svc_source": ["me"], "deprecated": false,
@@ -200,11 +209,10 @@ async fn documents(person: &Person) -> Vec<Document> {
         ..document(put, path, &at, metric)
     });
 
-    for path in ["/input/v1/file", "/input/v1/file_upload"] {
-        let file = json!({"content_length": 3.0, "content_type": "text/plain", "name": "a.txt", "path": "/",
-            "source_id": "a", "source_name": "b"});
-        all.push(document(post.clone(), path, path, file));
-    }
+    let path = "/input/v1/file";
+    let file = json!({"content_length": 3.0, "content_type": "text/plain", "name": "a.txt", "path": "/",
+        "source_id": "a", "source_name": "b"});
+    all.push(document(post.clone(), path, path, file));
     let path = "/data/v1/sql";
     let query = json!({"query": "SELECT $1", "parameters": [1], "output": "csv"});
     all.push(Document {
@@ -219,6 +227,13 @@ async fn documents(person: &Person) -> Vec<Document> {
         path,
         json!({"question": question, "format": "csv"}),
     ));
+    all
+}
+
+async fn documents(person: &Person) -> Vec<Document> {
+    let mut all = of_sharing(person).await;
+    all.extend(of_a_person(person).await);
+    all.extend(of_data(person).await);
     all
 }
 
