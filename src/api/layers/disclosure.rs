@@ -116,7 +116,9 @@ async fn logged(
         answer.end("not_modified");
         return Ok(Response::from_parts(parts, body));
     }
-    if !has_body || body.size_hint().exact().is_some() {
+    // What has no bytes is over already: nobody asks a body for its end where that was said beforehand.
+    let is_over = !has_body || answer.left == Some(0) || body.is_end_stream();
+    if is_over || body.size_hint().exact().is_some() {
         answer.end("answered");
         return Ok(Response::from_parts(parts, body));
     }

@@ -247,6 +247,22 @@ async fn a_reader_neither_changes_files_nor_learns_what_they_came_from() {
 }
 
 #[tokio::test]
+async fn a_file_without_bytes_was_read_whole() {
+    let (owner, reader) = (person(), person());
+    let file = put(&owner, "/trip", "empty", b"").await;
+    share(&owner, &share_of(&["file:/trip"], &reader)).await;
+    let download = format!("{}/download", file_path(&file));
+    for encoding in ["identity", "gzip"] {
+        let call = ask(&reader, &download, &owner).header("accept-encoding", encoding);
+        let reply = call.await.must_be(200);
+        assert_eq!(reply.text(), "");
+    }
+    let log = super::access_log::ended(&owner).await;
+    let outcomes: Vec<&Value> = log.iter().map(|entry| &entry["outcome"]).collect();
+    assert_eq!(outcomes, ["answered", "answered", "done"], "{log:?}");
+}
+
+#[tokio::test]
 async fn the_owner_is_told_who_read_which_file() {
     let (owner, reader) = (person(), person());
     let file = put(&owner, "/trip", "map", b"1").await;
