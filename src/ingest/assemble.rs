@@ -94,7 +94,8 @@ pub async fn tail_change(
         outcome,
         gathered,
     } = packed;
-    if add.is_empty() && outcome.dead.is_empty() {
+    // What was added and deleted again leaves no row, but counts among the updates.
+    if add.is_empty() && outcome.dead.is_empty() && outcome.updates == 0 {
         return Ok(TailChange {
             added: None,
             unchanged: expected.map(|(version, digest)| SeenPartition {

@@ -57,6 +57,28 @@ async fn a_record_counts_once_by_what_is_different_afterwards() {
 }
 
 #[tokio::test]
+async fn rule_8_5_what_a_body_adds_and_deletes_again_is_among_the_updates() {
+    let wrapped = |data_type: &str, data: &Value| json!({"data": data.to_string(), "metadata": {"data_type": data_type, "source": [], "tags": []}});
+    let sample = |n: u32| wrapped("HeartRate", &heart_rate(id(n), &at("11:00"), 60));
+    let gone = |n: u32| wrapped("DeletedRecord", &tombstone(n));
+    let nothing = [gone(1), gone(2)];
+    let (alone, with_another) = ([sample(1), gone(1)], [sample(1), gone(1), sample(2)]);
+    for (lines, counts, updates) in [
+        (nothing.as_slice(), [0, 0, 0, 0], 0),
+        (alone.as_slice(), [0, 0, 0, 0], 2),
+        (with_another.as_slice(), [1, 0, 0, 0], 3),
+    ] {
+        let person = person();
+        let call = person.post("/ingest/v1/record/batch", &Value::from(lines.to_vec()));
+        assert_eq!(call.await.counts(), counts);
+        assert_eq!(person.updates("HeartRate").await, updates, "{lines:?}");
+        // What comes afterwards finds the type as it should be.
+        person.records("HeartRate", &samples(5..7, 60)).await;
+        assert_eq!(person.updates("HeartRate").await, updates + 2, "{lines:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_large_body_counts_as_a_small_one_does() {
     let person = person();
     let many = samples(0..9_000, 60);
