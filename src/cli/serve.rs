@@ -89,7 +89,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     let foundations = open_foundations(&settings, registry, &stopping).await?;
     let mut assembly = assemble(&settings, foundations)?;
     if demo {
-        load_demo(&assembly.app).await?;
+        Box::pin(load_demo(&assembly.app)).await?;
     }
     let stop_upkeep = CancellationToken::new();
     let upkeep = UpkeepStores {

@@ -69,7 +69,10 @@ async fn an_object_that_is_missing_is_called_by_its_name_in_every_store() {
             store.get(&path).await.map(drop),
             store.stream(&path).await.map(drop),
             store.get_range(&path, 0..1).await.map(drop),
-            store.get_ranges(&path, &[0..1]).await.map(drop),
+            store
+                .get_ranges(&path, std::slice::from_ref(&(0..1)))
+                .await
+                .map(drop),
             store.size(&path).await.map(drop),
         ];
         for answer in asked {
