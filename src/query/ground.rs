@@ -38,4 +38,5 @@ pub mod spill_files;
 pub mod sweep;
 pub(in crate::query) mod table;
 pub(in crate::query) mod together;
+pub(in crate::query) mod turn;
 pub(in crate::query) mod uuid_text;

@@ -95,6 +95,25 @@ impl<C: Contender> Sweep<C> {
         self.decide_until(moment, emit);
     }
 
+    /// Decides until the first of the winners ends, if that is not after `moment`; whether it did. No later
+    /// contender may start before `moment`. Whoever has other things to do in between calls this until
+    /// nothing is left to decide, and then pushes, advances or finishes: each of these does it all at once.
+    pub fn settle_next(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) -> bool {
+        self.drop_ended();
+        let end = self.winners().iter().map(C::end).min();
+        let Some(end) = end.filter(|end| *end <= moment) else {
+            return false;
+        };
+        self.decide_until(end, emit);
+        true
+    }
+
+    /// How many contenders win now: every step takes as long as there are winners.
+    #[must_use]
+    pub const fn winning(&self) -> usize {
+        self.open.len() - self.first_winner
+    }
+
     /// Emits what is left and resets the sweep.
     pub fn finish(&mut self, emit: &mut impl FnMut(Stretch<'_, C>)) {
         self.settle(i64::MAX, emit);
@@ -115,16 +134,7 @@ impl<C: Contender> Sweep<C> {
 
     /// Decides as long as winners end, until `moment` at most.
     fn settle(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) {
-        loop {
-            self.drop_ended();
-            let Some(end) = self.winners().iter().map(C::end).min() else {
-                return;
-            };
-            if end > moment {
-                return;
-            }
-            self.decide_until(end, emit);
-        }
+        while self.settle_next(moment, emit) {}
     }
 
     fn decide_until(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) {
@@ -159,14 +169,14 @@ impl<C: Contender> Sweep<C> {
     fn drop_ended(&mut self) {
         let at = self.at;
         loop {
-            let mut place = self.first_winner;
-            while let Some(open) = self.open.get(place) {
-                if open.end() <= at {
-                    self.open.remove(place);
-                } else {
-                    place += 1;
+            let mut kept = self.first_winner;
+            for place in self.first_winner..self.open.len() {
+                if self.open[place].end() > at {
+                    self.open.swap(kept, place);
+                    kept += 1;
                 }
             }
+            self.open.truncate(kept);
             if self.open.len() > self.first_winner || self.first_winner == 0 {
                 return;
             }

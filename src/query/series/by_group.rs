@@ -22,6 +22,7 @@ use crate::model::permit::Windows;
 use crate::model::time::Instant;
 use crate::model::zone::Zone;
 use crate::query::ground::measure::{Counting, prorated};
+use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::clip::Clip;
@@ -126,6 +127,8 @@ struct Amounts {
     row: usize,
     parts: HashMap<(u64, u32), f64>,
     ended: bool,
+    /// Whether all that counts of the samples is resolved.
+    resolved: bool,
 }
 
 impl Amounts {
@@ -144,19 +147,22 @@ impl Amounts {
             row: 0,
             parts: HashMap::new(),
             ended: false,
+            resolved: false,
             spec,
         })
     }
 
     /// The next parts; `None` when all have been emitted.
     async fn next(&mut self, input: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {
-        let mut cuts = 0;
+        let (mut cuts, mut turn) = (0, Turn::new());
         loop {
             if let Some((rows, groups)) = self.rows.take() {
-                cuts += self.lay(&rows, &groups);
+                cuts += self.lay(&rows, &groups, &mut turn);
                 if self.row < rows.starts.len() {
                     self.rows = Some((rows, groups));
                 }
+            } else if self.ended && !self.resolved {
+                cuts += self.lay_rest(&mut turn);
             } else if self.ended {
                 let rest = (!self.parts.is_empty()).then(|| self.take());
                 return rest.transpose();
@@ -166,42 +172,45 @@ impl Amounts {
                 self.rows = Some((self.reader.read(&batch)?, self.groups.numbers(&batch)?));
             } else {
                 self.ended = true;
-                if let Some(resolver) = &mut self.resolver {
-                    resolver.finish();
-                }
-                self.lay_resolved();
             }
             if self.parts.len() >= PARTS_AT_ONCE {
                 return self.take().map(Some);
             }
-            if cuts >= CUTS_AT_ONCE {
+            if cuts >= CUTS_AT_ONCE || turn.is_over() {
                 cuts = 0;
+                turn.renew();
                 tokio::task::yield_now().await;
             }
         }
     }
 
     /// Lays some of the rows; returns how many cuts that took.
-    fn lay(&mut self, rows: &Rows, groups: &[u32]) -> usize {
+    fn lay(&mut self, rows: &Rows, groups: &[u32], turn: &mut Turn) -> usize {
         let mut cuts = 0;
         while self.row < rows.starts.len() && cuts < CUTS_AT_ONCE && self.parts.len() < PARTS_AT_ONCE {
             let row = self.row;
-            self.row += 1;
             let (Some(sample), Some(group)) = (rows.sample(row), groups.get(row)) else {
+                self.row += 1;
                 break;
             };
             let sample = Sample {
                 group: *group,
                 ..sample
             };
-            match &mut self.resolver {
-                Some(resolver) => {
+            if let Some(resolver) = &mut self.resolver {
+                let is_settled = resolver.settle(sample.start, turn);
+                if is_settled {
                     let next = rows.starts.get(row + 1).copied();
                     resolver.push(sample, next.unwrap_or(sample.start));
-                    cuts += self.lay_resolved();
                 }
-                None => cuts += self.lay_whole(&sample),
+                cuts += self.lay_resolved();
+                if !is_settled {
+                    return cuts;
+                }
+            } else {
+                cuts += self.lay_whole(&sample);
             }
+            self.row += 1;
         }
         if self.row >= rows.starts.len()
             && let (Some(resolver), Some(last)) = (&mut self.resolver, rows.starts.last())
@@ -210,6 +219,18 @@ impl Amounts {
             cuts += self.lay_resolved();
         }
         cuts
+    }
+
+    /// Lays some of what is left when there are no more rows; returns how many cuts that took.
+    fn lay_rest(&mut self, turn: &mut Turn) -> usize {
+        if let Some(resolver) = &mut self.resolver {
+            if !resolver.settle(i64::MAX, turn) {
+                return self.lay_resolved();
+            }
+            resolver.finish();
+        }
+        self.resolved = true;
+        self.lay_resolved()
     }
 
     /// Lays a sample that counts regardless of others.

@@ -11,6 +11,7 @@ use super::rows::Rows;
 use super::spec::SeriesSpec;
 use crate::model::sum::Sum;
 use crate::query::ground::measure::prorated;
+use crate::query::ground::turn::Turn;
 
 /// The bins of one question about amounts that compete for time.
 #[derive(Debug)]
@@ -21,12 +22,26 @@ pub(super) struct Competing {
     row: usize,
     /// How far the current row has been laid, if only in part.
     within_sample: i64,
+    /// Whether there are no more rows, and whether all of them are resolved.
     ended: bool,
+    resolved: bool,
+    /// Whether the turn was over while rows were resolved.
+    resolving: bool,
     bin: Amount,
     /// How far the resolver's portions and instants have been laid into bins.
     portion: usize,
     within_portion: i64,
     instant: usize,
+}
+
+/// Where resolving stopped.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    /// At a row that shares its time with no other; the moment by which such rows must end.
+    Apart(i64),
+    /// Behind the last row.
+    End,
+    TurnIsOver,
 }
 
 /// The amount of a bin so far.
@@ -56,6 +71,8 @@ impl Competing {
             row: 0,
             within_sample: i64::MIN,
             ended: false,
+            resolved: false,
+            resolving: false,
             bin: Amount::default(),
             portion: 0,
             within_portion: i64::MIN,
@@ -70,48 +87,79 @@ impl Competing {
     }
 
     pub(super) fn end(&mut self) {
-        self.resolver.finish();
         self.ended = true;
     }
 
-    /// Lays the rows into bins. `false`: the output is full, and there is more.
-    pub(super) fn drain(&mut self, out: &mut Output) -> bool {
-        while self.lay_resolved(out) {
+    /// Lays the rows into bins. `false`: the output is full or the turn is over, and there is more.
+    pub(super) fn drain(&mut self, out: &mut Output, turn: &mut Turn) -> bool {
+        loop {
+            // What is resolved in part is not laid yet: something earlier may follow.
+            if !self.resolving && !self.lay_resolved(out, turn) {
+                return false;
+            }
             let Some(rows) = self.rows.take() else {
-                return !self.ended || self.move_to(self.place.last(), out);
+                if !self.ended {
+                    return true;
+                }
+                if self.resolved {
+                    return self.move_to(self.place.last(), out);
+                }
+                self.resolving = !self.resolve_rest(turn);
+                if self.resolving {
+                    return false;
+                }
+                continue;
             };
-            let until = self.resolve(&rows);
+            let found = self.resolve(&rows, turn);
+            self.resolving = matches!(found, Found::TurnIsOver);
             // What was resolved lies before the samples that need no resolving.
-            let goes_on =
-                self.lay_resolved(out) && until.is_none_or(|until| self.lay_apart(&rows, until, out));
-            if self.row < rows.starts.len() {
+            let goes_on = !self.resolving
+                && self.lay_resolved(out, turn)
+                && match found {
+                    Found::Apart(until) => self.lay_apart(&rows, until, out),
+                    Found::End | Found::TurnIsOver => true,
+                };
+            if self.resolving || self.row < rows.starts.len() {
                 self.rows = Some(rows);
             }
             if !goes_on {
                 return false;
             }
         }
-        false
     }
 
-    /// Resolves rows up to the first that shares its time with no other. Returns the moment by which such
-    /// rows must end, if there is one.
-    fn resolve(&mut self, rows: &Rows) -> Option<i64> {
+    /// Resolves rows up to the first that shares its time with no other, as far as the turn goes.
+    fn resolve(&mut self, rows: &Rows, turn: &mut Turn) -> Found {
         while let Some(sample) = rows.sample(self.row) {
+            if !self.resolver.settle(sample.start, turn) {
+                return Found::TurnIsOver;
+            }
             if rows.is_apart(self.row)
                 && let Some(until) = self.resolver.clear_from(sample.start)
                 && sample.end <= until
             {
-                return Some(until);
+                return Found::Apart(until);
             }
             self.row += 1;
             let next = rows.starts.get(self.row).copied();
             self.resolver.push(sample, next.unwrap_or(sample.start));
         }
         if let Some(last) = rows.starts.last() {
+            if !self.resolver.settle(*last, turn) {
+                return Found::TurnIsOver;
+            }
             self.resolver.advance(*last);
         }
-        None
+        Found::End
+    }
+
+    /// Resolves what is left when there are no more rows. `false`: the turn is over before that.
+    fn resolve_rest(&mut self, turn: &mut Turn) -> bool {
+        self.resolved = self.resolver.settle(i64::MAX, turn);
+        if self.resolved {
+            self.resolver.finish();
+        }
+        self.resolved
     }
 
     /// Lays rows that share their time with no other, as most do, and end by `until`. `false`: the output is
@@ -170,8 +218,11 @@ impl Competing {
         true
     }
 
-    /// Lays what was resolved into bins. `false`: the output is full, and there is more.
-    fn lay_resolved(&mut self, out: &mut Output) -> bool {
+    /// Lays what was resolved into bins. `false`: the output is full or the turn is over, and there is more.
+    fn lay_resolved(&mut self, out: &mut Output, turn: &mut Turn) -> bool {
+        if !self.resolver.go_on(turn) {
+            return false;
+        }
         while !self.place.is_past() {
             let portion = self.resolver.portion(self.portion);
             let portion_start = portion.map(|portion| portion.start.max(self.within_portion));

@@ -14,6 +14,7 @@ use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
 use crate::query::ground::measure::{Counting, Measure};
+use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::bins::Place;
@@ -99,6 +100,7 @@ impl Step for Series {
             reader: RowReader::new(ranking, spec.needs_ids()),
             evaluator,
             output: Output::new(spec, task.schema()),
+            turn: Turn::new(),
             memory: task.memory("series"),
         };
         Ok(rows.boxed())
@@ -126,11 +128,12 @@ impl Evaluator {
         }
     }
 
-    /// Lays the rows that were fed into bins. `false`: the output is full, and there is more.
-    fn drain(&mut self, out: &mut Output) -> bool {
+    /// Lays the rows that were fed into bins. `false`: the output is full or the turn is over, and there is
+    /// more.
+    fn drain(&mut self, out: &mut Output, turn: &mut Turn) -> bool {
         match self {
-            Self::Competing(competing) => competing.drain(out),
-            Self::Independent(independent) => independent.drain(out),
+            Self::Competing(competing) => competing.drain(out, turn),
+            Self::Independent(independent) => independent.drain(out, turn),
         }
     }
 
@@ -148,6 +151,7 @@ struct SeriesRows {
     reader: RowReader,
     evaluator: Evaluator,
     output: Output,
+    turn: Turn,
     memory: MemoryReservation,
 }
 
@@ -157,10 +161,15 @@ impl Stream for SeriesRows {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         let this = &mut *self;
         loop {
-            let drained = this.evaluator.drain(&mut this.output);
-            this.memory.try_resize(this.evaluator.memory())?;
+            let drained = this.evaluator.drain(&mut this.output, &mut this.turn);
+            let held = this.evaluator.memory() + this.output.memory();
+            this.memory.try_resize(held)?;
             if this.output.is_full() {
                 return Poll::Ready(Some(this.output.take()));
+            }
+            // A bin may touch very many samples, and a sample very many bins.
+            if this.turn.yields(context) {
+                return Poll::Pending;
             }
             let Some(input) = this.input.as_mut().filter(|_| drained) else {
                 let rest = (!this.output.is_empty()).then(|| this.output.take());

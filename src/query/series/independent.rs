@@ -14,6 +14,7 @@ use super::rows::Rows;
 use super::spec::SeriesSpec;
 use crate::model::summary::Summary;
 use crate::query::ground::measure::{Base, prorated};
+use crate::query::ground::turn::Turn;
 
 /// The bins of one question about samples that do not compete.
 #[derive(Debug)]
@@ -30,12 +31,25 @@ pub(super) struct Independent {
     ended: bool,
     /// Samples that reach beyond this bin, in the order of their starts.
     spans: Vec<Span>,
+    /// How many of them were touched in this bin, if it is still being opened.
+    opened: Option<usize>,
+    /// Whether the points of this bin are those of all spans and of nothing else.
+    only_spans: bool,
+    /// When the first of the spans ends, as of when the bin was opened.
+    spans_until: i64,
+    /// How much is done for each point of a bin, compared with touching its sample.
+    weight: usize,
     /// The sources that have a point in this bin; those from `taken` on are kept to reuse their memory.
     seats: Vec<Seat>,
     taken: usize,
     /// All points that counted in bins before this one.
     so_far: Summary,
 }
+
+/// How much more than touching a sample it is to sort its value among others.
+const SORTING: usize = 8;
+/// How many sources are passed in the time in which a sample is touched.
+const SOURCES: usize = 16;
 
 /// How a sample is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +95,10 @@ impl Independent {
             row: 0,
             ended: false,
             spans: Vec::new(),
+            opened: None,
+            only_spans: false,
+            spans_until: i64::MIN,
+            weight: 1 + SORTING * spec.sorted_statistics(),
             seats: Vec::new(),
             taken: 0,
             so_far: Summary::default(),
@@ -97,13 +115,16 @@ impl Independent {
         self.ended = true;
     }
 
-    /// Lays the rows into bins. `false`: the output is full, and there is more.
-    pub(super) fn drain(&mut self, out: &mut Output) -> bool {
+    /// Lays the rows into bins. `false`: the output is full or the turn is over, and there is more.
+    pub(super) fn drain(&mut self, out: &mut Output, turn: &mut Turn) -> bool {
+        if !self.open(turn) {
+            return false;
+        }
         if let Some(rows) = self.rows.take() {
             while let Some(start) = rows.starts.get(self.row).copied() {
                 if start >= self.place.end {
                     let target = self.place.bin_of(start);
-                    if !self.move_to(target, out) {
+                    if !self.move_to(target, out, turn) {
                         self.rows = Some(rows);
                         return false;
                     }
@@ -116,7 +137,7 @@ impl Independent {
                 }
             }
         }
-        !self.ended || self.move_to(self.place.last(), out)
+        !self.ended || self.move_to(self.place.last(), out, turn)
     }
 
     /// Takes consecutive rollups bin by bin without keeping state for them: most bins of long series are like
@@ -162,6 +183,7 @@ impl Independent {
             return;
         };
         self.row += 1;
+        self.only_spans = false;
         if let Some(rollup) = rows.rollup(row) {
             self.seat(rows.standing(row)).summary.merge(&rollup);
             return;
@@ -260,8 +282,9 @@ impl Independent {
         &mut seat.points
     }
 
-    /// Closes bins until `target` is the one being filled. `false`: the output is full before that.
-    fn move_to(&mut self, target: u64, out: &mut Output) -> bool {
+    /// Closes bins until `target` is the one being filled. `false`: the output is full or the turn is over
+    /// before that.
+    fn move_to(&mut self, target: u64, out: &mut Output, turn: &mut Turn) -> bool {
         while self.place.index < target {
             if out.is_full() {
                 return false;
@@ -271,13 +294,42 @@ impl Independent {
                 out.push_empty(&mut self.place, target, rolling);
                 continue;
             }
+            if turn.is_over() {
+                return false;
+            }
+            turn.spend(1);
             self.close(out);
+            let (start, end) = (self.place.start, self.place.end);
             self.place.move_to(self.place.index + 1);
-            self.open();
+            if self.is_like(start, end) {
+                if self.needs.values {
+                    turn.spend(self.weight * self.spans.len());
+                }
+                continue;
+            }
+            self.taken = 0;
+            let begin = self.place.start;
+            self.spans.retain(|span| span.end > begin);
+            let ends = self.spans.iter().map(|span| span.end);
+            self.spans_until = ends.min().unwrap_or(i64::MIN);
+            (self.opened, self.only_spans) = (Some(0), true);
+            if !self.open(turn) {
+                return false;
+            }
         }
         true
     }
 
+    /// Whether the points of this bin are those of the bin before, `[start, end)`: the same spans cover
+    /// all of both, as much of both is visible, and so far nothing begins in it. Most bins under long spans
+    /// are like that, however many spans there are.
+    fn is_like(&self, start: i64, end: i64) -> bool {
+        self.only_spans
+            && self.spans_until >= self.place.end
+            && self.clip.length(start, end) == self.clip.length(self.place.start, self.place.end)
+    }
+
+    /// Emits the bin. Its points stay.
     fn close(&mut self, out: &mut Output) {
         if self.needs.order {
             for seat in self.seats.iter_mut().take(self.taken) {
@@ -299,18 +351,24 @@ impl Independent {
             rolling: self.rolling(),
         };
         out.push(self.place.start, cell);
-        self.taken = 0;
     }
 
-    /// Begins a bin with the samples that reach into it.
-    fn open(&mut self) {
-        let begin = self.place.start;
-        self.spans.retain(|span| span.end > begin);
+    /// Begins a bin with the samples that reach into it. `false`: the turn is over before that.
+    fn open(&mut self, turn: &mut Turn) -> bool {
+        let Some(from) = self.opened.take() else {
+            return true;
+        };
         let spans = std::mem::take(&mut self.spans);
-        for span in &spans {
+        for (place, span) in spans.iter().enumerate().skip(from) {
+            if turn.is_over() {
+                self.opened = Some(place);
+                break;
+            }
             self.touch(span);
+            turn.spend(self.weight + self.taken / SOURCES);
         }
         self.spans = spans;
+        self.opened.is_none()
     }
 
     fn rolling(&self) -> Option<f64> {

@@ -3,6 +3,7 @@
 use crate::model::grid::Grid;
 use crate::model::time::Instant;
 use crate::query::ground::measure::prorated;
+use crate::query::ground::turn::Turn;
 use crate::query::sweep::{Contender, Stretch};
 
 use super::clip::Clip;
@@ -87,6 +88,20 @@ pub(super) struct Ledger {
     pub(super) portions: Vec<Portion>,
     /// Whether samples that count together get separate portions.
     pub(super) apart: bool,
+    /// A stretch that is recorded in part.
+    unfinished: Option<Beside>,
+    /// How many samples were touched that no turn has spent yet.
+    touched: usize,
+}
+
+/// A stretch in which others of the winners' source count along with them.
+#[derive(Debug)]
+struct Beside {
+    winners: Vec<Claim>,
+    others: Vec<Claim>,
+    /// Where the stretch begins and ends, and where one of the others does; the first are done with.
+    cuts: Vec<i64>,
+    done: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +143,8 @@ impl Ledger {
             shown: Vec::new(),
             portions: Vec::new(),
             apart: false,
+            unfinished: None,
+            touched: 0,
         }
     }
 
@@ -162,6 +179,7 @@ impl Ledger {
 
     /// Records a sample that no other touches.
     pub(super) fn record_alone(&mut self, sample: Sample) {
+        self.record_unfinished();
         let mut alone = Open::new(sample, sample.standing.rank);
         let Self {
             clip,
@@ -174,15 +192,16 @@ impl Ledger {
         }
     }
 
-    /// Records a stretch that the sweep found.
+    /// Records a stretch that the sweep found. Where that may take long, it is only begun.
     pub(super) fn record(&mut self, stretch: &Stretch<'_, Claim>) {
+        self.record_unfinished();
         let winner = stretch
             .winners
             .first()
             .and_then(|winner| self.open.get(winner.slot))
             .copied();
         match winner {
-            Some(winner) if self.showed_several(&winner) => self.record_beside(stretch, &winner),
+            Some(winner) if self.showed_several(&winner) => self.begin_beside(stretch, &winner),
             _ => self.record_winners(stretch.start, stretch.end, stretch.winners),
         }
     }
@@ -191,6 +210,33 @@ impl Ledger {
     pub(super) fn memory(&self) -> usize {
         self.open.capacity() * (size_of::<Open>() + size_of::<Claim>())
             + self.portions.capacity() * size_of::<Portion>()
+            + self.unfinished.as_ref().map_or(0, Beside::memory)
+    }
+
+    /// Goes on with a stretch that was recorded in part, as far as the turn goes. `false`: there is more.
+    pub(super) fn go_on(&mut self, turn: &mut Turn) -> bool {
+        turn.spend(std::mem::take(&mut self.touched));
+        let Some(mut beside) = self.unfinished.take() else {
+            return true;
+        };
+        while !beside.is_done() {
+            if turn.is_over() {
+                self.unfinished = Some(beside);
+                return false;
+            }
+            self.record_next(&mut beside);
+            turn.spend(std::mem::take(&mut self.touched));
+        }
+        true
+    }
+
+    /// Records the rest of a stretch, so that portions stay in the order of time.
+    fn record_unfinished(&mut self) {
+        if let Some(mut beside) = self.unfinished.take() {
+            while !beside.is_done() {
+                self.record_next(&mut beside);
+            }
+        }
     }
 
     fn showed_several(&self, open: &Open) -> bool {
@@ -209,9 +255,11 @@ impl Ledger {
             open,
             portions,
             apart,
+            touched,
             ..
         } = self;
         for (start, end) in clip.parts(start, end) {
+            *touched += winners.len();
             if *apart {
                 let each = winners.iter().map(|winner| {
                     portion(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter())
@@ -240,7 +288,7 @@ impl Ledger {
 
     /// A source never suppresses itself, even if some of its samples show a better class than others: its
     /// other samples in the stretch count along with the winners.
-    fn record_beside(&mut self, stretch: &Stretch<'_, Claim>, winner: &Open) {
+    fn begin_beside(&mut self, stretch: &Stretch<'_, Claim>, winner: &Open) {
         let is_beside = |open: &Open| {
             open.sample.standing.source == winner.sample.standing.source
                 && open.rank != winner.rank
@@ -254,25 +302,46 @@ impl Ledger {
             rank: open.rank,
             slot,
         };
+        self.touched += self.open.len();
         let open = self.open.iter().enumerate();
-        let beside: Vec<Claim> = open.filter(|(_, open)| is_beside(open)).map(claim).collect();
+        let others: Vec<Claim> = open.filter(|(_, open)| is_beside(open)).map(claim).collect();
+        if others.is_empty() {
+            return self.record_winners(stretch.start, stretch.end, stretch.winners);
+        }
         let mut cuts = vec![stretch.start, stretch.end];
-        cuts.extend(beside.iter().flat_map(|claim| [claim.start, claim.end]));
+        cuts.extend(others.iter().flat_map(|claim| [claim.start, claim.end]));
         cuts.retain(|cut| (stretch.start..=stretch.end).contains(cut));
         cuts.sort_unstable();
         cuts.dedup();
-        let mut counting = Vec::new();
-        for cut in cuts.windows(2) {
-            let &[start, end] = cut else { continue };
-            counting.clear();
-            counting.extend_from_slice(stretch.winners);
-            counting.extend(
-                beside
-                    .iter()
-                    .filter(|claim| claim.start <= start && claim.end >= end),
-            );
+        self.unfinished = Some(Beside {
+            winners: stretch.winners.to_vec(),
+            others,
+            cuts,
+            done: 0,
+        });
+    }
+
+    /// Records such a stretch up to the next cut.
+    fn record_next(&mut self, beside: &mut Beside) {
+        if let Some(&[start, end]) = beside.cuts.get(beside.done..beside.done + 2) {
+            let others = beside.others.iter();
+            let covering = others.filter(|claim| claim.start <= start && claim.end >= end);
+            let counting: Vec<Claim> = beside.winners.iter().chain(covering).copied().collect();
             self.record_winners(start, end, &counting);
         }
+        beside.done += 1;
+        self.touched += 1 + beside.others.len();
+    }
+}
+
+impl Beside {
+    const fn is_done(&self) -> bool {
+        self.done + 1 >= self.cuts.len()
+    }
+
+    fn memory(&self) -> usize {
+        (self.winners.capacity() + self.others.capacity()) * size_of::<Claim>()
+            + self.cuts.capacity() * size_of::<i64>()
     }
 }
 

@@ -85,6 +85,15 @@ impl Output {
         self.times.is_empty()
     }
 
+    /// Bytes of what has no limit for a bin: the lists.
+    pub(super) fn memory(&self) -> usize {
+        let values = self.columns.iter().map(|(_, column)| match column {
+            Column::List(lists) => lists.values_ref().values_slice().len(),
+            Column::Number(_) | Column::Whole(_) => 0,
+        });
+        values.sum::<usize>() * size_of::<f64>()
+    }
+
     /// Adds one bin. A number that is too large to be one is null, whatever gaps are replaced by.
     pub(super) fn push(&mut self, time: i64, cell: Cell<'_>) {
         if cell.base.is_none() && self.gaps.drop {

@@ -7,7 +7,8 @@
 
 use crate::model::grid::Grid;
 use crate::query::ground::measure::LONG;
-use crate::query::sweep::Sweep;
+use crate::query::ground::turn::Turn;
+use crate::query::sweep::{Stretch, Sweep};
 
 use super::clip::Clip;
 use super::ledger::{Claim, LONG_RANK, Ledger, Portion, Sample};
@@ -60,6 +61,30 @@ impl Resolver {
     pub(super) fn apart(mut self) -> Self {
         self.ledger.apart = true;
         self
+    }
+
+    /// Decides what is certain once no later sample starts before `moment`, as far as the turn goes. `false`:
+    /// there is more. Without this, the next call that decides anything does all of it.
+    pub(super) fn settle(&mut self, moment: i64, turn: &mut Turn) -> bool {
+        if self.waiting.first().is_some_and(|waiting| waiting.start < moment) {
+            self.settle_instants();
+        }
+        while self.ledger.go_on(turn) && !turn.is_over() {
+            // Every step touches all winners; a sample is compared with the sources seen so far.
+            turn.spend(1 + self.sweep.winning() + self.covers.len());
+            let ledger = &mut self.ledger;
+            let record = &mut |stretch: Stretch<'_, Claim>| ledger.record(&stretch);
+            if !self.sweep.settle_next(moment, record) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Goes on with what was recorded in part, as far as the turn goes. `false`: there is more, and portions
+    /// are still to come.
+    pub(super) fn go_on(&mut self, turn: &mut Turn) -> bool {
+        self.ledger.go_on(turn)
     }
 
     /// Takes the next sample. No later one starts before `next`.

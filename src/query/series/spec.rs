@@ -74,6 +74,14 @@ impl SeriesSpec {
             .any(|calculation| calculation.needs_values())
     }
 
+    /// How many statistics sort the values of a bin.
+    pub(super) fn sorted_statistics(&self) -> usize {
+        let calculations = self.calculations.iter();
+        calculations
+            .filter(|calculation| calculation.needs_values())
+            .count()
+    }
+
     /// The rollups that can replace rows in this series, judging by the question alone.
     pub(super) fn rollups_that_serve(
         &self,

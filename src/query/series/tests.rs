@@ -3,6 +3,7 @@
 mod brute;
 mod golden;
 mod laws;
+mod turns;
 mod twin;
 
 use std::sync::Arc;
