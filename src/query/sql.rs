@@ -39,7 +39,6 @@ mod text;
 mod truths;
 mod twice;
 mod unfolded;
-mod unjoined;
 mod unknown;
 mod widths;
 
@@ -160,15 +159,7 @@ async fn planned<Authority: 'static>(
     let logical = unknown::kept(logical).map_err(wrong)?;
     let logical = constants_last::written(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
-    let logical = state.optimize(&logical).map_err(wrong)?;
-    if let Some(refusal) = unjoined::refusal(&logical, &text).map_err(wrong)? {
-        return Err(refusal.into());
-    }
-    let planner = state.query_planner();
-    let plan = planner
-        .create_physical_plan(&logical, &state)
-        .await
-        .map_err(wrong)?;
+    let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;
     let plan = columns::with_names_of_their_own(plan, &own_names).map_err(wrong)?;
     let plan = guard::guarded(plan, state.config().batch_size()).map_err(wrong)?;
     Ok(Planned {
@@ -239,7 +230,6 @@ fn session<Authority: 'static>(
     let options = config.options_mut();
     options.execution.enable_recursive_ctes = false;
     options.sql_parser.map_string_types_to_utf8view = false;
-    options.sql_parser.collect_spans = true;
     // Parts of objects under names that belong to no table are not found again behind joins and aliases.
     // Tables are read column by column, so it makes no difference to what is read.
     options.optimizer.enable_leaf_expression_pushdown = false;

@@ -176,9 +176,6 @@ fn first_line(text: &str) -> String {
     if is_beyond_nanoseconds(line) {
         return NANOSECONDS.to_owned();
     }
-    if line.starts_with("Correlated scalar subquery can only be used in") {
-        return MISPLACED.to_owned();
-    }
     // The lines below show the place of the error, and the last one says what is wrong.
     match text.lines().last().and_then(|last| last.strip_prefix("error: ")) {
         Some(reason) if line == OF_PATTERNS => format!("{OF_PATTERNS} {reason}"),
@@ -189,10 +186,6 @@ fn first_line(text: &str) -> String {
 /// What an author can do about an error of nanoseconds.
 const NANOSECONDS: &str = "a time lies outside of 1677 to 2262, which is as far as nanoseconds reach; date_bin \
                            and to_timestamp count in them: leave such times out, or use date_trunc";
-
-/// The message for a subquery about the row around it where there is no such row.
-const MISPLACED: &str = "a subquery that depends on the row around it belongs into SELECT, WHERE or HAVING; \
-                         give it a name there, and use the name";
 
 /// Whether an error says that a moment has no value in nanoseconds.
 fn is_beyond_nanoseconds(line: &str) -> bool {
