@@ -371,7 +371,7 @@ mod tests {
             ),
             (
                 json!(1e30),
-                "invalid value: floating point `1e30`, expected a whole number",
+                "invalid value: floating point `1e+30`, expected a whole number",
             ),
         ] {
             refused::<Pair>(&json!({"one": 1, "other": other}), "other", message);

@@ -108,25 +108,27 @@ async fn a_lease_taken_by_a_clock_a_year_ahead_is_soon_free() {
     let Some(backends) = shared_directory(directory.path()) else {
         return;
     };
-    let far = mistaken(Setup::default().busy_upkeep(), "+1y")
+    // It takes this lease again and again, whether there is something to do or not.
+    let purging = || {
+        Setup::default()
+            .busy_upkeep()
+            .with("ALMANAC_PURGE_DELETED_AFTER", "2s")
+    };
+    let far = mistaken(purging(), "+1y")
         .on(backends.clone())
         .in_dir(directory.path())
         .start();
-    let near = Setup::default()
-        .busy_upkeep()
-        .on(backends.clone())
-        .in_dir(directory.path())
-        .prepare();
+    let near = purging().on(backends.clone()).in_dir(directory.path()).prepare();
     let mut database = database(&backends).await;
     let held = "SELECT count(*) FROM leases WHERE name = $1";
     // The clock's owner dies with the lease in hand; whoever gives it back in time is let live on.
     let begun = Instant::now();
     loop {
-        while count(&mut database, held, "collect").await == 0 {
-            assert!(begun.elapsed() < PATIENCE, "nobody collects");
+        while count(&mut database, held, "purge").await == 0 {
+            assert!(begun.elapsed() < PATIENCE, "nobody purges");
         }
         far.kill();
-        if count(&mut database, held, "collect").await == 1 {
+        if count(&mut database, held, "purge").await == 1 {
             break;
         }
         far.launch();
@@ -140,18 +142,18 @@ async fn a_lease_taken_by_a_clock_a_year_ahead_is_soon_free() {
     let until: &str = "SELECT count(*) FROM leases WHERE name = $1 AND held_until > \
                        (extract(epoch FROM now()) * 1000000)::bigint + 120000000";
     assert_eq!(
-        count(&mut database, until, "collect").await,
+        count(&mut database, until, "purge").await,
         0,
         "the lease is of the clock"
     );
     near.until_objects(1).await;
     // The row of the dead is replaced or gone once its half minute is over.
     let dead: String =
-        sqlx::query_scalar("SELECT coalesce(max(holder), '') FROM leases WHERE name = 'collect'")
+        sqlx::query_scalar("SELECT coalesce(max(holder), '') FROM leases WHERE name = 'purge'")
             .fetch_one(&mut database)
             .await
             .unwrap();
-    let same = "SELECT count(*) FROM leases WHERE name = 'collect' AND holder = $1";
+    let same = "SELECT count(*) FROM leases WHERE name = 'purge' AND holder = $1";
     while !dead.is_empty() && count(&mut database, same, &dead).await == 1 {
         assert!(begun.elapsed() < PATIENCE, "the lease of the dead is never free");
         tokio::time::sleep(Duration::from_millis(100)).await;

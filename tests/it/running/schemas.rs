@@ -245,7 +245,9 @@ async fn a_body_is_taken_exactly_where_its_schema_says_so() {
         .must_be(201)
         .json();
     let made = format!("/user/v1alpha1/annotation/{}", made["id"].as_str().unwrap());
-    let share = json!({"datashare_name": "a share", "svc_data_types": ["HeartRate"], "permissions": []});
+    let friend = json!({"allowed_svc_userid": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60"});
+    let share =
+        json!({"datashare_name": "a share", "svc_data_types": ["HeartRate"], "permissions": [friend]});
     let shared = person
         .post("/user/v1/datashare", &share)
         .await
