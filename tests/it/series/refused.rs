@@ -123,6 +123,7 @@ async fn rule_1_6_the_search_for_metrics_that_cannot_be_had_ends() {
     let person = person();
     let names: Vec<String> = (0..300).map(|number| format!("Nope{number}")).collect();
     let reply = grouped(&person, &at("00:00"), &at("01:00"))
+        .with("output", "csv")
         .with("metrics", &names.join(","))
         .await;
     let places = reply.faults();
