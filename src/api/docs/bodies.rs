@@ -13,7 +13,6 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-use crate::api::user::datashares::SentDatashare;
 use crate::model::registry::{MetricKind, RecordClass, Scale};
 use crate::people::annotations::AnnotationRoot;
 use crate::people::annotations::display::ScaleAnnotationSpec;
@@ -81,33 +80,6 @@ pub struct UntypedAnnotation {
     tags: Vec<Line>,
     measurement_spec: Option<MeasurementConfiguration>,
     spec: Option<ScaleAnnotationSpec>,
-}
-
-/// A data share to create: as a change, but with a name.
-#[derive(Debug)]
-pub struct NewDatashare;
-
-impl PartialSchema for NewDatashare {
-    fn schema() -> RefOr<Schema> {
-        let mut schema = SentDatashare::schema();
-        if let RefOr::T(Schema::Object(share)) = &mut schema {
-            let name = "datashare_name".to_owned();
-            share.description = Some("A data share to create.".to_owned());
-            share.properties.insert(name.clone(), String::schema());
-            share.required.push(name);
-        }
-        schema
-    }
-}
-
-impl ToSchema for NewDatashare {
-    fn name() -> Cow<'static, str> {
-        Cow::Borrowed("NewDatashare")
-    }
-
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        SentDatashare::schemas(schemas);
-    }
 }
 
 /// A type to define. Members that are left out are empty.

@@ -1,15 +1,17 @@
 //! Data shares: `/user/v1/datashare`.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
 use uuid::Uuid;
 
 use crate::api::app::Shared;
-use crate::api::docs::bodies::NewDatashare;
 use crate::api::document::Sent;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, document_as, listed_as};
@@ -47,6 +49,36 @@ pub struct SentDatashare {
     pub permissions: Option<Vec<SentPermission>>,
     /// Replaces all groups that it is shared with.
     pub group_permissions: Option<Vec<SentGroupPermission>>,
+}
+
+/// A data share to create: as a change, but with a name. Only the documentation knows it: a missing name is
+/// reported together with whatever else is wrong.
+#[derive(Debug)]
+pub struct NewDatashare;
+
+impl utoipa::PartialSchema for NewDatashare {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = <SentDatashare as utoipa::PartialSchema>::schema();
+        if let RefOr::T(Schema::Object(share)) = &mut schema {
+            let name = "datashare_name".to_owned();
+            share.description = Some("A data share to create.".to_owned());
+            share
+                .properties
+                .insert(name.clone(), <String as utoipa::PartialSchema>::schema());
+            share.required.push(name);
+        }
+        schema
+    }
+}
+
+impl ToSchema for NewDatashare {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("NewDatashare")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        SentDatashare::schemas(schemas);
+    }
 }
 
 /// Somebody to share with.
