@@ -229,7 +229,7 @@ pub async fn written(
         add: written.pieces.clone(),
         dead,
         records_delta: written.live() - replaced,
-        updates: written.live(),
+        updates: written.updates(),
     };
     Ok(Assembled {
         change,

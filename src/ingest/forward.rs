@@ -39,6 +39,12 @@ pub(super) async fn bring_forward(
             .filter(|(id, piece)| !alive.has(*piece, *id))
             .map(|(id, _)| id)
             .collect();
+        let begun: Vec<RecordId> = written
+            .begun_as_stored
+            .iter()
+            .filter(|(id, piece)| !alive.has(*piece, *id))
+            .map(|(id, _)| id)
+            .collect();
         let since = without(&now, &written.base);
         let mut ids: Vec<RecordId> = written.given.iter().map(|(id, _)| id).collect();
         ids.extend_from_slice(&moved);
@@ -47,8 +53,13 @@ pub(super) async fn bring_forward(
             .iter()
             .flat_map(|part| part.ids.iter().map(|id| (*id, part.piece)));
         let mut taken: HashMap<RecordId, PieceId> = pieces.collect();
-        if !moved.is_empty() {
+        if !moved.is_empty() || !begun.is_empty() {
             let found = StoredRows::new(&written.layout.storage, &found)?;
+            // Where the first line of an id no longer finds what it said, it changes something after all.
+            let moved_on = held_against(shared, written, &begun, &found).await?;
+            let changed: Vec<RecordId> = moved_on.others.iter().map(|(id, _)| *id).collect();
+            written.begun_as_stored.put(moved_on.same);
+            written.begun_as_stored.remove(&changed);
             for id in look_at_dropped(shared, person, written, &moved, &found).await? {
                 taken.remove(&id);
             }
@@ -71,53 +82,17 @@ async fn look_at_dropped(
     moved: &[RecordId],
     found: &StoredRows,
 ) -> Result<Vec<RecordId>, AssembleError> {
-    let schema = &written.layout.storage;
-    let as_sent = shared.stores.finder.predecessors(&written.base, moved).await;
-    let as_sent = as_sent.map_err(|error| match error {
-        StoreError::Missing { path } => StoreError::Unavailable {
-            detail: format!("object {path}, which a body was held against, was collected meanwhile"),
-        },
-        other => other,
-    })?;
-    let as_sent = StoredRows::new(schema, &as_sent)?;
-    let mut missing = Vec::new();
-    let mut compared: Vec<(RecordId, StoredRow, StoredRow)> = Vec::new();
-    for id in moved {
-        let Some(sent) = as_sent.get(*id) else {
-            return Err(StoreError::corrupt(format!("record {id} was stored and is not")).into());
-        };
-        match found.get(*id) {
-            Some(other) => compared.push((*id, sent, other)),
-            None => missing.push(sent.row),
-        }
+    if moved.is_empty() {
+        return Ok(Vec::new());
     }
-    let mut left_out = Vec::new();
-    if !compared.is_empty() {
-        let content = Content::new(schema)?;
-        let rows: (Vec<usize>, Vec<usize>) = compared
-            .iter()
-            .map(|(_, sent, other)| (sent.row, other.row))
-            .unzip();
-        let (sent, others) = (
-            content.some(&as_sent.rows, &rows.0)?,
-            content.some(&found.rows, &rows.1)?,
-        );
-        let mut moved_on = Vec::new();
-        for ((sent, other), (id, place, elsewhere)) in sent.iter().zip(others.iter()).zip(compared) {
-            if sent == other {
-                moved_on.push((id, elsewhere.piece));
-                left_out.push(id);
-            } else {
-                missing.push(place.row);
-            }
-        }
-        written.dropped.put(moved_on);
-    }
-    if missing.is_empty() {
+    let moved = held_against(shared, written, moved, found).await?;
+    let left_out = moved.same.iter().map(|(id, _)| *id).collect();
+    written.dropped.put(moved.same);
+    if moved.others.is_empty() {
         return Ok(left_out);
     }
-    let missing = UInt32Array::from_iter_values(missing.into_iter().map(|row| row as u32));
-    let rows = take_record_batch(&as_sent.rows, &missing)?;
+    let missing = UInt32Array::from_iter_values(moved.others.into_iter().map(|(_, row)| row as u32));
+    let rows = take_record_batch(&moved.as_sent.rows, &missing)?;
     let target = Target {
         person,
         data_type: written.data_type.clone(),
@@ -130,6 +105,68 @@ async fn look_at_dropped(
         (0..keys.len()).map(|row| (keys.id(row), keys.starts.value(row))),
     );
     Ok(left_out)
+}
+
+/// Rows that are no longer where `base` had them.
+struct Moved {
+    /// As `base` had them.
+    as_sent: StoredRows,
+    /// Those stored elsewhere with the same content, each with the piece that holds it now.
+    same: Vec<(RecordId, PieceId)>,
+    /// The others, each with its row in `as_sent`.
+    others: Vec<(RecordId, usize)>,
+}
+
+async fn held_against(
+    shared: &IntakeStores,
+    written: &WrittenRows,
+    moved: &[RecordId],
+    found: &StoredRows,
+) -> Result<Moved, AssembleError> {
+    let schema = &written.layout.storage;
+    let as_sent = shared.stores.finder.predecessors(&written.base, moved).await;
+    let as_sent = as_sent.map_err(|error| match error {
+        StoreError::Missing { path } => StoreError::Unavailable {
+            detail: format!("object {path}, which a body was held against, was collected meanwhile"),
+        },
+        other => other,
+    })?;
+    let as_sent = StoredRows::new(schema, &as_sent)?;
+    let mut same = Vec::new();
+    let mut others = Vec::new();
+    let mut compared: Vec<(RecordId, StoredRow, StoredRow)> = Vec::new();
+    for id in moved {
+        let Some(sent) = as_sent.get(*id) else {
+            return Err(StoreError::corrupt(format!("record {id} was stored and is not")).into());
+        };
+        match found.get(*id) {
+            Some(other) => compared.push((*id, sent, other)),
+            None => others.push((*id, sent.row)),
+        }
+    }
+    if !compared.is_empty() {
+        let content = Content::new(schema)?;
+        let rows: (Vec<usize>, Vec<usize>) = compared
+            .iter()
+            .map(|(_, sent, other)| (sent.row, other.row))
+            .unzip();
+        let (sent, elsewhere) = (
+            content.some(&as_sent.rows, &rows.0)?,
+            content.some(&found.rows, &rows.1)?,
+        );
+        for ((sent, other), (id, place, now)) in sent.iter().zip(elsewhere.iter()).zip(compared) {
+            if sent == other {
+                same.push((id, now.piece));
+            } else {
+                others.push((id, place.row));
+            }
+        }
+    }
+    Ok(Moved {
+        as_sent,
+        same,
+        others,
+    })
 }
 
 /// The pieces of `now` that are not in `before`, or in which rows live again that were dead before because a

@@ -4,6 +4,7 @@
 //! request fails they are removed, and what a crash leaves behind is collected later. Knows rows, snapshots
 //! and objects; knows nothing of JSON or of the queue.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch, UInt32Array};
@@ -19,6 +20,7 @@ use crate::store::arrange::KeyColumns;
 use crate::store::find::FoundRows;
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::{Target, write_batch};
+use crate::store::snapshot::SnapshotPiece;
 
 use super::alike::alike;
 use super::dating::KnownTimes;
@@ -36,6 +38,8 @@ pub const TAIL_ROWS: usize = 4096;
 const TAIL_BYTES: usize = 2 << 20;
 /// How many rows are decoded before they are written, which bounds the memory of a body of any length.
 pub const CHUNK_ROWS: usize = 131_072;
+/// How many rows of a chunk are compared with each other at once.
+const COMPARED_ROWS: usize = 8192;
 
 /// Collects the rows of one body.
 pub struct Intake {
@@ -79,7 +83,8 @@ impl Intake {
     #[must_use]
     pub fn ids(&self) -> usize {
         self.written.as_ref().map_or(0, |written| {
-            written.given.len() + written.dropped.len() + written.replaced.len()
+            let placed = [&written.given, &written.dropped, &written.begun_as_stored];
+            placed.into_iter().map(Placed::len).sum::<usize>() + written.replaced.len()
         })
     }
 
@@ -169,6 +174,8 @@ impl Intake {
                 .await?,
             replaced: Vec::new(),
             dropped: Placed::default(),
+            changes: 0,
+            begun_as_stored: Placed::default(),
         })
     }
 
@@ -176,8 +183,10 @@ impl Intake {
         let batch = self.dated(written, &rows).await?;
         let ids = KeyColumns::of(&batch)?;
         let mut keep = vec![true; rows.given.len()];
-        let last = last_of_each(&ids, &rows.given, &mut keep);
-        self.settle(written, &batch, &last, &mut keep).await?;
+        let named = named_in(&written.layout.storage, &batch, &ids, &rows.given, &mut keep).await?;
+        written.changes += named.iter().map(|named| named.changes as i64).sum::<i64>();
+        written.changes += self.changed_since(written, &batch, &named).await?;
+        self.settle(written, &batch, &named, &mut keep).await?;
         if !keep.contains(&true) {
             return Ok(());
         }
@@ -192,9 +201,49 @@ impl Intake {
             layout_version: written.layout.version,
         };
         let pieces = write_batch(&self.shared.objects, self.shared.ids.as_ref(), target, &batch).await?;
-        let last = last.into_iter().filter(|(_, row)| keep[*row]);
-        written.take_in(pieces, last.map(|(id, row)| (id, ids.starts.value(row))));
+        let kept = named.into_iter().filter(|named| keep[named.last]);
+        written.take_in(pieces, kept.map(|named| (named.id, ids.starts.value(named.last))));
         Ok(())
+    }
+
+    /// How many ids begin a chunk with something else than an earlier chunk wrote last. Few bodies name an id
+    /// so far apart, so what was written is read again.
+    async fn changed_since(
+        &self,
+        written: &WrittenRows,
+        batch: &RecordBatch,
+        named: &[Named],
+    ) -> Result<i64, AssembleError> {
+        let known = named
+            .iter()
+            .filter_map(|named| Some((named.id, (named.first, written.given.piece(named.id)?))));
+        let known: HashMap<RecordId, (usize, PieceId)> = known.collect();
+        if known.is_empty() {
+            return Ok(0);
+        }
+        let holding: HashSet<PieceId> = known.values().map(|(_, piece)| *piece).collect();
+        let pieces = written.pieces.iter().filter(|piece| holding.contains(&piece.id));
+        let own = written
+            .base
+            .only(pieces.filter_map(SnapshotPiece::written).collect());
+        let ids: Vec<RecordId> = known.keys().copied().collect();
+        let found = self.shared.stores.finder.predecessors(&own, &ids).await?;
+        let (layout, batch) = (Arc::clone(&written.layout), batch.clone());
+        run_blocking(move || {
+            let mut changed = 0;
+            for part in &found {
+                // A piece may also hold versions that a later one superseded.
+                let newest = part.ids.iter().enumerate().filter_map(|(place, id)| {
+                    let (row, piece) = known.get(id)?;
+                    (*piece == part.piece).then_some((place, *row))
+                });
+                let (before, now): (Vec<usize>, Vec<usize>) = newest.unzip();
+                let equal = alike(&layout.storage, &some(&part.rows, &before)?, &some(&batch, &now)?)?;
+                changed += equal.iter().filter(|is_equal| !**is_equal).count() as i64;
+            }
+            Ok(changed)
+        })
+        .await
     }
 
     /// The rows, in which records without a time have that of their previous version.
@@ -220,15 +269,15 @@ impl Intake {
     }
 
     /// Drops rows that are stored already with the same content, and records which stored rows the others
-    /// replace.
+    /// replace. What a body changes and changes back is written anew, as it is where a body is small.
     async fn settle(
         &self,
         written: &mut WrittenRows,
         batch: &RecordBatch,
-        last: &[(RecordId, usize)],
+        named: &[Named],
         keep: &mut [bool],
     ) -> Result<(), AssembleError> {
-        let ids = last.iter().map(|(id, _)| *id);
+        let ids = named.iter().map(|named| named.id);
         let ids: Vec<RecordId> = ids.filter(|id| !written.given.has(*id)).collect();
         let finder = &self.shared.stores.finder;
         let found = finder.predecessors(&written.base, &ids).await?;
@@ -242,51 +291,113 @@ impl Intake {
         // Found rows mostly follow the order of their ids.
         let mut next = 0;
         let mut row_of = |id: RecordId| {
-            let is_next = last.get(next).is_some_and(|(other, _)| *other == id);
+            let is_next = named.get(next).is_some_and(|other| other.id == id);
             let place = if is_next {
                 next
             } else {
-                last.binary_search_by_key(&id, |(id, _)| *id).ok()?
+                named.binary_search_by_key(&id, |named| named.id).ok()?
             };
             next = place + 1;
-            last.get(place).map(|(_, row)| *row)
+            named.get(place).copied()
         };
-        let places: Vec<(RecordId, PieceId, usize)> = ids_found
+        let places: Vec<(RecordId, PieceId, Named)> = ids_found
             .filter_map(|(id, piece)| Some((id, piece, row_of(id)?)))
             .collect();
-        let rows: Vec<usize> = places.iter().map(|(.., row)| *row).collect();
+        let rows: Vec<usize> = places.iter().map(|(.., named)| named.first).collect();
         let (layout, batch) = (Arc::clone(&written.layout), batch.clone());
         let equal = run_blocking(move || are_equal(&layout.storage, &found, &batch, &rows)).await?;
         let mut left_out = Vec::new();
-        for ((id, piece, row), is_equal) in places.into_iter().zip(equal) {
-            if is_equal {
-                keep[row] = false;
+        let mut begun_as_stored = Vec::new();
+        for ((id, piece, named), is_equal) in places.into_iter().zip(equal) {
+            if is_equal && named.changes == 0 {
+                keep[named.last] = false;
                 left_out.push((id, piece));
-            } else {
-                written.replaced.push((piece, id));
+                continue;
+            }
+            written.replaced.push((piece, id));
+            if is_equal {
+                begun_as_stored.push((id, piece));
+            } else if written.dropped.has(id) {
+                // An earlier chunk began with what is stored, and this one changes that.
+                begun_as_stored.push((id, piece));
+                written.changes += 1;
             }
         }
         written.dropped.put(left_out);
+        written.begun_as_stored.put(begun_as_stored);
         Ok(())
     }
 }
 
-/// The ids that callers chose, in order, each with the row that counts: that of the last line with it. The
-/// other rows are not kept.
-fn last_of_each(ids: &KeyColumns, given: &[bool], keep: &mut [bool]) -> Vec<(RecordId, usize)> {
+/// What the rows of a chunk say of an id that the caller chose. Of its rows only the last is kept.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    id: RecordId,
+    first: usize,
+    last: usize,
+    /// How many rows say something else than the one before them.
+    changes: usize,
+}
+
+/// The ids that callers chose, in order.
+async fn named_in(
+    schema: &SchemaRef,
+    batch: &RecordBatch,
+    ids: &KeyColumns,
+    given: &[bool],
+    keep: &mut [bool],
+) -> Result<Vec<Named>, AssembleError> {
     let rows = given.iter().enumerate().filter(|(_, given)| **given);
-    let mut last: Vec<(RecordId, usize)> = rows.map(|(row, _)| (ids.id(row), row)).collect();
+    let mut named: Vec<Named> = rows
+        .map(|(row, _)| Named {
+            id: ids.id(row),
+            first: row,
+            last: row,
+            changes: 0,
+        })
+        .collect();
     // This is cheap if they came in order.
-    last.sort_unstable();
-    last.dedup_by(|later, earlier| {
-        let is_same = later.0 == earlier.0;
+    named.sort_unstable_by_key(|named| (named.id, named.first));
+    let mut pairs = Vec::new();
+    named.dedup_by(|later, earlier| {
+        let is_same = later.id == earlier.id;
         if is_same {
-            keep[earlier.1] = false;
-            earlier.1 = later.1;
+            keep[earlier.last] = false;
+            pairs.push((earlier.last, later.last));
+            earlier.last = later.last;
         }
         is_same
     });
-    last
+    if pairs.is_empty() {
+        return Ok(named);
+    }
+    let (schema, batch) = (Arc::clone(schema), batch.clone());
+    let changed = run_blocking(move || changed_rows(&schema, &batch, &pairs)).await?;
+    for row in changed {
+        if let Ok(place) = named.binary_search_by_key(&ids.id(row), |named| named.id)
+            && let Some(named) = named.get_mut(place)
+        {
+            named.changes += 1;
+        }
+    }
+    Ok(named)
+}
+
+/// Of pairs of rows, the second ones that say something else than the first. Few are compared at once, since
+/// comparing copies them.
+fn changed_rows(
+    schema: &SchemaRef,
+    batch: &RecordBatch,
+    pairs: &[(usize, usize)],
+) -> Result<Vec<usize>, AssembleError> {
+    let mut changed = Vec::new();
+    for pairs in pairs.chunks(COMPARED_ROWS) {
+        let (before, now): (Vec<usize>, Vec<usize>) = pairs.iter().copied().unzip();
+        let equal = alike(schema, &some(batch, &before)?, &some(batch, &now)?)?;
+        let unequal = now.into_iter().zip(equal).filter(|(_, is_equal)| !is_equal);
+        changed.extend(unequal.map(|(row, _)| row));
+    }
+    Ok(changed)
 }
 
 /// Whether each stored row equals the row of `batch` at the same position in `rows`.

@@ -27,7 +27,16 @@ impl Placed {
 
     #[must_use]
     pub fn has(&self, id: RecordId) -> bool {
-        self.runs.iter().any(|run| place_in(run, id).is_ok())
+        self.piece(id).is_some()
+    }
+
+    /// The piece of an id that it has.
+    #[must_use]
+    pub fn piece(&self, id: RecordId) -> Option<PieceId> {
+        self.runs.iter().find_map(|run| {
+            let place = place_in(run, id).ok()?;
+            run.get(place).map(|(_, piece)| *piece)
+        })
     }
 
     /// In no particular order.
@@ -132,6 +141,7 @@ mod tests {
                 }
                 prop_assert_eq!(placed.iter().collect::<HashMap<_, _>>(), map.clone());
                 prop_assert_eq!((placed.len(), placed.is_empty()), (map.len(), map.is_empty()));
+                prop_assert!((0..60).map(id).all(|id| placed.piece(id) == map.get(&id).copied()));
                 prop_assert!((0..60).map(id).all(|id| placed.has(id) == map.contains_key(&id)));
             }
         }

@@ -7,6 +7,7 @@ mod bad_input;
 mod belonging;
 mod outdated;
 mod rules;
+mod sizes;
 mod units;
 mod wrapped;
 

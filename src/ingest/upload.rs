@@ -101,6 +101,11 @@ pub struct WrittenRows {
     /// Ids whose row was not written, because `base` has it with the same content; each with the piece that
     /// holds it.
     pub dropped: Placed,
+    /// How often a line changed what an earlier line of the same body had said of the same id.
+    pub changes: i64,
+    /// Ids whose first line changed nothing, because `base` has the same content, and whose later lines did;
+    /// each with the piece that holds it.
+    pub begun_as_stored: Placed,
 }
 
 impl WrittenRows {
@@ -108,6 +113,13 @@ impl WrittenRows {
     #[must_use]
     pub fn live(&self) -> i64 {
         self.pieces.iter().map(|piece| piece.rows).sum::<i64>() - self.superseded.len() as i64
+    }
+
+    /// The changes that it makes to the partition in the state `base`, line by line. The last row of an id
+    /// stands for its first line; that one may have changed nothing.
+    #[must_use]
+    pub fn updates(&self) -> i64 {
+        self.live() + self.changes - self.begun_as_stored.len() as i64
     }
 
     /// Its effect on the partition in the state `base`.

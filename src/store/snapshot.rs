@@ -132,6 +132,14 @@ impl fmt::Debug for TailRows {
     }
 }
 
+impl SnapshotPiece {
+    /// A piece that was just written, all of whose rows count. `None` if it is not an object.
+    #[must_use]
+    pub fn written(piece: &NewPiece) -> Option<Self> {
+        added(piece, None)
+    }
+}
+
 impl Snapshot {
     /// Tells this state of the partition apart from all others.
     #[must_use]

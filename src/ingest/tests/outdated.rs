@@ -23,31 +23,34 @@ const MEMORY: u64 = 1 << 20;
 const PERSON: PersonId = PersonId(Uuid::from_u128(7));
 
 /// A process, and how often somebody else came first.
-struct Process {
+pub(super) struct Process {
+    pub catalog: Catalog,
+    pub shared: IntakeStores,
     commits: CommitQueue,
     overtaken: Arc<AtomicU64>,
 }
 
 impl Process {
-    async fn over(directory: &std::path::Path) -> Self {
+    pub(super) async fn over(directory: &std::path::Path) -> Self {
         let address = format!("sqlite://{}", directory.join("catalogue.sqlite").display());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let objects = ObjectStoreSettings::Local(directory.join("objects"));
         let objects = ObjectStorage::open(&objects).unwrap();
         let overtaken = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&overtaken);
+        let shared = IntakeStores {
+            stores: Stores {
+                snapshots: Snapshots::new(catalog.clone(), MEMORY),
+                finder: Finder::new(PieceFiles::new(objects.clone(), MEMORY), MEMORY),
+                packer: Packer::default(),
+            },
+            objects,
+            ids: Arc::new(SystemIds::default()),
+        };
         let committer = Committer {
             catalog: catalog.clone(),
-            shared: IntakeStores {
-                stores: Stores {
-                    snapshots: Snapshots::new(catalog.clone(), MEMORY),
-                    finder: Finder::new(PieceFiles::new(objects.clone(), MEMORY), MEMORY),
-                    packer: Packer::default(),
-                },
-                objects,
-                ids: Arc::new(SystemIds::default()),
-            },
-            tail: TailPressure::new(catalog, usize::MAX),
+            shared: shared.clone(),
+            tail: TailPressure::new(catalog.clone(), usize::MAX),
             report: Box::new(move |report| {
                 counted.fetch_add(u64::from(report.overtaken > 0), Ordering::SeqCst);
             }),
@@ -61,7 +64,12 @@ impl Process {
             at_once: 1,
         };
         let (commits, _committing) = CommitQueue::start(settings, committer);
-        Self { commits, overtaken }
+        Self {
+            catalog,
+            shared,
+            commits,
+            overtaken,
+        }
     }
 
     /// What it does to send a heart rate under the id of that number.
@@ -77,15 +85,20 @@ impl Process {
             given: decoded.given.into(),
             undated: decoded.undated.into(),
         };
+        let work = Work::Small(vec![PartitionChanges {
+            data_type: decoded.data_type.id.clone(),
+            layout: Arc::clone(&decoded.data_type.layout),
+            changes: vec![change],
+        }]);
+        self.commit(PERSON, work).await
+    }
+
+    pub(super) async fn commit(&self, person: PersonId, work: Work) -> Effect {
         let upload = Upload {
-            person: PERSON,
+            person,
             upload: UploadId(Uuid::now_v7()),
             key: None,
-            work: Work::Small(vec![PartitionChanges {
-                data_type: decoded.data_type.id.clone(),
-                layout: Arc::clone(&decoded.data_type.layout),
-                changes: vec![change],
-            }]),
+            work,
             sources: Vec::new(),
             memory: None,
         };

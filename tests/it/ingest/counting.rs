@@ -97,6 +97,22 @@ async fn a_large_body_counts_as_a_small_one_does() {
 }
 
 #[tokio::test]
+async fn rule_8_5_a_body_too_large_for_memory_counts_every_change() {
+    let line = |value: u32| heart_rate(id(1), &at("10:00"), value);
+    for others in [3, 9_000] {
+        let person = person();
+        person.records("HeartRate", &[line(5)]).await;
+        let mut body = vec![line(6), line(5)];
+        body.extend(samples(100..100 + others, 60));
+        // A new record that is named twice.
+        body.push(heart_rate(id(100), &instant(100), 61));
+        let counts = person.lines("HeartRate", &body).await.counts();
+        assert_eq!(counts, [u64::from(others), 1, 0, 0]);
+        assert_eq!(person.updates("HeartRate").await, 1 + 2 + i64::from(others) + 1);
+    }
+}
+
+#[tokio::test]
 async fn rule_8_2_an_object_is_the_same_in_whatever_order_its_members_come() {
     let person = person();
     let definition = json!({

@@ -1,0 +1,122 @@
+//! A body counts the same whatever its size: kept in memory, or written chunk by chunk before its commit.
+
+use arrow::array::AsArray;
+use arrow::datatypes::Float64Type;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use super::outdated::Process;
+use super::*;
+use crate::catalog::records::Effect;
+use crate::ingest::intake::{Intake, Rows};
+use crate::model::ids::{PersonId, RecordId};
+use crate::model::time::TimeRange;
+
+/// A value under the id of that number. Without one the server makes the id.
+type Line = (Option<u8>, u8);
+
+const TYPE: &str = "HeartRate";
+const IDS: u8 = 4;
+
+fn id(number: u8) -> Uuid {
+    Uuid::from_u128(1000 + u128::from(number))
+}
+
+fn chunk(lines: &[Line]) -> Rows {
+    let texts: Vec<String> = lines
+        .iter()
+        .map(|(number, value)| {
+            let id = number.map_or_else(Uuid::now_v7, id);
+            let time = "2024-05-01T10:00:00Z";
+            format!(r#"{{"id":"{id}","start_date":"{time}","end_date":"{time}","value":{value}}}"#)
+        })
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let decoded = rows(TYPE, &texts);
+    Rows {
+        batch: decoded.rows,
+        given: lines.iter().map(|(number, _)| number.is_some()).collect(),
+        undated: decoded.undated,
+    }
+}
+
+/// One chunk stays in memory; several are written.
+async fn push(process: &Process, person: PersonId, chunks: &[&[Line]]) -> Intake {
+    let mut intake = Intake::new(process.shared.clone(), person, data_type(TYPE));
+    for lines in chunks {
+        intake.push(chunk(lines)).await.unwrap();
+    }
+    intake
+}
+
+async fn send(process: &Process, person: PersonId, chunks: &[&[Line]]) -> Effect {
+    let intake = push(process, person, chunks).await;
+    process.commit(person, intake.finish().await.unwrap()).await
+}
+
+async fn updates(process: &Process, person: PersonId) -> i64 {
+    let always = TimeRange::new(instant("2000-01-01T00:00:00Z"), instant("2200-01-01T00:00:00Z")).unwrap();
+    let counted = process.catalog.updates_between(person, always).await.unwrap();
+    counted.iter().map(|(_, count)| count).sum()
+}
+
+/// How many records there are, and the values under the ids that were chosen.
+async fn held(process: &Process, person: PersonId) -> (i64, Vec<(RecordId, f64)>) {
+    let stores = &process.shared.stores;
+    let snapshot = stores.snapshot(person, &data_type(TYPE).id).await.unwrap();
+    let ids: Vec<RecordId> = (0..IDS).map(|number| RecordId(id(number))).collect();
+    let mut values = Vec::new();
+    for part in stores.finder.predecessors(&snapshot, &ids).await.unwrap() {
+        let column = part.rows.column_by_name("value").unwrap();
+        let column = column.as_primitive::<Float64Type>().values().to_vec();
+        values.extend(part.ids.into_iter().zip(column));
+    }
+    values.sort_by_key(|(id, _)| *id);
+    (snapshot.records, values)
+}
+
+async fn both_ways(process: &Process, bodies: &[Vec<Vec<Line>>]) -> Result<(), TestCaseError> {
+    let [small, large] = [PersonId(Uuid::now_v7()), PersonId(Uuid::now_v7())];
+    for body in bodies {
+        let chunks: Vec<&[Line]> = body.iter().map(Vec::as_slice).collect();
+        let expected = send(process, small, &[&body.concat()]).await;
+        let effect = send(process, large, &chunks).await;
+        prop_assert_eq!(effect, expected);
+        prop_assert_eq!(updates(process, large).await, updates(process, small).await);
+        prop_assert_eq!(held(process, large).await, held(process, small).await);
+    }
+    Ok(())
+}
+
+#[test]
+fn rule_8_5_a_body_counts_the_same_whatever_its_size() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let process = runtime.block_on(Process::over(directory.path()));
+    let line = (prop::option::weighted(0.9, 0..IDS), 0..3_u8);
+    let body = prop::collection::vec(prop::collection::vec(line, 1..6), 2..5);
+    let bodies = prop::collection::vec(body, 1..4);
+    TestRunner::new(Config::with_cases(200))
+        .run(&bodies, |bodies| runtime.block_on(both_ways(&process, &bodies)))
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_first_line_counts_by_what_is_stored_when_the_body_is_committed() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::over(directory.path()).await;
+    let line = |value: u8| -> Line { (Some(0), value) };
+    for (meanwhile, expected) in [(vec![], 1), (vec![line(7)], 2), (vec![line(7), line(5)], 1)] {
+        let person = PersonId(Uuid::now_v7());
+        send(&process, person, &[&[line(5)]]).await;
+        let intake = push(&process, person, &[&[line(5), line(6)], &[(None, 1)]]).await;
+        for line in &meanwhile {
+            send(&process, person, &[&[*line]]).await;
+        }
+        let before = updates(&process, person).await;
+        let effect = process.commit(person, intake.finish().await.unwrap()).await;
+        assert_eq!((effect.stored, effect.replaced, effect.unchanged), (1, 1, 0));
+        let more = updates(&process, person).await - before;
+        assert_eq!(more, expected + 1, "{meanwhile:?}");
+    }
+}
