@@ -15,35 +15,18 @@ use datafusion::logical_expr::{
 use datafusion::prelude::not;
 use regex::{Regex, RegexBuilder};
 
-use super::{Condition, FieldOf, FilterError, compared, is_text, list_has, plain_text, wrong_operator};
+use super::FilterError;
+use super::comparing::{compared, is_text, list_has, plain_text, wrong_operator};
+use super::condition::{Condition, LabelComparison};
+use super::field::StoredField;
 use crate::model::registry::schema::PATTERN_BYTES;
 use crate::query::ground::uuid_text::UuidText;
-
-/// How a label is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LabelComparison {
-    Equal,
-    NotEqual,
-    Matches,
-    MatchesNot,
-}
-
-impl LabelComparison {
-    pub(super) const fn symbol(self) -> &'static str {
-        match self {
-            Self::Equal => "=",
-            Self::NotEqual => "!=",
-            Self::Matches => "=~",
-            Self::MatchesNot => "!~",
-        }
-    }
-}
 
 /// The condition that a field of a row must meet. It is true or false, never null.
 pub(super) fn bind(
     condition: &Condition,
     comparison: LabelComparison,
-    field: FieldOf,
+    field: StoredField,
     text: &str,
 ) -> Result<Expr, FilterError> {
     match comparison {
@@ -54,7 +37,7 @@ pub(super) fn bind(
     }
 }
 
-fn equals(condition: &Condition, field: FieldOf, text: &str) -> Result<Expr, FilterError> {
+fn equals(condition: &Condition, field: StoredField, text: &str) -> Result<Expr, FilterError> {
     let absent = field.expression.clone().is_null();
     let equal = match &field.holds {
         ArrowType::Struct(_) => return Err(wrong_operator(condition, "a structure")),
@@ -81,7 +64,7 @@ fn equals(condition: &Condition, field: FieldOf, text: &str) -> Result<Expr, Fil
     })
 }
 
-fn matches(condition: &Condition, field: FieldOf, pattern: &str) -> Result<Expr, FilterError> {
+fn matches(condition: &Condition, field: StoredField, pattern: &str) -> Result<Expr, FilterError> {
     let matching = ScalarUDF::new_from_impl(TextMatches::new(pattern)?);
     let text = match &field.holds {
         ArrowType::List(item) if *item.data_type() == ArrowType::Utf8 => field.expression,
