@@ -109,14 +109,17 @@ pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
 /// Where the newest version of an id is, after the changes applied so far.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Latest {
-    /// Row `row` of put number `put`.
-    Pending {
-        put: usize,
-        row: usize,
-    },
+    Pending(Pending),
     Stored,
     #[default]
     Gone,
+}
+
+/// Row `row` of put number `put`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Pending {
+    put: usize,
+    row: usize,
 }
 
 /// The state of an id.
@@ -164,99 +167,165 @@ impl Version {
 
 /// Applies what is asked, in order, to a partition in which `stored` are the live rows of [`ids_to_look_up`].
 pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<Outcome, ArrowError> {
-    let mut content = Wanted { schema, made: None };
-    let mut latest: HashMap<RecordId, Version> = stored.iter().map(|(id, _)| (id, Version::STORED)).collect();
-    let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
-    let mut outcome = Outcome {
-        effects: vec![Effect::default(); requests],
-        ..Outcome::default()
-    };
     let changes = settled(&asked.changes, stored);
     let changes = dated(&changes, stored)?;
-    let mut puts: Vec<Put<'_>> = Vec::new();
-    let before = Compared::new(&stored.rows);
-
+    let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
+    let mut merging = Merging::new(schema, stored, requests);
     for (change, request) in changes.iter().zip(&asked.requests) {
-        let effect = &mut outcome.effects[*request];
         match change {
-            Change::Put { rows, given, .. } => {
-                let put = puts.len();
-                puts.push(Put::new(rows));
-                let Some(ids) = id_column(rows) else {
-                    return Err(ArrowError::SchemaError(
-                        "rows to store begin with a 16-byte id".to_owned(),
-                    ));
-                };
-                for row in 0..rows.num_rows() {
-                    let Some(id) = given
-                        .get(row)
-                        .filter(|given| **given)
-                        .and_then(|_| RecordId::from_slice(ids.value(row)))
-                    else {
-                        outcome.records_delta += 1;
-                        outcome.updates += 1;
-                        effect.stored += 1;
-                        continue;
-                    };
-                    let version = latest.entry(id).or_default();
-                    let is_there = match version.now {
-                        Latest::Pending {
-                            put: earlier,
-                            row: earlier_row,
-                        } => {
-                            let before = (&puts[earlier].rows, earlier_row);
-                            let is_there = content.get()?.are_equal(before, (&puts[put].rows, row))?;
-                            puts[earlier].keep[earlier_row] = is_there;
-                            is_there
-                        }
-                        Latest::Stored => {
-                            let existing = stored.get(id);
-                            let is_there = match existing {
-                                Some(existing) => content
-                                    .get()?
-                                    .are_equal((&before, existing.row), (&puts[put].rows, row))?,
-                                None => false,
-                            };
-                            if !is_there {
-                                outcome.dead.extend(existing.map(|existing| (existing.piece, id)));
-                            }
-                            is_there
-                        }
-                        Latest::Gone => {
-                            outcome.records_delta += 1;
-                            false
-                        }
-                    };
-                    if is_there {
-                        puts[put].keep[row] = false;
-                        version.becomes(version.now, *request, effect);
-                    } else {
-                        outcome.updates += 1;
-                        version.becomes(Latest::Pending { put, row }, *request, effect);
-                    }
-                }
-            }
+            Change::Put { rows, given, .. } => merging.put(rows, given, *request)?,
             Change::Delete { records, .. } => {
                 for id in records {
-                    let Some(version) = latest.get_mut(id) else {
-                        continue;
-                    };
-                    match version.now {
-                        Latest::Pending { put, row } => puts[put].keep[row] = false,
-                        Latest::Stored => outcome
-                            .dead
-                            .extend(stored.get(*id).map(|existing| (existing.piece, *id))),
-                        Latest::Gone => continue,
-                    }
-                    outcome.records_delta -= 1;
-                    outcome.updates += 1;
-                    version.becomes(Latest::Gone, *request, effect);
+                    merging.delete(*id, *request);
                 }
             }
         }
     }
-    outcome.add = kept(schema, &puts)?;
-    Ok(outcome)
+    merging.outcome(schema)
+}
+
+/// Changes while they are applied, one after the other.
+struct Merging<'a> {
+    /// The ids that were stored or put.
+    latest: HashMap<RecordId, Version>,
+    rows: KnownRows<'a>,
+    outcome: Outcome,
+}
+
+impl<'a> Merging<'a> {
+    fn new(schema: &'a SchemaRef, stored: &'a StoredRows, requests: usize) -> Self {
+        Self {
+            latest: stored.iter().map(|(id, _)| (id, Version::STORED)).collect(),
+            rows: KnownRows {
+                stored,
+                comparable: Compared::new(&stored.rows),
+                puts: Vec::new(),
+                content: Wanted { schema, made: None },
+            },
+            outcome: Outcome {
+                effects: vec![Effect::default(); requests],
+                ..Outcome::default()
+            },
+        }
+    }
+
+    fn put(&mut self, rows: &'a RecordBatch, given: &[bool], request: usize) -> Result<(), ArrowError> {
+        let Some(ids) = id_column(rows) else {
+            return Err(ArrowError::SchemaError(
+                "rows to store begin with a 16-byte id".to_owned(),
+            ));
+        };
+        let put = self.rows.puts.len();
+        self.rows.puts.push(Put::new(rows));
+        for row in 0..rows.num_rows() {
+            let chosen = given
+                .get(row)
+                .filter(|given| **given)
+                .and_then(|_| RecordId::from_slice(ids.value(row)));
+            match chosen {
+                Some(id) => self.put_row(id, Pending { put, row }, request)?,
+                None => self.add_row(request),
+            }
+        }
+        Ok(())
+    }
+
+    /// A row whose id nobody chose is another than all others.
+    fn add_row(&mut self, request: usize) {
+        self.outcome.records_delta += 1;
+        self.outcome.updates += 1;
+        self.outcome.effects[request].stored += 1;
+    }
+
+    fn put_row(&mut self, id: RecordId, pending: Pending, request: usize) -> Result<(), ArrowError> {
+        let version = self.latest.entry(id).or_default();
+        let is_there = match version.now {
+            Latest::Pending(earlier) => self.rows.put_again(earlier, pending)?,
+            Latest::Stored => self.rows.stored_again(id, pending, &mut self.outcome.dead)?,
+            Latest::Gone => {
+                self.outcome.records_delta += 1;
+                false
+            }
+        };
+        let effect = &mut self.outcome.effects[request];
+        if is_there {
+            self.rows.leave_out(pending);
+            version.becomes(version.now, request, effect);
+        } else {
+            self.outcome.updates += 1;
+            version.becomes(Latest::Pending(pending), request, effect);
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, id: RecordId, request: usize) {
+        let Some(version) = self.latest.get_mut(&id) else {
+            return;
+        };
+        match version.now {
+            Latest::Pending(pending) => self.rows.leave_out(pending),
+            Latest::Stored => {
+                let existing = self.rows.stored.get(id);
+                self.outcome
+                    .dead
+                    .extend(existing.map(|existing| (existing.piece, id)));
+            }
+            Latest::Gone => return,
+        }
+        self.outcome.records_delta -= 1;
+        self.outcome.updates += 1;
+        version.becomes(Latest::Gone, request, &mut self.outcome.effects[request]);
+    }
+
+    fn outcome(self, schema: &SchemaRef) -> Result<Outcome, ArrowError> {
+        Ok(Outcome {
+            add: kept(schema, &self.rows.puts)?,
+            ..self.outcome
+        })
+    }
+}
+
+/// The rows that were stored before and those that were put, with what compares them.
+struct KnownRows<'a> {
+    stored: &'a StoredRows,
+    /// The stored rows.
+    comparable: Compared<'a>,
+    puts: Vec<Put<'a>>,
+    content: Wanted<'a>,
+}
+
+impl KnownRows<'_> {
+    /// Whether a row says the same as the one put earlier, which is left out if not.
+    fn put_again(&mut self, earlier: Pending, pending: Pending) -> Result<bool, ArrowError> {
+        let before = (&self.puts[earlier.put].rows, earlier.row);
+        let now = (&self.puts[pending.put].rows, pending.row);
+        let is_same = self.content.get()?.are_equal(before, now)?;
+        self.puts[earlier.put].keep[earlier.row] = is_same;
+        Ok(is_same)
+    }
+
+    /// Whether a row says the same as the stored one, which is `dead` if not.
+    fn stored_again(
+        &mut self,
+        id: RecordId,
+        pending: Pending,
+        dead: &mut Vec<(PieceId, RecordId)>,
+    ) -> Result<bool, ArrowError> {
+        let Some(existing) = self.stored.get(id) else {
+            return Ok(false);
+        };
+        let before = (&self.comparable, existing.row);
+        let now = (&self.puts[pending.put].rows, pending.row);
+        let is_same = self.content.get()?.are_equal(before, now)?;
+        if !is_same {
+            dead.push((existing.piece, id));
+        }
+        Ok(is_same)
+    }
+
+    fn leave_out(&mut self, pending: Pending) {
+        self.puts[pending.put].keep[pending.row] = false;
+    }
 }
 
 /// The changes, in which records without a time have that of their previous version.
