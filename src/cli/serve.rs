@@ -1,11 +1,12 @@
 //! `almanac serve`: puts the rooms together, opens the service, and closes it in good order.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
@@ -74,86 +75,47 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
     let registry = tokio::task::spawn_blocking(Registry::builtin);
     let stop = told_to_stop()?;
     let stopping = CancellationToken::new();
-    let listener = serve::listen(settings.interface.listen)
-        .await
-        .map_err(Failed::from_error)?;
-    let operations = operations_listener(&settings).await?;
-    let certificate = certificate(&settings)?;
-    let address = listener.local_addr().map_err(Failed::from_error)?;
-    let scheme = if certificate.is_some() { "https" } else { "http" };
-    if settings.interface.public_url == own_url(scheme, settings.interface.listen) {
-        // The system may have chosen the port.
-        settings.interface.public_url = own_url(scheme, address);
-    }
-    settings.interface.connection_limit = descriptors::connections(settings.interface.connection_limit);
+    let listening = listen(&mut settings).await?;
     let foundations = open_foundations(&settings, registry, &stopping).await?;
     let mut assembly = assemble(&settings, foundations)?;
     if demo {
         Box::pin(load_demo(&assembly.app)).await?;
     }
     let stop_upkeep = CancellationToken::new();
-    let upkeep = UpkeepStores {
-        catalog: assembly.catalog.clone(),
-        snapshots: assembly.snapshots.clone(),
-        files: assembly.files.clone(),
-        clock: Arc::clone(&assembly.app.clock),
-        ids: Arc::clone(&assembly.app.ids),
-    };
-    let mut upkeep = Upkeep::start(
-        settings.upkeep,
-        upkeep,
-        assembly.app.metrics.meters.clone(),
-        stop_upkeep.clone(),
-        assembly.computing.handle(),
-    );
-    let beside = beside(&settings, &assembly, &stop_upkeep);
+    let mut upkeep = start_upkeep(&settings, &assembly, &stop_upkeep);
+    let mut tasks = beside(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app));
-    let operations = operations.map(|listener| serve_operations(listener, &assembly.app, &stop_upkeep));
-    if let Some(certificate) = certificate.clone() {
+    let operations = listening
+        .operations
+        .map(|listener| serve_operations(listener, &assembly.app, &stop_upkeep));
+    if let Some(certificate) = listening.certificate.clone() {
         tokio::spawn(stop_upkeep.clone().run_until_cancelled_owned(async move {
             certificate.follow_files(tls::LOOK).await;
         }));
     }
-    tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
+    let (address, public_url) = (listening.address, &assembly.app.settings.public_url);
+    tracing::info!(%address, %public_url, "serving");
     let mut broken = None;
     let told_or_broken = async {
-        broken = tokio::select! {
-            () = stop => None,
-            ended = &mut assembly.committing => Some(("the committing task", ended)),
-            ended = &mut upkeep => Some(("upkeep", ended)),
-        };
+        broken = wait_until_told_or_broken(stop, &mut assembly.committing, &mut upkeep).await;
         stopping.cancel();
     };
     let served = serve::serve(
-        listener,
+        listening.listener,
         router,
         &assembly.app.settings,
-        certificate,
+        listening.certificate,
         lanes,
         told_or_broken,
     );
     let ended = Box::pin(served).await;
     stop_upkeep.cancel();
-    let limit = assembly.app.settings.shutdown_limit;
-    if let Some((part, outcome)) = broken {
-        // A service that cannot write, or whose tail grows without bound, must not keep running and report
-        // that it is well.
-        let reason = outcome
-            .err()
-            .map_or_else(|| "it ended".to_owned(), |error| error.to_string());
-        tracing::error!(part, reason, "a part of the service broke; it stops");
-        return Err(Failed::because(format!(
-            "{part} failed: {reason}; start the service again"
-        )));
+    if let Some(broken) = broken {
+        return Err(broken.into_failure());
     }
-    for (what, task) in beside {
-        finished(what, task, limit).await;
-    }
-    finished("upkeep", upkeep, limit).await;
-    if let Some(operations) = operations {
-        finished("showing health and metrics", operations, limit).await;
-    }
-    close(assembly, limit).await;
+    tasks.push(("upkeep", upkeep));
+    tasks.extend(operations.map(|task| ("showing health and metrics", task)));
+    stop_in_order(assembly, tasks).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
         Ended::Interrupted => {
@@ -161,6 +123,96 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
         }
     }
     Ok(())
+}
+
+/// The sockets that are open, and what is spoken on them.
+struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    /// For health and metrics, if they have an address of their own.
+    operations: Option<TcpListener>,
+    certificate: Option<Arc<Certificate>>,
+}
+
+/// Opens the sockets, and completes the settings with what is known only then.
+async fn listen(settings: &mut Settings) -> Result<Listening, Failed> {
+    let listener = serve::listen(settings.interface.listen)
+        .await
+        .map_err(Failed::from_error)?;
+    let operations = operations_listener(settings).await?;
+    let certificate = certificate(settings)?;
+    let address = listener.local_addr().map_err(Failed::from_error)?;
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    if settings.interface.public_url == own_url(scheme, settings.interface.listen) {
+        // The system may have chosen the port.
+        settings.interface.public_url = own_url(scheme, address);
+    }
+    settings.interface.connection_limit = descriptors::connections(settings.interface.connection_limit);
+    Ok(Listening {
+        listener,
+        address,
+        operations,
+        certificate,
+    })
+}
+
+fn start_upkeep(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
+    let stores = UpkeepStores {
+        catalog: assembly.catalog.clone(),
+        snapshots: assembly.snapshots.clone(),
+        files: assembly.files.clone(),
+        clock: Arc::clone(&assembly.app.clock),
+        ids: Arc::clone(&assembly.app.ids),
+    };
+    Upkeep::start(
+        settings.upkeep,
+        stores,
+        assembly.app.metrics.meters.clone(),
+        stop.clone(),
+        assembly.computing.handle(),
+    )
+}
+
+/// A part of the service that ended although it should have gone on.
+struct Broken {
+    part: &'static str,
+    outcome: Result<(), JoinError>,
+}
+
+impl Broken {
+    /// A service that cannot write, or whose tail grows without bound, must not keep running and report that
+    /// it is well.
+    fn into_failure(self) -> Failed {
+        let Self { part, outcome } = self;
+        let reason = outcome
+            .err()
+            .map_or_else(|| "it ended".to_owned(), |error| error.to_string());
+        tracing::error!(part, reason, "a part of the service broke; it stops");
+        Failed::because(format!("{part} failed: {reason}; start the service again"))
+    }
+}
+
+/// Done when `stop` is, or when a part ends without which the service must not go on.
+async fn wait_until_told_or_broken(
+    stop: impl Future<Output = ()>,
+    committing: &mut JoinHandle<()>,
+    upkeep: &mut JoinHandle<()>,
+) -> Option<Broken> {
+    let (part, outcome) = tokio::select! {
+        () = stop => return None,
+        ended = committing => ("the committing task", ended),
+        ended = upkeep => ("upkeep", ended),
+    };
+    Some(Broken { part, outcome })
+}
+
+/// Waits for the background work, each task with its name, and then closes what it worked with.
+async fn stop_in_order(assembly: Assembly, tasks: Vec<(&'static str, JoinHandle<()>)>) {
+    let limit = assembly.app.settings.shutdown_limit;
+    for (what, task) in tasks {
+        finished(what, task, limit).await;
+    }
+    close(assembly, limit).await;
 }
 
 async fn open_foundations(
