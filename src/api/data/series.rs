@@ -14,6 +14,8 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
+use crate::auth::grants::{GrantAuthority, Readable};
+use crate::auth::tokens::Reader;
 use crate::model::duration::SampleRate;
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 use crate::model::grid::Grid;
@@ -24,11 +26,13 @@ use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
+use crate::query::Partition;
+use crate::query::filter::Condition;
 use crate::query::paging::RowKey;
 use crate::query::partial::WholeWindows;
 use crate::query::series::{AskedSeries, Calculation, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::sleep::StageTable;
-use crate::query::units::Holds;
+use crate::query::units::{DisplayUnit, Holds};
 
 use super::names::{all_meant, meant};
 use super::read_request::ReadRequest;
@@ -132,14 +136,14 @@ impl WindowsQuery {
     }
 
     /// The windows that the reader may see in full, if the answer is to mark them.
-    fn whole(&self, grid: &Grid, seen: &Windows) -> Option<WholeWindows> {
+    fn whole(&self, grid: &Grid, visible: &Windows) -> Option<WholeWindows> {
         let end = self.range.end();
         let ends_at_edge = match &self.rate {
             SampleRate::Width(micros) => (end.micros() - self.range.start().micros()) % micros == 0,
             SampleRate::Calendar(truncation) => truncation.trunc(&self.zone, end) == end,
         };
         self.partial
-            .then(|| WholeWindows::of(grid, ends_at_edge, &seen.within(self.range)))
+            .then(|| WholeWindows::of(grid, ends_at_edge, &visible.within(self.range)))
     }
 }
 
@@ -180,7 +184,7 @@ pub async fn metric_time_series(
         chosen_sources: Vec::new(),
     };
     refuse_too_many(&app, spec.cells())?;
-    let told = windows
+    let unit = windows
         .units
         .told(&app, reader, &named.data_type, |moves_zero| {
             hindrance(&spec, moves_zero)
@@ -192,28 +196,28 @@ pub async fn metric_time_series(
             .await?
             .chosen_sources(&named.data_type.id);
     }
-    let besides = format!("{owner} {metric} {:?} {told:?}", spec.chosen_sources);
+    let etag_parts = format!("{owner} {metric} {:?} {unit:?}", spec.chosen_sources);
     let columns = measured(&spec);
     let (partitions, conditions) = partitions_of(&app, reader, owner, &named, Vec::new()).await?;
     let partition = partitions
         .first()
         .ok_or_else(|| ApiError::internal("a metric without a partition"))?;
-    let asked = AskedSeries {
+    let question = AskedSeries {
         permit: &permit,
         partition,
         conditions: &conditions,
         spec,
         stages: stages(&app, traits),
     };
-    let whole = windows.whole(&asked.spec.grid, permit.windows());
-    let prepared = app.questions.series(asked).await?;
+    let whole = windows.whole(&question.spec.grid, permit.windows());
+    let prepared = app.questions.series(question).await?;
     let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
-    if let Some(told) = &told {
-        prepared = prepared.in_unit(told, &by_name(&columns), UNIT)?;
+    if let Some(unit) = &unit {
+        prepared = prepared.in_unit(unit, &by_name(&columns), UNIT)?;
     }
     let prepared = prepared.marking(whole, TIME)?;
     let answer = request
-        .answer(&app, ticket, prepared, &windows.form, &besides)
+        .answer(&app, ticket, prepared, &windows.form, &etag_parts)
         .await?;
     pages.lead_on(&app, answer, next).await
 }
@@ -244,63 +248,117 @@ pub async fn time_series_grouped(
     let grid = windows.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
     let ticket = request.admitted(&app).await?;
-    let preferences = Preferences::of(&app.catalog, owner).await?;
-    let mut meant = Vec::with_capacity(metrics.len());
+    let side_by_side = SideBySide {
+        app: &app,
+        reader,
+        owner,
+        query: &query,
+        grid: &grid,
+        preferences: Preferences::of(&app.catalog, owner).await?,
+    };
+    let mut series = Vec::with_capacity(metrics.len());
     let mut units = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {
-        let (partitions, conditions) = partitions_of(&app, reader, owner, named, Vec::new()).await?;
+        let (one, unit) = side_by_side.series_of(named, column).await?;
+        series.push(one);
+        units.extend(unit);
+    }
+    let orders: Vec<&Vec<Uuid>> = series.iter().map(|one| &one.spec.chosen_sources).collect();
+    let etag_parts = format!("{owner} {names:?} {orders:?} {units:?}");
+    let questions = permits.iter().zip(&series);
+    let questions = questions.map(|(permit, one)| one.within(permit)).collect();
+    // A window is whole where all of its metrics are.
+    let whole = windows.whole(&grid, &visible_in_all(windows.range, &permits));
+    let prepared = app.questions.series_grouped(questions).await?;
+    let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
+    for (unit, columns, unit_column) in &units {
+        prepared = prepared.in_unit(unit, &by_name(columns), unit_column)?;
+    }
+    let prepared = prepared.marking(whole, TIME)?;
+    let answer = request
+        .answer(&app, ticket, prepared, &windows.form, &etag_parts)
+        .await?;
+    pages.lead_on(&app, answer, next).await
+}
+
+/// What all metrics of one request have in common.
+struct SideBySide<'a> {
+    app: &'a App,
+    reader: &'a Reader,
+    owner: PersonId,
+    query: &'a GroupedQuery,
+    grid: &'a Grid,
+    preferences: Preferences,
+}
+
+/// One metric of several, as it is to be computed.
+struct OneOfSeveral {
+    partition: Partition,
+    conditions: Vec<Condition>,
+    spec: SeriesSpec,
+    stages: Option<Arc<StageTable>>,
+}
+
+/// A unit with the columns that are shown in it, and the name of the column that tells it.
+type UnitOfColumns = (DisplayUnit, Vec<(String, Holds)>, String);
+
+impl SideBySide<'_> {
+    async fn series_of(
+        &self,
+        named: &Named,
+        column: &str,
+    ) -> Result<(OneOfSeveral, Option<UnitOfColumns>), ApiError> {
+        let (app, windows) = (self.app, &self.query.windows);
+        let (partitions, conditions) = partitions_of(app, self.reader, self.owner, named, Vec::new()).await?;
         let partition = partitions.into_iter().next();
         let partition = partition.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
         let traits =
             series_traits(&named.data_type).map_err(|message| invalid(["query", "metrics"], message))?;
         let spec = SeriesSpec {
-            column: column.clone(),
-            grid: grid.clone(),
+            column: column.to_owned(),
+            grid: self.grid.clone(),
             zone: windows.zone,
             measure: Measure::of(traits),
             calculations: Vec::new(),
-            gaps: query.gaps,
-            chosen_sources: preferences.chosen_sources(&named.data_type.id),
+            gaps: self.query.gaps,
+            chosen_sources: self.preferences.chosen_sources(&named.data_type.id),
         };
-        let told = windows
+        let unit = windows
             .units
-            .told(&app, reader, &named.data_type, |moves_zero| {
+            .told(app, self.reader, &named.data_type, |moves_zero| {
                 hindrance(&spec, moves_zero)
             })
             .await?;
-        units.extend(told.map(|told| (told, measured(&spec), format!("{column}_unit"))));
-        meant.push((partition, conditions, spec, stages(&app, traits)));
-    }
-    let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
-    let besides = format!("{owner} {names:?} {orders:?} {units:?}");
-    let asked = permits
-        .iter()
-        .zip(&meant)
-        .map(|(permit, (partition, conditions, spec, stages))| AskedSeries {
-            permit,
+        let unit = unit.map(|unit| (unit, measured(&spec), format!("{column}_unit")));
+        let stages = stages(app, traits);
+        let one = OneOfSeveral {
             partition,
             conditions,
-            spec: spec.clone(),
-            stages: stages.clone(),
-        });
-    // A window is whole where all of its metrics are.
-    let seen = permits
-        .iter()
-        .fold(Windows::new([windows.range]), |seen, permit| {
-            let each = permit.windows().as_slice().iter();
-            Windows::new(each.flat_map(|window| seen.within(*window).as_slice().to_vec()))
-        });
-    let whole = windows.whole(&grid, &seen);
-    let prepared = app.questions.series_grouped(asked.collect()).await?;
-    let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
-    for (told, columns, unit) in &units {
-        prepared = prepared.in_unit(told, &by_name(columns), unit)?;
+            spec,
+            stages,
+        };
+        Ok((one, unit))
     }
-    let prepared = prepared.marking(whole, TIME)?;
-    let answer = request
-        .answer(&app, ticket, prepared, &windows.form, &besides)
-        .await?;
-    pages.lead_on(&app, answer, next).await
+}
+
+impl OneOfSeveral {
+    fn within<'a>(&'a self, permit: &'a Readable) -> AskedSeries<'a, GrantAuthority> {
+        AskedSeries {
+            permit,
+            partition: &self.partition,
+            conditions: &self.conditions,
+            spec: self.spec.clone(),
+            stages: self.stages.clone(),
+        }
+    }
+}
+
+/// The parts of `range` in which everything is visible that the permits are for.
+fn visible_in_all(range: TimeRange, permits: &[Readable]) -> Windows {
+    permits.iter().fold(Windows::new([range]), |visible, permit| {
+        let each = permit.windows().as_slice().iter();
+        Windows::new(each.flat_map(|window| visible.within(*window).as_slice().to_vec()))
+    })
 }
 
 /// Why a series cannot be shown in units with a different zero.
