@@ -57,24 +57,40 @@ async fn apply(
     let Some(content) = contents.remove(&replace.data_type) else {
         return Ok(CommitOutcome::Stale);
     };
-    let inputs: HashSet<PieceId> = replace.inputs.iter().copied().collect();
-    if content
-        .pieces
-        .iter()
-        .filter(|(piece, _)| inputs.contains(&piece.id))
-        .count()
-        < inputs.len()
-    {
+    let Some(inputs) = check_inputs(&content, replace) else {
         return Ok(CommitOutcome::Stale);
-    }
+    };
     let stored = content.row.checksum();
-    let sequence = content
+    retire_objects(session, &content, &inputs.ids, now).await?;
+    let mut row = without(&content, &inputs.ids);
+    remove_pieces(session, replace).await?;
+    insert_outputs(session, replace, &inputs, now, &mut row).await?;
+    row.version += 1;
+    store_partitions(session, vec![(row, Some(stored))], &mut ledgers).await?;
+    Ok(CommitOutcome::Done)
+}
+
+/// The pieces that are replaced.
+struct Inputs {
+    ids: HashSet<PieceId>,
+    /// The newest sequence of them.
+    sequence: i64,
+    /// Rows that died after the inputs were read.
+    late: Vec<RecordId>,
+}
+
+/// The inputs as they are now; `None` if the output was not made from what is stored now.
+fn check_inputs(content: &Content, replace: &Replace) -> Option<Inputs> {
+    let ids: HashSet<PieceId> = replace.inputs.iter().copied().collect();
+    let sequences: Vec<i64> = content
         .pieces
         .iter()
-        .filter(|(piece, _)| inputs.contains(&piece.id))
+        .filter(|(piece, _)| ids.contains(&piece.id))
         .map(|(piece, _)| piece.sequence)
-        .max()
-        .unwrap_or(0);
+        .collect();
+    if sequences.len() < ids.len() {
+        return None;
+    }
     let applied: HashSet<(PieceId, RecordId)> = replace.applied.iter().copied().collect();
     // A row that was left out as dead is alive again where a database lost its last commits.
     let dead_now: HashSet<(PieceId, RecordId)> = content
@@ -83,58 +99,58 @@ async fn apply(
         .map(|(dead, _)| (dead.piece, dead.record))
         .collect();
     if !applied.is_subset(&dead_now) {
-        return Ok(CommitOutcome::Stale);
+        return None;
     }
-    let late: Vec<RecordId> = content
+    let late = content
         .dead
         .iter()
-        .filter(|(dead, _)| inputs.contains(&dead.piece) && !applied.contains(&(dead.piece, dead.record)))
+        .filter(|(dead, _)| ids.contains(&dead.piece) && !applied.contains(&(dead.piece, dead.record)))
         .map(|(dead, _)| dead.record)
         .collect();
+    Some(Inputs {
+        ids,
+        sequence: sequences.into_iter().max().unwrap_or(0),
+        late,
+    })
+}
 
-    retire_objects(session, &content, &inputs, now).await?;
-    let mut row = without(&content, &inputs);
-    remove_pieces(session, replace).await?;
-
+/// Inserts the pieces of the output with their dead rows and blobs, and counts them in the partition's row.
+async fn insert_outputs(
+    session: &mut Session,
+    replace: &Replace,
+    inputs: &Inputs,
+    now: Instant,
+    row: &mut PartitionRow,
+) -> Result<(), CatalogError> {
+    let (person, data_type, sequence) = (replace.person, &replace.data_type, inputs.sequence);
     let mut blobs = Vec::new();
     let mut pieces = Vec::new();
     let mut dead = Vec::new();
     for piece in &replace.output {
-        pieces.push(piece_values(
-            replace.person,
-            &replace.data_type,
-            piece,
-            sequence,
-            now,
-        ));
+        pieces.push(piece_values(person, data_type, piece, sequence, now));
         if let NewPlace::Tail { blob, .. } = &piece.place {
             blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
         }
         // It is not known here which of several outputs holds the row. An id that is dead in a piece without
         // it does no harm.
         dead.extend(
-            late.iter().map(|record| {
-                DeadRow::values(replace.person, &replace.data_type, piece.id, *record, sequence)
-            }),
+            inputs
+                .late
+                .iter()
+                .map(|record| DeadRow::values(person, data_type, piece.id, *record, sequence)),
         );
     }
     let written = session.insert(&PIECES, pieces, Existing::Refuse).await?;
     for (piece, checksum) in replace.output.iter().zip(written.checksums) {
         row.gain(piece, checksum);
     }
-    for checksum in session
-        .insert(&DEAD_ROWS, dead, Existing::Refuse)
-        .await?
-        .checksums
-    {
+    let written = session.insert(&DEAD_ROWS, dead, Existing::Refuse).await?;
+    for checksum in written.checksums {
         row.dead += 1;
         row.digest ^= checksum;
     }
     session.insert_blobs(blobs).await?;
-    refuse_condemned(session, paths_of(&replace.output)).await?;
-    row.version += 1;
-    store_partitions(session, vec![(row, Some(stored))], &mut ledgers).await?;
-    Ok(CommitOutcome::Done)
+    refuse_condemned(session, paths_of(&replace.output)).await
 }
 
 /// The partition's row without `inputs` and their dead rows.
