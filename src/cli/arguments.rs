@@ -60,7 +60,7 @@ pub(super) fn command() -> Command {
         .subcommand(configured("users", "List everybody who is stored here"))
         .subcommand(configured(
             "status",
-            "Tell what is stored and what is wrong with it",
+            "Show what is stored, what waits, and what is damaged",
         ))
         .subcommand(token_command())
         .subcommand(query_command())
@@ -88,8 +88,7 @@ pub(super) fn command() -> Command {
         .subcommand(
             configured(
                 "key",
-                "Show or change the keys that tokens are signed and checked with, and who \
-                               wraps those of people",
+                "List or change the keys that sign tokens, or wrap the keys of people anew",
             )
             .arg(
                 Arg::new(DONE)
@@ -97,8 +96,9 @@ pub(super) fn command() -> Command {
                     .value_name("rotate|list|retire|rewrap")
                     .value_parser([ROTATE, LIST, RETIRE, REWRAP])
                     .help(
-                        "rotate: sign with a new key, and go on checking with those before; retire: stop \
-                         that; rewrap: wrap the keys of people by what wraps now",
+                        "rotate: sign tokens with a new key, and still accept those of earlier keys; retire: \
+                         accept no tokens of a key any more; rewrap: wrap the keys of people with the \
+                         present master key or key service",
                     ),
             )
             .arg(

@@ -66,8 +66,8 @@ pub struct AccessEntry {
     pub detail: Value,
     /// Rows of the answer, if it has rows.
     pub row_count: Option<i64>,
-    /// `begun` until it is over, then `answered`, `not_modified`, `broken_off`, `revoked`; of shares `done`
-    /// or `refused`.
+    /// `begun` until it is over, then `answered`, `not_modified`, `broken_off`, `revoked` or `failed`; of
+    /// changes of shares `done` or `refused`.
     pub outcome: String,
 }
 

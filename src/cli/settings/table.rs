@@ -308,7 +308,7 @@ pub const SETTINGS: &[Entry] = &[
         "body-memory",
         "ALMANAC_BODY_MEMORY",
         "64MiB",
-        "Memory of all bodies of records that are being received; who does not fit waits, then gets 429",
+        "Memory for all bodies of records being received; a body that does not fit waits, then gets 429",
     ),
     entry(
         "text_limit",
@@ -549,7 +549,7 @@ pub const SETTINGS: &[Entry] = &[
         "purge-deleted-after",
         "ALMANAC_PURGE_DELETED_AFTER",
         "30d",
-        "Within which time what was deleted is gone from disk",
+        "Time within which deleted data is gone from disk",
     ),
     entry(
         "collect_anyway",

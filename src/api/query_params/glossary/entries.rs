@@ -31,7 +31,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "answer",
         aliases: &[],
-        description: "What the bytes are called, as the address has it",
+        description: "The file name in the address",
         absent: "",
         example: Text("answer.parquet"),
     },
@@ -45,7 +45,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "base",
         aliases: &[],
-        description: "What a data type is defined upon: Event or Metric",
+        description: "What a data type is defined on: Event or Metric",
         absent: "",
         example: Text("Metric"),
     },
@@ -141,7 +141,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "cycle_gap",
         aliases: &[],
-        description: "How long no sleep parts two cycles: seconds, or a length such as PT2H or 90m",
+        description: "The gap without sleep that separates two cycles: seconds, or a length such as PT2H or \
+                      90m",
         absent: "",
         example: Text("PT1H"),
     },
@@ -307,23 +308,23 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "if-match",
         aliases: &[],
-        description: "Only if the file still has this tag; else 412",
-        absent: "whatever tag it has",
+        description: "The change is made only if the file still has this `ETag`; else 412",
+        absent: "whatever `ETag` it has",
         example: Text("\"1f3870be274f6c49\""),
     },
     Entry {
         name: "if-none-match",
         aliases: &[],
-        description: "A tag that is known already, which is answered with 304; an asterisk, that there is \
-                      nothing yet, else 412",
+        description: "An `ETag` that the client knows, which is answered with 304 if it is still the present \
+                      one; an asterisk means that there must be nothing yet, else 412",
         absent: "no condition",
         example: Text("*"),
     },
     Entry {
         name: "if-range",
         aliases: &[],
-        description: "The tag of the bytes that the range continues; all are answered if they have another \
-                      one",
+        description: "The `ETag` of the bytes that the range continues; if they have another one, all are \
+                      returned",
         absent: "the range is answered in any case",
         example: Text("\"1f3870be274f6c49\""),
     },
@@ -407,7 +408,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "metric_calculations",
         aliases: &[],
-        description: "Statistics of each bin of the attached metrics",
+        description: "Statistics of each window of the attached metrics",
         absent: "none",
         example: Text("max"),
     },
@@ -458,14 +459,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "open_ends",
         aliases: &[],
-        description: "How an end is told that nobody knows: as a moment in the year 1 or 4001, or as null",
+        description: "How an unknown end is shown: as a moment in the year 1 or 4001, or as null",
         absent: "",
         example: Text("null"),
     },
     Entry {
         name: "origin",
         aliases: &[],
-        description: "Where the page stands that asks",
+        description: "The origin of the page that asks",
         absent: "no page asks",
         example: Text("https://home.example"),
     },
@@ -682,7 +683,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "ticket",
         aliases: &[],
-        description: "What stands there in the address that was handed out; it opens one thing until a moment",
+        description: "The ticket in the address that was handed out; valid for one thing, for a limited time",
         absent: "",
         example: Text("0191f000000070008000000000000001.1767225600.8d3f"),
     },
@@ -717,8 +718,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "units",
         aliases: &[],
-        description: "In which units values are told: as they are kept, metric ones, or those of the United \
-                      States; the answer names them beside",
+        description: "In which units values are returned: as they are kept, metric ones, or those of the \
+                      United States; the answer names them beside the values",
         absent: "as the caller prefers, else as they are kept",
         example: Text("metric"),
     },
