@@ -168,6 +168,9 @@ impl<C: Contender> Sweep<C> {
     /// Drops winners that have ended, and then those behind them that ended while they were losing.
     fn drop_ended(&mut self) {
         let at = self.at;
+        if !self.winners().is_empty() && self.winners().iter().all(|winner| winner.end() > at) {
+            return;
+        }
         loop {
             let mut kept = self.first_winner;
             for place in self.first_winner..self.open.len() {

@@ -213,9 +213,19 @@ impl Ledger {
             + self.unfinished.as_ref().map_or(0, Beside::memory)
     }
 
+    /// Whether a stretch is recorded in part.
+    pub(super) const fn is_unfinished(&self) -> bool {
+        self.unfinished.is_some()
+    }
+
     /// Goes on with a stretch that was recorded in part, as far as the turn goes. `false`: there is more.
+    #[inline]
     pub(super) fn go_on(&mut self, turn: &mut Turn) -> bool {
         turn.spend(std::mem::take(&mut self.touched));
+        !self.is_unfinished() || self.go_on_recording(turn)
+    }
+
+    fn go_on_recording(&mut self, turn: &mut Turn) -> bool {
         let Some(mut beside) = self.unfinished.take() else {
             return true;
         };

@@ -14,6 +14,10 @@ use super::clip::Clip;
 use super::ledger::{Claim, LONG_RANK, Ledger, Portion, Sample};
 use super::ranking::Standing;
 
+/// So many open samples are decided at once: where some of a source count beside others, the cube of that many
+/// may be touched.
+const FEW: usize = 16;
+
 /// Takes samples and returns what counts of them.
 #[derive(Debug)]
 pub(super) struct Resolver {
@@ -64,10 +68,17 @@ impl Resolver {
     }
 
     /// Decides what is certain once no later sample starts before `moment`, as far as the turn goes. `false`:
-    /// there is more. Without this, the next call that decides anything does all of it.
+    /// there is more. Where few samples are open nothing is decided, since the next call that decides
+    /// anything does all of it.
     pub(super) fn settle(&mut self, moment: i64, turn: &mut Turn) -> bool {
         if self.waiting.first().is_some_and(|waiting| waiting.start < moment) {
             self.settle_instants();
+        }
+        if self.sweep.open() <= FEW && !self.ledger.is_unfinished() {
+            self.ledger.go_on(turn);
+            let is_settled = !turn.is_over();
+            turn.spend(1 + self.covers.len());
+            return is_settled;
         }
         while self.ledger.go_on(turn) && !turn.is_over() {
             // Every step touches all winners; a sample is compared with the sources seen so far.
