@@ -84,7 +84,8 @@ impl Intake {
     pub fn ids(&self) -> usize {
         self.written.as_ref().map_or(0, |written| {
             let placed = [&written.given, &written.dropped, &written.begun_as_stored];
-            placed.into_iter().map(Placed::len).sum::<usize>() + written.replaced.len()
+            let rows = written.replaced.len() + written.superseded.len();
+            placed.into_iter().map(Placed::len).sum::<usize>() + rows
         })
     }
 

@@ -120,3 +120,17 @@ async fn a_first_line_counts_by_what_is_stored_when_the_body_is_committed() {
         assert_eq!(more, expected + 1, "{meanwhile:?}");
     }
 }
+
+#[tokio::test]
+async fn every_version_of_a_record_counts_among_what_a_body_remembers() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::over(directory.path()).await;
+    let mut intake = Intake::new(process.shared.clone(), PersonId(Uuid::now_v7()), data_type(TYPE));
+    let mut remembered = Vec::new();
+    for value in 0..5 {
+        intake.push(chunk(&[(Some(0), value)])).await.unwrap();
+        remembered.push(intake.ids());
+    }
+    // The first chunk waits, and goes with the second. From then on each leaves a row that no longer counts.
+    assert_eq!(remembered, [0, 2, 3, 4, 5]);
+}
