@@ -13,6 +13,7 @@ pub mod bounds;
 mod cells;
 pub mod coerce;
 mod columns;
+mod compare_lines;
 pub mod compile;
 pub mod context;
 pub mod dating;

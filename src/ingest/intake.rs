@@ -4,25 +4,21 @@
 //! request fails they are removed, and what a crash leaves behind is collected later. Knows rows, snapshots
 //! and objects; knows nothing of JSON or of the queue.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, RecordBatch, UInt32Array};
-use arrow::compute::{filter_record_batch, take_record_batch};
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 
 use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::DataType;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
-use crate::store::find::FoundRows;
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::{Target, write_batch};
-use crate::store::snapshot::SnapshotPiece;
 
-use super::alike::alike;
+use super::compare_lines::{are_equal, changed_ids, changed_rows, run_blocking};
 use super::dating::KnownTimes;
 use super::errors::AssembleError;
 use super::forward;
@@ -38,8 +34,6 @@ pub const TAIL_ROWS: usize = 4096;
 const TAIL_BYTES: usize = 2 << 20;
 /// How many rows are decoded before they are written, which bounds the memory of a body of any length.
 pub const CHUNK_ROWS: usize = 131_072;
-/// How many rows of a chunk are compared with each other at once.
-const COMPARED_ROWS: usize = 8192;
 
 /// Collects the rows of one body.
 pub struct Intake {
@@ -186,7 +180,10 @@ impl Intake {
         let mut keep = vec![true; rows.given.len()];
         let named = named_in(&written.layout.storage, &batch, &ids, &rows.given, &mut keep).await?;
         written.changes += named.iter().map(|named| named.changes as i64).sum::<i64>();
-        written.changes += self.changed_since(written, &batch, &named).await?;
+        let known = named.iter().filter(|named| written.given.has(named.id));
+        let known: Vec<(RecordId, usize)> = known.map(|named| (named.id, named.first)).collect();
+        let changed = changed_ids(&self.shared.stores.finder, written, &batch, &known).await?;
+        written.changes += changed.len() as i64;
         self.settle(written, &batch, &named, &mut keep).await?;
         if !keep.contains(&true) {
             return Ok(());
@@ -205,46 +202,6 @@ impl Intake {
         let kept = named.into_iter().filter(|named| keep[named.last]);
         written.take_in(pieces, kept.map(|named| (named.id, ids.starts.value(named.last))));
         Ok(())
-    }
-
-    /// How many ids begin a chunk with something else than an earlier chunk wrote last. Few bodies name an id
-    /// so far apart, so what was written is read again.
-    async fn changed_since(
-        &self,
-        written: &WrittenRows,
-        batch: &RecordBatch,
-        named: &[Named],
-    ) -> Result<i64, AssembleError> {
-        let known = named
-            .iter()
-            .filter_map(|named| Some((named.id, (named.first, written.given.piece(named.id)?))));
-        let known: HashMap<RecordId, (usize, PieceId)> = known.collect();
-        if known.is_empty() {
-            return Ok(0);
-        }
-        let holding: HashSet<PieceId> = known.values().map(|(_, piece)| *piece).collect();
-        let pieces = written.pieces.iter().filter(|piece| holding.contains(&piece.id));
-        let own = written
-            .base
-            .only(pieces.filter_map(SnapshotPiece::written).collect());
-        let ids: Vec<RecordId> = known.keys().copied().collect();
-        let found = self.shared.stores.finder.predecessors(&own, &ids).await?;
-        let (layout, batch) = (Arc::clone(&written.layout), batch.clone());
-        run_blocking(move || {
-            let mut changed = 0;
-            for part in &found {
-                // A piece may also hold versions that a later one superseded.
-                let newest = part.ids.iter().enumerate().filter_map(|(place, id)| {
-                    let (row, piece) = known.get(id)?;
-                    (*piece == part.piece).then_some((place, *row))
-                });
-                let (before, now): (Vec<usize>, Vec<usize>) = newest.unzip();
-                let equal = alike(&layout.storage, &some(&part.rows, &before)?, &some(&batch, &now)?)?;
-                changed += equal.iter().filter(|is_equal| !**is_equal).count() as i64;
-            }
-            Ok(changed)
-        })
-        .await
     }
 
     /// The rows, in which records without a time have that of their previous version.
@@ -382,62 +339,6 @@ async fn named_in(
         }
     }
     Ok(named)
-}
-
-/// Of pairs of rows, the second ones that say something else than the first. Few are compared at once, since
-/// comparing copies them.
-fn changed_rows(
-    schema: &SchemaRef,
-    batch: &RecordBatch,
-    pairs: &[(usize, usize)],
-) -> Result<Vec<usize>, AssembleError> {
-    let mut changed = Vec::new();
-    for pairs in pairs.chunks(COMPARED_ROWS) {
-        let (before, now): (Vec<usize>, Vec<usize>) = pairs.iter().copied().unzip();
-        let equal = alike(schema, &some(batch, &before)?, &some(batch, &now)?)?;
-        let unequal = now.into_iter().zip(equal).filter(|(_, is_equal)| !is_equal);
-        changed.extend(unequal.map(|(row, _)| row));
-    }
-    Ok(changed)
-}
-
-/// Whether each stored row equals the row of `batch` at the same position in `rows`.
-fn are_equal(
-    schema: &SchemaRef,
-    found: &[FoundRows],
-    batch: &RecordBatch,
-    rows: &[usize],
-) -> Result<Vec<bool>, AssembleError> {
-    let mut equal = Vec::with_capacity(rows.len());
-    for part in found {
-        let rows = rows.get(equal.len()..equal.len() + part.ids.len());
-        let rows =
-            rows.ok_or_else(|| AssembleError::Broken("rows were found that nobody wants".to_owned()))?;
-        equal.extend(alike(schema, &part.rows, &some(batch, rows)?)?);
-    }
-    Ok(equal)
-}
-
-/// Some rows of a batch, in the order given.
-fn some(batch: &RecordBatch, rows: &[usize]) -> Result<RecordBatch, ArrowError> {
-    if let [first, ..] = rows
-        && rows.iter().copied().eq(*first..first + rows.len())
-    {
-        return Ok(batch.slice(*first, rows.len()));
-    }
-    take_record_batch(
-        batch,
-        &UInt32Array::from_iter_values(rows.iter().map(|row| *row as u32)),
-    )
-}
-
-/// Runs long work on a blocking thread, so that requests do not wait.
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, AssembleError> + Send + 'static,
-) -> Result<T, AssembleError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| AssembleError::Broken(error.to_string()))?
 }
 
 impl Drop for Intake {

@@ -13,12 +13,12 @@ use crate::model::ids::{PersonId, RecordId};
 use crate::model::time::TimeRange;
 
 /// A value under the id of that number. Without one the server makes the id.
-type Line = (Option<u8>, u8);
+type Line = (Option<u16>, u8);
 
 const TYPE: &str = "HeartRate";
-const IDS: u8 = 4;
+const IDS: u16 = 4;
 
-fn id(number: u8) -> Uuid {
+fn id(number: u16) -> Uuid {
     Uuid::from_u128(1000 + u128::from(number))
 }
 
@@ -133,4 +133,26 @@ async fn every_version_of_a_record_counts_among_what_a_body_remembers() {
     }
     // The first chunk waits, and goes with the second. From then on each leaves a row that no longer counts.
     assert_eq!(remembered, [0, 2, 3, 4, 5]);
+}
+
+#[tokio::test]
+async fn many_records_that_a_later_chunk_names_again_count_by_what_it_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::over(directory.path()).await;
+    let person = PersonId(Uuid::now_v7());
+    // More than are compared at once, in several pieces.
+    let numbers: Vec<u16> = (0..18_000).collect();
+    let lines = |changed: bool, numbers: &[u16]| {
+        let value = |number: u16| u8::from(changed && number % 3 == 0);
+        numbers
+            .iter()
+            .map(|number| (Some(*number), value(*number)))
+            .collect::<Vec<Line>>()
+    };
+    let (first, second) = numbers.split_at(9_000);
+    let chunks = [lines(false, first), lines(false, second), lines(true, &numbers)];
+    let chunks: Vec<&[Line]> = chunks.iter().map(Vec::as_slice).collect();
+    let effect = send(&process, person, &chunks).await;
+    assert_eq!((effect.stored, effect.replaced, effect.unchanged), (18_000, 0, 0));
+    assert_eq!(updates(&process, person).await, 18_000 + 6_000);
 }
