@@ -22,11 +22,11 @@ use super::upload::WrittenRows;
 /// How many rows are compared with each other at once.
 const COMPARED_ROWS: usize = 8192;
 
-/// Of ids that the body wrote already and that are each in a row of `batch`, those of which it wrote something
-/// else last.
+/// Of ids that the body wrote already and that are each in a row of `batch`, those of which it wrote last
+/// something else.
 ///
-/// One piece is read at a time, and of it a part: the rows of one piece were in memory together when they were
-/// written, and those of many pieces never.
+/// One piece is read at a time, and of it a part: the rows of one piece were in memory together when they
+/// were written, and those of many pieces never.
 pub(super) async fn changed_ids(
     finder: &Finder,
     written: &WrittenRows,

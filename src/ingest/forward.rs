@@ -14,9 +14,11 @@ use arrow::compute::take_record_batch;
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
+use crate::store::find::FoundRows;
 use crate::store::piece::{Target, write_batch};
 use crate::store::snapshot::Snapshot;
 
+use super::compare_lines::changed_ids;
 use super::errors::AssembleError;
 use super::merge::Content;
 use super::stored::{StoredRow, StoredRows};
@@ -45,6 +47,9 @@ pub(super) async fn bring_forward(
             .filter(|(id, piece)| !alive.has(*piece, *id))
             .map(|(id, _)| id)
             .collect();
+        let (changed, unchanged) = begun
+            .into_iter()
+            .partition::<Vec<_>, _>(|id| written.changes.contains_key(id));
         let since = without(&now, &written.base);
         let mut ids: Vec<RecordId> = written.given.iter().map(|(id, _)| id).collect();
         ids.extend_from_slice(&moved);
@@ -53,13 +58,16 @@ pub(super) async fn bring_forward(
             .iter()
             .flat_map(|part| part.ids.iter().map(|id| (*id, part.piece)));
         let mut taken: HashMap<RecordId, PieceId> = pieces.collect();
-        if !moved.is_empty() || !begun.is_empty() {
+        written.begun_as_stored.remove(&unchanged);
+        let same = restated(shared, written, &found).await?;
+        written.begun_as_stored.put(same);
+        if !moved.is_empty() || !changed.is_empty() {
             let found = StoredRows::new(&written.layout.storage, &found)?;
             // Where the first line of an id no longer finds what it said, it changes something after all.
-            let moved_on = held_against(shared, written, &begun, &found).await?;
-            let changed: Vec<RecordId> = moved_on.others.iter().map(|(id, _)| *id).collect();
+            let moved_on = held_against(shared, written, &changed, &found).await?;
+            let others: Vec<RecordId> = moved_on.others.iter().map(|(id, _)| *id).collect();
             written.begun_as_stored.put(moved_on.same);
-            written.begun_as_stored.remove(&changed);
+            written.begun_as_stored.remove(&others);
             for id in look_at_dropped(shared, person, written, &moved, &found).await? {
                 taken.remove(&id);
             }
@@ -70,6 +78,27 @@ pub(super) async fn bring_forward(
     }
     written.base = now;
     Ok(())
+}
+
+/// Of the ids that were found, those of which all lines of the body say what is stored there, each with the
+/// piece that holds it. Their rows are written already; they take the place of what is found, and change
+/// nothing.
+async fn restated(
+    shared: &IntakeStores,
+    written: &WrittenRows,
+    found: &[FoundRows],
+) -> Result<Vec<(RecordId, PieceId)>, AssembleError> {
+    let mut restated = Vec::new();
+    for part in found {
+        let ids = part.ids.iter().enumerate();
+        let said_once = ids.filter(|(_, id)| written.given.has(**id) && !written.changes.contains_key(*id));
+        let said_once: Vec<(RecordId, usize)> = said_once.map(|(row, id)| (*id, row)).collect();
+        let others = changed_ids(&shared.stores.finder, written, &part.rows, &said_once).await?;
+        let others: HashSet<RecordId> = others.into_iter().collect();
+        let same = said_once.into_iter().filter(|(id, _)| !others.contains(id));
+        restated.extend(same.map(|(id, _)| (id, part.piece)));
+    }
+    Ok(restated)
 }
 
 /// Handles rows that were left out and are no longer where they were. Those stored elsewhere with the same

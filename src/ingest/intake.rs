@@ -4,6 +4,7 @@
 //! request fails they are removed, and what a crash leaves behind is collected later. Knows rows, snapshots
 //! and objects; knows nothing of JSON or of the queue.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
@@ -79,7 +80,7 @@ impl Intake {
         self.written.as_ref().map_or(0, |written| {
             let placed = [&written.given, &written.dropped, &written.begun_as_stored];
             let rows = written.replaced.len() + written.superseded.len();
-            placed.into_iter().map(Placed::len).sum::<usize>() + rows
+            placed.into_iter().map(Placed::len).sum::<usize>() + rows + written.changes.len()
         })
     }
 
@@ -149,7 +150,9 @@ impl Intake {
         let Some(mut written) = self.written.take() else {
             return Ok(());
         };
-        let result = forward::bring_forward(&self.shared, self.person, &mut written).await;
+        // Mostly nothing is to be done, and the request should not be larger for it.
+        let looking = Box::pin(forward::bring_forward(&self.shared, self.person, &mut written));
+        let result = looking.await;
         self.written = Some(written);
         result
     }
@@ -169,7 +172,7 @@ impl Intake {
                 .await?,
             replaced: Vec::new(),
             dropped: Placed::default(),
-            changes: 0,
+            changes: HashMap::new(),
             begun_as_stored: Placed::default(),
         })
     }
@@ -179,11 +182,15 @@ impl Intake {
         let ids = KeyColumns::of(&batch)?;
         let mut keep = vec![true; rows.given.len()];
         let named = named_in(&written.layout.storage, &batch, &ids, &rows.given, &mut keep).await?;
-        written.changes += named.iter().map(|named| named.changes as i64).sum::<i64>();
+        for named in named.iter().filter(|named| named.changes > 0) {
+            *written.changes.entry(named.id).or_default() += named.changes;
+        }
         let known = named.iter().filter(|named| written.given.has(named.id));
         let known: Vec<(RecordId, usize)> = known.map(|named| (named.id, named.first)).collect();
         let changed = changed_ids(&self.shared.stores.finder, written, &batch, &known).await?;
-        written.changes += changed.len() as i64;
+        for id in changed {
+            *written.changes.entry(id).or_default() += 1;
+        }
         self.settle(written, &batch, &named, &mut keep).await?;
         if !keep.contains(&true) {
             return Ok(());
@@ -278,7 +285,7 @@ impl Intake {
             } else if written.dropped.has(id) {
                 // An earlier chunk began with what is stored, and this one changes that.
                 begun_as_stored.push((id, piece));
-                written.changes += 1;
+                *written.changes.entry(id).or_default() += 1;
             }
         }
         written.dropped.put(left_out);
@@ -294,7 +301,7 @@ struct Named {
     first: usize,
     last: usize,
     /// How many rows say something else than the one before them.
-    changes: usize,
+    changes: i64,
 }
 
 /// The ids that callers chose, in order.

@@ -3,6 +3,7 @@
 //! Made by a request, consumed by the commit queue. Knows rows and ids; knows nothing of bodies or of the
 //! catalogue's tables.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalog::records::{Effect, NewPiece, SeenSource};
@@ -101,10 +102,11 @@ pub struct WrittenRows {
     /// Ids whose row was not written, because `base` has it with the same content; each with the piece that
     /// holds it.
     pub dropped: Placed,
-    /// How often a line changed what an earlier line of the same body had said of the same id.
-    pub changes: i64,
-    /// Ids whose first line changed nothing, because `base` has the same content, and whose later lines did;
-    /// each with the piece that holds it.
+    /// How often a line changed what an earlier line of the same body had said of the same id. Only ids of
+    /// which one did.
+    pub changes: HashMap<RecordId, i64>,
+    /// Ids that were written although their first line changed nothing, because `base` has the same content:
+    /// later lines did, or another wrote it meanwhile. Each with the piece that holds it.
     pub begun_as_stored: Placed,
 }
 
@@ -119,17 +121,22 @@ impl WrittenRows {
     /// stands for its first line; that one may have changed nothing.
     #[must_use]
     pub fn updates(&self) -> i64 {
-        self.live() + self.changes - self.begun_as_stored.len() as i64
+        self.live() + self.changes.values().sum::<i64>() - self.begun_as_stored.len() as i64
     }
 
-    /// Its effect on the partition in the state `base`.
+    /// Its effect on the partition in the state `base`. Where all lines of an id say what is stored, its row
+    /// takes the place of one like it, and nothing is different afterwards.
     #[must_use]
     pub fn effect(&self) -> Effect {
         let replaced = self.replaced.len() as u64;
+        let begun_as_stored = self.begun_as_stored.iter();
+        let alike = begun_as_stored
+            .filter(|(id, _)| !self.changes.contains_key(id))
+            .count() as u64;
         Effect {
             stored: self.live().unsigned_abs().saturating_sub(replaced),
-            replaced,
-            unchanged: self.dropped.len() as u64,
+            replaced: replaced.saturating_sub(alike),
+            unchanged: self.dropped.len() as u64 + alike,
             deleted: 0,
         }
     }

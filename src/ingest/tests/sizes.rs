@@ -9,6 +9,8 @@ use super::outdated::Process;
 use super::*;
 use crate::catalog::records::Effect;
 use crate::ingest::intake::{Intake, Rows};
+use crate::ingest::merge::Change;
+use crate::ingest::upload::{PartitionChanges, Work};
 use crate::model::ids::{PersonId, RecordId};
 use crate::model::time::TimeRange;
 
@@ -121,14 +123,119 @@ async fn a_first_line_counts_by_what_is_stored_when_the_body_is_committed() {
     }
 }
 
+/// What others do to the id of that number: they store a value, or delete it.
+type Other = (u16, Option<u8>);
+
+async fn others_do(process: &Process, person: PersonId, others: &[Other]) {
+    for (number, value) in others {
+        if let Some(value) = value {
+            send(process, person, &[&[(Some(*number), *value)]]).await;
+        } else {
+            let change = Change::Delete {
+                records: vec![RecordId(id(*number))],
+                definition: None,
+            };
+            let data_type = data_type(TYPE);
+            let work = Work::Small(vec![PartitionChanges {
+                data_type: data_type.id.clone(),
+                layout: Arc::clone(&data_type.layout),
+                changes: vec![change],
+            }]);
+            process.commit(person, work).await;
+        }
+    }
+}
+
+/// A body that says one thing of each id, in chunks between which others come, counts as if all of it had
+/// come after them.
+async fn beside_others(
+    process: &Process,
+    before: &[Other],
+    chunks: &[(Vec<Line>, Vec<Other>)],
+) -> Result<(), TestCaseError> {
+    let [small, large] = [PersonId(Uuid::now_v7()), PersonId(Uuid::now_v7())];
+    for person in [small, large] {
+        others_do(process, person, before).await;
+    }
+    let mut intake = Intake::new(process.shared.clone(), large, data_type(TYPE));
+    for (lines, others) in chunks {
+        intake.push(chunk(lines)).await.unwrap();
+        for person in [small, large] {
+            others_do(process, person, others).await;
+        }
+    }
+    let lines: Vec<Line> = chunks.iter().flat_map(|(lines, _)| lines.clone()).collect();
+    let expected = send(process, small, &[&lines]).await;
+    let effect = process.commit(large, intake.finish().await.unwrap()).await;
+    prop_assert_eq!(effect, expected);
+    prop_assert_eq!(updates(process, large).await, updates(process, small).await);
+    prop_assert_eq!(held(process, large).await, held(process, small).await);
+    Ok(())
+}
+
+#[test]
+fn rule_8_5_a_body_counts_the_same_whatever_others_do_while_it_is_read() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let process = runtime.block_on(Process::over(directory.path()));
+    let others = || prop::collection::vec((0..IDS, prop::option::weighted(0.8, 0..3_u8)), 0..4);
+    let number = prop::option::weighted(0.9, 0..IDS);
+    let chunks = prop::collection::vec((prop::collection::vec(number, 1..6), others()), 2..5);
+    let said = prop::array::uniform4(0..3_u8);
+    TestRunner::new(Config::with_cases(200))
+        .run(&(others(), said, chunks), |(before, said, chunks)| {
+            let value = |number: Option<u16>| number.map_or(0, |number| said[usize::from(number)]);
+            let chunks: Vec<(Vec<Line>, Vec<Other>)> = chunks
+                .into_iter()
+                .map(|(numbers, others)| {
+                    let lines = numbers.into_iter().map(|number| (number, value(number)));
+                    (lines.collect(), others)
+                })
+                .collect();
+            runtime.block_on(beside_others(&process, &before, &chunks))
+        })
+        .unwrap();
+}
+
+#[tokio::test]
+async fn rule_8_2_what_another_stored_in_the_same_words_meanwhile_is_unchanged() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::over(directory.path()).await;
+    let line = |value: u8| -> Line { (Some(0), value) };
+    let told = |effect: Effect| [effect.stored, effect.replaced, effect.unchanged];
+    // A record without an id comes with each body.
+    for (before, body, meanwhile, expected, more) in [
+        (None, [5, 5], vec![5], [1, 0, 1], 0),
+        (Some(4), [5, 5], vec![5], [1, 0, 1], 0),
+        (Some(4), [5, 5], vec![5, 6], [1, 1, 0], 1),
+        (Some(4), [5, 5], vec![6, 5], [1, 0, 1], 0),
+        // What it changes itself and changes back, it changes.
+        (Some(4), [6, 5], vec![5], [1, 1, 0], 2),
+    ] {
+        let person = PersonId(Uuid::now_v7());
+        if let Some(value) = before {
+            send(&process, person, &[&[line(value)]]).await;
+        }
+        let intake = push(&process, person, &[&body.map(line), &[(None, 1)]]).await;
+        for value in &meanwhile {
+            send(&process, person, &[&[line(*value)]]).await;
+        }
+        let counted = updates(&process, person).await;
+        let effect = process.commit(person, intake.finish().await.unwrap()).await;
+        assert_eq!(told(effect), expected, "{before:?}, {body:?}, {meanwhile:?}");
+        let counted = updates(&process, person).await - counted;
+        assert_eq!(counted, more + 1, "{before:?}, {body:?}, {meanwhile:?}");
+    }
+}
+
 #[tokio::test]
 async fn every_version_of_a_record_counts_among_what_a_body_remembers() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::over(directory.path()).await;
     let mut intake = Intake::new(process.shared.clone(), PersonId(Uuid::now_v7()), data_type(TYPE));
     let mut remembered = Vec::new();
-    for value in 0..5 {
-        intake.push(chunk(&[(Some(0), value)])).await.unwrap();
+    for _ in 0..5 {
+        intake.push(chunk(&[(Some(0), 1)])).await.unwrap();
         remembered.push(intake.ids());
     }
     // The first chunk waits, and goes with the second. From then on each leaves a row that no longer counts.
