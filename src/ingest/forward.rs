@@ -63,11 +63,7 @@ pub(super) async fn bring_forward(
         written.begun_as_stored.put(same);
         if !moved.is_empty() || !changed.is_empty() {
             let found = StoredRows::new(&written.layout.storage, &found)?;
-            // Where the first line of an id no longer finds what it said, it changes something after all.
-            let moved_on = held_against(shared, written, &changed, &found).await?;
-            let others: Vec<RecordId> = moved_on.others.iter().map(|(id, _)| *id).collect();
-            written.begun_as_stored.put(moved_on.same);
-            written.begun_as_stored.remove(&others);
+            look_at_begun(shared, written, &changed, &found).await?;
             for id in look_at_dropped(shared, person, written, &moved, &found).await? {
                 taken.remove(&id);
             }
@@ -101,6 +97,37 @@ async fn restated(
     Ok(restated)
 }
 
+/// Looks whether the first lines of ids that later lines changed still find what they said. Where one does
+/// not, it changes something after all.
+///
+/// What it said may be gone with the object that held it: compaction moved the row and the object was
+/// collected, after which it is missing or, if its footer is not in memory, counts as lost. Then a row that is
+/// there is taken for the one that was moved. That may cost a count, for which no body is refused.
+async fn look_at_begun(
+    shared: &IntakeStores,
+    written: &mut WrittenRows,
+    begun: &[RecordId],
+    found: &StoredRows,
+) -> Result<(), AssembleError> {
+    let (same, others) = match held_against(shared, written, begun, found).await {
+        Ok(moved) => (
+            moved.same,
+            moved.others.into_iter().map(|(id, _)| id).collect::<Vec<_>>(),
+        ),
+        Err(AssembleError::Store(error))
+            if error.is_damage() || matches!(error, StoreError::Missing { .. }) =>
+        {
+            let here = begun.iter().filter_map(|id| Some((*id, found.get(*id)?.piece)));
+            let gone = begun.iter().copied().filter(|id| found.get(*id).is_none());
+            (here.collect(), gone.collect())
+        }
+        Err(error) => return Err(error),
+    };
+    written.begun_as_stored.put(same);
+    written.begun_as_stored.remove(&others);
+    Ok(())
+}
+
 /// Handles rows that were left out and are no longer where they were. Those stored elsewhere with the same
 /// content stay left out, and their ids are returned; the others are written after all, and replace what is
 /// found.
@@ -114,7 +141,14 @@ async fn look_at_dropped(
     if moved.is_empty() {
         return Ok(Vec::new());
     }
-    let moved = held_against(shared, written, moved, found).await?;
+    let moved = held_against(shared, written, moved, found).await;
+    let moved = moved.map_err(|error| match error {
+        AssembleError::Store(StoreError::Missing { path }) => StoreError::Unavailable {
+            detail: format!("object {path}, which a body was held against, was collected meanwhile"),
+        }
+        .into(),
+        other => other,
+    })?;
     let left_out = moved.same.iter().map(|(id, _)| *id).collect();
     written.dropped.put(moved.same);
     if moved.others.is_empty() {
@@ -153,13 +187,7 @@ async fn held_against(
     found: &StoredRows,
 ) -> Result<Moved, AssembleError> {
     let schema = &written.layout.storage;
-    let as_sent = shared.stores.finder.predecessors(&written.base, moved).await;
-    let as_sent = as_sent.map_err(|error| match error {
-        StoreError::Missing { path } => StoreError::Unavailable {
-            detail: format!("object {path}, which a body was held against, was collected meanwhile"),
-        },
-        other => other,
-    })?;
+    let as_sent = shared.stores.finder.predecessors(&written.base, moved).await?;
     let as_sent = StoredRows::new(schema, &as_sent)?;
     let mut same = Vec::new();
     let mut others = Vec::new();

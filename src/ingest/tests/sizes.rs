@@ -13,6 +13,7 @@ use crate::ingest::merge::Change;
 use crate::ingest::upload::{PartitionChanges, Work};
 use crate::model::ids::{PersonId, RecordId};
 use crate::model::time::TimeRange;
+use crate::store::snapshot::Content;
 
 /// A value under the id of that number. Without one the server makes the id.
 type Line = (Option<u16>, u8);
@@ -120,6 +121,38 @@ async fn a_first_line_counts_by_what_is_stored_when_the_body_is_committed() {
         assert_eq!((effect.stored, effect.replaced, effect.unchanged), (1, 1, 0));
         let more = updates(&process, person).await - before;
         assert_eq!(more, expected + 1, "{meanwhile:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_accepted_although_what_only_counts_rest_on_was_collected() {
+    let line = |value: u8| -> Line { (Some(0), value) };
+    for is_in_memory in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let process = Process::over(directory.path()).await;
+        let stores = &process.shared.stores;
+        let person = PersonId(Uuid::now_v7());
+        send(&process, person, &[&[line(5)], &[(None, 1)]]).await;
+        let stored = stores.snapshot(person, &data_type(TYPE).id).await.unwrap();
+        let intake = push(&process, person, &[&[line(5), line(6)], &[(None, 1)]]).await;
+        // As if the row had been moved.
+        for value in [7, 5] {
+            send(&process, person, &[&[line(value)]]).await;
+        }
+        for piece in &stored.pieces {
+            let Content::Object(place) = &piece.content else {
+                panic!("large bodies are written to objects");
+            };
+            process.shared.objects.delete(&place.path).await.unwrap();
+        }
+        if !is_in_memory {
+            stores.finder.files().forget_all();
+            stores.finder.forget_all();
+        }
+        let before = updates(&process, person).await;
+        let effect = process.commit(person, intake.finish().await.unwrap()).await;
+        assert_eq!((effect.stored, effect.replaced, effect.unchanged), (1, 1, 0));
+        assert_eq!(updates(&process, person).await - before, 1 + 1);
     }
 }
 
