@@ -3,8 +3,11 @@
 //! A body's rows are written long before they are committed, against a state that others go on to change:
 //! rows that it replaces may be gone by then, ids that were new may have been taken, and rows that it left
 //! out because they were stored already may have been deleted. This module replaces that state with a later
-//! one, so that the body has the effect that it would have if all of it had come at once. Knows snapshots and
-//! objects; knows nothing of requests.
+//! one, so that the body has the effect that it would have if all of it had come at once. The number of its
+//! updates is not always that: of a record that the body itself changes, only the last line is kept, and
+//! whether the first one changed something is known of the states that were looked at. If others change the
+//! same record meanwhile, it may count one update too many or, once their rows were collected, too few. Knows
+//! snapshots and objects; knows nothing of requests.
 
 use std::collections::{HashMap, HashSet};
 
@@ -98,11 +101,13 @@ async fn restated(
 }
 
 /// Looks whether the first lines of ids that later lines changed still find what they said. Where one does
-/// not, it changes something after all.
+/// not, it changes something after all. That is not taken back when others store what it said after that, nor
+/// is it seen when they store what the first line of another id said: what a first line said is known only as
+/// long as a row that is stored says it too. Such an id counts one update too many.
 ///
 /// What it said may be gone with the object that held it: compaction moved the row and the object was
-/// collected, after which it is missing or, if its footer is not in memory, counts as lost. Then a row that is
-/// there is taken for the one that was moved. That may cost a count, for which no body is refused.
+/// collected, after which it is missing or, if its footer is not in memory, counts as lost. Then a row that
+/// is there is taken for the one that was moved. That may cost a count, for which no body is refused.
 async fn look_at_begun(
     shared: &IntakeStores,
     written: &mut WrittenRows,

@@ -118,7 +118,8 @@ impl WrittenRows {
     }
 
     /// The changes that it makes to the partition in the state `base`, line by line. The last row of an id
-    /// stands for its first line; that one may have changed nothing.
+    /// stands for its first line; that one may have changed nothing. It may be one too high for an id that
+    /// the body itself changes and others change meanwhile, because what its first line said is not kept.
     #[must_use]
     pub fn updates(&self) -> i64 {
         self.live() + self.changes.values().sum::<i64>() - self.begun_as_stored.len() as i64
