@@ -74,6 +74,7 @@ pub(in crate::query) fn are_spread(data_type: &DataType) -> bool {
 }
 
 /// The part of an amount that falls into `covered` of its whole length.
+#[inline]
 pub(in crate::query) fn prorated(amount: f64, covered: i64, length: i64) -> f64 {
     if covered == length {
         return amount;

@@ -98,6 +98,7 @@ impl<C: Contender> Sweep<C> {
     /// Decides until the first of the winners ends, if that is not after `moment`; whether it did. No later
     /// contender may start before `moment`. Whoever has other things to do in between calls this until
     /// nothing is left to decide, and then pushes, advances or finishes: each of these does it all at once.
+    #[inline]
     pub fn settle_next(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) -> bool {
         self.drop_ended();
         let end = self.winners().iter().map(C::end).min();

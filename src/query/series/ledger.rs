@@ -225,6 +225,7 @@ impl Ledger {
         !self.is_unfinished() || self.go_on_recording(turn)
     }
 
+    #[inline(never)]
     fn go_on_recording(&mut self, turn: &mut Turn) -> bool {
         let Some(mut beside) = self.unfinished.take() else {
             return true;
@@ -241,7 +242,15 @@ impl Ledger {
     }
 
     /// Records the rest of a stretch, so that portions stay in the order of time.
+    #[inline]
     fn record_unfinished(&mut self) {
+        if self.is_unfinished() {
+            self.record_rest();
+        }
+    }
+
+    #[inline(never)]
+    fn record_rest(&mut self) {
         if let Some(mut beside) = self.unfinished.take() {
             while !beside.is_done() {
                 self.record_next(&mut beside);

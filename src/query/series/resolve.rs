@@ -70,16 +70,22 @@ impl Resolver {
     /// Decides what is certain once no later sample starts before `moment`, as far as the turn goes. `false`:
     /// there is more. Where few samples are open nothing is decided, since the next call that decides
     /// anything does all of it.
+    #[inline]
     pub(super) fn settle(&mut self, moment: i64, turn: &mut Turn) -> bool {
         if self.waiting.first().is_some_and(|waiting| waiting.start < moment) {
             self.settle_instants();
         }
-        if self.sweep.open() <= FEW && !self.ledger.is_unfinished() {
-            self.ledger.go_on(turn);
-            let is_settled = !turn.is_over();
-            turn.spend(1 + self.covers.len());
-            return is_settled;
+        if self.sweep.open() > FEW || self.ledger.is_unfinished() {
+            return self.settle_many(moment, turn);
         }
+        self.ledger.go_on(turn);
+        let is_settled = !turn.is_over();
+        turn.spend(1 + self.covers.len());
+        is_settled
+    }
+
+    #[inline(never)]
+    fn settle_many(&mut self, moment: i64, turn: &mut Turn) -> bool {
         while self.ledger.go_on(turn) && !turn.is_over() {
             // Every step touches all winners; a sample is compared with the sources seen so far.
             turn.spend(1 + self.sweep.winning() + self.covers.len());
