@@ -4,43 +4,21 @@
 //! read nor compute are refused by name. Texts are bounded before they are parsed, and planned apart from
 //! everything else. Knows grammar, types and plans; the [`Holdings`] that come from above decide who may read
 //! what.
+//!
+//! On its way a text passes through [`reading`] (from words to a statement), [`relations`] (the tables and
+//! functions that it names) and [`allowed`] (the functions that it may call), [`unfolding`] (its size once
+//! names are replaced), [`meaning`] (the values of expressions), [`optimizing`], [`naming`] (of the answer's
+//! columns) and [`bounds`] (what it may take while it runs).
 
-mod about;
-mod all_years;
 mod allowed;
-mod answer_exec;
-mod bounded;
-mod calls;
-mod checked;
-mod clauses;
-mod columns;
-mod constants_last;
-mod date_trunc;
-mod distinct_from;
-mod endless;
-mod epoch;
+mod bounds;
 mod errors;
-mod exact_sum;
-mod explained;
-mod functions;
-mod guard;
-mod holdings;
-mod local_day;
-mod moments;
-mod namesakes;
-mod narrowing;
-mod one_zero;
-mod outer_side;
-mod parameters;
-mod repeated;
-mod statement;
-mod tables;
-mod text;
-mod truths;
-mod twice;
-mod unfolded;
-mod unknown;
-mod widths;
+mod meaning;
+mod naming;
+mod optimizing;
+mod reading;
+mod relations;
+mod unfolding;
 
 use std::sync::Arc;
 
@@ -55,24 +33,30 @@ use crate::model::time::Instant;
 
 use super::engine::Engine;
 use super::{Prepared, Scope};
-use checked::CheckedArithmetic;
-use explained::{UNPLANNED, explained};
-use functions::Functions;
-use holdings::{CATALOG, OWN};
-use one_zero::OneZero;
-use tables::Shelves;
-use text::QueryText;
-use truths::Truths;
+use bounds::{bounded, guard};
+use meaning::checked::CheckedArithmetic;
+use meaning::one_zero::OneZero;
+use meaning::truths::Truths;
+use meaning::{moments, unknown};
+use naming::{columns, duplicate_names};
+use optimizing::{constants_last, namesakes, outer_side};
+use reading::explained::{UNPLANNED, explained};
+use reading::statement;
+use reading::text::QueryText;
+use relations::functions::{self, Functions};
+use relations::holdings::{CATALOG, OWN};
+use relations::tables::Shelves;
+use unfolding::in_plan;
 
-pub(super) use answer_exec::AnswerExec;
-pub use calls::{Call, QuestionFunction, Span};
+pub(super) use bounds::guard::GuardExec;
 pub use errors::{Place, SqlError, SqlFailure, outside};
-pub use explained::readable;
-pub(super) use guard::GuardExec;
-pub use holdings::{Holding, Holdings, Listed};
-pub(super) use outer_side::OuterSideExec;
-pub use parameters::Parameters;
-pub use statement::Show;
+pub(super) use optimizing::outer_side::OuterSideExec;
+pub use reading::explained::readable;
+pub use reading::parameters::Parameters;
+pub use reading::statement::Show;
+pub(super) use relations::answer_exec::AnswerExec;
+pub use relations::calls::{Call, QuestionFunction, Span};
+pub use relations::holdings::{Holding, Holdings, Listed};
 
 /// A query as it was sent.
 #[derive(Clone, Debug)]
@@ -135,10 +119,10 @@ async fn planned<Authority: 'static>(
         functions: &functions,
     };
     let logical = match planning.plan(&asked.statement).await {
-        Err(error) if twice::is_about_names(&error) => {
+        Err(error) if duplicate_names::is_about_names(&error) => {
             let again = planning.plan_apart(&asked.statement).await;
             again.map_err(|again| {
-                if twice::tells_of_names(&again) {
+                if duplicate_names::tells_of_names(&again) {
                     error
                 } else {
                     again
@@ -148,8 +132,8 @@ async fn planned<Authority: 'static>(
         planned => planned,
     };
     let logical = logical.map_err(wrong)?;
-    let own_names = twice::own_names(&logical).map_err(wrong)?;
-    unfolded::refuse_large(&logical).map_err(wrong)?;
+    let own_names = duplicate_names::own_names(&logical).map_err(wrong)?;
+    in_plan::refuse_large(&logical).map_err(wrong)?;
     let only_reads = SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)
@@ -203,12 +187,12 @@ impl<Authority: 'static> Planning<'_, Authority> {
             && let ast::Statement::Query(query) = sql.as_mut()
         {
             let mut spelled_out = Vec::new();
-            for probe in twice::wildcards(query) {
+            for probe in duplicate_names::wildcards(query) {
                 let probe = ast::Statement::Query(Box::new(probe));
                 let plan = self.plan(&Statement::Statement(Box::new(probe))).await?;
-                spelled_out.push(twice::spelled_out(plan.schema()));
+                spelled_out.push(duplicate_names::spelled_out(plan.schema()));
             }
-            twice::named_apart(query, spelled_out);
+            duplicate_names::named_apart(query, spelled_out);
         }
         self.plan(&statement).await
     }

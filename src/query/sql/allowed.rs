@@ -1,16 +1,18 @@
 //! The functions that a query may call: those of DataFusion that neither reach beyond the query nor generate
 //! data from nothing, and our own.
 
+mod local_day;
+
 use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
-use super::all_years::{self, AtTimeZone};
-use super::bounded::Bounded;
-use super::exact_sum::ExactSum;
-use super::local_day::LocalDay;
+use super::bounds::bounded::Bounded;
+use super::meaning::all_years::{self, AtTimeZone};
+use super::meaning::exact_sum::ExactSum;
 use crate::model::time::Instant;
+use local_day::LocalDay;
 
 /// Functions whose results are as large as a number in the query says, those that take far longer than their
 /// input is long, and those that reveal files or the program.

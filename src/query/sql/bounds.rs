@@ -1,0 +1,11 @@
+//! Bounds what a query takes while it runs, in time and in memory.
+//!
+//! Before it runs, steps are refused that nothing could interrupt ([`endless`]), and functions are limited
+//! whose results grow ([`bounded`]). While it runs, a [`guard`] stands above each operator. How large a plan
+//! becomes is limited beside this, in `unfolding`. Knows expressions, plans and batches; knows nothing of the
+//! text of a query or of who reads what.
+
+pub(super) mod bounded;
+pub(super) mod endless;
+pub(super) mod guard;
+mod widths;

@@ -1,0 +1,342 @@
+//! Functions whose results are longer than their input, with a limit on the length; and those that take
+//! longer, with a limit too.
+//!
+//! Nested calls let results explode with a few words of text, and results are in no memory pool. So the size
+//! of a result is checked before it is made, and a query may only make a limited number of them at a time.
+//! Knows functions and arrays only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::endless;
+
+/// The most bytes in one result for one batch of rows.
+const LARGEST: usize = 4 << 20;
+/// The most comparisons for one batch of rows, which cannot be interrupted.
+const MOST_COMPARISONS: usize = 1 << 26;
+/// The number of bytes that are compared as fast as two numbers.
+const AT_ONCE: usize = 32;
+/// The most calls of such functions in one query.
+const MOST_CALLS: usize = 64;
+
+/// Functions whose results hold all of their arguments.
+const SUMS: [&str; 12] = [
+    "encode",
+    "concat",
+    "concat_ws",
+    "make_array",
+    "struct",
+    "named_struct",
+    "array_concat",
+    "array_append",
+    "array_prepend",
+    "map",
+    "overlay",
+    "to_char",
+];
+/// Functions whose results may hold one argument for each part of the first.
+const PRODUCTS: [&str; 4] = ["replace", "regexp_replace", "array_to_string", "translate"];
+
+/// Functions that compare each part of the first argument with each part of the second.
+const COMPARISONS: [&str; 6] = [
+    "array_has_all",
+    "array_has_any",
+    "btrim",
+    "ltrim",
+    "rtrim",
+    "strpos",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Growth {
+    Sum,
+    Product,
+    /// The limit is on the time, not on the length of the result.
+    Comparisons,
+}
+
+/// A function that refuses to make more than [`LARGEST`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(in crate::query::sql) struct Bounded {
+    inner: Arc<ScalarUDF>,
+    growth: Growth,
+}
+
+impl Bounded {
+    /// The function itself or, if it needs a limit, a bounded version of it.
+    pub(in crate::query::sql) fn around(function: &Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+        let name = function.name();
+        let growth = if SUMS.contains(&name) {
+            Growth::Sum
+        } else if PRODUCTS.contains(&name) {
+            Growth::Product
+        } else if COMPARISONS.contains(&name) {
+            Growth::Comparisons
+        } else {
+            return Arc::clone(function);
+        };
+        if function.inner().as_ref().is::<Self>() {
+            return Arc::clone(function);
+        }
+        let inner = Arc::clone(function);
+        Arc::new(ScalarUDF::new_from_impl(Self { inner, growth }))
+    }
+
+    fn refuse_comparisons(&self, arguments: &[ColumnarValue], rows: usize) -> Result<()> {
+        let [first, second, ..] = arguments else {
+            return Ok(());
+        };
+        let (firsts, seconds) = (lengths(first, rows), lengths(second, rows));
+        let pairs = firsts.into_iter().zip(&seconds);
+        let compared = pairs.map(|(first, second)| first.saturating_mul(*second));
+        // Comparing two long texts means comparing their bytes.
+        let most = seconds.iter().max().copied().unwrap_or_default();
+        let long = (bytes(first, 1) / AT_ONCE).saturating_mul(most);
+        if compared.fold(long, usize::saturating_add) <= MOST_COMPARISONS {
+            return Ok(());
+        }
+        exec_err!(
+            "{} would make more than {MOST_COMPARISONS} comparisons at once; give it less",
+            self.inner.name()
+        )
+    }
+
+    fn refuse_growth(&self, arguments: &ScalarFunctionArgs) -> Result<()> {
+        let rows = if arguments
+            .args
+            .iter()
+            .any(|value| matches!(value, ColumnarValue::Array(_)))
+        {
+            arguments.number_rows
+        } else {
+            1
+        };
+        let sizes = arguments.args.iter().map(|value| bytes(value, rows));
+        let size = match self.growth {
+            Growth::Sum => sizes.fold(0, usize::saturating_add),
+            Growth::Product => {
+                let longest = arguments
+                    .args
+                    .iter()
+                    .skip(1)
+                    .map(longest)
+                    .max()
+                    .unwrap_or_default();
+                let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
+                first.saturating_mul(longest.saturating_add(1))
+            }
+            Growth::Comparisons => return self.refuse_comparisons(&arguments.args, rows),
+        };
+        if size <= LARGEST {
+            return Ok(());
+        }
+        exec_err!(
+            "{} would make more than {LARGEST} bytes at once; give it less",
+            self.inner.name()
+        )
+    }
+}
+
+/// The number of elements of a list, or of bytes of a text, in each row.
+fn lengths(value: &ColumnarValue, rows: usize) -> Vec<usize> {
+    match value {
+        ColumnarValue::Scalar(scalar) => match scalar.to_array() {
+            Ok(one) => vec![lengths_of(&one).first().copied().unwrap_or(0); rows],
+            Err(_) => Vec::new(),
+        },
+        ColumnarValue::Array(array) => lengths_of(array),
+    }
+}
+
+fn lengths_of(array: &ArrayRef) -> Vec<usize> {
+    if let Some(lists) = array.as_list_opt::<i32>() {
+        lists.offsets().lengths().collect()
+    } else if let Some(lists) = array.as_list_opt::<i64>() {
+        lists.offsets().lengths().collect()
+    } else if let Some(lists) = array.as_fixed_size_list_opt() {
+        vec![usize::try_from(lists.value_length()).unwrap_or(0); lists.len()]
+    } else {
+        match cast(array, &DataType::Utf8) {
+            Ok(texts) => texts.as_string::<i32>().offsets().lengths().collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+fn bytes(value: &ColumnarValue, rows: usize) -> usize {
+    match value {
+        ColumnarValue::Array(array) => {
+            let data = array.to_data();
+            data.get_slice_memory_size()
+                .unwrap_or_else(|_| array.get_array_memory_size())
+        }
+        ColumnarValue::Scalar(scalar) => scalar.size().saturating_mul(rows),
+    }
+}
+
+/// The length of the longest text in bytes.
+fn longest(value: &ColumnarValue) -> usize {
+    lengths(value, 1).into_iter().max().unwrap_or_default()
+}
+
+impl ScalarUDFImpl for Bounded {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        self.inner.inner().return_type(given)
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.inner.return_field_from_args(arguments)
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(given)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.refuse_growth(&arguments)?;
+        self.inner.invoke_with_args(arguments)
+    }
+}
+
+/// The plan with limits on functions that the planner itself inserts: lists, structs and `||`.
+pub(in crate::query::sql) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let joined = Arc::new(ScalarUDF::new_from_impl(JoinedTexts::new()));
+    let joined = Bounded {
+        inner: joined,
+        growth: Growth::Sum,
+    };
+    let joined = Arc::new(ScalarUDF::new_from_impl(joined));
+    let mut calls = 0;
+    let rewritten = plan.transform_up_with_subqueries(|plan| {
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let bounded = expr.transform_up(|expr| {
+                endless::refuse(&expr)?;
+                let bounded = bounded_expr(expr, &joined);
+                calls += usize::from(is_bounded(&bounded.data));
+                Ok(bounded)
+            })?;
+            Ok(bounded.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    if calls > MOST_CALLS {
+        return plan_err!(
+            "the query calls functions that make texts and lists, or compare their parts, more than \
+             {MOST_CALLS} times; ask in several queries"
+        );
+    }
+    Ok(rewritten.data)
+}
+
+fn is_bounded(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<Bounded>())
+}
+
+fn bounded_expr(expr: Expr, joined: &Arc<ScalarUDF>) -> Transformed<Expr> {
+    match expr {
+        Expr::ScalarFunction(call) => {
+            let func = Bounded::around(&call.func);
+            let changed = !Arc::ptr_eq(&func, &call.func);
+            let expr = Expr::ScalarFunction(ScalarFunction {
+                func,
+                args: call.args,
+            });
+            if changed {
+                Transformed::yes(expr)
+            } else {
+                Transformed::no(expr)
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::StringConcat,
+            right,
+        }) => Transformed::yes(Expr::ScalarFunction(ScalarFunction {
+            func: Arc::clone(joined),
+            args: vec![*left, *right],
+        })),
+        expr => Transformed::no(expr),
+    }
+}
+
+/// `a || b`: both texts, one after the other; null where either is null.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct JoinedTexts {
+    signature: Signature,
+}
+
+impl JoinedTexts {
+    fn new() -> Self {
+        Self {
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for JoinedTexts {
+    fn name(&self) -> &'static str {
+        "joined_texts"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        let is_nested = |held: &DataType| held.is_nested();
+        if given.len() == 2 && !given.iter().any(is_nested) {
+            Ok(vec![DataType::Utf8; 2])
+        } else {
+            plan_err!("'||' joins two texts, or lists of the same kind")
+        }
+    }
+
+    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = arguments.args.as_slice() else {
+            return exec_err!("'||' joins two texts");
+        };
+        let rows = arguments.number_rows;
+        let text = |value: &ColumnarValue| -> Result<_, DataFusionError> {
+            Ok(cast(&value.to_array(rows)?, &DataType::Utf8)?)
+        };
+        let (left, right) = (text(left)?, text(right)?);
+        let (left, right): (&StringArray, &StringArray) = (left.as_string(), right.as_string());
+        let mut joined =
+            StringBuilder::with_capacity(rows, left.value_data().len() + right.value_data().len());
+        for (left, right) in left.iter().zip(right.iter()) {
+            match (left, right) {
+                (Some(left), Some(right)) => joined.append_value([left, right].concat()),
+                _ => joined.append_null(),
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(joined.finish())))
+    }
+}

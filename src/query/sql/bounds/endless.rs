@@ -1,0 +1,123 @@
+//! Refuses, before planning, expressions that take or keep more than a few steps for each row: windows and
+//! patterns that are computed anew for each row, and summaries of any size.
+//!
+//! Such a step cannot be interrupted, so no deadline would help. Knows expressions only.
+
+use datafusion::common::tree_node::TreeNode as _;
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+/// Functions that take one step for each row over a window, however wide the window is.
+const OVER_WINDOWS: [&str; 20] = [
+    "avg",
+    "count",
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "max",
+    "min",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+    "stddev",
+    "stddev_pop",
+    "sum",
+    "var",
+    "var_pop",
+];
+
+/// Summaries of a distribution, with the index of the argument that says how fine they are.
+const SUMMARIES: [(&str, usize); 2] = [
+    ("approx_percentile_cont", 2),
+    ("approx_percentile_cont_with_weight", 3),
+];
+/// The most parts of a summary: ten times the usual number. Each group of rows has that many.
+const MOST_CENTROIDS: u64 = 1_000;
+
+/// Why a pattern of LIKE is refused.
+pub(in crate::query::sql) const OF_LIKE: &str =
+    "the pattern of LIKE and ILIKE is the same for all rows, and not computed from them";
+/// Why a regular expression is refused.
+pub(in crate::query::sql) const OF_EXPRESSIONS: &str =
+    "a regular expression is a text in the query or a parameter, and not computed";
+
+/// Refuses `expr` itself, without looking inside it.
+pub(super) fn refuse(expr: &Expr) -> Result<()> {
+    match expr {
+        Expr::WindowFunction(window) => {
+            let name = window.fun.name();
+            if !OVER_WINDOWS.contains(&name) {
+                return plan_err!("'{name}' is not allowed with OVER");
+            }
+            if window.params.distinct {
+                return plan_err!("DISTINCT is not allowed in '{name}' with OVER");
+            }
+            Ok(())
+        }
+        Expr::AggregateFunction(aggregate) => refuse_summary(aggregate),
+        Expr::Like(like) if !is_constant(&like.pattern) => {
+            plan_err!("{OF_LIKE}")
+        }
+        expr => match regular_expression(expr) {
+            None | Some(Expr::Literal(..)) => Ok(()),
+            Some(_) => plan_err!("{OF_EXPRESSIONS}"),
+        },
+    }
+}
+
+fn regular_expression(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::ScalarFunction(call) if call.func.name().starts_with("regexp_") => call.args.get(1),
+        Expr::BinaryExpr(BinaryExpr {
+            op:
+                Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch,
+            right,
+            ..
+        }) => Some(right.as_ref()),
+        Expr::SimilarTo(like) => Some(like.pattern.as_ref()),
+        _ => None,
+    }
+}
+
+/// Whether the planner reduces it to one value.
+fn is_constant(expr: &Expr) -> bool {
+    let depends = expr.exists(|part| {
+        Ok(!matches!(
+            part,
+            Expr::Literal(..)
+                | Expr::Alias(_)
+                | Expr::BinaryExpr(_)
+                | Expr::Cast(_)
+                | Expr::TryCast(_)
+                | Expr::ScalarFunction(_)
+        ))
+    });
+    matches!(depends, Ok(false)) && !expr.is_volatile()
+}
+
+fn refuse_summary(aggregate: &AggregateFunction) -> Result<()> {
+    let name = aggregate.func.name();
+    let Some((_, position)) = SUMMARIES.iter().find(|(summary, _)| *summary == name) else {
+        return Ok(());
+    };
+    match aggregate.params.args.get(*position) {
+        None => Ok(()),
+        Some(Expr::Literal(given, _)) if is_moderate(given) => Ok(()),
+        Some(_) => plan_err!("the number of centroids of '{name}' is one from 1 to {MOST_CENTROIDS}"),
+    }
+}
+
+fn is_moderate(centroids: &ScalarValue) -> bool {
+    let number = match centroids {
+        ScalarValue::Int64(Some(number)) => u64::try_from(*number).ok(),
+        ScalarValue::UInt64(Some(number)) => Some(*number),
+        _ => None,
+    };
+    number.is_some_and(|number| (1..=MOST_CENTROIDS).contains(&number))
+}

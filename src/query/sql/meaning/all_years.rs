@@ -1,0 +1,207 @@
+//! Functions of moments that the engine would bring to nanoseconds, which reach from 1677 to 2262 only. Here
+//! they stay in microseconds, so that they have a value in all years. Knows functions and types only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable as _, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+
+use super::date_trunc::DateTrunc;
+use crate::model::time::Instant;
+
+/// What a query calls instead of the engine's `function`, if that is another.
+pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>, now: Instant) -> Option<Arc<ScalarUDF>> {
+    Some(Arc::new(match function.name() {
+        "now" => ScalarUDF::new_from_impl(Now::at(function, now)),
+        "date_trunc" => ScalarUDF::new_from_impl(DateTrunc::around(function)),
+        "to_char" => ScalarUDF::new_from_impl(ToChar::around(function)),
+        _ => return None,
+    }))
+}
+
+/// `now()`: the moment of the question.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Now {
+    inner: Arc<ScalarUDF>,
+    micros: i64,
+}
+
+impl Now {
+    fn at(function: &Arc<ScalarUDF>, now: Instant) -> Self {
+        Self {
+            inner: Arc::clone(function),
+            micros: now.micros(),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Now {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Timestamp(TimeUnit::Microsecond, None))
+    }
+
+    fn return_field_from_args(&self, _arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, false)))
+    }
+
+    fn invoke_with_args(&self, _arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let now = ScalarValue::TimestampMicrosecond(Some(self.micros), None);
+        Ok(ColumnarValue::Scalar(now))
+    }
+}
+
+/// `to_char(time, format)`, which the engine writes in every unit, but takes nanoseconds for all of them.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ToChar {
+    inner: Arc<ScalarUDF>,
+    signature: Signature,
+}
+
+impl ToChar {
+    fn around(function: &Arc<ScalarUDF>) -> Self {
+        Self {
+            inner: Arc::clone(function),
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for ToChar {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        if let [moments @ DataType::Timestamp(..), _] = given {
+            return Ok(vec![moments.clone(), DataType::Utf8]);
+        }
+        let fields: Vec<FieldRef> = given
+            .iter()
+            .map(|held| Arc::new(Field::new("", held.clone(), true)))
+            .collect();
+        let taken = fields_with_udf(&fields, self.inner.as_ref())?;
+        Ok(taken.iter().map(|field| field.data_type().clone()).collect())
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        self.inner.inner().return_type(given)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.inner.invoke_with_args(arguments)
+    }
+}
+
+/// `time AT TIME ZONE 'zone'`, which the engine plans as a cast to nanoseconds: a cast that keeps the unit of
+/// moments, and gives microseconds to everything else.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(in crate::query::sql) struct AtTimeZone {
+    signature: Signature,
+}
+
+impl AtTimeZone {
+    pub(in crate::query::sql) const NAME: &'static str = "at_time_zone";
+
+    pub(in crate::query::sql) fn new() -> Self {
+        Self {
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
+    }
+}
+
+/// What `held` becomes in a zone.
+fn in_zone(held: &DataType, zone: Option<&ScalarValue>) -> Result<DataType> {
+    let Some(name) = zone.and_then(ScalarValue::try_as_str).flatten() else {
+        return plan_err!("AT TIME ZONE takes the name of a time zone as a text, and no column");
+    };
+    if name.parse::<Tz>().is_err() {
+        return plan_err!("'{name}' is no time zone");
+    }
+    let unit = match held {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => TimeUnit::Nanosecond,
+        _ => TimeUnit::Microsecond,
+    };
+    Ok(DataType::Timestamp(unit, Some(name.into())))
+}
+
+impl ScalarUDFImpl for AtTimeZone {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    /// A column keeps its name.
+    fn schema_name(&self, given: &[Expr]) -> Result<String> {
+        match given {
+            [moment, _] => Ok(moment.schema_name().to_string()),
+            _ => Ok(Self::NAME.to_owned()),
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        let [moment, _] = given else {
+            return plan_err!("'{}' takes a time and a time zone", Self::NAME);
+        };
+        Ok(vec![moment.clone(), DataType::Utf8])
+    }
+
+    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
+        plan_err!("AT TIME ZONE takes the name of a time zone as a text, and no column")
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let [moment, _] = arguments.arg_fields else {
+            return plan_err!("'{}' takes a time and a time zone", Self::NAME);
+        };
+        let zone = arguments.scalar_arguments.get(1).copied().flatten();
+        let held = in_zone(moment.data_type(), zone)?;
+        Ok(Arc::new(Field::new(self.name(), held, true)))
+    }
+
+    fn simplify(&self, given: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let [moment, Expr::Literal(zone, _)] = given.as_slice() else {
+            return Ok(ExprSimplifyResult::Original(given));
+        };
+        let held = in_zone(&moment.get_type(context.schema())?, Some(zone))?;
+        let cast = Expr::Cast(Cast::new(Box::new(moment.clone()), held));
+        Ok(ExprSimplifyResult::Simplified(cast))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [moments, _] = arguments.args.as_slice() else {
+            return plan_err!("'{}' takes a time and a time zone", Self::NAME);
+        };
+        moments.cast_to(arguments.return_field.data_type(), None)
+    }
+}

@@ -1,0 +1,399 @@
+//! Zero and negative zero as the one number that they are.
+//!
+//! The engine takes them for equal where it compares or groups numbers, but tells them apart where it looks a
+//! number up in a list, compares lists and structures, numbers rows by a value, or chooses among cases. There
+//! a query is given one zero. What is stored and returned keeps its sign. Knows plans and expressions only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array as _, ArrayRef, AsArray as _, FixedSizeListArray, GenericListArray, OffsetSizeTrait, StructArray,
+};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::utils::normalize_float_zero;
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, TableReference, internal_err};
+use datafusion::logical_expr::expr::{BinaryExpr, InList};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Distinct, Expr, ExprSchemable as _, LogicalPlan, Operator, Projection, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::moments::compares;
+
+/// Functions that look for numbers, and return none of those that they look through.
+const LOOKING: [&str; 6] = [
+    "array_has",
+    "array_has_all",
+    "array_has_any",
+    "array_position",
+    "array_positions",
+    "nullif",
+];
+
+/// Gives a query one zero once both sides of each comparison have one type.
+#[derive(Debug)]
+pub(in crate::query::sql) struct OneZero {
+    function: Arc<ScalarUDF>,
+}
+
+impl OneZero {
+    pub(in crate::query::sql) fn new() -> Self {
+        let function = WithOneZero {
+            signature: Signature::any(1, Volatility::Immutable),
+        };
+        Self {
+            function: Arc::new(ScalarUDF::new_from_impl(function)),
+        }
+    }
+
+    /// The value, with one zero if it may hold two.
+    fn of(&self, value: Expr, schema: &DFSchema) -> Expr {
+        if held(&value, schema).is_some_and(|held| has_zeros(&held)) {
+            self.function.call(vec![value])
+        } else {
+            value
+        }
+    }
+
+    fn all(&self, values: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
+        values.into_iter().map(|value| self.of(value, schema)).collect()
+    }
+
+    /// An expression whose parts were given one zero before.
+    fn expression(&self, expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+        match expr {
+            Expr::InList(list) => self.list(list, schema),
+            // The optimizer makes one list of such a chain.
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::Or,
+                right,
+            }) => Transformed::yes(either_zero(*left).or(either_zero(*right))),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) && is_nested(&left, schema) => {
+                let (left, right) = (self.of(*left, schema), self.of(*right, schema));
+                Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(
+                    Box::new(left),
+                    op,
+                    Box::new(right),
+                )))
+            }
+            Expr::Case(mut case) if case.expr.is_some() => {
+                case.expr = case.expr.map(|value| Box::new(self.of(*value, schema)));
+                for (when, _) in &mut case.when_then_expr {
+                    **when = self.of(std::mem::take(when.as_mut()), schema);
+                }
+                Transformed::yes(Expr::Case(case))
+            }
+            Expr::ScalarFunction(mut call) if LOOKING.contains(&call.func.name()) => {
+                call.args = self.all(call.args, schema);
+                Transformed::yes(Expr::ScalarFunction(call))
+            }
+            Expr::AggregateFunction(mut call) if call.params.distinct && call.func.name() == "count" => {
+                for value in &mut call.params.args {
+                    if is_nested(value, schema) {
+                        *value = self.of(std::mem::take(value), schema);
+                    }
+                }
+                Transformed::yes(Expr::AggregateFunction(call))
+            }
+            Expr::WindowFunction(mut window) => {
+                let params = &mut window.params;
+                params.partition_by = self.all(std::mem::take(&mut params.partition_by), schema);
+                for key in &mut params.order_by {
+                    key.expr = self.of(std::mem::take(&mut key.expr), schema);
+                }
+                Transformed::yes(Expr::WindowFunction(window))
+            }
+            other => Transformed::no(other),
+        }
+    }
+
+    /// A list of constants has both zeros if it has one, so that its column is still compared as it is.
+    fn list(&self, list: InList, schema: &DFSchema) -> Transformed<Expr> {
+        let InList {
+            expr,
+            mut list,
+            negated,
+        } = list;
+        let Some(held) = held(&expr, schema).filter(has_zeros) else {
+            return Transformed::no(Expr::InList(InList::new(expr, list, negated)));
+        };
+        let constants: Option<Vec<ScalarValue>> = list.iter().map(constant).collect();
+        if let (Some(constants), Some(zeros)) = (constants, zeros(&held)) {
+            if constants.iter().any(is_zero) {
+                list.extend(zeros.map(|zero| Expr::Literal(zero, None)));
+            }
+            return Transformed::yes(Expr::InList(InList::new(expr, list, negated)));
+        }
+        let list = self.all(list, schema);
+        let value = Box::new(self.of(*expr, schema));
+        Transformed::yes(Expr::InList(InList::new(value, list, negated)))
+    }
+
+    /// A step whose expressions were given one zero before. Lists and structures make groups as they are.
+    fn step(&self, plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+        match plan {
+            LogicalPlan::Aggregate(mut aggregate)
+                if aggregate.group_expr.iter().any(|key| is_nested(key, schema)) =>
+            {
+                for key in &mut aggregate.group_expr {
+                    if is_nested(key, schema) {
+                        let (relation, name) = key.qualified_name();
+                        let value = self.of(std::mem::take(key), schema);
+                        *key = value.alias_qualified(relation, name);
+                    }
+                }
+                Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
+            }
+            LogicalPlan::Distinct(Distinct::All(input))
+                if input
+                    .schema()
+                    .fields()
+                    .iter()
+                    .any(|field| is_kept_apart(field.data_type())) =>
+            {
+                let column = |(relation, field): (Option<&TableReference>, &FieldRef)| {
+                    let column = Column::from((relation, field));
+                    let value = Expr::Column(column.clone());
+                    if is_kept_apart(field.data_type()) {
+                        self.function
+                            .call(vec![value])
+                            .alias_qualified(column.relation, column.name)
+                    } else {
+                        value
+                    }
+                };
+                let columns: Vec<Expr> = input.schema().iter().map(column).collect();
+                let input = LogicalPlan::Projection(Projection::try_new(columns, input)?);
+                Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(
+                    input,
+                )))))
+            }
+            other => Ok(Transformed::no(other)),
+        }
+    }
+}
+
+impl AnalyzerRule for OneZero {
+    fn name(&self) -> &'static str {
+        "one_zero"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let rewritten = plan.transform_up_with_subqueries(|plan| {
+            let schema = merge_schema(&plan.inputs());
+            let names = NamePreserver::new(&plan);
+            let given = plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let given = expr.transform_up(|expr| Ok(self.expression(expr, &schema)))?;
+                Ok(given.update_data(|expr| name.restore(expr)))
+            })?;
+            let given = given.transform_data(|plan| self.step(plan, &schema))?;
+            if given.transformed {
+                given.map_data(LogicalPlan::recompute_schema)
+            } else {
+                Ok(given)
+            }
+        })?;
+        Ok(rewritten.data)
+    }
+}
+
+/// The type of a value. What cannot be typed is refused by whoever plans it.
+fn held(value: &Expr, schema: &DFSchema) -> Option<DataType> {
+    match value {
+        // Chains of conditions are as long as a query allows: asking each part for its type would take long.
+        Expr::BinaryExpr(BinaryExpr { op, .. })
+            if compares(*op) || matches!(op, Operator::And | Operator::Or) =>
+        {
+            None
+        }
+        value => value.get_type(schema).ok(),
+    }
+}
+
+/// Whether values of a type hold fractions, which have two zeros.
+fn has_zeros(held: &DataType) -> bool {
+    match held {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            has_zeros(item.data_type())
+        }
+        DataType::Struct(members) => members.iter().any(|member| has_zeros(member.data_type())),
+        held => held.is_floating(),
+    }
+}
+
+/// Whether it is a list or structure of a type whose zeros the engine tells apart wherever it compares them.
+fn is_kept_apart(held: &DataType) -> bool {
+    held.is_nested() && has_zeros(held)
+}
+
+fn is_nested(value: &Expr, schema: &DFSchema) -> bool {
+    match value {
+        // Of all operators only this one makes lists.
+        Expr::BinaryExpr(BinaryExpr { op, .. }) if *op != Operator::StringConcat => false,
+        value => held(value, schema).is_some_and(|held| is_kept_apart(&held)),
+    }
+}
+
+/// The value of an expression, if it is a constant, converted to the type that it has there.
+fn constant(value: &Expr) -> Option<ScalarValue> {
+    match value {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Cast(cast) => constant(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
+        Expr::Negative(value) => constant(value)?.arithmetic_negate().ok(),
+        _ => None,
+    }
+}
+
+const fn is_zero(value: &ScalarValue) -> bool {
+    matches!(
+        value,
+        ScalarValue::Float64(Some(0.0)) | ScalarValue::Float32(Some(0.0))
+    )
+}
+
+/// The two zeros of a type of numbers.
+fn zeros(held: &DataType) -> Option<[ScalarValue; 2]> {
+    match held {
+        DataType::Float64 => Some([0.0, -0.0].map(|zero| ScalarValue::Float64(Some(zero)))),
+        DataType::Float32 => Some([0.0, -0.0].map(|zero| ScalarValue::Float32(Some(zero)))),
+        _ => None,
+    }
+}
+
+/// That a column is zero, as a list of both zeros; everything else as it is.
+fn either_zero(condition: Expr) -> Expr {
+    let Expr::BinaryExpr(BinaryExpr {
+        left,
+        op: Operator::Eq,
+        right,
+    }) = condition
+    else {
+        return condition;
+    };
+    let (column, zero) = match (left.as_ref(), right.as_ref()) {
+        (Expr::Column(_), value) => (&left, constant(value)),
+        (value, Expr::Column(_)) => (&right, constant(value)),
+        _ => (&left, None),
+    };
+    match zero.filter(is_zero).and_then(|zero| zeros(&zero.data_type())) {
+        Some(zeros) => {
+            let list = zeros.map(|zero| Expr::Literal(zero, None)).into();
+            Expr::InList(InList::new(column.clone(), list, false))
+        }
+        None => Expr::BinaryExpr(BinaryExpr::new(left, Operator::Eq, right)),
+    }
+}
+
+/// The value that it is given, in which negative zeros are zeros.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WithOneZero {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for WithOneZero {
+    /// As plans show it.
+    fn name(&self) -> &'static str {
+        "one_zero"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        let held = given.first().cloned();
+        held.map_or_else(|| internal_err!("{} takes a value", self.name()), Ok)
+    }
+
+    fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let Some(field) = given.arg_fields.first() else {
+            return internal_err!("{} takes a value", self.name());
+        };
+        Ok(Arc::new(field.as_ref().clone().with_name(self.name())))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match arguments.args.as_slice() {
+            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(with_one_zero(values)?)),
+            [ColumnarValue::Scalar(value)] => {
+                let one = with_one_zero(&value.to_array()?)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
+            }
+            _ => internal_err!("{} takes one value", self.name()),
+        }
+    }
+}
+
+fn with_one_zero(values: &ArrayRef) -> Result<ArrayRef> {
+    if !has_zeros(values.data_type()) {
+        return Ok(Arc::clone(values));
+    }
+    Ok(match values.data_type() {
+        DataType::List(_) => list_with_one_zero::<i32>(values)?,
+        DataType::LargeList(_) => list_with_one_zero::<i64>(values)?,
+        DataType::FixedSizeList(_, _) => {
+            let (field, size, items, nulls) = values.as_fixed_size_list().clone().into_parts();
+            Arc::new(FixedSizeListArray::try_new(
+                field,
+                size,
+                with_one_zero(&items)?,
+                nulls,
+            )?)
+        }
+        DataType::Struct(_) => {
+            let (fields, members, nulls) = values.as_struct().clone().into_parts();
+            let members = members.iter().map(with_one_zero).collect::<Result<Vec<_>>>()?;
+            Arc::new(StructArray::try_new(fields, members, nulls)?)
+        }
+        _ => normalize_float_zero(values),
+    })
+}
+
+fn list_with_one_zero<Offset: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
+    let (field, offsets, items, nulls) = lists.as_list::<Offset>().clone().into_parts();
+    let items = with_one_zero(&items)?;
+    Ok(Arc::new(GenericListArray::<Offset>::try_new(
+        field, offsets, items, nulls,
+    )?))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Float64Array, ListArray};
+    use datafusion::arrow::datatypes::Float64Type;
+
+    use super::*;
+
+    #[test]
+    fn negative_zeros_are_zeros_inside_lists_and_structures_too() {
+        let numbers =
+            |zero: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![Some(zero), None, Some(-1.0)])) };
+        let lists = |zero: f64| -> ArrayRef {
+            let lists = [Some(vec![Some(7.0), Some(zero)]), None, Some(vec![None])];
+            Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>(lists))
+        };
+        let structures = |zero: f64| -> ArrayRef {
+            let columns = [("n", numbers(zero)), ("l", lists(zero))];
+            Arc::new(StructArray::try_from(columns.to_vec()).unwrap())
+        };
+        for (signed, plain) in [
+            (numbers(-0.0), numbers(0.0)),
+            (lists(-0.0), lists(0.0)),
+            (structures(-0.0), structures(0.0)),
+        ] {
+            // Texts, because comparing would call them equal.
+            let text = |values: &ArrayRef| format!("{values:?}");
+            assert_ne!(text(&signed), text(&plain));
+            assert_eq!(text(&with_one_zero(&signed).unwrap()), text(&plain));
+            let sliced = with_one_zero(&signed.slice(1, 2)).unwrap();
+            assert_eq!(text(&sliced), text(&plain.slice(1, 2)));
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Keeps what is unknown apart from what is false.
+//!
+//! A comparison with null is neither true nor false, and neither is its opposite. The optimizer forgets that
+//! in two cases: it takes a value for not found in a subquery where it is unknown whether it is, and it
+//! merges lists by how their members are written, as if each of them were a value that differs from those
+//! written in another way. Where a row is only kept or not, that is right for lists of constants, and all
+//! conditions but some `NOT IN` stay as they are. Everywhere else they are written so that nothing can be
+//! forgotten. Knows plans and expressions only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, Spans, plan_err};
+use datafusion::logical_expr::expr::{BinaryExpr, Case, Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
+};
+
+/// The same plan, of which no rule of the optimizer forgets what is unknown.
+pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut keeping = Keeping {
+        apart: Arc::new(ScalarUDF::new_from_impl(Apart::new())),
+        may_meet: has_several_lists(&plan)?,
+        named: 0,
+    };
+    let rewritten = plan.transform_up_with_subqueries(|plan| {
+        let schema = merge_schema(&plan.inputs());
+        if let LogicalPlan::Filter(filter) = plan {
+            let predicate = keeping.conjunct(filter.predicate, &schema)?;
+            return Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(
+                predicate,
+                filter.input,
+            )?)));
+        }
+        if let LogicalPlan::Join(join) = plan {
+            return Ok(Transformed::yes(keeping.join(join, &schema)?));
+        }
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            refuse_subqueries(&expr)?;
+            let name = names.save(&expr);
+            let kept = keeping.lists(expr)?;
+            Ok(kept.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    Ok(rewritten.data)
+}
+
+struct Keeping {
+    apart: Arc<ScalarUDF>,
+    /// Whether there are lists that could be merged. Wherever they stand: conditions move to where the
+    /// columns that they are about are computed.
+    may_meet: bool,
+    /// How many subqueries have a name of their own.
+    named: usize,
+}
+
+impl Keeping {
+    /// A join. Subqueries in the condition of an inner join become a filter of the joined rows, which is the
+    /// same; of others the engine knows none.
+    fn join(&mut self, mut join: Join, schema: &DFSchema) -> Result<LogicalPlan> {
+        let Some(condition) = join.filter.take() else {
+            return Ok(LogicalPlan::Join(join));
+        };
+        if join.join_type == JoinType::Inner && has_subqueries(&condition)? {
+            let condition = self.conjunct(condition, schema)?;
+            let joined = Arc::new(LogicalPlan::Join(join));
+            return Ok(LogicalPlan::Filter(Filter::try_new(condition, joined)?));
+        }
+        refuse_subqueries(&condition)?;
+        join.filter = Some(self.selecting(condition, schema, false)?);
+        Ok(LogicalPlan::Join(join))
+    }
+
+    /// A condition that must hold, whatever others there are.
+    fn conjunct(&mut self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
+        match as_membership(expr) {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::And,
+                right,
+            }) => Ok(self.conjunct(*left, schema)?.and(self.conjunct(*right, schema)?)),
+            Expr::InSubquery(within) => self.sought(within, schema),
+            Expr::Not(inner) => match as_membership(*inner) {
+                Expr::InSubquery(within) => {
+                    let negated = !within.negated;
+                    self.sought(InSubquery { negated, ..within }, schema)
+                }
+                inner => self.selecting(Expr::Not(Box::new(inner)), schema, false),
+            },
+            expr => self.selecting(expr, schema, false),
+        }
+    }
+
+    /// A value that must be among the rows of a subquery, or among none of them.
+    fn sought(&mut self, within: InSubquery, schema: &DFSchema) -> Result<Expr> {
+        let is_joined = within.subquery.outer_ref_columns.is_empty() && !is_constant(&within.expr)?;
+        if is_joined || !within.negated {
+            // Joined with the subquery as SQL says.
+            return Ok(Expr::InSubquery(within));
+        }
+        // Of a row that is not compared with this one, it does not matter that its value is unknown. The
+        // engine's join looks for null among all rows, or among none where it has no column to join by.
+        let (rows, comparison) = self.compared(*within.expr, within.subquery, Operator::Eq, schema)?;
+        exists(&rows, Expr::IsNotFalse(Box::new(comparison)), true)
+    }
+
+    /// A condition of which only matters whether it holds. `is_either`: it may hold in place of another one.
+    fn selecting(&mut self, expr: Expr, schema: &DFSchema, is_either: bool) -> Result<Expr> {
+        match as_membership(expr) {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: op @ (Operator::And | Operator::Or),
+                right,
+            }) => {
+                let is_either = is_either || op == Operator::Or;
+                let left = self.selecting(*left, schema, is_either)?;
+                let right = self.selecting(*right, schema, is_either)?;
+                Ok(Expr::BinaryExpr(BinaryExpr::new(
+                    Box::new(left),
+                    op,
+                    Box::new(right),
+                )))
+            }
+            expr @ Expr::InSubquery(InSubquery { negated: false, .. }) => Ok(expr),
+            expr if may_be_merged(&expr, is_either)? => Ok(expr),
+            expr => {
+                let exact = expr.transform_up(|expr| self.subquery(as_membership(expr), schema))?;
+                Ok(self.lists(exact.data)?.data)
+            }
+        }
+    }
+
+    /// A comparison with all rows of a subquery as true, false, or null.
+    fn subquery(&mut self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        let (value, subquery, op, all) = match expr {
+            Expr::InSubquery(within) => {
+                let op = if within.negated {
+                    Operator::NotEq
+                } else {
+                    Operator::Eq
+                };
+                (within.expr, within.subquery, op, within.negated)
+            }
+            Expr::SetComparison(compared) => {
+                let all = matches!(compared.quantifier, SetQuantifier::All);
+                (compared.expr, compared.subquery, compared.op, all)
+            }
+            expr => return Ok(Transformed::no(expr)),
+        };
+        let (rows, comparison) = self.compared(*value, subquery, op, schema)?;
+        let decides = if all {
+            Expr::Not(Box::new(comparison.clone()))
+        } else {
+            comparison.clone()
+        };
+        let is_decided = exists(&rows, decides, false)?;
+        let is_unknown = exists(&rows, Expr::IsNull(Box::new(comparison)), false)?;
+        let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+        Ok(Transformed::yes(Expr::Case(Case::new(
+            None,
+            vec![
+                (Box::new(is_decided), Box::new(lit(!all))),
+                (Box::new(is_unknown), Box::new(unknown)),
+            ],
+            Some(Box::new(lit(all))),
+        ))))
+    }
+
+    /// The rows of a subquery, and how a value around it compares with each.
+    fn compared(
+        &mut self,
+        value: Expr,
+        subquery: Subquery,
+        op: Operator,
+        schema: &DFSchema,
+    ) -> Result<(LogicalPlan, Expr)> {
+        let value = as_outer(value, schema)?;
+        self.named += 1;
+        // A name that nobody else has: it may read from the same table as the query around it.
+        let name = format!("__compared_{}", self.named);
+        let column = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
+        let rows = LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery.subquery))
+            .project([column.alias(name.as_str())])?
+            .build()?;
+        let row = Expr::Column(Column::new_unqualified(name));
+        let comparison = Expr::BinaryExpr(BinaryExpr::new(Box::new(value), op, Box::new(row)));
+        Ok((rows, comparison))
+    }
+
+    /// Lists that are not merged with others.
+    fn lists(&self, expr: Expr) -> Result<Transformed<Expr>> {
+        if !self.may_meet {
+            return Ok(Transformed::no(expr));
+        }
+        expr.transform_up(|part| {
+            if is_list(&part) {
+                return Ok(Transformed::yes(self.apart.call(vec![part])));
+            }
+            Ok(Transformed::no(part))
+        })
+    }
+}
+
+/// Whether there is more than one list in a query.
+fn has_several_lists(plan: &LogicalPlan) -> Result<bool> {
+    let mut lists = 0;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            expr.apply(|part| {
+                lists += usize::from(is_list(part));
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(lists > 1)
+}
+
+/// Whether a condition is a list that holds for the same rows after it was merged with others that are.
+///
+/// Beside `AND`, what lists have in common, and what is left of one without the members of another one, is
+/// found by comparing how members are written: the members must be constants, and null in a list of what a
+/// value is not would be lost. Beside `OR`, lists of what a value is not become true if they have nothing in
+/// common, which they are not for null.
+fn may_be_merged(condition: &Expr, is_either: bool) -> Result<bool> {
+    let (list, negated) = match condition {
+        Expr::InList(list) => (list, list.negated),
+        Expr::Not(inner) => match inner.as_ref() {
+            Expr::InList(list) => (list, !list.negated),
+            _ => return Ok(false),
+        },
+        _ => return Ok(false),
+    };
+    if (negated && is_either) || list.expr.exists(|part| Ok(is_list(part) || is_subquery(part)))? {
+        return Ok(false);
+    }
+    for member in &list.list {
+        if !is_constant(member)? || (negated && !is_known(member)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether an expression has the same value in every row.
+fn is_constant(expr: &Expr) -> Result<bool> {
+    let varies = expr.exists(|part| {
+        Ok(is_subquery(part)
+            || is_list(part)
+            || matches!(part, Expr::Column(_) | Expr::OuterReferenceColumn(..)))
+    })?;
+    Ok(!varies)
+}
+
+/// Whether a constant is a value, and not null.
+fn is_known(constant: &Expr) -> bool {
+    match constant {
+        Expr::Literal(value, _) => !value.is_null(),
+        Expr::Cast(cast) => is_known(&cast.expr),
+        Expr::Negative(inner) => is_known(inner),
+        _ => false,
+    }
+}
+
+const fn is_subquery(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) | Expr::ScalarSubquery(_)
+    )
+}
+
+fn has_subqueries(expr: &Expr) -> Result<bool> {
+    expr.exists(|part| {
+        Ok(matches!(
+            part,
+            Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
+        ))
+    })
+}
+
+/// Refuses what can only be a condition on rows.
+fn refuse_subqueries(expr: &Expr) -> Result<()> {
+    if has_subqueries(expr)? {
+        return plan_err!(
+            "EXISTS, IN, ANY and ALL with a query belong into WHERE, HAVING, or the ON of an inner join; \
+             join the query, or count its rows, to have it as a value"
+        );
+    }
+    Ok(())
+}
+
+/// `= ANY` of a subquery and `<> ALL` of one, as what they mean.
+fn as_membership(expr: Expr) -> Expr {
+    match expr {
+        Expr::SetComparison(SetComparison {
+            expr,
+            subquery,
+            op: op @ (Operator::Eq | Operator::NotEq),
+            quantifier,
+        }) if matches!(quantifier, SetQuantifier::All) == (op == Operator::NotEq) => {
+            Expr::InSubquery(InSubquery::new(expr, subquery, op == Operator::NotEq))
+        }
+        expr => expr,
+    }
+}
+
+/// A list, or what the optimizer may make one of.
+const fn is_list(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. })
+    )
+}
+
+/// A value of the query around a subquery, as it is named inside.
+fn as_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
+    let outer = value.transform_up(|expr| match expr {
+        Expr::Column(column) => {
+            let field = schema.qualified_field_from_column(&column)?.1;
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(
+                Arc::clone(field),
+                column,
+            )))
+        }
+        expr if is_subquery(&expr) => {
+            plan_err!("a subquery is compared with another one; name the first in a query of its own")
+        }
+        expr => Ok(Transformed::no(expr)),
+    })?;
+    Ok(outer.data)
+}
+
+/// Whether there is a row for which a condition holds, or none.
+fn exists(rows: &LogicalPlan, condition: Expr, negated: bool) -> Result<Expr> {
+    let subquery = LogicalPlanBuilder::from(rows.clone())
+        .filter(condition)?
+        .build()?;
+    let outer_ref_columns = subquery.all_out_ref_exprs();
+    let subquery = Subquery {
+        subquery: Arc::new(subquery),
+        outer_ref_columns,
+        spans: Spans::new(),
+    };
+    Ok(Expr::Exists(Exists::new(subquery, negated)))
+}
+
+/// The condition that it is given. No rule of the optimizer looks into it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Apart {
+    signature: Signature,
+}
+
+impl Apart {
+    fn new() -> Self {
+        Self {
+            signature: Signature::exact(vec![DataType::Boolean], Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Apart {
+    fn name(&self) -> &'static str {
+        "apart"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = arguments.args.into_iter().next();
+        Ok(given.unwrap_or(ColumnarValue::Scalar(ScalarValue::Boolean(None))))
+    }
+}

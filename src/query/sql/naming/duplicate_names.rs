@@ -1,0 +1,179 @@
+//! Columns of an answer whose names are the same, which the planner refuses: it wants a name of its own for
+//! each column of a SELECT.
+//!
+//! Only where the planner refused a query for that, its outermost SELECTs are rewritten: `*` becomes the
+//! columns that it stands for, a column whose name an earlier one has gets the name that the answer gives it,
+//! and an expression without a name gets one to be planned with, which is taken away from it afterwards.
+//! Knows the grammar and plans.
+
+use std::collections::HashMap;
+
+use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DataFusionError, Result, SchemaError};
+use datafusion::logical_expr::expr::Alias;
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr};
+
+use super::columns::told_apart;
+
+/// The beginning of the names that expressions are planned with.
+const PLANNED_AS: &str = "__column_";
+
+/// Whether a query was refused because of names that are the same.
+pub(in crate::query::sql) fn is_about_names(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::SchemaError(error, _) => {
+            !matches!(error.as_ref(), SchemaError::FieldNotFound { .. })
+        }
+        DataFusionError::Plan(message) => message.contains("require unique expression names"),
+        _ => false,
+    }
+}
+
+/// Whether an error has names in it that the query does not have.
+pub(in crate::query::sql) fn tells_of_names(error: &DataFusionError) -> bool {
+    is_about_names(error) || error.to_string().contains(PLANNED_AS)
+}
+
+/// For each `*` of the outermost SELECTs, in order, a query whose columns it stands for.
+pub(in crate::query::sql) fn wildcards(query: &Query) -> Vec<Query> {
+    let mut probes = Vec::new();
+    let mut whole = query.clone();
+    for_each_outermost(&mut whole.body, &mut |select: &mut Select| {
+        for item in select.projection.iter().filter(|item| is_wildcard(item)) {
+            probes.push(Query {
+                body: Box::new(SetExpr::Select(Box::new(Select {
+                    projection: vec![item.clone()],
+                    distinct: None,
+                    top: None,
+                    selection: None,
+                    group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
+                    cluster_by: Vec::new(),
+                    sort_by: Vec::new(),
+                    having: None,
+                    named_window: Vec::new(),
+                    qualify: None,
+                    ..select.clone()
+                }))),
+                order_by: None,
+                limit_clause: None,
+                fetch: None,
+                pipe_operators: Vec::new(),
+                ..query.clone()
+            });
+        }
+    });
+    probes
+}
+
+/// What a `*` stands for.
+pub(in crate::query::sql) fn spelled_out(schema: &DFSchema) -> Vec<SelectItem> {
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    let items = schema.iter().map(|(table, field)| {
+        let column = quoted(field.name());
+        SelectItem::UnnamedExpr(match table {
+            None => Expr::Identifier(column),
+            Some(table) => {
+                let table = table.to_vec();
+                let names = table.iter().map(|name| quoted(name));
+                Expr::CompoundIdentifier(names.chain([column]).collect())
+            }
+        })
+    });
+    items.collect()
+}
+
+/// Names the columns of the outermost SELECTs so that they can be planned. `spelled_out`: what each `*` of
+/// them stands for.
+pub(in crate::query::sql) fn named_apart(query: &mut Query, spelled_out: Vec<Vec<SelectItem>>) {
+    let mut spelled_out = spelled_out.into_iter();
+    let mut planned_as = 0;
+    for_each_outermost(&mut query.body, &mut |select: &mut Select| {
+        let selected = std::mem::take(&mut select.projection).into_iter();
+        let items = selected.flat_map(|item| {
+            if is_wildcard(&item) {
+                spelled_out.next().unwrap_or_else(|| vec![item])
+            } else {
+                vec![item]
+            }
+        });
+        let items: Vec<SelectItem> = items.collect();
+        let names: Vec<String> = items
+            .iter()
+            .map(|item| {
+                name(item).unwrap_or_else(|| {
+                    planned_as += 1;
+                    format!("{PLANNED_AS}{planned_as}")
+                })
+            })
+            .collect();
+        let held: Vec<&str> = names.iter().map(String::as_str).collect();
+        let own = told_apart(&held);
+        let named = items.into_iter().zip(held).zip(own);
+        select.projection = named
+            .map(|((item, held), own)| renamed(item, held, own))
+            .collect();
+    });
+}
+
+/// The item under the name `own`, if that is not the one that it has already.
+fn renamed(item: SelectItem, held: &str, own: String) -> SelectItem {
+    let has_it = own == held && !held.starts_with(PLANNED_AS);
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } if !has_it => {
+            let alias = Ident::with_quote('"', own);
+            SelectItem::ExprWithAlias { expr, alias }
+        }
+        item => item,
+    }
+}
+
+/// The names that columns have by themselves, by those that they were planned with.
+pub(in crate::query::sql) fn own_names(plan: &LogicalPlan) -> Result<HashMap<String, String>> {
+    let mut names = HashMap::new();
+    plan.apply(|step| {
+        step.apply_expressions(|expr| {
+            if let Planned::Alias(Alias { expr, name, .. }) = expr
+                && name.starts_with(PLANNED_AS)
+            {
+                let own = expr.qualified_name().1;
+                if !own.starts_with(PLANNED_AS) {
+                    names.entry(name.clone()).or_insert(own);
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(names)
+}
+
+/// Calls `each` with every SELECT whose rows are rows of the answer, the one first that names its columns.
+fn for_each_outermost(body: &mut SetExpr, each: &mut impl FnMut(&mut Select)) {
+    match body {
+        SetExpr::Select(select) => each(select),
+        SetExpr::Query(query) => for_each_outermost(&mut query.body, each),
+        SetExpr::SetOperation { left, right, .. } => {
+            for_each_outermost(left, each);
+            for_each_outermost(right, each);
+        }
+        _ => {}
+    }
+}
+
+const fn is_wildcard(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// The name that the planner gives to a column, where the grammar says it.
+fn name(item: &SelectItem) -> Option<String> {
+    let named = match item {
+        SelectItem::ExprWithAlias { alias, .. } => alias,
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => name,
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) => names.last()?,
+        _ => return None,
+    };
+    Some(match named.quote_style {
+        Some(_) => named.value.clone(),
+        None => named.value.to_ascii_lowercase(),
+    })
+}

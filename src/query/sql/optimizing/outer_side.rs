@@ -1,0 +1,172 @@
+//! Discards what is known of the rows of one side of an outer join where they leave that side.
+//!
+//! A column that is constant on its side is not constant above the join: where nothing matched, it is null.
+//! DataFusion still treats it as a constant, and grouping or sorting by it gives wrong results. So an
+//! operator that declares nothing but its columns is put above such a side before orders are optimised. Knows
+//! plans only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
+use datafusion::common::{JoinType, Result};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
+
+/// A rule of DataFusion or of this program.
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// `rules` with the rule of this file in front.
+pub(in crate::query::sql) fn before(rules: &[Rule]) -> Vec<Rule> {
+    let ours: Rule = Arc::new(ForgetBelowOuterJoins);
+    std::iter::once(ours).chain(rules.iter().cloned()).collect()
+}
+
+#[derive(Debug)]
+struct ForgetBelowOuterJoins;
+
+impl PhysicalOptimizerRule for ForgetBelowOuterJoins {
+    fn name(&self) -> &'static str {
+        "forget_below_outer_joins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let forgetting = |plan: Arc<dyn ExecutionPlan>| -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+            let padded = padded(plan.as_ref());
+            if !padded.contains(&true) {
+                return Ok(Transformed::no(plan));
+            }
+            let side = |(side, is_padded): (&Arc<dyn ExecutionPlan>, bool)| -> Arc<dyn ExecutionPlan> {
+                if is_padded {
+                    Arc::new(OuterSideExec::new(Arc::clone(side)))
+                } else {
+                    Arc::clone(side)
+                }
+            };
+            let sides = plan.children().into_iter().zip(padded).map(side).collect();
+            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            Ok(Transformed::yes(plan.replace_children(sides, anew)?))
+        };
+        plan.transform_up(forgetting).data()
+    }
+}
+
+/// For each side, whether its columns are null where only the other side has a row.
+fn padded(plan: &dyn ExecutionPlan) -> [bool; 2] {
+    let join_type = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        *join.join_type()
+    } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+        *join.join_type()
+    } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+        join.join_type()
+    } else {
+        // For an unknown join, the worst is assumed.
+        let is_unknown = plan.children().len() == 2 && plan.name().ends_with("JoinExec");
+        return [is_unknown && !plan.is::<CrossJoinExec>(); 2];
+    };
+    match join_type {
+        JoinType::Left => [false, true],
+        JoinType::Right => [true, false],
+        JoinType::Full => [true, true],
+        _ => [false, false],
+    }
+}
+
+/// The rows of one side, of which only the columns are declared.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct OuterSide;
+
+/// The operator.
+pub(in crate::query) type OuterSideExec = Operator<OuterSide>;
+
+impl OuterSideExec {
+    fn new(inner: Plan) -> Self {
+        Self::over(OuterSide, vec![inner])
+    }
+}
+
+impl Step for OuterSide {
+    const NAME: &'static str = "OuterSideExec";
+    const YIELDS_BY_ITSELF: bool = true;
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        vec![Needs::nothing(); inputs.len()]
+    }
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        let known = like(inputs);
+        let nothing = EquivalenceProperties::new(Arc::clone(known.equivalence_properties().schema()));
+        known.with_eq_properties(nothing)
+    }
+
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        Ok(only(inputs)?.open()?.boxed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::datasource::MemTable;
+    use datafusion::execution::session_state::SessionStateBuilder;
+    use datafusion::prelude::{SessionConfig, SessionContext};
+
+    use super::*;
+
+    /// A table `t` with a thousand ids, which is read in batches of ten.
+    fn context() -> SessionContext {
+        let config = SessionConfig::new().with_target_partitions(1).with_batch_size(10);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_default_features()
+            .build();
+        let rules = before(state.physical_optimizers());
+        let state = SessionStateBuilder::new_from_existing(state)
+            .with_physical_optimizer_rules(rules)
+            .build();
+        let context = SessionContext::new_with_state(state);
+        let ids: ArrayRef = Arc::new((0..1000).collect::<Int64Array>());
+        let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
+        context.register_table("t", Arc::new(table)).unwrap();
+        context
+    }
+
+    #[tokio::test]
+    async fn what_is_the_same_in_all_rows_of_a_side_is_null_where_nothing_was_found() {
+        let context = context();
+        for (join, on, groups) in [
+            ("LEFT", "l.id = r.id", 2),
+            ("RIGHT", "l.id = r.id", 2),
+            ("FULL", "l.id = r.id", 3),
+            ("LEFT", "l.id = r.id AND l.id + r.id > 90", 2),
+            ("FULL", "l.id + 1 > r.id + 1 AND l.id - 1 < r.id + 1", 3),
+        ] {
+            let text = format!(
+                "SELECT l.c AS a, r.c AS b, count(*) AS n FROM (SELECT id, 'l' AS c FROM t WHERE id % 3 > 0) \
+                 AS l {join} JOIN (SELECT id, 'r' AS c FROM t WHERE id % 5 > 0) AS r ON {on} GROUP BY l.c, \
+                 r.c"
+            );
+            let found = context.sql(&text).await.unwrap().collect().await.unwrap();
+            let found: usize = found.iter().map(RecordBatch::num_rows).sum();
+            assert_eq!(found, groups, "{text}");
+        }
+    }
+}

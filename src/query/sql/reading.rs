@@ -1,0 +1,13 @@
+//! Reads the text of a query: from its words to one statement that may be planned.
+//!
+//! [`text`] limits the words before they are parsed, [`clauses`] refuses what a query may not say, and
+//! [`statement`] puts in the [`parameters`] and returns what is left. Errors of the parser and of the planner
+//! get their place in the text here ([`explained`]). Knows the grammar; knows nothing of who may read what,
+//! or of what tables and columns a name stands for.
+
+mod clauses;
+mod distinct_from;
+pub(super) mod explained;
+pub(super) mod parameters;
+pub(super) mod statement;
+pub(super) mod text;

@@ -1,0 +1,362 @@
+//! Decides which clauses a query may have. Refused are those that write, those that let a few words produce
+//! any amount of data, and those that the planner would silently ignore: an answer to another question is
+//! worse than none.
+//!
+//! Knows the grammar; knows nothing of what names stand for. If the grammar gains a field, this module does
+//! not compile until somebody has decided about it.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query,
+    Select, SelectFlavor, SelectModifiers, SetExpr, Spanned, TableAlias, TableFactor, TableFunctionArgs,
+    TableWithJoins, Visitor, visit_expressions,
+};
+use datafusion::sql::sqlparser::tokenizer::Location;
+
+use crate::query::sql::bounds::endless;
+
+/// The most tables and functions that one query reads from: fifty joins.
+const MOST_TABLES: usize = 51;
+
+/// Why a query is refused, and what its place is known by.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub message: String,
+    pub place: Where,
+}
+
+/// What a place is known by: the parser keeps the places of names and values, and of few other words.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Where {
+    At(Location),
+    /// The first such word from there on, or there.
+    From(Location, &'static str),
+    /// The last such word before that, or there.
+    Before(Location, &'static str),
+}
+
+/// Checks every clause of a query, and counts its tables.
+#[derive(Default)]
+pub(super) struct Clauses {
+    tables: usize,
+}
+
+impl Visitor for Clauses {
+    type Break = Refused;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Refused> {
+        if let Some(with) = &query.with
+            && with.recursive
+        {
+            return refused("WITH RECURSIVE", Where::From(start(with), "RECURSIVE"));
+        }
+        let writes = match query.body.as_ref() {
+            SetExpr::Insert(_) => "INSERT",
+            SetExpr::Update(_) => "UPDATE",
+            SetExpr::Delete(_) => "DELETE",
+            SetExpr::Merge(_) => "MERGE",
+            _ => return beside_body(query),
+        };
+        because(
+            format!("{writes} is not allowed; only reading is"),
+            Where::From(start(query.body.as_ref()), writes),
+        )
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Refused> {
+        if select.into.is_some() {
+            let message = "SELECT INTO is not allowed; only reading is";
+            return because(message, Where::From(start(select), "INTO"));
+        }
+        if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) {
+            let message = "FROM alone is not allowed; write SELECT * FROM";
+            return because(message, Where::At(start(select)));
+        }
+        select.from.iter().try_for_each(joined)?;
+        of_select(select)
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refused> {
+        let grouping = match expr {
+            Expr::GroupingSets(_) => Some("GROUPING"),
+            Expr::Cube(_) => Some("CUBE"),
+            Expr::Rollup(_) => Some("ROLLUP"),
+            _ => None,
+        };
+        if let Some(word) = grouping {
+            let message =
+                "GROUPING SETS, CUBE and ROLLUP are not allowed; put queries together with UNION ALL";
+            return because(message, Where::Before(start(expr), word));
+        }
+        match expr {
+            Expr::Cast { data_type, .. } if has_sized_list(&data_type.to_string()) => because(
+                format!("{data_type} is not allowed: a list has no length of its type"),
+                Where::At(start(expr)),
+            ),
+            Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => constant(pattern, endless::OF_LIKE),
+            Expr::SimilarTo { pattern, .. } | Expr::RLike { pattern, .. } => {
+                constant(pattern, endless::OF_EXPRESSIONS)
+            }
+            Expr::BinaryOp {
+                op:
+                    BinaryOperator::PGRegexMatch
+                    | BinaryOperator::PGRegexIMatch
+                    | BinaryOperator::PGRegexNotMatch
+                    | BinaryOperator::PGRegexNotIMatch,
+                right,
+                ..
+            } => constant(right, endless::OF_EXPRESSIONS),
+            Expr::Function(function) => called(function),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Refused> {
+        self.tables += 1;
+        if self.tables > MOST_TABLES {
+            let message =
+                format!("the query reads from more than {MOST_TABLES} tables; ask in several queries");
+            return because(message, Where::At(start(table)));
+        }
+        read_from(table)
+    }
+}
+
+fn start(part: &impl Spanned) -> Location {
+    part.span().start
+}
+
+fn because(message: impl Into<String>, place: Where) -> ControlFlow<Refused> {
+    let message = message.into();
+    ControlFlow::Break(Refused { message, place })
+}
+
+fn refused(clause: &str, place: Where) -> ControlFlow<Refused> {
+    because(format!("{clause} is not allowed"), place)
+}
+
+/// Refuses the first clause that is present. Its words come after the beginning of `whole`.
+fn refuse_any<const N: usize>(
+    clauses: [(&'static str, bool); N],
+    whole: &impl Spanned,
+) -> ControlFlow<Refused> {
+    match clauses.into_iter().find(|(_, is_there)| *is_there) {
+        Some((clause, _)) => {
+            let is_word =
+                |word: &&str| word.len() > 1 && !word.contains(|letter: char| letter.is_ascii_lowercase());
+            let place = match clause.split([' ', ',']).find(is_word) {
+                Some(word) => Where::From(start(whole), word),
+                None => Where::At(start(whole)),
+            };
+            refused(clause, place)
+        }
+        None => ControlFlow::Continue(()),
+    }
+}
+
+/// Refuses a pattern that differs from row to row, or is itself asked for.
+fn constant(pattern: &Expr, message: &str) -> ControlFlow<Refused> {
+    visit_expressions(pattern, |part| match part {
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::Subquery(_)
+        | Expr::Exists { .. }
+        | Expr::InSubquery { .. } => because(message, Where::At(start(pattern))),
+        _ => ControlFlow::Continue(()),
+    })
+}
+
+fn beside_body(query: &Query) -> ControlFlow<Refused> {
+    let Query {
+        with: _,
+        body: _,
+        order_by: _,
+        limit_clause: _,
+        fetch: _,
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        pipe_operators: _,
+    } = query;
+    refuse_any(
+        [
+            ("FOR UPDATE or SHARE", !locks.is_empty()),
+            ("FOR XML, JSON or BROWSE", for_clause.is_some()),
+            ("SETTINGS", settings.is_some()),
+            ("FORMAT", format_clause.is_some()),
+        ],
+        query,
+    )
+}
+
+fn of_select(select: &Select) -> ControlFlow<Refused> {
+    let Select {
+        select_token: _,
+        optimizer_hints: _,
+        distinct: _,
+        select_modifiers,
+        top: _,
+        top_before_distinct: _,
+        projection: _,
+        exclude,
+        into: _,
+        from: _,
+        lateral_views: _,
+        prewhere,
+        selection: _,
+        connect_by,
+        group_by,
+        cluster_by: _,
+        distribute_by,
+        sort_by: _,
+        having: _,
+        named_window: _,
+        qualify: _,
+        window_before_qualify: _,
+        value_table_mode,
+        flavor: _,
+    } = select;
+    let group_modifiers = match group_by {
+        GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers) => modifiers,
+    };
+    let modifiers = select_modifiers.as_ref().is_some_and(SelectModifiers::is_any_set);
+    refuse_any(
+        [
+            ("a word between SELECT and what is selected", modifiers),
+            ("EXCLUDE after the columns", exclude.is_some()),
+            ("PREWHERE", prewhere.is_some()),
+            ("CONNECT BY", !connect_by.is_empty()),
+            ("GROUP BY WITH", !group_modifiers.is_empty()),
+            ("DISTRIBUTE BY", !distribute_by.is_empty()),
+            ("SELECT AS", value_table_mode.is_some()),
+        ],
+        select,
+    )
+}
+
+fn joined(tables: &TableWithJoins) -> ControlFlow<Refused> {
+    let is_global = tables.joins.iter().any(|join| join.global);
+    refuse_any([("GLOBAL JOIN", is_global)], tables)
+}
+
+fn read_from(table: &TableFactor) -> ControlFlow<Refused> {
+    match table {
+        TableFactor::Table {
+            name: _,
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+        } => {
+            let settings = matches!(
+                args,
+                Some(TableFunctionArgs {
+                    settings: Some(_),
+                    ..
+                })
+            );
+            refuse_any(
+                [
+                    ("WITH after a table", !with_hints.is_empty()),
+                    ("a version of a table", version.is_some()),
+                    ("WITH ORDINALITY", *with_ordinality),
+                    ("PARTITION", !partitions.is_empty()),
+                    ("a path after a table", json_path.is_some()),
+                    ("TABLESAMPLE", sample.is_some()),
+                    ("a hint of an index", !index_hints.is_empty()),
+                    ("SETTINGS", settings),
+                ],
+                table,
+            )?;
+            named(alias.as_ref())
+        }
+        TableFactor::Derived { alias, sample, .. } => {
+            refuse_any([("TABLESAMPLE", sample.is_some())], table)?;
+            named(alias.as_ref())
+        }
+        TableFactor::Function {
+            alias,
+            with_ordinality,
+            ..
+        } => {
+            refuse_any([("WITH ORDINALITY", *with_ordinality)], table)?;
+            named(alias.as_ref())
+        }
+        TableFactor::UNNEST {
+            alias,
+            array_exprs: _,
+            with_offset,
+            with_offset_alias: _,
+            with_ordinality,
+        } => {
+            refuse_any(
+                [
+                    ("WITH OFFSET", *with_offset),
+                    ("WITH ORDINALITY", *with_ordinality),
+                ],
+                table,
+            )?;
+            named(alias.as_ref())
+        }
+        TableFactor::NestedJoin {
+            table_with_joins,
+            alias,
+        } => {
+            joined(table_with_joins)?;
+            named(alias.as_ref())
+        }
+        TableFactor::TableFunction { .. } => {
+            refused("TABLE with a call", Where::Before(start(table), "TABLE"))
+        }
+        TableFactor::JsonTable { .. } => refuse_any([("JSON_TABLE", true)], table),
+        TableFactor::OpenJsonTable { .. } => refuse_any([("OPENJSON", true)], table),
+        TableFactor::XmlTable { .. } => refuse_any([("XMLTABLE", true)], table),
+        TableFactor::SemanticView { .. } => refuse_any([("SEMANTIC_VIEW", true)], table),
+        TableFactor::Pivot { .. } => refuse_any([("PIVOT", true)], table),
+        TableFactor::Unpivot { .. } => refuse_any([("UNPIVOT", true)], table),
+        TableFactor::MatchRecognize { .. } => refuse_any([("MATCH_RECOGNIZE", true)], table),
+    }
+}
+
+fn named(alias: Option<&TableAlias>) -> ControlFlow<Refused> {
+    match alias {
+        Some(alias) => refuse_any([("AT after a table", alias.at.is_some())], alias),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+fn called(function: &Function) -> ControlFlow<Refused> {
+    let parameters = !matches!(function.parameters, FunctionArguments::None);
+    refuse_any(
+        [("a function with parameters and arguments", parameters)],
+        function,
+    )?;
+    if let FunctionArguments::List(list) = &function.args
+        && function
+            .name
+            .to_string()
+            .to_ascii_lowercase()
+            .starts_with("regexp_")
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) = list.args.get(1)
+    {
+        return constant(pattern, endless::OF_EXPRESSIONS);
+    }
+    ControlFlow::Continue(())
+}
+
+/// Whether a type gives the length of a list: even null would take that much memory.
+fn has_sized_list(shown: &str) -> bool {
+    let mut brackets = shown.split('[').skip(1);
+    brackets.any(|after| {
+        after
+            .trim_start()
+            .starts_with(|letter: char| letter.is_ascii_digit())
+    })
+}

@@ -1,0 +1,290 @@
+//! Accepts one query, or EXPLAIN of one, and replaces parameters by their literals.
+//!
+//! Knows the grammar; knows nothing of what names stand for.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
+use datafusion::sql::sqlparser::ast::{
+    Array, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, Statement as Sql, TableFactor, Value as Literal, ValueWithSpan, Visit,
+    VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::Span;
+use serde_json::Value;
+
+use crate::query::sql::errors::{Place, SqlError};
+use crate::query::sql::meaning::all_years::AtTimeZone;
+use crate::query::sql::relations::calls::QuestionFunction;
+use crate::query::sql::unfolding::in_text::Repeated;
+
+use super::clauses::{Clauses, Where};
+use super::distinct_from;
+use super::explained::explained;
+use super::parameters::Parameters;
+use super::text::QueryText;
+
+/// What a query returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    Rows,
+    /// EXPLAIN: the plan of the query.
+    Plan,
+    /// EXPLAIN ANALYZE: the plan after running it.
+    Run,
+}
+
+/// The parser's own limit, which counts differently from this module's.
+const RECURSION: usize = 100;
+
+/// A query that may be planned.
+#[derive(Debug)]
+pub(in crate::query::sql) struct Asked {
+    pub statement: Statement,
+    pub show: Show,
+}
+
+/// The one query in `text`, with its parameters bound.
+pub(in crate::query::sql) fn read(text: &QueryText, parameters: &Parameters) -> Result<Asked, SqlError> {
+    let mut statements = DFParserBuilder::new(distinct_from::as_signs(text.tokens()))
+        .with_dialect(&GenericDialect {})
+        .with_recursion_limit(RECURSION)
+        .build()
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(|error| explained(&error, text, &[]))?;
+    let Some(statement) = statements.pop_front() else {
+        return Err(SqlError::without_place("there is no query in the text"));
+    };
+    if !statements.is_empty() {
+        return Err(SqlError {
+            place: text.second_statement(),
+            message: "send one query at a time".to_owned(),
+        });
+    }
+    let (statement, show) = match statement {
+        Statement::Explain(explain) => {
+            let show = shown(&explain, text)?;
+            (*explain.statement, show)
+        }
+        statement => (statement, Show::Rows),
+    };
+    let Statement::Statement(mut sql) = statement else {
+        return Err(refused(text, show));
+    };
+    let Sql::Query(query) = sql.as_mut() else {
+        return Err(refused(text, show));
+    };
+    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::Meant);
+    if let ControlFlow::Break(refused) = Visit::visit(&*query, &mut Clauses::default()) {
+        return Err(SqlError {
+            place: place(text, refused.place),
+            message: refused.message,
+        });
+    }
+    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
+        return Err(SqlError::without_place(message));
+    }
+    let mut binding = Binding {
+        parameters,
+        used: BTreeSet::new(),
+    };
+    if let ControlFlow::Break(fault) = VisitMut::visit(query, &mut binding) {
+        let place = text.place_of(&fault.0);
+        return Err(SqlError {
+            place,
+            message: fault.1,
+        });
+    }
+    parameters.refuse_unused(&binding.used)?;
+    Ok(Asked {
+        statement: Statement::Statement(sql),
+        show,
+    })
+}
+
+fn place(text: &QueryText, sought: Where) -> Option<Place> {
+    let (found, otherwise) = match sought {
+        Where::At(place) => (None, place),
+        Where::From(from, word) => (text.word_from(from, word), from),
+        // Where the parser knows no place, every word is as good as the last.
+        Where::Before(end, word) if end == Span::empty().start => (text.place_of(word), end),
+        Where::Before(end, word) => (text.word_before(end, word), end),
+    };
+    let otherwise = (otherwise != Span::empty().start).then(|| Place::from(otherwise));
+    found.or(otherwise)
+}
+
+fn shown(explain: &ExplainStatement, text: &QueryText) -> Result<Show, SqlError> {
+    let options = &explain.options;
+    if options.format.is_some() || options.verbose {
+        let word = if options.verbose { "VERBOSE" } else { "FORMAT" };
+        return Err(SqlError {
+            place: text.place_of(word),
+            message: "EXPLAIN has one form; use EXPLAIN or EXPLAIN ANALYZE alone".to_owned(),
+        });
+    }
+    Ok(if options.analyze { Show::Run } else { Show::Plan })
+}
+
+fn refused(text: &QueryText, show: Show) -> SqlError {
+    const ALLOWED: &str = "only SELECT, EXPLAIN and EXPLAIN ANALYZE of one are";
+    let mut words = text.words().peekable();
+    if show != Show::Rows {
+        // EXPLAIN itself, and what it is to do.
+        words.next();
+        words.next_if(|(word, _)| word == "ANALYZE");
+    }
+    match words.next() {
+        Some((word, place)) => SqlError::at(place, format!("{word} is not allowed; {ALLOWED}")),
+        None => SqlError::without_place(format!("this is not allowed; {ALLOWED}")),
+    }
+}
+
+/// Replaces parameters by their values, puts named arguments of our functions into order, and calls ours for
+/// `AT TIME ZONE`.
+struct Binding<'a> {
+    parameters: &'a Parameters,
+    used: BTreeSet<String>,
+}
+
+impl VisitorMut for Binding<'_> {
+    /// The name that the error is about, and the message.
+    type Break = (String, String);
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if let Expr::Value(ValueWithSpan {
+            value: Literal::Placeholder(name),
+            ..
+        }) = expr
+        {
+            let Some(value) = self.parameters.get(name) else {
+                let message = format!("there is no value for {name} among the parameters");
+                return ControlFlow::Break((name.clone(), message));
+            };
+            match literal(value) {
+                Ok(bound) => {
+                    self.used.insert(name.clone());
+                    *expr = bound;
+                }
+                Err(message) => return ControlFlow::Break((name.clone(), format!("{name}: {message}"))),
+            }
+        }
+        if let Expr::AtTimeZone { timestamp, time_zone } = expr {
+            let arguments = [timestamp, time_zone].map(|argument| {
+                let argument = std::mem::replace(argument.as_mut(), Expr::Value(Literal::Null.into()));
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
+            });
+            *expr = call(AtTimeZone::NAME, arguments.to_vec());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
+        if let TableFactor::Table {
+            name,
+            args: Some(arguments),
+            ..
+        } = table
+            && let Some(function) = called(name)
+            && arguments.args.iter().any(is_named)
+        {
+            match in_order(function, &arguments.args) {
+                Ok(ordered) => arguments.args = ordered,
+                Err(message) => return ControlFlow::Break((function.name().to_owned(), message)),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+fn called(name: &ObjectName) -> Option<QuestionFunction> {
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
+        return None;
+    };
+    QuestionFunction::named(&name.value)
+}
+
+const fn is_named(argument: &FunctionArg) -> bool {
+    !matches!(argument, FunctionArg::Unnamed(_))
+}
+
+/// Arguments by position, with null for those omitted between others.
+fn in_order(function: QuestionFunction, given: &[FunctionArg]) -> Result<Vec<FunctionArg>, String> {
+    let names = function.arguments();
+    let mut ordered: Vec<Option<FunctionArgExpr>> = vec![None; names.len()];
+    for (position, argument) in given.iter().enumerate() {
+        let (position, arg) = match argument {
+            FunctionArg::Unnamed(arg) => (position, arg),
+            FunctionArg::Named { name, arg, .. } => {
+                let known = names
+                    .iter()
+                    .position(|known| name.value.eq_ignore_ascii_case(known));
+                let unknown = || {
+                    let known = names.join(", ");
+                    format!(
+                        "{} has no argument {}; it has {known}",
+                        function.name(),
+                        name.value
+                    )
+                };
+                (known.ok_or_else(unknown)?, arg)
+            }
+            FunctionArg::ExprNamed { .. } => return Err("name arguments by words".to_owned()),
+        };
+        match ordered.get_mut(position) {
+            Some(free @ None) => *free = Some(arg.clone()),
+            Some(Some(_)) => return Err(format!("an argument of {} is given twice", function.name())),
+            None => {
+                let most = names.len();
+                return Err(format!("{} takes at most {most} arguments", function.name()));
+            }
+        }
+    }
+    let null = || FunctionArgExpr::Expr(Expr::Value(Literal::Null.into()));
+    Ok(ordered
+        .into_iter()
+        .map(|argument| FunctionArg::Unnamed(argument.unwrap_or_else(null)))
+        .collect())
+}
+
+/// The literal for a parameter, as if it had been written in its place. A text takes the type of what it is
+/// compared with.
+fn literal(value: &Value) -> Result<Expr, String> {
+    let plain = match value {
+        Value::Null => Literal::Null,
+        Value::Bool(truth) => Literal::Boolean(*truth),
+        Value::Number(number) => Literal::Number(number.to_string(), false),
+        Value::String(text) => Literal::SingleQuotedString(text.clone()),
+        Value::Array(items) => {
+            let elem = items
+                .iter()
+                .map(|item| match item {
+                    Value::Array(_) => Err("a list holds texts, numbers and truth values".to_owned()),
+                    item => literal(item),
+                })
+                .collect::<Result<Vec<Expr>, String>>()?;
+            return Ok(Expr::Array(Array { elem, named: true }));
+        }
+        Value::Object(_) => return Err("an object is no value; send a text, a number or a list".to_owned()),
+    };
+    Ok(Expr::Value(plain.into()))
+}

@@ -1,0 +1,139 @@
+//! Limits the size of a query once each name is replaced by what it stands for: counted in its plan, before
+//! that is optimized.
+//!
+//! A named query is copied as often as it is read from, and the expression of a column as often as its name
+//! is used; both double with every line of text that uses a name twice. Optimizers process all of it without
+//! yielding, in memory that is in no pool. The text does not show what `*` and the columns behind it stand
+//! for, so it cannot be counted there. Knows plans only.
+
+use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+/// The most steps of a plan, each counted as often as it is copied.
+const MOST_STEPS: usize = 4_096;
+/// The most parts of expressions, each counted as often as it may be copied.
+const MOST_PARTS: u64 = 1 << 19;
+
+/// Refuses a plan that becomes too large.
+pub(in crate::query::sql) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
+    let mut counting = Counting { steps: 0, parts: 0 };
+    counting.step(plan).map(drop)
+}
+
+struct Counting {
+    steps: usize,
+    parts: u64,
+}
+
+/// The counts for one step.
+struct Counted {
+    /// The number of parts that replace each column.
+    columns: Vec<u64>,
+    /// How many copies of a condition on it there may be: one for each input of a union.
+    copies: u64,
+}
+
+impl Counting {
+    /// Fails as soon as a limit is exceeded, so that counting takes no longer than the limits allow.
+    fn step(&mut self, plan: &LogicalPlan) -> Result<Counted> {
+        self.steps += 1;
+        if self.steps > MOST_STEPS {
+            return plan_err!(
+                "the query has more than {MOST_STEPS} steps once each name stands for the query behind it; \
+                 read from fewer names more than once"
+            );
+        }
+        let inputs = plan.inputs();
+        let counted = inputs.iter().map(|input| self.step(input));
+        let counted = counted.collect::<Result<Vec<_>>>()?;
+        let copies = counted.iter().map(|input| input.copies);
+        let copies = match plan {
+            LogicalPlan::Union(_) => copies.fold(0, u64::saturating_add),
+            _ => copies.max().unwrap_or(1),
+        };
+        let mut parts = Vec::new();
+        plan.apply_expressions(|expression| {
+            let weight = self.expression(expression, &inputs, &counted)?;
+            self.take(weight.saturating_mul(copies))?;
+            parts.push(weight);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let columns = columns(plan, &counted, &parts);
+        Ok(Counted { columns, copies })
+    }
+
+    fn take(&mut self, parts: u64) -> Result<()> {
+        self.parts = self.parts.saturating_add(parts);
+        if self.parts > MOST_PARTS {
+            return plan_err!(
+                "the query has more than {MOST_PARTS} parts once each name stands for what it is computed \
+                 from; say names of computed columns less often"
+            );
+        }
+        Ok(())
+    }
+
+    /// The number of parts of an expression, including those of the columns that it names.
+    fn expression(&mut self, whole: &Expr, inputs: &[&LogicalPlan], counted: &[Counted]) -> Result<u64> {
+        let mut parts: u64 = 0;
+        whole.apply(|part| {
+            let weight = match part {
+                Expr::Column(column) => {
+                    let mut known = inputs.iter().zip(counted).filter_map(|(input, counted)| {
+                        let place = input.schema().maybe_index_of_column(column)?;
+                        counted.columns.get(place).copied()
+                    });
+                    known.next().unwrap_or(1)
+                }
+                Expr::ScalarSubquery(query) => self.inner(&query.subquery)?,
+                Expr::Exists(exists) => self.inner(&exists.subquery.subquery)?,
+                Expr::InSubquery(within) => self.inner(&within.subquery.subquery)?,
+                Expr::SetComparison(compared) => self.inner(&compared.subquery.subquery)?,
+                _ => 1,
+            };
+            parts = parts.saturating_add(weight);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(parts)
+    }
+
+    /// A subquery in an expression is not merged into it.
+    fn inner(&mut self, plan: &LogicalPlan) -> Result<u64> {
+        self.step(plan).map(|_| 1)
+    }
+}
+
+/// The number of parts that replace each column of a step.
+fn columns(plan: &LogicalPlan, inputs: &[Counted], parts: &[u64]) -> Vec<u64> {
+    let width = plan.schema().fields().len();
+    let found = match plan {
+        LogicalPlan::Projection(_) => parts.to_vec(),
+        LogicalPlan::Union(_) => {
+            let at = |place| {
+                inputs
+                    .iter()
+                    .filter_map(move |input| input.columns.get(place).copied())
+            };
+            (0..width).map(|place| at(place).max().unwrap_or(1)).collect()
+        }
+        // Aggregates are computed where they stand; expressions to group by may be moved elsewhere.
+        LogicalPlan::Aggregate(aggregate) => {
+            let groups = parts.iter().take(aggregate.group_expr.len()).copied();
+            groups.chain(aggregate.aggr_expr.iter().map(|_| 1)).collect()
+        }
+        LogicalPlan::Window(_) => {
+            let before = inputs.iter().flat_map(|input| input.columns.iter().copied());
+            before.chain(std::iter::repeat(1)).take(width).collect()
+        }
+        _ => inputs
+            .iter()
+            .flat_map(|input| input.columns.iter().copied())
+            .collect(),
+    };
+    if found.len() == width {
+        return found;
+    }
+    let most = found.iter().chain(parts).copied().max().unwrap_or(1);
+    vec![most; width]
+}
