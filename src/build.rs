@@ -1,6 +1,6 @@
 //! How the program is linked, decided where it is built.
 //!
-//! It must know nothing of the crate: it runs before there is one.
+//! Knows nothing of the crate, which is built after it.
 
 use std::env;
 use std::process::Command;

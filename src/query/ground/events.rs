@@ -1,4 +1,4 @@
-//! When calendar events take place, and the known part of visits: recorded times alone do not say.
+//! Known times of calendar events and visits, of which the recorded times alone do not say when they are.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone as _, Utc};
 use chrono_tz::Tz;

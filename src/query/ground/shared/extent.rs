@@ -1,4 +1,4 @@
-//! When a row takes place, where its recorded times alone do not say.
+//! By which times a row is cut: the recorded ones, or those that are known of an event or a visit.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field};
