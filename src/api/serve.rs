@@ -51,8 +51,9 @@ const STREAMS_PER_CONNECTION: u32 = 64;
 /// Bytes of answers that one stream buffers before they are sent, where the protocol has streams.
 const SEND_BUFFER: usize = 128 * 1024;
 
-/// The most streams that a client may reset before they are handled; more end the connection.
-const TAKEN_BACK: usize = 32;
+/// The most streams that a client may reset before they are handled, and the most that may be reset because
+/// of its errors; more end the connection.
+const MOST_RESET_STREAMS: usize = 32;
 
 /// How many times a connection is checked within the time that its client is allowed.
 const LOOKS: u32 = 4;
@@ -278,8 +279,8 @@ fn builder(slow_client_limit: Duration, lanes: Lanes) -> Builder<Lanes> {
         .timer(TokioTimer::new())
         .keep_alive_interval(QUIET)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
-        .max_pending_accept_reset_streams(TAKEN_BACK)
-        .max_local_error_reset_streams(TAKEN_BACK)
+        .max_pending_accept_reset_streams(MOST_RESET_STREAMS)
+        .max_local_error_reset_streams(MOST_RESET_STREAMS)
         .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(LARGEST_HEAD as u32);
     builder

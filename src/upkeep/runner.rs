@@ -27,7 +27,7 @@ const DELETIONS: Duration = Duration::from_mins(10);
 /// The pause between two counts of all objects.
 const COUNTING: Duration = Duration::from_mins(1);
 /// The store is asked once in so many rounds who was erased.
-const HEEDING: u32 = 12;
+const ROUNDS_BETWEEN_ERASURE_CHECKS: u32 = 12;
 /// A pause that is shorter is taken for this long, so that no setting makes a node spin.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -98,7 +98,9 @@ impl Upkeep {
         loop {
             // Again and again: a database may be put back, or a replica that is behind take its place, under
             // a service that runs.
-            if heeded.is_none_or(|heeded| heeded.elapsed() >= self.settings.interval * HEEDING) {
+            if heeded.is_none_or(|heeded| {
+                heeded.elapsed() >= self.settings.interval * ROUNDS_BETWEEN_ERASURE_CHECKS
+            }) {
                 let work = self.attempt("heed erasures", erase::heed_notes(&self.stores));
                 heeded = Box::pin(work).await.then(Moment::now);
             }

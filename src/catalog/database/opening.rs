@@ -18,11 +18,11 @@ use crate::catalog::writing::{Limits, Writer};
 /// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection to a server that has been idle for this long is checked before use.
-const RESTED: Duration = Duration::from_secs(1);
+const CHECK_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// A connection to a server that nobody used for this long is closed.
 const UNUSED: Duration = Duration::from_mins(1);
 /// How long that check may take.
-const STANDS: Duration = Duration::from_secs(2);
+const CHECK_LIMIT: Duration = Duration::from_secs(2);
 /// Prepared statements kept per connection. There are a few dozen shapes, most in half a dozen lengths.
 const PREPARED_STATEMENTS: usize = 512;
 
@@ -72,10 +72,10 @@ pub(super) async fn open_postgres(
     let pool = pool::<Postgres>(connections.max(1)).idle_timeout(UNUSED);
     let pool = pool.before_acquire(|connection, usage| {
         Box::pin(async move {
-            if usage.idle_for <= RESTED {
+            if usage.idle_for <= CHECK_AFTER_IDLE {
                 return Ok(true);
             }
-            match tokio::time::timeout(STANDS, connection.ping()).await {
+            match tokio::time::timeout(CHECK_LIMIT, connection.ping()).await {
                 Ok(answered) => answered.map(|()| true),
                 Err(_) => Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())),
             }

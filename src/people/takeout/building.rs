@@ -22,7 +22,7 @@ const EXPIRING: Duration = Duration::from_mins(1);
 const MOST_ATTEMPTS: u32 = 10;
 /// An object that was compacted away while it was read looks like a lost one; the second time it counts as
 /// lost.
-const SURE: u32 = 2;
+const ATTEMPTS_WHEN_DAMAGED: u32 = 2;
 /// How long an export rests after a failed attempt, multiplied by the number of attempts.
 const REST: Duration = Duration::from_secs(10);
 
@@ -114,7 +114,7 @@ impl Building {
             Err(error) => error,
         };
         tracing::error!(export = %id, attempts, %error, "an archive could not be made");
-        let given_up = if is_damage(&error) && attempts >= SURE {
+        let given_up = if is_damage(&error) && attempts >= ATTEMPTS_WHEN_DAMAGED {
             Some(DAMAGED)
         } else {
             (attempts >= MOST_ATTEMPTS).then_some(TIRED)

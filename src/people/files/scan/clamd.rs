@@ -14,9 +14,9 @@ use super::Failed;
 use crate::store::StoreError;
 
 /// How long the scanner may take to accept a connection or a piece.
-const ATTENTION: Duration = Duration::from_secs(30);
+const TRANSFER_LIMIT: Duration = Duration::from_secs(30);
 /// How long it may take to decide on a file.
-const THOUGHT: Duration = Duration::from_mins(15);
+const VERDICT_LIMIT: Duration = Duration::from_mins(15);
 /// Bytes of one piece.
 const PIECE: usize = 256 << 10;
 /// The most bytes of an answer.
@@ -100,7 +100,11 @@ async fn converse(
         };
     }
     let mut answer = Vec::new();
-    let read = timeout(THOUGHT, answers.take(LONGEST_ANSWER).read_to_end(&mut answer)).await;
+    let read = timeout(
+        VERDICT_LIMIT,
+        answers.take(LONGEST_ANSWER).read_to_end(&mut answer),
+    )
+    .await;
     let text = String::from_utf8_lossy(&answer);
     let text = text.trim_end_matches(['\0', '\n']);
     match (understood(text), refused, read) {
@@ -136,7 +140,7 @@ fn understood(answer: &str) -> Option<Verdict> {
 
 async fn in_time<T>(work: impl Future<Output = io::Result<T>>) -> Result<T, Failed> {
     let silent = |reason: String| Failed::Silent(Silent(reason));
-    match timeout(ATTENTION, work).await {
+    match timeout(TRANSFER_LIMIT, work).await {
         Ok(done) => done.map_err(|error| silent(error.to_string())),
         Err(_) => Err(silent("it takes too long".to_owned())),
     }

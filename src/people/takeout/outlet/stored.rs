@@ -13,8 +13,8 @@ use crate::people::takeout::export::Export;
 use crate::people::takeout::{ExportError, Exports};
 use crate::store::contents::{PART_BYTES, PartWriter};
 
-/// The shortest time between two progress reports to the owner, in microseconds.
-const TELLING: i64 = 1_000_000;
+/// The shortest time between two progress reports to the owner.
+const PROGRESS_INTERVAL_MICROS: i64 = 1_000_000;
 
 /// Receives the bytes of one archive.
 pub(in crate::people::takeout) struct StoredOutlet<'e> {
@@ -75,7 +75,7 @@ impl<'e> StoredOutlet<'e> {
     /// Records the progress, and stores it now and then.
     pub(super) async fn tell(&mut self, done: u64, total: u64) -> Result<(), ExportError> {
         (self.export.done, self.export.total) = (done, total);
-        if self.now().micros() - self.export.updated_at.micros() < TELLING {
+        if self.now().micros() - self.export.updated_at.micros() < PROGRESS_INTERVAL_MICROS {
             return Ok(());
         }
         self.put(self.export.clone(), &[]).await
