@@ -26,7 +26,7 @@ use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::clip::Clip;
-use super::ledger::Sample;
+use super::contest::Sample;
 use super::ranking::Ranking;
 use super::resolve::Resolver;
 use super::rows::{RowReader, Rows};

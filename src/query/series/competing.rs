@@ -4,7 +4,7 @@
 use super::bins::Place;
 use super::calculation::Calculation;
 use super::clip::Clip;
-use super::ledger::Sample;
+use super::contest::Sample;
 use super::output::{Cell, Output};
 use super::resolve::Resolver;
 use super::rows::Rows;

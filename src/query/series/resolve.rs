@@ -11,18 +11,18 @@ use crate::query::ground::turn::Turn;
 use crate::query::sweep::{Stretch, Sweep};
 
 use super::clip::Clip;
-use super::ledger::{Claim, LONG_RANK, Ledger, Portion, Sample};
+use super::contest::{Claim, Contest, LONG_RANK, Portion, Sample};
 use super::ranking::Standing;
 
-/// So many open samples are decided at once: where some of a source count beside others, the cube of that many
-/// may be touched.
+/// So many open samples are decided at once: where some of a source count beside others, the cube of that
+/// many may be touched.
 const FEW: usize = 16;
 
 /// Takes samples and returns what counts of them.
 #[derive(Debug)]
 pub(super) struct Resolver {
     sweep: Sweep<Claim>,
-    ledger: Ledger,
+    contest: Contest,
     /// The latest end of the intervals seen so far.
     horizon: i64,
     /// The latest end of intervals by standing, without long ones.
@@ -52,7 +52,7 @@ impl Resolver {
     pub(super) fn new(clip: Clip, counts: Option<Grid>) -> Self {
         Self {
             sweep: Sweep::default(),
-            ledger: Ledger::new(clip, counts),
+            contest: Contest::new(clip, counts),
             horizon: i64::MIN,
             covers: Vec::new(),
             waiting: Vec::new(),
@@ -63,7 +63,7 @@ impl Resolver {
     /// Gives each of the samples that count together in a part of time its own portion, so that they can be
     /// distinguished.
     pub(super) fn apart(mut self) -> Self {
-        self.ledger.apart = true;
+        self.contest.apart = true;
         self
     }
 
@@ -75,10 +75,10 @@ impl Resolver {
         if self.waiting.first().is_some_and(|waiting| waiting.start < moment) {
             self.settle_instants();
         }
-        if self.sweep.open() > FEW || self.ledger.is_unfinished() {
+        if self.sweep.open() > FEW || self.contest.is_unfinished() {
             return self.settle_many(moment, turn);
         }
-        self.ledger.go_on(turn);
+        self.contest.go_on(turn);
         let is_settled = !turn.is_over();
         turn.spend(1 + self.covers.len());
         is_settled
@@ -86,11 +86,11 @@ impl Resolver {
 
     #[inline(never)]
     fn settle_many(&mut self, moment: i64, turn: &mut Turn) -> bool {
-        while self.ledger.go_on(turn) && !turn.is_over() {
+        while self.contest.go_on(turn) && !turn.is_over() {
             // Every step touches all winners; a sample is compared with the sources seen so far.
             turn.spend(1 + self.sweep.winning() + self.covers.len());
-            let ledger = &mut self.ledger;
-            let record = &mut |stretch: Stretch<'_, Claim>| ledger.record(&stretch);
+            let contest = &mut self.contest;
+            let record = &mut |stretch: Stretch<'_, Claim>| contest.record(&stretch);
             if !self.sweep.settle_next(moment, record) {
                 return true;
             }
@@ -101,7 +101,7 @@ impl Resolver {
     /// Goes on with what was recorded in part, as far as the turn goes. `false`: there is more, and portions
     /// are still to come.
     pub(super) fn go_on(&mut self, turn: &mut Turn) -> bool {
-        self.ledger.go_on(turn)
+        self.contest.go_on(turn)
     }
 
     /// Takes the next sample. No later one starts before `next`.
@@ -114,7 +114,7 @@ impl Resolver {
             self.settle_instants();
         }
         if sample.start >= sample.end {
-            if self.ledger.clip.until(sample.start).is_some() {
+            if self.contest.clip.until(sample.start).is_some() {
                 self.waiting.push(sample);
             }
             return;
@@ -125,22 +125,22 @@ impl Resolver {
         } else {
             self.cover(&sample);
         }
-        self.ledger.note(&sample);
+        self.contest.note(&sample);
         let alone = self.horizon <= sample.start && sample.end <= next;
         self.horizon = self.horizon.max(sample.end);
         if alone {
             self.advance(sample.start);
-            return self.ledger.record_alone(sample);
+            return self.contest.record_alone(sample);
         }
-        let slot = self.ledger.keep(sample, rank, self.sweep.decided_until());
+        let slot = self.contest.keep(sample, rank, self.sweep.decided_until());
         let claim = Claim {
             start: sample.start,
             end: sample.end,
             rank,
             slot,
         };
-        let ledger = &mut self.ledger;
-        self.sweep.push(claim, &mut |stretch| ledger.record(&stretch));
+        let contest = &mut self.contest;
+        self.sweep.push(claim, &mut |stretch| contest.record(&stretch));
     }
 
     /// If nothing so far lasts beyond `start` or competes with what begins there, decides all of it, and
@@ -156,45 +156,46 @@ impl Resolver {
             return None;
         }
         self.advance(start);
-        self.ledger.clip.until(start)
+        self.contest.clip.until(start)
     }
 
     /// Records a sample that shared its time with no other and was not pushed.
     #[inline]
     pub(super) fn pass(&mut self, sample: &Sample) {
         if self.cover(sample) {
-            self.ledger.note(sample);
+            self.contest.note(sample);
         }
         self.horizon = self.horizon.max(sample.end);
     }
 
     /// Decides everything before `moment`; no later sample starts before it.
     pub(super) fn advance(&mut self, moment: i64) {
-        let ledger = &mut self.ledger;
-        self.sweep.advance(moment, &mut |stretch| ledger.record(&stretch));
+        let contest = &mut self.contest;
+        self.sweep
+            .advance(moment, &mut |stretch| contest.record(&stretch));
     }
 
     /// Decides the rest.
     pub(super) fn finish(&mut self) {
         self.settle_instants();
-        let ledger = &mut self.ledger;
-        self.sweep.finish(&mut |stretch| ledger.record(&stretch));
+        let contest = &mut self.contest;
+        self.sweep.finish(&mut |stretch| contest.record(&stretch));
     }
 
     /// A portion that was decided and not forgotten; they are in the order of time.
     pub(super) fn portion(&self, index: usize) -> Option<Portion> {
-        self.ledger.portions.get(index).copied()
+        self.contest.portions.get(index).copied()
     }
 
     /// Forgets the portions, and instants before number `instants`.
     pub(super) fn forget(&mut self, instants: usize) {
-        self.ledger.portions.clear();
+        self.contest.portions.clear();
         self.instants.drain(..instants.min(self.instants.len()));
     }
 
     /// Bytes on the heap.
     pub(super) fn memory(&self) -> usize {
-        self.ledger.memory()
+        self.contest.memory()
             + self.instants.capacity() * size_of::<CountedInstant>()
             + self.waiting.capacity() * size_of::<Sample>()
     }

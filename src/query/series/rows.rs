@@ -20,7 +20,7 @@ use crate::model::summary::Summary;
 use crate::query::ground::measure::LONG;
 use crate::query::ground::rollups::{ROLLUP_COUNT, ROLLUP_LONG, ROLLUP_MAX, ROLLUP_MIN, ROLLUP_SUM};
 
-use super::ledger::{LONG_RANK, Sample};
+use super::contest::{LONG_RANK, Sample};
 use super::ranking::{Ranking, Standing};
 
 /// Rows of one batch, in the order of (start, end, id), all with a value.

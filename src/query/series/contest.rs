@@ -32,7 +32,7 @@ pub(super) struct Claim {
     pub(super) end: i64,
     /// Less is better.
     pub(super) rank: u64,
-    /// Its index in the ledger.
+    /// Its index in the contest.
     pub(super) slot: usize,
 }
 
@@ -76,7 +76,7 @@ impl Portion {
 
 /// The open samples, and the portions that resulted from earlier ones.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct Contest {
     pub(super) clip: Clip,
     /// The bins in which samples are counted, if they are.
     counts: Option<Grid>,
@@ -132,7 +132,7 @@ impl Open {
     }
 }
 
-impl Ledger {
+impl Contest {
     pub(super) const fn new(clip: Clip, counts: Option<Grid>) -> Self {
         Self {
             clip,
