@@ -26,7 +26,7 @@ use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 use super::as_rows;
 use super::cut::Cut;
 use super::mixed_input::Patch;
-use super::spans::{Extent, Span, by_month, down, lanes, spans, up};
+use super::spans::{Extent, Span, by_month, down, layers, spans, up};
 
 /// A question that needs at least one part in this many of a piece's month reads or makes rollups; smaller
 /// ones read rows, which is less work.
@@ -97,15 +97,15 @@ pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc
     if !extents.iter().any(|extent| extent.fit) {
         return Vec::new();
     }
-    let lanes = lanes(&extents);
-    if lanes.len() == 1 || matches!(rollups.kind, Kind::Amounts(..)) {
+    let layers = layers(&extents);
+    if layers.len() == 1 || matches!(rollups.kind, Kind::Amounts(..)) {
         return vec![Arc::clone(snapshot)];
     }
-    let part = |lane: Vec<usize>| {
-        let pieces = lane.into_iter().filter_map(|number| snapshot.pieces.get(number));
+    let part = |layer: Vec<usize>| {
+        let pieces = layer.into_iter().filter_map(|number| snapshot.pieces.get(number));
         Arc::new(snapshot.only(pieces.cloned().collect()))
     };
-    lanes.into_iter().map(part).collect()
+    layers.into_iter().map(part).collect()
 }
 
 impl Asked {

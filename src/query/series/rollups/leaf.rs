@@ -44,7 +44,7 @@ impl<Authority> Questions<Authority> {
         snapshot: &Arc<Snapshot>,
         rollups: &RollupsAsked,
     ) -> Result<Option<Plan>> {
-        let mut lanes: Vec<Plan> = Vec::new();
+        let mut layers: Vec<Plan> = Vec::new();
         let mut may_serve = false;
         for part in parts(snapshot, rollups) {
             let Some(asked) = Asked::of(self, permit, partition, &part, rollups.clone())? else {
@@ -53,20 +53,20 @@ impl<Authority> Questions<Authority> {
             let stretches = asked.stretches();
             may_serve |= stretches.iter().any(|stretch| asked.may_serve(stretch));
             if !stretches.is_empty() {
-                lanes.push(Arc::new(RowsOrRollupsExec::of(asked, stretches)));
+                layers.push(Arc::new(RowsOrRollupsExec::of(asked, stretches)));
             }
         }
-        Ok(in_turn(lanes).filter(|_| may_serve))
+        Ok(in_turn(layers).filter(|_| may_serve))
     }
 }
 
 /// Merges several plans that are each in the order of time; `None` without plans.
-fn in_turn(mut lanes: Vec<Plan>) -> Option<Plan> {
-    if lanes.len() < 2 {
-        return lanes.pop();
+fn in_turn(mut layers: Vec<Plan>) -> Option<Plan> {
+    if layers.len() < 2 {
+        return layers.pop();
     }
-    let order = ascending(&lanes.first()?.schema(), &["start_time"])?;
-    Some(Arc::new(MergeSortedExec::new(lanes, order)))
+    let order = ascending(&layers.first()?.schema(), &["start_time"])?;
+    Some(Arc::new(MergeSortedExec::new(layers, order)))
 }
 
 impl RowsOrRollupsExec {

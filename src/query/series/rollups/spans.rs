@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::store::rollups::Month;
 
-/// The most overlapping pieces that each get a lane of their own. Compaction leaves few that overlap.
-const MOST_LANES: usize = 8;
+/// The most overlapping pieces that each get a layer of their own. Compaction leaves few that overlap.
+const MOST_LAYERS: usize = 8;
 
 /// The time in which a piece may have rows, in whole rollups.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,28 +54,28 @@ pub(super) fn spans(extents: &[Extent], window: Range<i64>, rollups_from: i64, s
     joined(found)
 }
 
-/// Sorts extents into lanes, each a list of their indices. Overlapping pieces get different lanes, so that
-/// each is alone in its own, as long as there are lanes; the remaining ones share the last lane, where rows
+/// Sorts extents into layers, each a list of their indices. Overlapping pieces get different layers, so that
+/// each is alone in its own, as long as there are layers; the remaining ones share the last layer, where rows
 /// are read.
-pub(super) fn lanes(extents: &[Extent]) -> Vec<Vec<usize>> {
+pub(super) fn layers(extents: &[Extent]) -> Vec<Vec<usize>> {
     let mut by_start: Vec<(usize, &Extent)> = extents.iter().enumerate().collect();
     by_start.sort_by_key(|(_, extent)| extent.time.start);
-    let mut lanes: Vec<Lane> = Vec::new();
+    let mut layers: Vec<Layer> = Vec::new();
     let mut left = Vec::new();
     for (number, extent) in by_start {
-        let is_room = lanes.len() < MOST_LANES;
-        let free = lanes.iter_mut().filter(|lane| lane.end <= extent.time.start);
-        match free.max_by_key(|lane| lane.end) {
-            Some(lane) => lane.take(number, extent),
+        let is_room = layers.len() < MOST_LAYERS;
+        let free = layers.iter_mut().filter(|layer| layer.end <= extent.time.start);
+        match free.max_by_key(|layer| layer.end) {
+            Some(layer) => layer.take(number, extent),
             None if extent.fit && is_room => {
-                let mut lane = Lane::default();
-                lane.take(number, extent);
-                lanes.push(lane);
+                let mut layer = Layer::default();
+                layer.take(number, extent);
+                layers.push(layer);
             }
             None => left.push(number),
         }
     }
-    let numbers = lanes.into_iter().map(|lane| lane.numbers);
+    let numbers = layers.into_iter().map(|layer| layer.numbers);
     numbers
         .chain(Some(left).filter(|left| !left.is_empty()))
         .collect()
@@ -83,12 +83,12 @@ pub(super) fn lanes(extents: &[Extent]) -> Vec<Vec<usize>> {
 
 /// Extents that do not overlap each other.
 #[derive(Default)]
-struct Lane {
+struct Layer {
     numbers: Vec<usize>,
     end: i64,
 }
 
-impl Lane {
+impl Layer {
     fn take(&mut self, number: usize, extent: &Extent) {
         self.numbers.push(number);
         self.end = extent.time.end;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_overlap_come_into_different_lanes() {
+    fn pieces_that_overlap_come_into_different_layers() {
         let extents = [
             extent(0..100, true),
             extent(10..400, true),
@@ -180,28 +180,28 @@ mod tests {
             extent(150..180, false),
             extent(200..300, false),
         ];
-        assert_eq!(lanes(&extents), [vec![0, 3, 5], vec![1], vec![2, 4]]);
-        let many = vec![extent(0..10, true); MOST_LANES + 2];
-        assert_eq!(lanes(&many).last(), Some(&vec![MOST_LANES, MOST_LANES + 1]));
-        assert_eq!(lanes(&extents[..1]), [[0]]);
-        assert_eq!(lanes(&[]), Vec::<Vec<usize>>::new());
+        assert_eq!(layers(&extents), [vec![0, 3, 5], vec![1], vec![2, 4]]);
+        let many = vec![extent(0..10, true); MOST_LAYERS + 2];
+        assert_eq!(layers(&many).last(), Some(&vec![MOST_LAYERS, MOST_LAYERS + 1]));
+        assert_eq!(layers(&extents[..1]), [[0]]);
+        assert_eq!(layers(&[]), Vec::<Vec<usize>>::new());
     }
 
     proptest! {
         #[test]
-        fn every_piece_is_in_one_lane_and_alone_in_all_but_the_last(
+        fn every_piece_is_in_one_layer_and_alone_in_all_but_the_last(
             pieces in prop::collection::vec((0_i64..20, 1_i64..10, any::<bool>()), 0..20)
         ) {
             let extents: Vec<Extent> = pieces
                 .iter()
                 .map(|(at, length, fit)| extent(*at..at + length, *fit))
                 .collect();
-            let lanes = lanes(&extents);
-            let mut numbers: Vec<usize> = lanes.iter().flatten().copied().collect();
+            let layers = layers(&extents);
+            let mut numbers: Vec<usize> = layers.iter().flatten().copied().collect();
             numbers.sort_unstable();
             prop_assert_eq!(numbers, (0..extents.len()).collect::<Vec<_>>());
-            for lane in lanes.iter().rev().skip(1) {
-                for pair in lane.windows(2) {
+            for layer in layers.iter().rev().skip(1) {
+                for pair in layer.windows(2) {
                     prop_assert!(extents[pair[0]].time.end <= extents[pair[1]].time.start);
                 }
             }
