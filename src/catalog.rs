@@ -9,6 +9,7 @@
 pub mod access_log;
 mod checking;
 mod committing;
+mod copying;
 mod damage;
 mod database;
 mod definitions;
@@ -18,7 +19,6 @@ pub mod documents;
 pub mod erasures;
 mod errors;
 pub mod estates;
-mod export;
 mod folders;
 pub mod granting;
 mod identity;

@@ -2,9 +2,9 @@
 //! PostgreSQL database.
 
 mod bookkeeping;
+mod copying;
 mod documents;
 mod erasures;
-mod export;
 mod orphans;
 mod states;
 mod witnesses;
@@ -534,7 +534,7 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
 }
 
 #[tokio::test]
-async fn an_export_has_everything() {
+async fn a_copy_has_everything() {
     for bench in Bench::all().await {
         let person = person();
         bench
@@ -547,7 +547,7 @@ async fn an_export_has_everything() {
             .await
             .unwrap();
         let path = bench.directory.path().join("copy.sqlite");
-        bench.catalog.export_to(&path).await.unwrap();
+        bench.catalog.copy_to(&path).await.unwrap();
         let copy = Catalog::open(&format!("sqlite://{}", path.display()), bench.clock.clone())
             .await
             .unwrap();
@@ -557,7 +557,7 @@ async fn an_export_has_everything() {
         );
         assert_eq!(format!("{ours:?}"), format!("{:?}", theirs[0]));
         assert!(matches!(
-            bench.catalog.export_to(&path).await,
+            bench.catalog.copy_to(&path).await,
             Err(CatalogError::Exists { .. })
         ));
     }

@@ -67,7 +67,7 @@ pub async fn back_up(
     let file = directory.join(UNFINISHED_CATALOGUE);
     let mut copied = Copied::default();
     for attempt in 1.. {
-        let mut wrong = catalog.export_to(&file).await?;
+        let mut wrong = catalog.copy_to(&file).await?;
         let copy = Catalog::open(&format!("sqlite://{}", file.display()), Arc::clone(&clock)).await?;
         wrong.extend(catalogue_complaints(&copy).await?);
         wrong.sort_unstable();

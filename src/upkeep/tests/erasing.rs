@@ -347,7 +347,7 @@ async fn a_catalogue_from_before_is_told_by_the_store() {
     let bench = Bench::new().await;
     let friend = friends(&bench).await;
     let before = bench.directory.path().join("before.sqlite");
-    bench.stores.catalog.export_to(&before).await.unwrap();
+    bench.stores.catalog.copy_to(&before).await.unwrap();
     begin(&bench).await;
     assert!(go_on(&bench, usize::MAX).await);
     bench.stores.catalog.close().await;

@@ -48,10 +48,10 @@ async fn count(catalog: &Catalog, table: &str) -> i64 {
     rows[0].int(0).unwrap()
 }
 
-/// What an export of the catalogue tells, and the copy.
-async fn exported(bench: &Bench, name: &str) -> (Vec<String>, Catalog) {
+/// What copying the catalogue tells, and the copy.
+async fn copy_of(bench: &Bench, name: &str) -> (Vec<String>, Catalog) {
     let path = bench.directory.path().join(name);
-    let told = bench.catalog.export_to(&path).await.unwrap();
+    let told = bench.catalog.copy_to(&path).await.unwrap();
     let address = format!("sqlite://{}", path.display());
     (told, Catalog::open(&address, bench.clock.clone()).await.unwrap())
 }
@@ -63,7 +63,7 @@ async fn a_damaged_row_of_any_table_is_told_and_damaged_in_the_copy_too() {
         let person = with_a_row_in_each(&bench).await;
         let sql = format!("UPDATE {} SET checksum = checksum - 1", table.name);
         run(&bench.catalog.database, &sql).await;
-        let (told, copy) = exported(&bench, "copy.sqlite").await;
+        let (told, copy) = copy_of(&bench, "copy.sqlite").await;
         let of_table = format!("table {}", table.name);
         let about: Vec<_> = told.iter().filter(|what| what.starts_with(&of_table)).collect();
         assert_eq!(about.len(), 1, "{told:?}");
@@ -93,7 +93,7 @@ async fn a_row_that_names_nobody_is_copied_as_it_is() {
     with_a_row_in_each(&bench).await;
     bench.catalog.database.allow_loose_ends().await.unwrap();
     run(&bench.catalog.database, "UPDATE people SET person = x'00'").await;
-    let (told, copy) = exported(&bench, "copy.sqlite").await;
+    let (told, copy) = copy_of(&bench, "copy.sqlite").await;
     assert!(
         told.iter()
             .any(|what| what.starts_with("table people: 1 row differs")),
@@ -114,7 +114,7 @@ async fn a_row_that_cannot_be_read_is_told_and_left_out() {
         "UPDATE access_log SET body = CAST(x'ff' AS TEXT)",
     )
     .await;
-    let (told, copy) = exported(&bench, "copy.sqlite").await;
+    let (told, copy) = copy_of(&bench, "copy.sqlite").await;
     let expected = format!("table access_log, person {person}: 1 row cannot be read");
     assert!(told.contains(&expected), "{told:?}");
     assert_eq!(
@@ -143,7 +143,7 @@ async fn damage_and_loss_of_a_tail_are_told_and_the_rest_is_copied() {
         &format!("DELETE FROM blobs WHERE piece = {of_one} DESC LIMIT 1)"),
     )
     .await;
-    let (told, copy) = exported(&bench, "copy.sqlite").await;
+    let (told, copy) = copy_of(&bench, "copy.sqlite").await;
     assert_eq!(told.len(), 2, "{told:?}");
     for what in ["differs from what was written", "is lost"] {
         let is_told = |said: &String| said.contains(&one.min(other).to_string()) && said.ends_with(what);
@@ -195,7 +195,7 @@ async fn what_is_on_either_side_of_a_part_that_cannot_be_read_is_copied() {
         address,
         directory,
     };
-    let (told, copy) = exported(&bench, "copy.sqlite").await;
+    let (told, copy) = copy_of(&bench, "copy.sqlite").await;
     assert!(
         told.iter()
             .any(|what| what.starts_with("table access_log: some of it cannot be read")),

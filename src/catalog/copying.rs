@@ -25,7 +25,7 @@ impl Catalog {
     /// Copies the catalogue into a new SQLite file at `path`, and verifies every row on the way. Returns a
     /// description of the damage: rows that differ from what was written are copied as they are, and rows
     /// that cannot be read are left out. Refuses a path that exists.
-    pub async fn export_to(&self, path: &Path) -> Result<Vec<String>, CatalogError> {
+    pub async fn copy_to(&self, path: &Path) -> Result<Vec<String>, CatalogError> {
         if path.exists() {
             return Err(CatalogError::Exists {
                 what: path.display().to_string(),
