@@ -32,5 +32,5 @@ pub use ground::order::{Order, UnknownOrder};
 pub use ground::partition::Partition;
 pub use ground::prepared::{Prepared, ReadState, Scope};
 pub use ground::questions::{Kept, Questions};
-pub use ground::{columns, definitions, engine, filter, paging, shape, spill_files, sweep};
+pub use ground::{annotation_definitions, columns, engine, filter, paging, shape, spill_files, sweep};
 use ground::{operator, shared, together};

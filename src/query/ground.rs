@@ -5,13 +5,13 @@
 //! ([`table`], [`shared`]); the columns of an answer; and the engine that runs a plan. Knows nothing of any
 //! question.
 
+pub mod annotation_definitions;
 pub(in crate::query) mod backwards;
 mod bursts;
 pub mod columns;
 pub(in crate::query) mod computed;
 pub(in crate::query) mod constant_text;
 pub(in crate::query) mod dead;
-pub mod definitions;
 pub mod engine;
 pub(in crate::query) mod errors;
 pub(in crate::query) mod events;

@@ -23,7 +23,7 @@ use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
 use crate::people::types::Named;
-use crate::query::definitions::{Definitions, Shown};
+use crate::query::annotation_definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::RecordsSpec;
 use crate::query::{Order, Partition};

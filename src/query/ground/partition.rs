@@ -7,7 +7,7 @@ use datafusion::logical_expr::Expr;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{DataType, TypeId};
 
-use super::definitions::Definitions;
+use super::annotation_definitions::Definitions;
 use super::filter::{self, Bound, Condition, FilterError};
 
 /// The records that a person stored under one type, with the type that they have now.

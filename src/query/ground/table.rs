@@ -23,7 +23,7 @@ use crate::model::time::TimeRange;
 use crate::store::rollups::{KeptRollups, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
-use super::definitions::{self, Definitions};
+use super::annotation_definitions::{self, Definitions};
 use super::engine::Engine;
 use super::errors::outside;
 use super::files::Objects;
@@ -252,7 +252,7 @@ impl PartitionTable {
             needed.extend(shared.columns(&self.storage));
         }
         let needed = grown::needed(&self.data_type, needed);
-        definitions::needed(self.definitions.as_ref(), &self.data_type, needed)
+        annotation_definitions::needed(self.definitions.as_ref(), &self.data_type, needed)
     }
 
     /// Whether rows are seen as they are stored: nothing is cut, filled in or laid over.
@@ -267,7 +267,7 @@ impl PartitionTable {
             None => rows,
         };
         let rows = grown::filled(rows, &self.data_type, columns)?;
-        definitions::laid_over(rows, self.definitions.as_ref())
+        annotation_definitions::laid_over(rows, self.definitions.as_ref())
     }
 
     fn scan(&self, columns: &[usize], hint: Option<Arc<dyn PhysicalExpr>>) -> Result<Scan> {

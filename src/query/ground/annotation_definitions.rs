@@ -1,4 +1,4 @@
-//! What records show of the definition they belong to: its name and the definition itself, both in their
+//! What records of an annotation show of its definition: its name and the definition itself, both in their
 //! present state.
 //!
 //! Records store only a reference to their definition. The definitions of a person are looked up once for a
