@@ -6,6 +6,7 @@
 pub mod arrange;
 pub mod blocking;
 mod checksums;
+pub mod choose_tail_pieces;
 pub mod constant;
 mod constant_text;
 pub mod contents;
@@ -15,7 +16,6 @@ mod errors;
 pub mod faults;
 pub mod files;
 pub mod find;
-pub mod gather;
 mod id_index;
 pub mod local;
 pub mod objects;

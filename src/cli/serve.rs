@@ -27,7 +27,7 @@ use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
 use crate::model::registry::{Registry, RegistryError};
 use crate::people::files::Arrivals;
-use crate::people::files::scan::Scanning;
+use crate::people::files::antivirus::Scanning;
 use crate::people::purging::Purging;
 use crate::people::takeout::Building;
 use crate::people::text::Name;

@@ -10,7 +10,7 @@ use crate::api::settings::InterfaceSettings;
 use crate::api::traces::sending::TraceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
 use crate::catalog::Catalog;
-use crate::people::files::scan::ClamdAddress;
+use crate::people::files::antivirus::ClamdAddress;
 use crate::people::frames::FrameSettings;
 use crate::people::limits::PersonLimits;
 use crate::people::takeout::ExportSettings;

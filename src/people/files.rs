@@ -5,12 +5,12 @@
 //! anything: any version whose bytes once arrived can be restored as a new one. Knows documents and contents;
 //! knows nothing of HTTP, of tickets, or of who may read what.
 
+pub mod antivirus;
 mod bring_back;
 mod direct;
 mod file;
 mod listing;
 pub mod names;
-pub mod scan;
 #[cfg(test)]
 mod tests;
 mod upload;

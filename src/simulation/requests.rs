@@ -32,7 +32,7 @@ use crate::store::arrange::KeyColumns;
 use crate::store::snapshot::{Content, Snapshots};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::jobs::Settled;
-use crate::upkeep::merge::Sorted;
+use crate::upkeep::merge_pieces::Sorted;
 use crate::upkeep::scrub::Scrub;
 
 /// Bytes of memory for one large body, so that a few dozen rows are a large one and are written

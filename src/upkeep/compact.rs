@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Datelike as _};
 
-use super::merge::{Merge, Sorted};
+use super::merge_pieces::{Merge, Sorted};
 use super::stores::{Input, PartitionKey, UpkeepStores};
 use crate::catalog::records::{CommitOutcome, Footer, NewPiece, Piece, Place};
 use crate::model::time::Instant;

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::merge::living;
+use super::merge_pieces::living;
 use super::settings::UpkeepSettings;
 use super::stores::{Input, PartitionKey, UpkeepStores};
 use crate::catalog::records::{CommitOutcome, Piece, Place, TailBacklog};

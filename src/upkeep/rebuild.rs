@@ -16,7 +16,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::erase;
 use super::identity::{self, ApartError, IDENTITY_OBJECT};
 use super::manifest::{self, Manifest, PEOPLE_FOLDER, manifest_path, parse_manifest_path};
-use super::merge::Sorted;
+use super::merge_pieces::Sorted;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::erasures::Erasure;
 use crate::catalog::records::{Bounds, Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, Place};

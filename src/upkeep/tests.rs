@@ -25,7 +25,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 use uuid::Uuid;
 
 use super::compact::{self, Limits};
-use super::merge::Sorted;
+use super::merge_pieces::Sorted;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::Catalog;

@@ -23,7 +23,7 @@ use super::zip::Packing;
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
 use crate::store::blocking::run_blocking;
-use crate::upkeep::merge::Merge;
+use crate::upkeep::merge_pieces::Merge;
 
 /// The column that is text here and bytes in storage.
 pub(super) const ID: &str = "id";
