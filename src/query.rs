@@ -33,4 +33,4 @@ pub use ground::partition::Partition;
 pub use ground::prepared::{Prepared, ReadState, Scope};
 pub use ground::questions::{Kept, Questions};
 pub use ground::{annotation_definitions, columns, engine, filter, paging, shape, spill_files, sweep};
-use ground::{operator, shared, together};
+use ground::{for_others, operator, together};

@@ -46,11 +46,11 @@ use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::filter::Condition;
+use super::for_others::OriginalLength;
 use super::ground::computed::{Computed, computed, projected, with_replaced};
 use super::ground::operator::Plan;
 use super::ground::partition::{bind_all, refuse_private, refuse_private_fields};
 use super::ground::prepared;
-use super::shared::OriginalLength;
 use super::together::{align, common_schema};
 use super::{Order, Partition, Prepared, QueryError, Questions, ReadState, Scope};
 

@@ -6,9 +6,9 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
+use super::for_others;
 use super::ground::dead::DeadRow;
 use super::ground::scan::Selection;
-use super::shared;
 use super::summary::{Summary, summarise};
 use super::{QueryError, Questions};
 
@@ -69,7 +69,7 @@ impl<Authority> Questions<Authority> {
         edges: Overhang,
     ) -> Result<Summary, QueryError> {
         // Whole days in a zone lie elsewhere than the recorded times.
-        let by_times = shared::extent_fields(&snapshot.data_type).is_empty();
+        let by_times = for_others::extent_fields(&snapshot.data_type).is_empty();
         let whole = |piece: &SnapshotPiece| {
             let bounds = piece.bounds;
             let in_one = |window: &TimeRange| {
@@ -94,14 +94,14 @@ impl<Authority> Questions<Authority> {
         if !others.is_empty() {
             let rest = snapshot.only(others.into_iter().cloned().collect());
             let seen = Selection {
-                windows: shared::few(windows.as_slice()).into(),
+                windows: for_others::few(windows.as_slice()).into(),
                 begins: None,
             };
             let plan = match edges {
                 Overhang::Counted => self.keys(rest, seen, Vec::new()).await?,
                 Overhang::Cut => {
-                    let extents = shared::extent_fields(&snapshot.data_type);
-                    shared::cut_keys(
+                    let extents = for_others::extent_fields(&snapshot.data_type);
+                    for_others::cut_keys(
                         self.keys(rest, seen, extents).await?,
                         &snapshot.data_type,
                         windows,

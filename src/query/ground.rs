@@ -2,8 +2,8 @@
 //!
 //! From the bottom: how rows are keyed and measured ([`key`], [`measure`], [`events`]), the frame of
 //! operators and the sweep; files and scans of them; the rows that a permit makes visible, as a table
-//! ([`table`], [`shared`]); the columns of an answer; and the engine that runs a plan. Knows nothing of any
-//! question.
+//! ([`table`], [`for_others`]); the columns of an answer; and the engine that runs a plan. Knows nothing of
+//! any question.
 
 pub mod annotation_definitions;
 pub(in crate::query) mod backwards;
@@ -17,6 +17,7 @@ pub(in crate::query) mod errors;
 pub(in crate::query) mod events;
 pub(in crate::query) mod files;
 pub mod filter;
+pub(in crate::query) mod for_others;
 pub(in crate::query) mod grown;
 pub(in crate::query) mod in_turn;
 pub(in crate::query) mod json_text;
@@ -33,7 +34,6 @@ pub(in crate::query) mod questions;
 pub(in crate::query) mod rollups;
 pub(in crate::query) mod scan;
 pub mod shape;
-pub(in crate::query) mod shared;
 pub mod spill_files;
 pub mod sweep;
 pub(in crate::query) mod table;

@@ -29,10 +29,10 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
+use super::for_others::OriginalLength;
 pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
 use super::ground::scan::Selection;
 use super::ground::table::PartitionTable;
-use super::shared::OriginalLength;
 use super::{Partition, QueryError, Questions, ReadState, Scope};
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";

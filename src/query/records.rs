@@ -22,11 +22,11 @@ use crate::model::time::TimeRange;
 
 use super::ground::columns::Columns as ShownColumns;
 use super::ground::filter::Condition;
+use super::ground::for_others::OriginalLength;
 use super::ground::key::KEY_ORDER;
 use super::ground::operator::{known_order, ordered};
 use super::ground::paging::{RowPlace, number_of, places_of};
 use super::ground::shape::{self, IdForm, Visibility};
-use super::ground::shared::OriginalLength;
 use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
 use super::page::NextPage;

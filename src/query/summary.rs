@@ -17,7 +17,7 @@ use crate::model::time::{Instant, TimeRange};
 
 use super::ground::engine::{Engine, deadline_passed};
 use super::ground::filter::Condition;
-use super::ground::shared::{OriginalLength, extent_fields};
+use super::ground::for_others::{OriginalLength, extent_fields};
 use super::selected::{Selected, states_of};
 use super::{Partition, QueryError, Questions, ReadState, Scope};
 

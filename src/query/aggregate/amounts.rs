@@ -9,13 +9,13 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::catalog::records::KnownSource;
 use crate::people::preferences::SourceOrder;
+use crate::query::for_others::OriginalLength;
 use crate::query::ground::computed::projected;
 use crate::query::ground::measure::{are_spread, counting_of_amounts};
 use crate::query::ground::rollups::ROLLUP_LONG;
 use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec,
 };
-use crate::query::shared::OriginalLength;
 use crate::query::{Partition, QueryError, Questions};
 
 use super::groups::{self, MAX_GROUPS};

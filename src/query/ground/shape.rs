@@ -20,8 +20,8 @@ use crate::model::registry::{Layout, ReadColumn, ReadFrom};
 
 use super::computed::{Columns, projected};
 use super::constant_text::constant_text;
+use super::for_others::private;
 use super::operator::Plan;
-use super::shared::private;
 use super::uuid_text::UuidText;
 use shown::{ExtrasWith, VersionLists};
 

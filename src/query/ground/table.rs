@@ -27,6 +27,7 @@ use super::annotation_definitions::{self, Definitions};
 use super::engine::Engine;
 use super::errors::outside;
 use super::files::Objects;
+use super::for_others::{OriginalLength, Shared, few, permitted};
 use super::grown;
 use super::key::{KEY_COLUMNS, key_schema};
 use super::operator::Plan;
@@ -34,7 +35,6 @@ use super::order::Order;
 use super::partition::Partition;
 use super::questions::Questions;
 use super::scan::{Scan, Selection};
-use super::shared::{OriginalLength, Shared, few, permitted};
 
 pub(in crate::query) use leaf::{PartitionExec, within};
 

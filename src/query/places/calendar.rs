@@ -15,10 +15,10 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use crate::model::time::TimeRange;
+use crate::query::for_others;
 use crate::query::ground::events::Events;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::paging::RowKey;
-use crate::query::shared;
 use crate::query::{Prepared, QueryError, Questions};
 
 use super::Granted;
@@ -123,7 +123,7 @@ impl<Authority> Questions<Authority> {
         let stored = self.chosen(&pinned, spec, None)?;
         let stored = match granted.permit.shared_with() {
             None => stored,
-            Some(shared) => shared::cut_again(
+            Some(shared) => for_others::cut_again(
                 stored,
                 &granted.partition.data_type,
                 shared.edges.within(range),

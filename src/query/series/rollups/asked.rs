@@ -11,6 +11,7 @@ use datafusion::common::Result;
 
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::time::{Instant, TimeRange};
+use crate::query::for_others::{MOST_SCANNED, OriginalLength};
 use crate::query::ground::dead::{DeadRows, MOST_DEAD};
 use crate::query::ground::engine::Engine;
 use crate::query::ground::measure::Counting;
@@ -18,7 +19,6 @@ use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::{Key, Kind, Rollups};
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
-use crate::query::shared::{MOST_SCANNED, OriginalLength};
 use crate::query::{Partition, Questions};
 use crate::store::rollups::{KeptRollups, Month, ROWS_A_ROLLUP, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
