@@ -17,6 +17,10 @@ const RECORDED: [i64; 8] = [0, 1, 2, 3, 4, 5, 6, 0];
 enum Condition {
     Compared(Operator, i64),
     Listed(bool, Vec<Option<i64>>),
+    /// Equal to an item of an array.
+    Held(Vec<Option<i64>>),
+    /// Written like one of these, by a regular expression.
+    Written(bool, Vec<i64>),
     /// `[NOT] IN` the rows.
     Found(bool, Rows),
     /// Compared with `ANY` or `ALL` of the rows.
@@ -101,13 +105,22 @@ pub(super) fn all(truths: impl IntoIterator<Item = Option<bool>>) -> Option<bool
 impl Condition {
     fn text(&self) -> String {
         let negation = |negated: &bool| if *negated { "NOT " } else { "" };
+        let listed = |values: &[Option<i64>]| {
+            let written = |value: &Option<i64>| value.map_or("NULL".to_owned(), |value| value.to_string());
+            let values: Vec<String> = values.iter().map(written).collect();
+            values.join(", ")
+        };
         match self {
             Self::Compared(op, value) => format!("n {} {value}", op.text()),
-            Self::Listed(negated, values) => {
-                let written =
-                    |value: &Option<i64>| value.map_or("NULL".to_owned(), |value| value.to_string());
-                let values: Vec<String> = values.iter().map(written).collect();
-                format!("n {}IN ({})", negation(negated), values.join(", "))
+            Self::Listed(negated, values) => format!("n {}IN ({})", negation(negated), listed(values)),
+            Self::Held(values) => format!("n = ANY (ARRAY[{}])", listed(values)),
+            Self::Written(negated, values) => {
+                let values: Vec<String> = values.iter().map(i64::to_string).collect();
+                let op = if *negated { "!~" } else { "~" };
+                format!(
+                    "CAST(CAST(n AS BIGINT) AS VARCHAR) {op} '^({})$'",
+                    values.join("|")
+                )
             }
             Self::Found(negated, rows) => format!("n {}IN {}", negation(negated), rows.text()),
             Self::Quantified(op, all, rows) => {
@@ -133,6 +146,10 @@ impl Condition {
             Self::Compared(op, value) => op.holds(n, Some(*value)),
             Self::Listed(negated, values) => {
                 negated_if(*negated, either(values.iter().map(|value| equals(*value))))
+            }
+            Self::Held(values) => either(values.iter().map(|value| equals(*value))),
+            Self::Written(negated, values) => {
+                negated_if(*negated, either(values.iter().map(|value| equals(Some(*value)))))
             }
             Self::Found(negated, rows) => negated_if(*negated, either(rows.values().map(equals))),
             Self::Quantified(op, every, rows) => {
@@ -160,9 +177,20 @@ pub(super) fn operators() -> impl Strategy<Value = Operator> {
 fn conditions() -> impl Strategy<Value = Condition> {
     let rows = || (0_i64..9, 0_i64..9).prop_map(|(from, null)| Rows { from, null });
     let listed = prop::collection::vec(prop::option::weighted(0.9, 0_i64..8), 1..7);
+    // An array of nothing but null has no type.
+    let held = (
+        0_i64..8,
+        prop::collection::vec(prop::option::weighted(0.9, 0_i64..8), 0..6),
+    );
+    let written = prop::collection::vec(0_i64..8, 1..7);
     let leaf = prop_oneof![
         (operators(), 0_i64..8).prop_map(|(op, value)| Condition::Compared(op, value)),
         (any::<bool>(), listed).prop_map(|(negated, values)| Condition::Listed(negated, values)),
+        held.prop_map(|(first, rest)| {
+            let values = std::iter::once(Some(first)).chain(rest);
+            Condition::Held(values.collect())
+        }),
+        (any::<bool>(), written).prop_map(|(negated, values)| Condition::Written(negated, values)),
         (any::<bool>(), rows()).prop_map(|(negated, rows)| Condition::Found(negated, rows)),
         (operators(), any::<bool>(), rows()).prop_map(|(op, all, rows)| Condition::Quantified(op, all, rows)),
     ];
@@ -222,6 +250,11 @@ async fn lists_that_have_nothing_in_common_leave_null_unknown() {
         ("(n IN (1, 2) AND n IN (3, -5)) IS NULL", json!(2)),
         ("NOT ((n = 1 OR n = 4) AND (n = 2 OR n = 3))", json!(6)),
         ("((n = 1 OR n = 4) AND n NOT IN (1, 4)) IS NULL", json!(2)),
+        (
+            "(NOT (n <> 1 AND n <> 4) AND NOT (n <> 2 AND n <> 3)) IS NULL",
+            json!(2),
+        ),
+        ("NOT (n = ANY (ARRAY[1, 4]) AND n = ANY (ARRAY[2, 3]))", json!(6)),
     ] {
         let text = format!(
             "SELECT count(*) AS kept FROM (SELECT nullif(value, 0) AS n FROM heart_rate) AS t \
@@ -288,6 +321,84 @@ async fn lists_that_meet_forget_neither_null_nor_columns() {
             0,
         ),
     ] {
+        let body = json!({"query": query, "parameters": parameters});
+        let found = person.post(SQL, &body).await.must_be(200).rows();
+        assert_eq!(found, [json!({"kept": expected})], "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_optimizer_makes_a_list_of_is_one() {
+    let person = person();
+    let (numbers, words) = (
+        "(VALUES (1), (2), (NULL)) AS v(c)",
+        "(VALUES ('foo'), (NULL)) AS v(c)",
+    );
+    for (rows, condition, parameters, expected) in [
+        (
+            numbers,
+            "NOT (c = ANY($1) AND c = ANY($2))",
+            json!([[1, 4], [2, 3]]),
+            2,
+        ),
+        (
+            numbers,
+            "(c = ANY($1) AND c IN (2, 3, 4, 5)) IS NULL",
+            json!([[1, 6]]),
+            1,
+        ),
+        (
+            numbers,
+            "c IN (1, 2, 3, 4) AND NOT (c = ANY($1))",
+            json!([[1, null]]),
+            0,
+        ),
+        (
+            numbers,
+            "c IN (1, 2, 3, 4) AND NOT (c = ANY($1))",
+            json!([[1, 7]]),
+            1,
+        ),
+        (
+            numbers,
+            "c IN (1, 2, 3, 4) AND c = ANY($1)",
+            json!([[1, null]]),
+            1,
+        ),
+        (
+            numbers,
+            "c IN (1, 2, 3, 4) AND NOT array_has($1, c)",
+            json!([[1, null]]),
+            0,
+        ),
+        (
+            words,
+            "NOT (c ~ '^(foo|bar)$' AND c ~ '^(baz|qux)$')",
+            json!([]),
+            1,
+        ),
+        (
+            words,
+            "NOT (c ~ '^foo$|^bar$' AND c ~ '^baz$|^qux$')",
+            json!([]),
+            1,
+        ),
+        (
+            words,
+            "(c ~ '^(foo|bar)$' AND c IN ('baz', 'qux')) IS NULL",
+            json!([]),
+            1,
+        ),
+        (words, "(c ~ '^(foo)$' AND c ~ '^(bar)$') IS NULL", json!([]), 1),
+        (words, "c !~ '^(foo|bar)$' OR c !~ '^(baz|qux)$'", json!([]), 1),
+        (
+            words,
+            "NOT (regexp_like(c, '^(foo|bar)$') AND regexp_like(c, '^(baz|qux)$'))",
+            json!([]),
+            1,
+        ),
+    ] {
+        let query = format!("SELECT count(*) AS kept FROM {rows} WHERE {condition}");
         let body = json!({"query": query, "parameters": parameters});
         let found = person.post(SQL, &body).await.must_be(200).rows();
         assert_eq!(found, [json!({"kept": expected})], "{query}");
