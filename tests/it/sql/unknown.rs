@@ -6,7 +6,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::{SQL, alike, rows, wrong};
-use crate::harness::{Person, heart_rate, id, instant, person};
+use crate::harness::{Person, heart_rate, id, instant, person, texts};
 
 const CASES: usize = 300;
 /// The values that are recorded; `n` is null where one is zero.
@@ -315,6 +315,18 @@ async fn lists_that_meet_forget_neither_null_nor_columns() {
             1,
         ),
         (
+            "SELECT count(*) AS kept FROM (SELECT c IN (1, 2, 3, 4) AS p FROM (VALUES (1), (NULL)) AS v(c)) \
+             AS w WHERE NOT (p AND NOT p)",
+            json!([]),
+            1,
+        ),
+        (
+            "SELECT count(*) AS kept FROM (SELECT c IN (1, 2, 3, 4) AS p FROM (VALUES (1), (NULL)) AS v(c) \
+             GROUP BY c IN (1, 2, 3, 4)) AS w WHERE (p AND NOT p) IS NULL",
+            json!([]),
+            1,
+        ),
+        (
             "WITH w AS (SELECT c FROM (VALUES (1), (2)) AS v(c) WHERE c IN (1, 2, 3, 4)) \
              SELECT count(*) AS kept FROM w WHERE c NOT IN (1, NULL, 5, 6)",
             json!([]),
@@ -403,6 +415,26 @@ async fn what_the_optimizer_makes_a_list_of_is_one() {
         let found = person.post(SQL, &body).await.must_be(200).rows();
         assert_eq!(found, [json!({"kept": expected})], "{query}");
     }
+}
+
+#[tokio::test]
+async fn lists_of_constants_stay_as_they_are_where_rows_are_only_kept() {
+    let person = recorded().await;
+    for condition in [
+        "value IN (1, 2, 3, 4) AND value NOT IN (5, 6, 7, 8)",
+        "value IN (1, 2, 3, 4) AND (value = 1 OR value = 2)",
+        "unit IN ('a', 'b', 'c', 'd') OR value IN (1, 2, 3, 4)",
+        "unit = ANY (ARRAY['a', 'b', 'c', 'd']) AND unit ~ '^(a|b)$'",
+        "NOT (unit = ANY (ARRAY['a', 'b', 'c', 'd'])) AND unit !~ '^(e|f)$'",
+    ] {
+        let text = format!("EXPLAIN SELECT count(*) FROM heart_rate WHERE {condition}");
+        let plan = texts(&rows(&person, &text).await, "plan").join("\n");
+        assert!(!plan.contains("apart("), "{text}: {plan}");
+    }
+    let text = "EXPLAIN SELECT count(*) FROM (SELECT value IN (1, 2, 3, 4) AS p FROM heart_rate) AS t \
+                WHERE p AND NOT p";
+    let plan = texts(&rows(&person, text).await, "plan").join("\n");
+    assert!(plan.contains("apart("), "{plan}");
 }
 
 #[tokio::test]

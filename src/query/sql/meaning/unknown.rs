@@ -29,7 +29,7 @@ const REGEXP_LIKE: &str = "regexp_like";
 pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut keeping = Keeping {
         apart: Arc::new(ScalarUDF::new_from_impl(Apart::new())),
-        may_meet: has_several_lists(&plan)?,
+        may_meet: may_lists_meet(&plan)?,
         named: 0,
     };
     let rewritten = plan.transform_up_with_subqueries(|plan| {
@@ -211,13 +211,18 @@ impl Keeping {
     }
 }
 
-/// Whether there is more than one list in a query.
-fn has_several_lists(plan: &LogicalPlan) -> Result<bool> {
+/// Whether there is more than one list in a query, or one that has a name: where the name stands, conditions
+/// get what stands behind it, each of them.
+fn may_lists_meet(plan: &LogicalPlan) -> Result<bool> {
     let mut lists = 0;
     plan.apply_with_subqueries(|plan| {
+        let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
+        let uses = if is_condition { 1 } else { 2 };
         plan.apply_expressions(|expr| {
             expr.apply(|part| {
-                lists += usize::from(is_list(part));
+                if is_list(part) {
+                    lists += uses;
+                }
                 Ok(TreeNodeRecursion::Continue)
             })
         })
