@@ -461,6 +461,9 @@ async fn what_is_in_no_row_that_it_is_compared_with_is_kept() {
         let text = format!("SELECT count(*) AS kept FROM {outer} WHERE {condition}");
         assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
     }
+    let text = "EXPLAIN SELECT count(*) FROM heart_rate WHERE 5 NOT IN (SELECT value FROM heart_rate)";
+    let plan = texts(&rows(&person, text).await, "plan").join("\n");
+    assert!(plan.contains("fetch=1"), "one row answers for all: {plan}");
     let text = format!(
         "SELECT count(*) AS kept FROM (SELECT a.t FROM {outer} EXCEPT SELECT a.t FROM {outer} \
          WHERE a.n NOT IN (SELECT e.n FROM {inner} WHERE e.t = a.t)) AS r"

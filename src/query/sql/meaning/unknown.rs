@@ -450,10 +450,14 @@ fn as_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
 
 /// Whether there is a row for which a condition holds, or none.
 fn exists(rows: &LogicalPlan, condition: Expr, negated: bool) -> Result<Expr> {
-    let subquery = LogicalPlanBuilder::from(rows.clone())
+    let mut subquery = LogicalPlanBuilder::from(rows.clone())
         .filter(condition)?
         .build()?;
     let outer_ref_columns = subquery.all_out_ref_exprs();
+    if outer_ref_columns.is_empty() {
+        // The answer is the same for all rows around it, each of which is joined with what was found.
+        subquery = LogicalPlanBuilder::from(subquery).limit(0, Some(1))?.build()?;
+    }
     let subquery = Subquery {
         subquery: Arc::new(subquery),
         outer_ref_columns,
