@@ -472,6 +472,62 @@ async fn what_is_in_no_row_that_it_is_compared_with_is_kept() {
 }
 
 #[tokio::test]
+async fn an_aggregate_of_what_is_found_for_a_row_is_one_row() {
+    let person = person();
+    let outer = "(VALUES (1, 1), (0, 2), (5, 3), (NULL, 4)) AS a(n, t)";
+    let found = "FROM (VALUES (1, 1), (1, 1), (5, 3), (7, 4)) AS e(n, t) WHERE e.t = a.t";
+    for (condition, expected) in [
+        (format!("a.n IN (SELECT max(e.n) {found})"), 2),
+        (format!("a.n NOT IN (SELECT max(e.n) {found})"), 0),
+        (format!("NOT (a.n IN (SELECT max(e.n) {found}))"), 0),
+        (format!("(a.n IN (SELECT max(e.n) {found})) IS NULL"), 2),
+        (format!("a.n IN (SELECT count(*) {found})"), 1),
+        (format!("a.n NOT IN (SELECT count(*) {found})"), 2),
+        (format!("a.n >= ALL (SELECT count(*) {found})"), 2),
+        (format!("a.n < ANY (SELECT count(*) {found})"), 1),
+        (format!("a.n IN (SELECT max(e.n) {found} LIMIT 1)"), 2),
+        (
+            format!("a.n IN (SELECT coalesce(max(e.n), 8) - count(*) - 8 {found})"),
+            1,
+        ),
+        (format!("EXISTS (SELECT max(e.n) {found})"), 4),
+        (format!("NOT EXISTS (SELECT max(e.n) {found})"), 0),
+        (format!("EXISTS (SELECT 1 {found} HAVING count(*) > 1)"), 1),
+        (format!("NOT EXISTS (SELECT 1 {found} HAVING count(*) > 1)"), 3),
+        (format!("EXISTS (SELECT 1 {found} HAVING count(*) = 0)"), 1),
+        (format!("EXISTS (SELECT 1 {found} HAVING max(e.n) >= a.n)"), 2),
+        (format!("EXISTS (SELECT 1 {found} HAVING count(*) <= a.n)"), 2),
+        (
+            format!("a.n NOT IN (SELECT max(e.n) {found} HAVING count(*) > 0)"),
+            1,
+        ),
+        (format!("a.n IN (SELECT 0 {found} HAVING count(*) = 0)"), 1),
+        (
+            format!("a.n IN (SELECT x.c FROM (SELECT count(*) AS c {found}) AS x WHERE x.c < 2)"),
+            1,
+        ),
+        // With GROUP BY there is none where nothing is found.
+        (format!("a.n NOT IN (SELECT max(e.n) {found} GROUP BY e.t)"), 1),
+        (format!("EXISTS (SELECT max(e.n) {found} GROUP BY e.t)"), 3),
+    ] {
+        let text = format!("SELECT count(*) AS kept FROM {outer} WHERE {condition}");
+        assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
+    }
+    for condition in [
+        format!("EXISTS (SELECT 1 FROM (SELECT max(e.n) AS m {found}) AS x JOIN {outer} ON a.n = x.m)"),
+        format!("a.n IN (SELECT count(*) FROM (SELECT max(e.n) {found}) AS x)"),
+        format!("EXISTS (SELECT max(e.n) {found} OFFSET 1)"),
+    ] {
+        let text = format!("SELECT count(*) AS kept FROM {outer} WHERE {condition}");
+        let refused = wrong(&person, &text).await;
+        assert!(
+            refused.contains("aggregates in a query of their own"),
+            "{text}: {refused}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn questions_about_truth_are_columns_like_others() {
     let person = recorded().await;
     for (text, expected) in [

@@ -5,7 +5,10 @@
 //! merges lists by how their members are written, as if each of them were a value that differs from those
 //! written in another way. Where a row is only kept or not, that is right for lists of constants, and all
 //! conditions but some `NOT IN` stay as they are. Everywhere else they are written so that nothing can be
-//! forgotten. Knows plans and expressions only.
+//! forgotten.
+//!
+//! The same is done where subqueries about the row around them are joined with it in a way that forgets what
+//! they mean: that there is a row that says of nothing how much it is. Knows plans and expressions only.
 
 use std::sync::Arc;
 
@@ -17,8 +20,9 @@ use datafusion::logical_expr::expr::{BinaryExpr, Case, Exists, InSubquery, SetCo
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
+    ColumnarValue, Distinct, Expr, FetchType, Filter, Join, JoinType, Limit, LogicalPlan, LogicalPlanBuilder,
+    Operator, Projection, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SkipType, Sort, Subquery,
+    SubqueryAlias, Volatility, lit, scalar_subquery,
 };
 
 const ARRAY_HAS: &str = "array_has";
@@ -35,7 +39,8 @@ pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
         if let LogicalPlan::Filter(filter) = plan {
-            let predicate = keeping.conjunct(filter.predicate, &schema)?;
+            let predicate = keeping.single_rows(filter.predicate, &schema)?;
+            let predicate = keeping.conjunct(predicate, &schema)?;
             return Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(
                 predicate,
                 filter.input,
@@ -72,6 +77,7 @@ impl Keeping {
             return Ok(LogicalPlan::Join(join));
         };
         if join.join_type == JoinType::Inner && has_subqueries(&condition)? {
+            let condition = self.single_rows(condition, schema)?;
             let condition = self.conjunct(condition, schema)?;
             let joined = Arc::new(LogicalPlan::Join(join));
             return Ok(LogicalPlan::Filter(Filter::try_new(condition, joined)?));
@@ -79,6 +85,69 @@ impl Keeping {
         refuse_subqueries(&condition)?;
         join.filter = Some(self.selecting(condition, schema, false)?);
         Ok(LogicalPlan::Join(join))
+    }
+
+    /// A condition in which subqueries of one row are values.
+    fn single_rows(&self, condition: Expr, schema: &DFSchema) -> Result<Expr> {
+        let with_values = condition.transform_up(|expr| self.single_row(expr, schema))?;
+        Ok(with_values.data)
+    }
+
+    /// A comparison with the one row that aggregates what is found for the row around it. The engine groups
+    /// what it finds for all rows, and has no group, and so no row, where nothing is found.
+    fn single_row(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        let (Expr::Exists(Exists { subquery, .. })
+        | Expr::InSubquery(InSubquery { subquery, .. })
+        | Expr::SetComparison(SetComparison { subquery, .. })) = &expr
+        else {
+            return Ok(Transformed::no(expr));
+        };
+        let Some(row) = SingleRow::of(&subquery.subquery)? else {
+            refuse_single_rows(&subquery.subquery)?;
+            return Ok(Transformed::no(expr));
+        };
+        let value = match (&expr, row.columns.as_slice()) {
+            // Whatever its columns are.
+            (Expr::Exists(_), _) => None,
+            (_, [column]) => Some(row.beside(column.clone(), schema)?),
+            // Refused by the engine.
+            _ => return Ok(Transformed::no(expr)),
+        };
+        let mut is_left: Option<Expr> = None;
+        for condition in &row.conditions {
+            let holds = row.beside(condition.clone(), schema)?;
+            let holds = self.lists(holds)?.data;
+            is_left = Some(match is_left {
+                Some(others) => others.and(holds),
+                None => holds,
+            });
+        }
+        let (compared, without) = match (expr, value) {
+            (Expr::Exists(exists), _) => (lit(!exists.negated), exists.negated),
+            (Expr::InSubquery(within), Some(value)) => {
+                let op = if within.negated {
+                    Operator::NotEq
+                } else {
+                    Operator::Eq
+                };
+                let compared = BinaryExpr::new(within.expr, op, Box::new(value));
+                (Expr::BinaryExpr(compared), within.negated)
+            }
+            (Expr::SetComparison(set), Some(value)) => {
+                let all = matches!(set.quantifier, SetQuantifier::All);
+                let compared = BinaryExpr::new(set.expr, set.op, Box::new(value));
+                (Expr::BinaryExpr(compared), all)
+            }
+            (expr, _) => return Ok(Transformed::no(expr)),
+        };
+        Ok(Transformed::yes(match is_left {
+            Some(is_left) => Expr::Case(Case::new(
+                None,
+                vec![(Box::new(is_left), Box::new(compared))],
+                Some(Box::new(lit(without))),
+            )),
+            None => compared,
+        }))
     }
 
     /// A condition that must hold, whatever others there are.
@@ -446,6 +515,140 @@ fn as_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
         expr => Ok(Transformed::no(expr)),
     })?;
     Ok(outer.data)
+}
+
+/// The row of a subquery that aggregates, without `GROUP BY`, what it finds for the row around it.
+struct SingleRow {
+    aggregate: LogicalPlan,
+    /// What the subquery makes of the columns of the aggregate.
+    columns: Vec<Expr>,
+    /// Conditions on the columns of the aggregate, under which there is the row.
+    conditions: Vec<Expr>,
+}
+
+impl SingleRow {
+    fn of(rows: &LogicalPlan) -> Result<Option<Self>> {
+        let input = match rows {
+            LogicalPlan::Aggregate(aggregate) if is_grouped_by_the_engine(rows)? => {
+                refuse_single_rows(&aggregate.input)?;
+                let columns = aggregate.schema.columns();
+                return Ok(Some(Self {
+                    aggregate: rows.clone(),
+                    columns: columns.into_iter().map(Expr::Column).collect(),
+                    conditions: Vec::new(),
+                }));
+            }
+            LogicalPlan::Projection(Projection { input, .. })
+            | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. })
+            | LogicalPlan::Filter(Filter { input, .. })
+            | LogicalPlan::Sort(Sort { input, .. })
+            | LogicalPlan::Distinct(Distinct::All(input)) => input,
+            LogicalPlan::Limit(limit) if leaves_the_first(limit)? => &limit.input,
+            _ => return Ok(None),
+        };
+        let Some(mut row) = Self::of(input)? else {
+            return Ok(None);
+        };
+        match rows {
+            LogicalPlan::Projection(selected) => {
+                let columns = selected.expr.iter();
+                row.columns = columns
+                    .map(|column| row.of_aggregate(column.clone(), input.schema()))
+                    .collect::<Result<_>>()?;
+            }
+            LogicalPlan::Filter(kept) => {
+                let condition = row.of_aggregate(kept.predicate.clone(), input.schema())?;
+                row.conditions.push(condition);
+            }
+            _ => {}
+        }
+        Ok(Some(row))
+    }
+
+    /// An expression on columns that are made of the row, written as one on the columns of the aggregate.
+    fn of_aggregate(&self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
+        let written = expr.transform_down(|expr| match expr {
+            Expr::Column(column) => {
+                let made = self.columns.get(schema.index_of_column(&column)?).cloned();
+                let made = made.unwrap_or(Expr::Column(column));
+                Ok(Transformed::new(made, true, TreeNodeRecursion::Jump))
+            }
+            expr => Ok(Transformed::no(expr)),
+        })?;
+        Ok(written.data.unalias())
+    }
+
+    /// An expression on the columns of the aggregate, as it is written beside the subquery.
+    fn beside(&self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
+        let written = expr.transform_down(|expr| match expr {
+            Expr::Column(column) => {
+                let value =
+                    Projection::try_new(vec![Expr::Column(column)], Arc::new(self.aggregate.clone()))?;
+                let value = scalar_subquery(Arc::new(LogicalPlan::Projection(value)));
+                Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+            }
+            Expr::OuterReferenceColumn(_, column) if schema.has_column(&column) => {
+                Ok(Transformed::yes(Expr::Column(column)))
+            }
+            Expr::ScalarSubquery(value) if value.outer_ref_columns.is_empty() => {
+                Ok(Transformed::no(Expr::ScalarSubquery(value)))
+            }
+            expr if is_subquery(&expr) => plan_err!(
+                "an aggregate of what is found for the row around it is compared with a subquery; give that \
+                 subquery GROUP BY, or name the other in a query of its own"
+            ),
+            expr => Ok(Transformed::no(expr)),
+        })?;
+        Ok(written.data)
+    }
+}
+
+/// Whether a limit leaves the first row if there is one.
+fn leaves_the_first(limit: &Limit) -> Result<bool> {
+    let is_from_the_first = matches!(limit.get_skip_type()?, SkipType::Literal(0));
+    let is_for_one = match limit.get_fetch_type()? {
+        FetchType::Literal(most) => most != Some(0),
+        FetchType::UnsupportedExpr => false,
+    };
+    Ok(is_from_the_first && is_for_one)
+}
+
+/// Whether an aggregate of all rows becomes one of the rows that belong to each row around the subquery.
+fn is_grouped_by_the_engine(plan: &LogicalPlan) -> Result<bool> {
+    let LogicalPlan::Aggregate(aggregate) = plan else {
+        return Ok(false);
+    };
+    if !aggregate.group_expr.is_empty() {
+        return Ok(false);
+    }
+    let mut refers_outside = false;
+    aggregate.input.apply(|plan| {
+        // What stands beside LATERAL refers to its neighbours.
+        if matches!(plan, LogicalPlan::Subquery(_)) {
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        refers_outside |= plan.contains_outer_reference();
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(refers_outside)
+}
+
+/// Refuses such rows where more is made of them: there, it matters that the row is missing.
+fn refuse_single_rows(rows: &LogicalPlan) -> Result<()> {
+    rows.apply(|plan| {
+        if matches!(plan, LogicalPlan::Subquery(_)) {
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        if is_grouped_by_the_engine(plan)? {
+            return plan_err!(
+                "a subquery of IN, EXISTS, ANY or ALL joins, skips or aggregates what it has aggregated for the \
+                 row around it; compare with the aggregate itself, as in n = (SELECT max(...) ...), or name the \
+                 aggregates in a query of their own, with GROUP BY, and join that"
+            );
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
 }
 
 /// Whether there is a row for which a condition holds, or none.
