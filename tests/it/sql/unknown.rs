@@ -514,7 +514,10 @@ async fn an_aggregate_of_what_is_found_for_a_row_is_one_row() {
         assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
     }
     for condition in [
-        format!("EXISTS (SELECT 1 FROM (SELECT max(e.n) AS m {found}) AS x JOIN {outer} ON a.n = x.m)"),
+        format!(
+            "EXISTS (SELECT 1 FROM (SELECT max(e.n) AS m {found}) AS x JOIN (VALUES (1)) AS f(n) \
+             ON f.n = x.m)"
+        ),
         format!("a.n IN (SELECT count(*) FROM (SELECT max(e.n) {found}) AS x)"),
         format!("EXISTS (SELECT max(e.n) {found} OFFSET 1)"),
     ] {
@@ -524,6 +527,55 @@ async fn an_aggregate_of_what_is_found_for_a_row_is_one_row() {
             refused.contains("aggregates in a query of their own"),
             "{text}: {refused}"
         );
+    }
+}
+
+#[tokio::test]
+async fn limits_of_what_is_found_for_a_row_count_or_are_refused() {
+    let person = person();
+    let outer = "(VALUES (1, 1), (2, 2), (3, 3)) AS a(n, t)";
+    let inner = "(VALUES (1, 1), (1, 1), (2, 2), (7, 4)) AS e(n, t)";
+    for (condition, expected) in [
+        (
+            format!("EXISTS (SELECT 1 FROM {inner} WHERE e.t = a.t LIMIT 1)"),
+            2,
+        ),
+        (
+            format!("EXISTS (SELECT 1 FROM {inner} WHERE e.t = a.t LIMIT 5 OFFSET 0)"),
+            2,
+        ),
+        (
+            format!("NOT EXISTS (SELECT 1 FROM {inner} WHERE e.t = a.t LIMIT 1)"),
+            1,
+        ),
+        (
+            format!("EXISTS (SELECT 1 FROM (SELECT e.n, e.t FROM {inner} LIMIT 2) AS x WHERE x.t = a.t)"),
+            1,
+        ),
+        (
+            format!("a.n NOT IN (SELECT e.n FROM {inner} ORDER BY e.n DESC LIMIT 2)"),
+            2,
+        ),
+        (
+            format!("1 NOT IN (SELECT e.n FROM {inner} ORDER BY e.n OFFSET 2)"),
+            3,
+        ),
+    ] {
+        let text = format!("SELECT count(*) AS kept FROM {outer} WHERE {condition}");
+        assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
+    }
+    for condition in [
+        format!("a.n NOT IN (SELECT e.n FROM {inner} WHERE e.t = a.t OFFSET 1)"),
+        format!("a.n NOT IN (SELECT e.n FROM {inner} WHERE e.t = a.t LIMIT 1)"),
+        format!("EXISTS (SELECT 1 FROM {inner} WHERE e.t = a.t OFFSET 1)"),
+        format!("NOT EXISTS (SELECT 1 FROM {inner} WHERE e.t = a.t LIMIT 1 OFFSET 1)"),
+        format!(
+            "EXISTS (SELECT 1 FROM (SELECT e.n FROM {inner} WHERE e.t = a.t LIMIT 1) AS x WHERE x.n > 1)"
+        ),
+    ] {
+        let text = format!("SELECT count(*) AS kept FROM {outer} WHERE {condition}");
+        let refused = wrong(&person, &text).await;
+        assert!(refused.contains("row_number()"), "{text}: {refused}");
     }
 }
 

@@ -8,7 +8,8 @@
 //! forgotten.
 //!
 //! The same is done where subqueries about the row around them are joined with it in a way that forgets what
-//! they mean: that there is a row that says of nothing how much it is. Knows plans and expressions only.
+//! they mean: that there is a row that says of nothing how much it is. Where they skip rows, and nothing else
+//! says the same, they are refused. Knows plans and expressions only.
 
 use std::sync::Arc;
 
@@ -55,6 +56,16 @@ pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
             let name = names.save(&expr);
             let kept = keeping.lists(expr)?;
             Ok(kept.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    rewritten.data.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            expr.apply(|part| {
+                if let Expr::Exists(exists) = part {
+                    refuse_lost_limits(&exists.subquery.subquery, true, false)?;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
         })
     })?;
     Ok(rewritten.data)
@@ -641,14 +652,71 @@ fn refuse_single_rows(rows: &LogicalPlan) -> Result<()> {
         }
         if is_grouped_by_the_engine(plan)? {
             return plan_err!(
-                "a subquery of IN, EXISTS, ANY or ALL joins, skips or aggregates what it has aggregated for the \
-                 row around it; compare with the aggregate itself, as in n = (SELECT max(...) ...), or name the \
-                 aggregates in a query of their own, with GROUP BY, and join that"
+                "a subquery of IN, EXISTS, ANY or ALL joins, skips or aggregates what it has aggregated for \
+                 the row around it; compare with the aggregate itself, as in n = (SELECT max(...) ...), or \
+                 name the aggregates in a query of their own, with GROUP BY, and join that"
             );
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
+}
+
+/// Refuses limits of `EXISTS` that matter and would be left out: of rows that depend on the row around them,
+/// and of what comes after such rows. Returns whether there were any.
+///
+/// `any`: it only matters whether there is a row. `is_about_outer`: there were such rows before.
+fn refuse_lost_limits(rows: &LogicalPlan, any: bool, is_about_outer: bool) -> Result<bool> {
+    match rows {
+        // What stands beside LATERAL is joined otherwise.
+        LogicalPlan::Subquery(_) => Ok(is_about_outer),
+        LogicalPlan::Limit(limit) => {
+            let is_harmless = any && matches!(limit.get_skip_type()?, SkipType::Literal(0));
+            let is_about_outer = refuse_lost_limits(&limit.input, is_harmless, is_about_outer)?;
+            // No rows at all stay none.
+            let is_of_none = matches!(limit.get_fetch_type()?, FetchType::Literal(Some(0)));
+            if is_about_outer && !is_harmless && !is_of_none {
+                return plan_err!(
+                    "a subquery that depends on the row around it has OFFSET, or LIMIT where more matters \
+                     than whether there is a row; number its rows with row_number() in a query of its own, \
+                     and join that"
+                );
+            }
+            Ok(is_about_outer)
+        }
+        LogicalPlan::Filter(filter) => {
+            let is_about_outer = refuse_lost_limits(&filter.input, false, is_about_outer)?;
+            if is_about_outer {
+                // These are joined with what is filtered.
+                filter.predicate.apply(|part| {
+                    if let Expr::Exists(Exists { subquery, .. })
+                    | Expr::InSubquery(InSubquery { subquery, .. }) = part
+                    {
+                        refuse_lost_limits(&subquery.subquery, matches!(part, Expr::Exists(_)), true)?;
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })?;
+            }
+            Ok(is_about_outer || filter.predicate.contains_outer())
+        }
+        rows => {
+            let any = any
+                && match rows {
+                    LogicalPlan::Projection(_)
+                    | LogicalPlan::SubqueryAlias(_)
+                    | LogicalPlan::Sort(_)
+                    | LogicalPlan::Distinct(_)
+                    | LogicalPlan::Window(_) => true,
+                    LogicalPlan::Aggregate(aggregate) => !aggregate.group_expr.is_empty(),
+                    _ => false,
+                };
+            let mut is_about_outer = is_about_outer;
+            for input in rows.inputs() {
+                is_about_outer = refuse_lost_limits(input, any, is_about_outer)?;
+            }
+            Ok(is_about_outer)
+        }
+    }
 }
 
 /// Whether there is a row for which a condition holds, or none.
