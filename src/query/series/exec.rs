@@ -167,7 +167,7 @@ impl Stream for SeriesRows {
             if this.output.is_full() {
                 return Poll::Ready(Some(this.output.take()));
             }
-            // A bin may touch very many samples, and a sample very many bins.
+            // A bin may touch very many samples, and so may each moment at which one of them begins or ends.
             if this.turn.yields(context) {
                 return Poll::Pending;
             }

@@ -25,7 +25,8 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::moments::compares;
 
-/// Functions that look for numbers, and return none of those that they look through.
+/// Functions that look for numbers. Only `nullif` returns one of those that it looks through, and loses its
+/// sign if it is zero.
 const LOOKING: [&str; 6] = [
     "array_has",
     "array_has_all",
