@@ -11,9 +11,13 @@
 //! they mean: that there is a row that says of nothing how much it is. Where they skip rows, and nothing else
 //! says the same, they are refused. Knows plans and expressions only.
 
+mod lists;
+mod lost_limits;
+mod single_row;
+mod subqueries;
+
 use std::sync::Arc;
 
-use datafusion::arrow::array::Array as _;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, Spans, plan_err};
@@ -21,14 +25,14 @@ use datafusion::logical_expr::expr::{BinaryExpr, Case, Exists, InSubquery, SetCo
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Distinct, Expr, FetchType, Filter, Join, JoinType, Limit, LogicalPlan, LogicalPlanBuilder,
-    Operator, Projection, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SkipType, Sort, Subquery,
-    SubqueryAlias, Volatility, lit, scalar_subquery,
+    ColumnarValue, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
 };
 
-const ARRAY_HAS: &str = "array_has";
-const MAKE_ARRAY: &str = "make_array";
-const REGEXP_LIKE: &str = "regexp_like";
+use lists::{is_constant, is_list, may_be_merged, may_lists_meet};
+use lost_limits::refuse_lost_limits;
+use single_row::{SingleRow, refuse_single_rows};
+use subqueries::{has_subqueries, is_subquery, refuse_subqueries};
 
 /// The same plan, of which no rule of the optimizer forgets what is unknown.
 pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -291,193 +295,6 @@ impl Keeping {
     }
 }
 
-/// Whether there is more than one list in a query, or one that has a name: where the name stands, conditions
-/// get what stands behind it, each of them.
-fn may_lists_meet(plan: &LogicalPlan) -> Result<bool> {
-    let mut lists = 0;
-    plan.apply_with_subqueries(|plan| {
-        let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
-        let uses = if is_condition { 1 } else { 2 };
-        plan.apply_expressions(|expr| {
-            expr.apply(|part| {
-                if is_list(part) {
-                    lists += uses;
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    Ok(lists > 1)
-}
-
-/// Whether a condition is a list that holds for the same rows after it was merged with others that are.
-///
-/// Beside `AND`, what lists have in common, and what is left of one without the members of another one, is
-/// found by comparing how members are written: the members must be constants, and null in a list of what a
-/// value is not would be lost. Beside `OR`, lists of what a value is not become true if they have nothing in
-/// common, which they are not for null.
-fn may_be_merged(condition: &Expr, is_either: bool) -> Result<bool> {
-    let (condition, is_opposite) = match condition {
-        Expr::Not(inner) => (inner.as_ref(), true),
-        condition => (condition, false),
-    };
-    let Some(list) = as_list(condition)? else {
-        return Ok(false);
-    };
-    let negated = list.negated != is_opposite;
-    if (negated && is_either) || list.value.exists(|part| Ok(is_list(part) || is_subquery(part)))? {
-        return Ok(false);
-    }
-    Ok(list.is_constant && (list.is_known || !negated))
-}
-
-/// What a list, however it is written, means to the optimizer.
-struct List<'a> {
-    value: &'a Expr,
-    /// Whether all members are the same in every row.
-    is_constant: bool,
-    /// Whether no member is null.
-    is_known: bool,
-    negated: bool,
-}
-
-/// The list that a condition is or may become, unless it is a chain of `OR`.
-fn as_list(condition: &Expr) -> Result<Option<List<'_>>> {
-    if let Some(matched) = as_match(condition) {
-        return Ok(Some(List {
-            value: matched.value,
-            is_constant: is_constant(matched.pattern)?,
-            is_known: true,
-            negated: matched.negated,
-        }));
-    }
-    match condition {
-        Expr::InList(list) => {
-            let mut is_all_constant = true;
-            for member in &list.list {
-                is_all_constant &= is_constant(member)?;
-            }
-            Ok(Some(List {
-                value: list.expr.as_ref(),
-                is_constant: is_all_constant,
-                is_known: list.list.iter().all(is_known),
-                negated: list.negated,
-            }))
-        }
-        Expr::ScalarFunction(call) if call.func.name() == ARRAY_HAS => {
-            let [items, value] = call.args.as_slice() else {
-                return Ok(None);
-            };
-            Ok(Some(List {
-                value,
-                is_constant: is_constant(items)?,
-                is_known: holds_known(items),
-                negated: false,
-            }))
-        }
-        _ => Ok(None),
-    }
-}
-
-/// A text that is matched with a regular expression.
-struct Match<'a> {
-    value: &'a Expr,
-    pattern: &'a Expr,
-    negated: bool,
-}
-
-/// The match that a condition is. Where letters of both cases are the same, none becomes a list.
-fn as_match(condition: &Expr) -> Option<Match<'_>> {
-    match condition {
-        Expr::BinaryExpr(BinaryExpr {
-            left,
-            op: op @ (Operator::RegexMatch | Operator::RegexNotMatch),
-            right,
-        }) => Some(Match {
-            value: left,
-            pattern: right,
-            negated: *op == Operator::RegexNotMatch,
-        }),
-        Expr::ScalarFunction(call) if call.func.name() == REGEXP_LIKE => {
-            let [value, pattern, ..] = call.args.as_slice() else {
-                return None;
-            };
-            Some(Match {
-                value,
-                pattern,
-                negated: false,
-            })
-        }
-        _ => None,
-    }
-}
-
-/// Whether a pattern may mean whole texts, such as `^(foo|bar)$` or `^foo$|^bar$`.
-fn may_list_texts(pattern: &Expr) -> bool {
-    let text = match pattern {
-        Expr::Literal(value, _) => value.try_as_str().flatten(),
-        _ => None,
-    };
-    text.is_none_or(|text| text.contains(['(', '|']))
-}
-
-/// Whether an expression has the same value in every row.
-fn is_constant(expr: &Expr) -> Result<bool> {
-    let varies = expr.exists(|part| {
-        Ok(is_subquery(part)
-            || is_list(part)
-            || matches!(part, Expr::Column(_) | Expr::OuterReferenceColumn(..)))
-    })?;
-    Ok(!varies)
-}
-
-/// Whether a constant is a value, and not null.
-fn is_known(constant: &Expr) -> bool {
-    match constant {
-        Expr::Literal(value, _) => !value.is_null(),
-        Expr::Cast(cast) => is_known(&cast.expr),
-        Expr::Negative(inner) => is_known(inner),
-        _ => false,
-    }
-}
-
-/// Whether an array of constants has no item that is null.
-fn holds_known(items: &Expr) -> bool {
-    match items {
-        Expr::Literal(ScalarValue::List(lists), _) => lists.null_count() + lists.values().null_count() == 0,
-        Expr::ScalarFunction(call) if call.func.name() == MAKE_ARRAY => call.args.iter().all(is_known),
-        Expr::Cast(cast) => holds_known(&cast.expr),
-        _ => false,
-    }
-}
-
-const fn is_subquery(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) | Expr::ScalarSubquery(_)
-    )
-}
-
-fn has_subqueries(expr: &Expr) -> Result<bool> {
-    expr.exists(|part| {
-        Ok(matches!(
-            part,
-            Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
-        ))
-    })
-}
-
-/// Refuses what can only be a condition on rows.
-fn refuse_subqueries(expr: &Expr) -> Result<()> {
-    if has_subqueries(expr)? {
-        return plan_err!(
-            "EXISTS, IN, ANY and ALL with a query belong into WHERE, HAVING, or the ON of an inner join; \
-             join the query, or count its rows, to have it as a value"
-        );
-    }
-    Ok(())
-}
-
 /// `= ANY` of a subquery and `<> ALL` of one, as what they mean.
 fn as_membership(expr: Expr) -> Expr {
     match expr {
@@ -490,23 +307,6 @@ fn as_membership(expr: Expr) -> Expr {
             Expr::InSubquery(InSubquery::new(expr, subquery, op == Operator::NotEq))
         }
         expr => expr,
-    }
-}
-
-/// A list, or what the optimizer may make one of: a chain of `OR`, or of what is the same once its `NOT` is
-/// written inside, an item that an array has, as `= ANY` of an array is planned, or a match with whole texts.
-fn is_list(expr: &Expr) -> bool {
-    match expr {
-        Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => true,
-        Expr::Not(inner) => matches!(
-            inner.as_ref(),
-            Expr::BinaryExpr(BinaryExpr {
-                op: Operator::And,
-                ..
-            })
-        ),
-        Expr::ScalarFunction(call) if call.func.name() == ARRAY_HAS => true,
-        expr => as_match(expr).is_some_and(|matched| may_list_texts(matched.pattern)),
     }
 }
 
@@ -526,197 +326,6 @@ fn as_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
         expr => Ok(Transformed::no(expr)),
     })?;
     Ok(outer.data)
-}
-
-/// The row of a subquery that aggregates, without `GROUP BY`, what it finds for the row around it.
-struct SingleRow {
-    aggregate: LogicalPlan,
-    /// What the subquery makes of the columns of the aggregate.
-    columns: Vec<Expr>,
-    /// Conditions on the columns of the aggregate, under which there is the row.
-    conditions: Vec<Expr>,
-}
-
-impl SingleRow {
-    fn of(rows: &LogicalPlan) -> Result<Option<Self>> {
-        let input = match rows {
-            LogicalPlan::Aggregate(aggregate) if is_grouped_by_the_engine(rows)? => {
-                refuse_single_rows(&aggregate.input)?;
-                let columns = aggregate.schema.columns();
-                return Ok(Some(Self {
-                    aggregate: rows.clone(),
-                    columns: columns.into_iter().map(Expr::Column).collect(),
-                    conditions: Vec::new(),
-                }));
-            }
-            LogicalPlan::Projection(Projection { input, .. })
-            | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. })
-            | LogicalPlan::Filter(Filter { input, .. })
-            | LogicalPlan::Sort(Sort { input, .. })
-            | LogicalPlan::Distinct(Distinct::All(input)) => input,
-            LogicalPlan::Limit(limit) if leaves_the_first(limit)? => &limit.input,
-            _ => return Ok(None),
-        };
-        let Some(mut row) = Self::of(input)? else {
-            return Ok(None);
-        };
-        match rows {
-            LogicalPlan::Projection(selected) => {
-                let columns = selected.expr.iter();
-                row.columns = columns
-                    .map(|column| row.of_aggregate(column.clone(), input.schema()))
-                    .collect::<Result<_>>()?;
-            }
-            LogicalPlan::Filter(kept) => {
-                let condition = row.of_aggregate(kept.predicate.clone(), input.schema())?;
-                row.conditions.push(condition);
-            }
-            _ => {}
-        }
-        Ok(Some(row))
-    }
-
-    /// An expression on columns that are made of the row, written as one on the columns of the aggregate.
-    fn of_aggregate(&self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
-        let written = expr.transform_down(|expr| match expr {
-            Expr::Column(column) => {
-                let made = self.columns.get(schema.index_of_column(&column)?).cloned();
-                let made = made.unwrap_or(Expr::Column(column));
-                Ok(Transformed::new(made, true, TreeNodeRecursion::Jump))
-            }
-            expr => Ok(Transformed::no(expr)),
-        })?;
-        Ok(written.data.unalias())
-    }
-
-    /// An expression on the columns of the aggregate, as it is written beside the subquery.
-    fn beside(&self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
-        let written = expr.transform_down(|expr| match expr {
-            Expr::Column(column) => {
-                let value =
-                    Projection::try_new(vec![Expr::Column(column)], Arc::new(self.aggregate.clone()))?;
-                let value = scalar_subquery(Arc::new(LogicalPlan::Projection(value)));
-                Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
-            }
-            Expr::OuterReferenceColumn(_, column) if schema.has_column(&column) => {
-                Ok(Transformed::yes(Expr::Column(column)))
-            }
-            Expr::ScalarSubquery(value) if value.outer_ref_columns.is_empty() => {
-                Ok(Transformed::no(Expr::ScalarSubquery(value)))
-            }
-            expr if is_subquery(&expr) => plan_err!(
-                "an aggregate of what is found for the row around it is compared with a subquery; give that \
-                 subquery GROUP BY, or name the other in a query of its own"
-            ),
-            expr => Ok(Transformed::no(expr)),
-        })?;
-        Ok(written.data)
-    }
-}
-
-/// Whether a limit leaves the first row if there is one.
-fn leaves_the_first(limit: &Limit) -> Result<bool> {
-    let is_from_the_first = matches!(limit.get_skip_type()?, SkipType::Literal(0));
-    let is_for_one = match limit.get_fetch_type()? {
-        FetchType::Literal(most) => most != Some(0),
-        FetchType::UnsupportedExpr => false,
-    };
-    Ok(is_from_the_first && is_for_one)
-}
-
-/// Whether an aggregate of all rows becomes one of the rows that belong to each row around the subquery.
-fn is_grouped_by_the_engine(plan: &LogicalPlan) -> Result<bool> {
-    let LogicalPlan::Aggregate(aggregate) = plan else {
-        return Ok(false);
-    };
-    if !aggregate.group_expr.is_empty() {
-        return Ok(false);
-    }
-    let mut refers_outside = false;
-    aggregate.input.apply(|plan| {
-        // What stands beside LATERAL refers to its neighbours.
-        if matches!(plan, LogicalPlan::Subquery(_)) {
-            return Ok(TreeNodeRecursion::Jump);
-        }
-        refers_outside |= plan.contains_outer_reference();
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(refers_outside)
-}
-
-/// Refuses such rows where more is made of them: there, it matters that the row is missing.
-fn refuse_single_rows(rows: &LogicalPlan) -> Result<()> {
-    rows.apply(|plan| {
-        if matches!(plan, LogicalPlan::Subquery(_)) {
-            return Ok(TreeNodeRecursion::Jump);
-        }
-        if is_grouped_by_the_engine(plan)? {
-            return plan_err!(
-                "a subquery of IN, EXISTS, ANY or ALL joins, skips or aggregates what it has aggregated for \
-                 the row around it; compare with the aggregate itself, as in n = (SELECT max(...) ...), or \
-                 name the aggregates in a query of their own, with GROUP BY, and join that"
-            );
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(())
-}
-
-/// Refuses limits of `EXISTS` that matter and would be left out: of rows that depend on the row around them,
-/// and of what comes after such rows. Returns whether there were any.
-///
-/// `any`: it only matters whether there is a row. `is_about_outer`: there were such rows before.
-fn refuse_lost_limits(rows: &LogicalPlan, any: bool, is_about_outer: bool) -> Result<bool> {
-    match rows {
-        // What stands beside LATERAL is joined otherwise.
-        LogicalPlan::Subquery(_) => Ok(is_about_outer),
-        LogicalPlan::Limit(limit) => {
-            let is_harmless = any && matches!(limit.get_skip_type()?, SkipType::Literal(0));
-            let is_about_outer = refuse_lost_limits(&limit.input, is_harmless, is_about_outer)?;
-            // No rows at all stay none.
-            let is_of_none = matches!(limit.get_fetch_type()?, FetchType::Literal(Some(0)));
-            if is_about_outer && !is_harmless && !is_of_none {
-                return plan_err!(
-                    "a subquery that depends on the row around it has OFFSET, or LIMIT where more matters \
-                     than whether there is a row; number its rows with row_number() in a query of its own, \
-                     and join that"
-                );
-            }
-            Ok(is_about_outer)
-        }
-        LogicalPlan::Filter(filter) => {
-            let is_about_outer = refuse_lost_limits(&filter.input, false, is_about_outer)?;
-            if is_about_outer {
-                // These are joined with what is filtered.
-                filter.predicate.apply(|part| {
-                    if let Expr::Exists(Exists { subquery, .. })
-                    | Expr::InSubquery(InSubquery { subquery, .. }) = part
-                    {
-                        refuse_lost_limits(&subquery.subquery, matches!(part, Expr::Exists(_)), true)?;
-                    }
-                    Ok(TreeNodeRecursion::Continue)
-                })?;
-            }
-            Ok(is_about_outer || filter.predicate.contains_outer())
-        }
-        rows => {
-            let any = any
-                && match rows {
-                    LogicalPlan::Projection(_)
-                    | LogicalPlan::SubqueryAlias(_)
-                    | LogicalPlan::Sort(_)
-                    | LogicalPlan::Distinct(_)
-                    | LogicalPlan::Window(_) => true,
-                    LogicalPlan::Aggregate(aggregate) => !aggregate.group_expr.is_empty(),
-                    _ => false,
-                };
-            let mut is_about_outer = is_about_outer;
-            for input in rows.inputs() {
-                is_about_outer = refuse_lost_limits(input, any, is_about_outer)?;
-            }
-            Ok(is_about_outer)
-        }
-    }
 }
 
 /// Whether there is a row for which a condition holds, or none.
