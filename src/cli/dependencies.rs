@@ -72,8 +72,7 @@ impl Dependencies {
                 part: "catalogue",
                 reason: error.to_string(),
             })?;
-            // It is there since the start. A store that lacks it has lost everything or is another: a bucket
-            // that does not exist answers like a missing object.
+            // It is there since the start. A store that lacks it has lost everything or is another.
             let looked = self.objects.size(IDENTITY_OBJECT).await;
             looked.map(drop).map_err(|error| NotReady {
                 part: "object store",

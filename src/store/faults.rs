@@ -107,11 +107,22 @@ fn failed(kind: io::ErrorKind) -> Error {
     }
 }
 
-/// What S3 answers to any request for a bucket that does not exist.
+/// What S3 answers to a request for a bucket that does not exist, if the answer has a body.
 fn no_bucket(path: &str) -> Error {
     Error::NotFound {
         path: path.to_owned(),
         source: "NoSuchBucket".into(),
+    }
+}
+
+/// The same error in an answer without a body: what does not exist, object or bucket, is not said.
+fn without_body(error: Error) -> Error {
+    match error {
+        Error::NotFound { path, .. } => Error::NotFound {
+            path,
+            source: "404 Not Found".into(),
+        },
+        error => error,
     }
 }
 
@@ -206,8 +217,13 @@ impl ObjectStore for FaultyStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.suffer(Operation::Get, location, self.inner.get_opts(location, options))
-            .await
+        let is_head = options.head;
+        let answer = self.suffer(Operation::Get, location, self.inner.get_opts(location, options));
+        let answer = answer.await;
+        if is_head {
+            return answer.map_err(without_body);
+        }
+        answer
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {

@@ -17,8 +17,8 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{
-    BackoffConfig, ClientOptions, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutMode,
-    PutOptions, PutPayload, RetryConfig, WriteMultipart,
+    BackoffConfig, ClientOptions, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt as _,
+    PutMode, PutOptions, PutPayload, RetryConfig, WriteMultipart,
 };
 
 use super::errors::StoreError;
@@ -183,13 +183,12 @@ impl ObjectStorage {
     }
 
     pub async fn size(&self, path: &str) -> Result<u64, StoreError> {
-        let found = self.store.head(&location(path)?).await;
-        Ok(found.map_err(failure(path))?.size)
+        Ok(self.head(path).await?.size)
     }
 
     /// The present state of an object, if it exists. For objects that others may replace: ours never change.
     pub async fn version(&self, path: &str) -> Result<Option<ObjectVersion>, StoreError> {
-        match self.store.head(&location(path)?).await.map_err(failure(path)) {
+        match self.head(path).await {
             Ok(found) => Ok(Some(ObjectVersion {
                 bytes: found.size,
                 tag: found.e_tag,
@@ -332,6 +331,19 @@ impl ObjectStorage {
             return Ok(0);
         };
         blocking(move || directory.clear_staging(age)).await
+    }
+
+    /// What the store knows of an object without its content.
+    async fn head(&self, path: &str) -> Result<ObjectMeta, StoreError> {
+        let place = location(path)?;
+        match self.store.head(&place).await.map_err(failure(path)) {
+            // S3 answers without a body here, and only the body tells an object that does not exist from a
+            // bucket that does not. The answer to a request for the content has one.
+            Err(StoreError::Missing { .. }) if self.directory.is_none() => {
+                Ok(self.store.get(&place).await.map_err(failure(path))?.meta)
+            }
+            found => found,
+        }
     }
 
     async fn create(&self, location: &Path, payload: PutPayload) -> Result<(), StoreError> {

@@ -259,6 +259,7 @@ async fn without_a_bucket_nothing_succeeds_and_nothing_counts_as_lost() {
     let answers = [
         store.get("a").await.map(drop),
         store.version("a").await.map(drop),
+        store.size("a").await.map(drop),
         store.delete("a").await,
         verify_object(&store, "a", 1, 0).await,
     ];
@@ -268,6 +269,9 @@ async fn without_a_bucket_nothing_succeeds_and_nothing_counts_as_lost() {
             "{answer:?}"
         );
     }
+    faults.lasting(Operation::Get, None);
+    assert_eq!(store.version("b").await.unwrap(), None);
+    assert!(matches!(store.size("b").await, Err(StoreError::Missing { .. })));
 }
 
 #[tokio::test]
