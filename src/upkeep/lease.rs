@@ -21,6 +21,9 @@ const RENEWAL: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_hours(6);
 /// Work that leases of others have delayed for this long counts as failed.
 const PATIENCE: Duration = Duration::from_mins(10);
+/// Refusals that are further apart say nothing of the time between them: the lease may have been free. Jobs
+/// that begin more rarely are never counted as delayed; the node that does their work too long says so.
+const SAME_DELAY: Duration = Duration::from_secs(2 * LENGTH.as_secs());
 
 /// The leases of one node.
 #[derive(Clone)]
@@ -28,8 +31,37 @@ pub struct Leases {
     catalog: Catalog,
     holder: String,
     meters: UpkeepMeters,
-    /// Since when the lease of a name has been refused.
-    refused: Arc<Mutex<HashMap<String, Moment>>>,
+    /// How long the lease of a name has been refused.
+    refused: Arc<Mutex<HashMap<String, Refused>>>,
+}
+
+/// Refusals of one lease, with nothing else between them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refused {
+    since: Moment,
+    last: Moment,
+}
+
+impl Refused {
+    pub(super) const fn first(now: Moment) -> Self {
+        Self {
+            since: now,
+            last: now,
+        }
+    }
+
+    /// Counts one more; returns whether they have now lasted for too long, and then begins anew.
+    pub(super) fn again(&mut self, now: Moment) -> bool {
+        if now.duration_since(self.last) > SAME_DELAY {
+            self.since = now;
+        }
+        self.last = now;
+        let is_too_long = now.duration_since(self.since) >= PATIENCE;
+        if is_too_long {
+            self.since = now;
+        }
+        is_too_long
+    }
 }
 
 impl Leases {
@@ -85,9 +117,8 @@ impl Leases {
     fn was_refused(&self, name: &str) {
         let now = Moment::now();
         let mut refused = self.lock();
-        let since = *refused.entry(name.to_owned()).or_insert(now);
-        if now.duration_since(since) >= PATIENCE {
-            refused.insert(name.to_owned(), now);
+        let refused = refused.entry(name.to_owned()).or_insert(Refused::first(now));
+        if refused.again(now) {
             self.meters.failures.inc();
             tracing::warn!(
                 job = name,
@@ -96,7 +127,7 @@ impl Leases {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Moment>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Refused>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

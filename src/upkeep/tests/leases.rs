@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::model::meters::{Meters, UpkeepMeters};
 use crate::upkeep::Upkeep;
-use crate::upkeep::lease::Leases;
+use crate::upkeep::lease::{Leases, Refused};
 
 #[tokio::test]
 async fn a_job_runs_on_one_node_at_a_time() {
@@ -91,6 +91,22 @@ async fn the_lease_of_a_node_that_died_ends_by_itself() {
         leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(),
         Some(1)
     );
+}
+
+#[test]
+fn refusals_are_one_delay_only_while_they_follow_each_other() {
+    let begin = std::time::Instant::now();
+    let at = |seconds: u64| begin + Duration::from_secs(seconds);
+    // Twice in three hours, and nothing in between.
+    let mut refused = Refused::first(at(0));
+    assert!(!refused.again(at(3 * 3_600)));
+    // Every five seconds: told once in ten minutes.
+    let mut refused = Refused::first(at(0));
+    let told: Vec<u64> = (1..=250)
+        .map(|round| round * 5)
+        .filter(|second| refused.again(at(*second)))
+        .collect();
+    assert_eq!(told, [600, 1_200]);
 }
 
 #[tokio::test]
