@@ -25,6 +25,7 @@ use super::errors::CatalogError;
 use super::kept_rows::Asked;
 use super::log_index::LogState;
 use super::lookups::Lookups;
+use super::value::Found;
 use super::writing::Writer;
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
@@ -56,6 +57,9 @@ pub(super) enum Database {
     },
     Postgres(PgPool),
 }
+
+/// A way to find rows on the calling thread, or to get the statement back.
+type LookUp = fn(&Lookups, Asked) -> Result<Vec<Vec<Found>>, Asked>;
 
 /// One transaction.
 pub(super) enum Session {
@@ -132,13 +136,31 @@ impl Database {
     /// The same for a statement that finds a few rows by their keys. With SQLite, where the disk is near,
     /// they are read on this thread.
     pub(super) async fn look_up(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+        self.look_up_by(Lookups::look_up, sql, values).await
+    }
+
+    /// The same for rows that nobody is likely to ask for again soon.
+    pub(super) async fn look_up_once(
+        &self,
+        sql: String,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, CatalogError> {
+        self.look_up_by(Lookups::look_up_once, sql, values).await
+    }
+
+    async fn look_up_by(
+        &self,
+        look_up: LookUp,
+        sql: String,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, CatalogError> {
         if let Self::Sqlite {
             lookups,
             disturbed: None,
             ..
         } = self
         {
-            return match lookups.look_up(Asked { sql, values }) {
+            return match look_up(lookups, Asked { sql, values }) {
                 Ok(rows) => Ok(rows.into_iter().map(Row::LookedUp).collect()),
                 Err(Asked { sql, values }) => self.fetch(sql, values).await,
             };

@@ -104,14 +104,13 @@ impl Catalog {
     }
 
     /// Tells the present state of everything known of a person apart from others. Without a transaction: what
-    /// changes meanwhile is seen now or by the next look.
+    /// changes meanwhile is seen now or by the next look. Asked of all people in turn, so the rows are not
+    /// kept.
     pub async fn estate_state(&self, person: PersonId) -> Result<Option<i64>, CatalogError> {
         let mut sum = StateSum::default();
         for (table, rest) in parts_of_state() {
-            sum.add(
-                table,
-                &self.database.find(table, &rest, vec![id(person.0)]).await?,
-            );
+            let rows = self.database.find_once(table, &rest, vec![id(person.0)]).await?;
+            sum.add(table, &rows);
         }
         Ok(sum.state())
     }
@@ -157,7 +156,7 @@ impl Catalog {
     pub async fn known_manifest(&self, person: PersonId) -> Result<Option<KnownManifest>, CatalogError> {
         let found = self
             .database
-            .find(&MANIFESTS, "WHERE person = $1", vec![id(person.0)])
+            .find_once(&MANIFESTS, "WHERE person = $1", vec![id(person.0)])
             .await?;
         found
             .first()

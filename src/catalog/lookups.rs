@@ -77,23 +77,18 @@ impl Lookups {
         if let Some(rows) = state.and_then(|state| self.inner().kept.find(state, &asked)) {
             return Ok(rows);
         }
-        let Some(connection) = self.take() else {
-            return Err(asked);
-        };
-        let found = rows(&connection, &asked.sql, &asked.values);
+        let (asked, found) = self.read(asked)?;
         let mut inner = self.inner();
-        let Ok(found) = found else {
-            // A connection that failed is not used again.
-            inner.unopened += 1;
-            return Err(asked);
-        };
-        if !inner.is_closed {
-            inner.idle.push(connection);
-            if let Some(state) = state {
-                inner.kept.keep(state, asked, &found);
-            }
+        if let Some(state) = state.filter(|_| !inner.is_closed) {
+            inner.kept.keep(state, asked, &found);
         }
         Ok(found)
+    }
+
+    /// The same for rows that nobody is likely to ask for again soon. They are not kept, because they would
+    /// displace those that are asked for again and again.
+    pub(super) fn look_up_once(&self, asked: Asked) -> Result<Vec<Vec<Found>>, Asked> {
+        self.read(asked).map(|(_, found)| found)
     }
 
     /// The present state of the log, if it can be told.
@@ -113,6 +108,24 @@ impl Lookups {
         inner.idle.clear();
         inner.kept.forget();
         inner.anchor = None;
+    }
+
+    /// Reads the rows from the database; returns the statement beside them.
+    fn read(&self, asked: Asked) -> Result<(Asked, Vec<Vec<Found>>), Asked> {
+        let Some(connection) = self.take() else {
+            return Err(asked);
+        };
+        let found = rows(&connection, &asked.sql, &asked.values);
+        let mut inner = self.inner();
+        let Ok(found) = found else {
+            // A connection that failed is not used again.
+            inner.unopened += 1;
+            return Err(asked);
+        };
+        if !inner.is_closed {
+            inner.idle.push(connection);
+        }
+        Ok((asked, found))
     }
 
     fn take(&self) -> Option<Connection> {

@@ -27,6 +27,9 @@ use crate::store::StoreError;
 
 /// How many manifests are written at once. Each holds a connection to the database while it is read.
 const MANIFESTS_AT_ONCE: usize = 4;
+/// After so many people the sweep lets others go on: those without changes are found on this thread, without
+/// waiting for anything.
+const PEOPLE_IN_A_ROW: usize = 16;
 
 /// The background work of one node.
 #[derive(Clone)]
@@ -251,8 +254,13 @@ impl Upkeep {
             let written =
                 people.map(|person| async move { (person, write_manifest(&self.stores, person).await) });
             let mut written = stream::iter(written).buffer_unordered(MANIFESTS_AT_ONCE);
+            let mut looked_at: usize = 0;
             while let Some((person, written)) = written.next().await {
                 self.has_written_manifest(&mut round, person, written)?;
+                looked_at += 1;
+                if looked_at.is_multiple_of(PEOPLE_IN_A_ROW) {
+                    tokio::task::yield_now().await;
+                }
             }
             round.end();
             Ok(())

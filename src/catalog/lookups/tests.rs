@@ -179,6 +179,21 @@ fn what_is_kept_is_bounded() {
 }
 
 #[test]
+fn what_is_asked_for_once_displaces_nothing() {
+    let bench = Bench::new();
+    bench.set("one", 1);
+    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+    let kept = bench.lookups.inner().kept.bytes();
+    for number in 0..20_000 {
+        let other = asked(&format!("{number:0100}"));
+        assert!(bench.lookups.look_up_once(other).unwrap().is_empty());
+    }
+    assert_eq!(bench.lookups.inner().kept.bytes(), kept);
+    bench.takes_all_connections();
+    assert_eq!(bench.found("one"), Some(Found::Integer(1)));
+}
+
+#[test]
 fn what_was_forgotten_is_read_again() {
     let bench = Bench::new();
     bench.set("one", 1);

@@ -1,12 +1,39 @@
 //! One node at a time.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use object_store::memory::InMemory;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::model::meters::{Meters, UpkeepMeters};
+use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::Upkeep;
 use crate::upkeep::lease::{Leases, Refused};
+use crate::upkeep::manifest::write_manifest;
+
+/// Once it has a token, stops when the store is asked for a list, and counts how often it is.
+#[derive(Debug, Default)]
+struct StopsAtLists {
+    stop: OnceLock<CancellationToken>,
+    lists: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Fate for StopsAtLists {
+    async fn of(&self, operation: Operation, _path: &str) -> Option<Fault> {
+        if let (Operation::List, Some(stop)) = (operation, self.stop.get()) {
+            self.lists.fetch_add(1, Ordering::Relaxed);
+            stop.cancel();
+        }
+        None
+    }
+
+    fn later(&self, _work: BoxFuture<'static, ()>) {}
+}
 
 #[tokio::test]
 async fn a_job_runs_on_one_node_at_a_time() {
@@ -66,6 +93,31 @@ async fn work_that_is_stopped_gives_its_lease_back() {
             .unwrap(),
         Some(1)
     );
+}
+
+#[tokio::test]
+async fn a_sweep_over_people_without_changes_lets_others_go_on() {
+    let people = || (1..=64).map(|number| PersonId(Uuid::from_u128(number)));
+    let directory = tempfile::tempdir().unwrap();
+    let fate = Arc::new(StopsAtLists::default());
+    let objects = ObjectStorage::over(Arc::new(FaultyStore::new(
+        Arc::new(InMemory::new()),
+        Arc::clone(&fate),
+    )));
+    let bench = Bench::over(directory, objects).await;
+    for person in people() {
+        bench.stores.catalog.ensure_person(person, None).await.unwrap();
+    }
+    // The first and the last have changes, which the store is asked about.
+    for person in people().skip(1).take(62) {
+        assert!(write_manifest(&bench.stores, person).await.unwrap());
+        assert!(!write_manifest(&bench.stores, person).await.unwrap());
+    }
+    let stop = fate.stop.get_or_init(CancellationToken::new).clone();
+    let upkeep = Upkeep::new(settings(), bench.stores.clone(), Meters::default(), stop);
+    upkeep.write_manifests().await.unwrap();
+    let lists = fate.lists.load(Ordering::Relaxed);
+    assert_eq!(lists, 1, "it goes on after it was stopped");
 }
 
 #[tokio::test]
