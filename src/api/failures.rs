@@ -165,6 +165,14 @@ fn is_scarce(error: &(dyn Error + 'static)) -> bool {
                 error.downcast_ref(),
                 Some(StoreError::Unavailable { .. } | StoreError::Full { .. })
             )
+            || matches!(
+                error.downcast_ref(),
+                Some(
+                    CatalogError::Unavailable { .. }
+                        | CatalogError::Full { .. }
+                        | CatalogError::Contended { .. }
+                )
+            )
             || error
                 .downcast_ref::<std::io::Error>()
                 .is_some_and(|error| error.kind() == ErrorKind::StorageFull)
@@ -295,6 +303,28 @@ mod tests {
         let damage = StoreError::Catalog(CatalogError::Corrupt { what });
         let error = Broken::Plan(DataFusionError::External(Box::new(damage)));
         assert!(corrupt_part(&error).is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn a_catalogue_that_cannot_be_asked_now_asks_to_try_again() {
+        let detail = || "the connection was closed".to_owned();
+        let causes = || {
+            [
+                CatalogError::Unavailable { detail: detail() },
+                CatalogError::Full { detail: detail() },
+                CatalogError::Contended { detail: detail() },
+            ]
+            .map(|cause| DataFusionError::External(Box::new(StoreError::Catalog(cause))))
+        };
+        let meters = Meters::default();
+        let planned = causes().map(|error| planning_error(&error));
+        let asked = causes().map(|error| query_error(&meters, error.into()));
+        let others = causes().map(|error| failed(&meters, error.into()));
+        for answer in planned.into_iter().chain(asked).chain(others) {
+            let answer = answer.into_response();
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert!(answer.headers().contains_key("retry-after"));
+        }
     }
 
     #[test]
