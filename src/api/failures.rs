@@ -77,7 +77,9 @@ pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
         Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => {
             return planning_error(error);
         }
-        Broken::Plan(error) if is_scarce(error) => TOO_MUCH_MEMORY.to_owned(),
+        Broken::Plan(error) if needs_memory(error) => TOO_MUCH_MEMORY.to_owned(),
+        // Its author cannot free the disk on which it is sorted.
+        Broken::Plan(error) if is_scarce(error) => return planning_error(error),
         Broken::Plan(error) => sql::readable(error),
         Broken::Encode(error) => match error {
             EncodeError::Unsupported { .. } | EncodeError::UnknownZone { .. } | EncodeError::LongRow => {
@@ -158,25 +160,29 @@ pub fn spill_error(error: &std::io::Error) -> ApiError {
     }
 }
 
+/// Whether there was not enough memory.
+fn needs_memory(error: &(dyn Error + 'static)) -> bool {
+    chain(error).any(|error| matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_))))
+}
+
+/// Whether anything was lacking that may be there later: memory, disk space, the store or the catalogue.
 fn is_scarce(error: &(dyn Error + 'static)) -> bool {
-    chain(error).any(|error| {
-        matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_)))
-            || matches!(
+    needs_memory(error)
+        || chain(error).any(|error| {
+            matches!(
                 error.downcast_ref(),
                 Some(StoreError::Unavailable { .. } | StoreError::Full { .. })
-            )
-            || matches!(
+            ) || matches!(
                 error.downcast_ref(),
                 Some(
                     CatalogError::Unavailable { .. }
                         | CatalogError::Full { .. }
                         | CatalogError::Contended { .. }
                 )
-            )
-            || error
+            ) || error
                 .downcast_ref::<std::io::Error>()
                 .is_some_and(|error| error.kind() == ErrorKind::StorageFull)
-    })
+        })
 }
 
 impl From<QueryError> for ApiError {
@@ -294,6 +300,25 @@ mod tests {
                 let answer = query_error(&meters, error).into_response();
                 assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{told}");
             }
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_no_fault_of_a_query() {
+        let full = || std::io::Error::from(ErrorKind::StorageFull);
+        let arrow = || ArrowError::IoError("not written".to_owned(), full());
+        let errors = [
+            DataFusionError::IoError(full()),
+            DataFusionError::IoError(full()).context("while sorting"),
+            DataFusionError::Shared(Arc::new(DataFusionError::IoError(full()))),
+            DataFusionError::ArrowError(Box::new(arrow()), None),
+            DataFusionError::External(Box::new(arrow())),
+        ];
+        for error in errors {
+            let told = format!("{error:?}");
+            let answer = query_error(&Meters::default(), error.into()).into_response();
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{told}");
+            assert!(answer.headers().contains_key("retry-after"), "{told}");
         }
     }
 
