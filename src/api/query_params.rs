@@ -57,8 +57,8 @@ pub struct Params<'a> {
     pairs: Vec<Pair<'a>>,
     faults: Vec<Fault>,
     asked: Vec<Asked>,
-    /// The names of parameters whose values are no text.
-    unreadable: Vec<Cow<'a, str>>,
+    /// Names that are no text, so that no route knows them.
+    unreadable: Vec<Vec<u8>>,
     /// A parameter that this request does not have, though its route reads it.
     unknown: Option<&'static str>,
     /// The range that was asked for.
@@ -68,7 +68,8 @@ pub struct Params<'a> {
 #[derive(Debug)]
 struct Pair<'a> {
     name: Cow<'a, str>,
-    value: Cow<'a, str>,
+    /// `None` if it is not UTF-8, which matters only to a route that asks for it.
+    value: Option<Cow<'a, str>>,
     known: bool,
 }
 
@@ -112,17 +113,13 @@ impl<'a> Params<'a> {
         };
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            match (decode::decoded(name), decode::decoded(value)) {
-                (Some(name), Some(value)) => params.pairs.push(Pair {
+            match decode::decoded(name) {
+                Ok(name) => params.pairs.push(Pair {
                     name,
-                    value,
+                    value: decode::decoded(value).ok(),
                     known: false,
                 }),
-                (Some(name), None) => {
-                    params.fault(&name, "string_unicode", "the value is not UTF-8 text");
-                    params.unreadable.push(name);
-                }
-                (None, _) => params.fault(name, "string_unicode", "the parameter's name is not UTF-8 text"),
+                Err(bytes) => params.unreadable.push(bytes),
             }
         }
         params
@@ -140,13 +137,17 @@ impl<'a> Params<'a> {
     /// Notes that the parameter `name` is missing, unless it was sent with a value that is no text.
     fn missing(&mut self, name: &'static str, message: impl Into<String>) {
         let mut names = std::iter::once(name).chain(glossary::aliases(name).iter().copied());
-        if !names.any(|name| self.unreadable.iter().any(|unreadable| unreadable == name)) {
+        let is_unreadable = |name| {
+            let mut pairs = self.pairs.iter();
+            pairs.any(|pair| pair.name == name && pair.value.is_none())
+        };
+        if !names.any(is_unreadable) {
             self.fault(name, "missing", message);
         }
     }
 
     /// All values of the parameter, as they were sent, under any of its names. Marks the parameter as one
-    /// that the route knows.
+    /// that the route knows, and notes values that are no text.
     fn ask(&mut self, asked: Asked) -> Vec<String> {
         let name = asked.name;
         if !self.asked.iter().any(|known| known.name == name) {
@@ -179,9 +180,17 @@ impl<'a> Params<'a> {
         if self.unknown == Some(name) {
             return values;
         }
+        let mut unreadable = 0;
         for pair in self.pairs.iter_mut().filter(|pair| pair.name == name) {
+            match &pair.value {
+                Some(value) => values.push(value.clone().into_owned()),
+                // It may be read more than once, but has one fault.
+                None => unreadable += usize::from(!pair.known),
+            }
             pair.known = true;
-            values.push(pair.value.clone().into_owned());
+        }
+        for _ in 0..unreadable {
+            self.fault(name, "string_unicode", "the value is not UTF-8 text");
         }
         values
     }
@@ -208,11 +217,10 @@ impl<'a> Params<'a> {
     /// The parameters that were sent but never read, each once. No more than anybody would read.
     #[must_use]
     pub fn ignored(&self) -> Vec<Ignored> {
-        let mut names: Vec<&str> = self
-            .pairs
-            .iter()
-            .filter(|pair| !pair.known)
-            .map(|pair| &*pair.name)
+        let unread = self.pairs.iter().filter(|pair| !pair.known);
+        let mut names: Vec<&[u8]> = unread
+            .map(|pair| pair.name.as_bytes())
+            .chain(self.unreadable.iter().map(Vec::as_slice))
             .collect();
         names.sort_unstable();
         names.dedup();
@@ -224,9 +232,11 @@ impl<'a> Params<'a> {
             .filter(|asked| self.unknown != Some(asked.name))
             .flat_map(spellings)
             .collect();
-        let ignored = |name: &str| Ignored {
+        let ignored = |name: &[u8]| Ignored {
             name: shown(name),
-            nearest: nearest(name, known.iter().copied()),
+            nearest: str::from_utf8(name)
+                .ok()
+                .and_then(|name| nearest(name, known.iter().copied())),
         };
         names.into_iter().take(MOST_FAULTS).map(ignored).collect()
     }
@@ -251,9 +261,9 @@ impl<'a> Params<'a> {
 
 /// A name made safe for a header: everything that is not printable ASCII is percent-encoded again, and so is
 /// the sign for that.
-fn shown(name: &str) -> String {
+fn shown(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
-    for byte in name.bytes().take(64) {
+    for byte in name.iter().copied().take(64) {
         if (byte.is_ascii_graphic() || byte == b' ') && byte != b'%' {
             text.push(char::from(byte));
         } else {

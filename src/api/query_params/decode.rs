@@ -1,12 +1,13 @@
 //! Percent-decoding, and nothing else.
 
 use std::borrow::Cow;
+use std::string::FromUtf8Error;
 
-/// The decoded text; `None` if it is not UTF-8. A `%` without two hexadecimal digits after it stands for
-/// itself, as in browsers.
-pub(super) fn decoded(encoded: &str) -> Option<Cow<'_, str>> {
+/// The decoded text, or the bytes if it is not UTF-8. A `%` without two hexadecimal digits after it stands
+/// for itself, as in browsers.
+pub(super) fn decoded(encoded: &str) -> Result<Cow<'_, str>, Vec<u8>> {
     if !encoded.bytes().any(|byte| byte == b'%' || byte == b'+') {
-        return Some(Cow::Borrowed(encoded));
+        return Ok(Cow::Borrowed(encoded));
     }
     let mut bytes = Vec::with_capacity(encoded.len());
     let mut rest = encoded.as_bytes();
@@ -27,7 +28,9 @@ pub(super) fn decoded(encoded: &str) -> Option<Cow<'_, str>> {
             other => bytes.push(other),
         }
     }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
+    String::from_utf8(bytes)
+        .map(Cow::Owned)
+        .map_err(FromUtf8Error::into_bytes)
 }
 
 fn byte(digits: &[u8]) -> Option<u8> {

@@ -29,11 +29,29 @@ fn percent_and_plus_are_decoded() {
 }
 
 #[test]
-fn a_value_that_is_no_text_is_a_fault() {
+fn a_value_that_is_no_text_is_one_fault_where_it_is_asked_for() {
+    let mut params = Params::parse("name=%FF&start=%FF");
+    assert_eq!(params.text("name"), None);
+    assert_eq!(params.text("name"), None);
+    assert_eq!(params.open_range(), None);
+    assert_eq!(params.ignored(), []);
     assert_eq!(
-        names(Params::parse("name=%FF")),
-        [("name".to_owned(), "string_unicode")]
+        names(params),
+        [
+            ("name".to_owned(), "string_unicode"),
+            ("start".to_owned(), "string_unicode")
+        ]
     );
+}
+
+#[test]
+fn what_is_no_text_is_ignored_where_nobody_asks_for_it() {
+    let mut params = Params::parse("svc_userid=%FF&colour=%FF&colour=red&a%FF=1&%FE");
+    params.do_not_know("svc_userid");
+    assert_eq!(params.owner(), None);
+    let ignored: Vec<String> = params.ignored().iter().map(ToString::to_string).collect();
+    assert_eq!(ignored, ["\"a%FF\"", "colour", "svc_userid", "\"%FE\""]);
+    assert_eq!(names(params), []);
 }
 
 #[test]

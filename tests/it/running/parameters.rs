@@ -363,6 +363,18 @@ async fn a_value_that_is_no_text_was_sent_all_the_same() {
 }
 
 #[tokio::test]
+async fn an_unknown_parameter_is_ignored_even_if_it_is_no_text() {
+    let person = person();
+    let range = "start_time=2024-06-01&end_time=2024-06-02&metric=HeartRate";
+    let path = format!("/data/v0/{}/metric_samples?{range}", person.id);
+    let reply = person.get(&format!("{path}&colour=%FF&%FF=1")).await.must_be(200);
+    assert_eq!(reply.header("x-ignored-parameters"), Some("colour, \"%FF\""));
+    let reply = person.get(&format!("{path}&colour=%FF&strict=true")).await;
+    assert_eq!(reply.faults(), ["query.colour"], "{reply}");
+    assert_eq!(reply.json()["detail"][0]["type"], "extra_forbidden");
+}
+
+#[tokio::test]
 async fn a_whole_number_that_is_too_large_is_not_called_something_else() {
     let person = person();
     let at_time = format!("/data/v0/{}/location_at_time", person.id);
