@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -66,9 +67,20 @@ impl ToSchema for AnnotationReplacement {
             AnnotationRoot::schema(),
         ));
         AnnotationRoot::schemas(schemas);
-        schemas.push((UntypedAnnotation::name().into(), UntypedAnnotation::schema()));
+        schemas.push((UntypedAnnotation::name().into(), without_type()));
         UntypedAnnotation::schemas(schemas);
     }
+}
+
+/// The schema of an annotation that has no type at all: one that has any must be a whole one.
+fn without_type() -> RefOr<Schema> {
+    let mut schema = UntypedAnnotation::schema();
+    if let RefOr::T(Schema::Object(object)) = &mut schema {
+        // JSON Schema knows `not`, but the builders do not: they write what an extension says as it is.
+        let typed = json!({"required": ["annotation_type"]});
+        object.extensions = Some(Extensions::from_iter([("not", typed)]));
+    }
+    schema
 }
 
 /// An annotation without its type, which decides what it may measure.

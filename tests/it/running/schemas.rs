@@ -229,6 +229,31 @@ async fn the_preferences_that_are_documented_are_those_that_there_are() {
     must_fit(&document, &format!("post {path}"), &reply);
 }
 
+#[tokio::test]
+async fn an_annotation_is_replaced_by_one_of_a_known_type_or_of_none() {
+    let (document, person) = (document().await, person());
+    let path = "/user/v1alpha1/annotation";
+    let annotation = json!({"annotation_type": "moment", "name": "Tea", "description": "", "tags": []});
+    let made = person.post(path, &annotation).await.must_be(201).json();
+    let address = format!("{path}/{}", made["id"].as_str().unwrap());
+    let operation = &document["paths"]["/user/v1alpha1/annotation/{annotation_id}"]["put"];
+    let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+    for (kind, is_taken) in [
+        (Some(json!("moment")), true),
+        (None, true),
+        (Some(json!("bogus")), false),
+        (Some(Value::Null), false),
+    ] {
+        let mut body = json!({"name": "Green tea", "description": "", "tags": []});
+        if let Some(kind) = kind {
+            body["annotation_type"] = kind;
+        }
+        assert_eq!(faults(&document, schema, &body).is_empty(), is_taken, "{body}");
+        let reply = person.put(&address, &body).await;
+        assert_eq!(reply.status == 200, is_taken, "{body}: {reply}");
+    }
+}
+
 /// What is declared about a body is what is done with it: what may be left out, be null, or be a whole number
 /// with a fraction of zeros.
 #[tokio::test]
