@@ -109,7 +109,8 @@ pub struct NewDataType {
     record_spec: Option<DefinedSpec>,
 }
 
-/// Changes to a type. What is left out stays as it is, and so do a name and a `record_spec` that are null.
+/// Changes to a type. What is left out stays as it is. Null removes `icon`, `default_event_tags` and
+/// `svc_source`; any other member that is null stays as it is too.
 #[derive(Debug, ToSchema)]
 pub struct DataTypeChange {
     name: Option<String>,
@@ -119,6 +120,8 @@ pub struct DataTypeChange {
     svc_source: Option<Vec<String>>,
     /// True archives the type, false restores it.
     deprecated: Option<bool>,
+    /// What is left out of it stays as it is. Null removes a member where that is allowed, as it is for
+    /// `aggregation` and `value_map`; a unit or a scale stays once it is there.
     record_spec: Option<DefinedSpec>,
 }
 

@@ -202,6 +202,37 @@ async fn a_body_made_after_its_schema_is_taken() {
 }
 
 #[tokio::test]
+async fn null_changes_of_a_type_what_its_schema_says() {
+    let person = person();
+    let whole = json!({
+        "name": "Cups", "description": "of tea", "icon": "cup", "default_event_tags": ["warm"],
+        "svc_source": ["me"], "deprecated": false, "record_spec": {"unit": "cup"},
+    });
+    let address = format!("/input/v1/data_type/{}", person.define("Metric", &whole).await);
+    let before = person.get(&address).await.must_be(200).json();
+    let nulls: serde_json::Map<String, Value> = whole
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|name| (name.clone(), Value::Null))
+        .collect();
+    let after = person.put(&address, &nulls.into()).await.must_be(200).json();
+    for removed in ["icon", "default_event_tags", "svc_source"] {
+        assert!(!before[removed].is_null(), "{removed}");
+        assert!(after[removed].is_null(), "{removed}");
+    }
+    for kept in ["name", "description", "deprecated", "record_spec"] {
+        assert_eq!(after[kept], before[kept], "{kept}");
+    }
+    let described = &document().await["components"]["schemas"]["DataTypeChange"]["description"];
+    let described = described.as_str().unwrap();
+    assert!(
+        described.contains("Null removes `icon`, `default_event_tags` and `svc_source`"),
+        "{described}"
+    );
+}
+
+#[tokio::test]
 async fn the_preferences_that_are_documented_are_those_that_there_are() {
     let (document, person) = (document().await, person());
     let schema = &document["components"]["schemas"]["PreferencesDocument"];
