@@ -123,7 +123,7 @@ impl Upkeep {
         let mut scrub = Scrub::default();
         while self.pause(scrub::PAUSE).await {
             let work = async {
-                if scrub.is_due(&self.stores).await? {
+                if Scrub::is_due(&self.stores).await? {
                     let step = scrub.step(&self.stores, &self.meters.store.corrupt);
                     Box::pin(self.leases.alone("scrub", &self.stop, step)).await?;
                 }

@@ -27,20 +27,27 @@ const ROUND: Duration = Duration::from_hours(168);
 const PLACE: &str = "scrub:place";
 const ENDED: &str = "scrub:ended";
 
-/// The progress of this node.
+/// The progress of this node, which holds only until another node goes on from the same place.
 #[derive(Debug, Default)]
 pub struct Scrub {
+    /// The object before the first that is waiting; `None` where a round begins.
+    after: Option<ObjectCursor>,
     waiting: VecDeque<ObjectCursor>,
 }
 
 impl Scrub {
     /// Whether a round is under way, or it is time for another one.
-    pub async fn is_due(&self, stores: &UpkeepStores) -> Result<bool, StoreError> {
-        Ok(!self.waiting.is_empty() || place(stores).await?.is_some() || is_time(stores).await?)
+    pub async fn is_due(stores: &UpkeepStores) -> Result<bool, StoreError> {
+        Ok(place(stores).await?.is_some() || is_time(stores).await?)
     }
 
-    /// Checks the next few objects.
+    /// Checks the next few objects after those that any node has checked.
     pub async fn step(&mut self, stores: &UpkeepStores, corrupt: &Counter) -> Result<(), StoreError> {
+        let saved = place(stores).await?;
+        if saved.is_none() || saved != self.after {
+            self.waiting.clear();
+            self.after.clone_from(&saved);
+        }
         let mut looked_at = 0;
         let mut failed = None;
         while looked_at < STEP_BYTES {
@@ -59,22 +66,23 @@ impl Scrub {
                     failed = failed.or(Some(error));
                 }
             }
-            let done = self.waiting.pop_front();
-            if let Some(last) = done.filter(|_| self.waiting.is_empty()) {
-                stores.catalog.set_meta(PLACE, &last.written()).await?;
-            }
+            self.after = self.waiting.pop_front();
+        }
+        // The next step may be another node's.
+        if let Some(last) = self.after.as_ref().filter(|last| Some(*last) != saved.as_ref()) {
+            stores.catalog.set_meta(PLACE, &last.written()).await?;
         }
         failed.map_or(Ok(()), Err)
     }
 
     /// Lists the next objects. `false` while it is not yet time for another round.
     async fn fill(&mut self, stores: &UpkeepStores) -> Result<bool, StoreError> {
-        let place = place(stores).await?;
-        if place.is_none() && !is_time(stores).await? {
+        if self.after.is_none() && !is_time(stores).await? {
             return Ok(false);
         }
-        self.waiting = stores.catalog.object_paths(place.as_ref()).await?.into();
+        self.waiting = stores.catalog.object_paths(self.after.as_ref()).await?.into();
         if self.waiting.is_empty() {
+            self.after = None;
             stores.catalog.set_meta(PLACE, "").await?;
             let now = stores.catalog.now().await?;
             stores.catalog.set_meta(ENDED, &now.micros().to_string()).await?;

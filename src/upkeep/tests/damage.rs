@@ -25,7 +25,7 @@ async fn a_scrub_finds_one_flipped_bit_and_takes_note_of_it() {
             .await;
     }
     let corrupt = Counter::default();
-    let is_due = async || Scrub::default().is_due(&bench.stores).await.unwrap();
+    let is_due = async || Scrub::is_due(&bench.stores).await.unwrap();
     assert!(is_due().await);
     Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
     assert!(!is_due().await);

@@ -1,10 +1,12 @@
 //! One node at a time.
 
-use std::sync::OnceLock;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use futures::future::BoxFuture;
 use object_store::memory::InMemory;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +16,7 @@ use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::Upkeep;
 use crate::upkeep::lease::{Leases, Refused};
 use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::scrub::Scrub;
 
 /// Once it has a token, stops when the store is asked for a list, and counts how often it is.
 #[derive(Debug, Default)]
@@ -33,6 +36,52 @@ impl Fate for StopsAtLists {
     }
 
     fn later(&self, _work: BoxFuture<'static, ()>) {}
+}
+
+/// Once it has a set, fails every read and notes what was to be read.
+#[derive(Debug, Default)]
+struct Unreadable {
+    asked: Mutex<Option<BTreeSet<String>>>,
+}
+
+#[async_trait::async_trait]
+impl Fate for Unreadable {
+    async fn of(&self, operation: Operation, path: &str) -> Option<Fault> {
+        let mut asked = self.asked.lock().unwrap();
+        let asked = asked.as_mut().filter(|_| operation == Operation::Get)?;
+        asked.insert(path.to_owned());
+        Some(Fault::Fail)
+    }
+
+    fn later(&self, _work: BoxFuture<'static, ()>) {}
+}
+
+#[tokio::test]
+async fn nodes_that_scrub_in_turns_check_each_object_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let fate = Arc::new(Unreadable::default());
+    let objects = ObjectStorage::over(Arc::new(FaultyStore::new(
+        Arc::new(InMemory::new()),
+        Arc::clone(&fate),
+    )));
+    let bench = Bench::over(directory, objects).await;
+    for piece in 0..20 {
+        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+    }
+    let all: BTreeSet<String> = bench.paths().await.0.into_iter().collect();
+    let (mut first, mut second, corrupt) = (Scrub::default(), Scrub::default(), Counter::default());
+    let mut checked = BTreeSet::new();
+    for step in 0..3 {
+        let node = if step == 1 { &mut second } else { &mut first };
+        *fate.asked.lock().unwrap() = Some(BTreeSet::new());
+        // It ends after a few objects that cannot be read.
+        node.step(&bench.stores, &corrupt).await.unwrap_err();
+        let asked = fate.asked.lock().unwrap().take().unwrap();
+        assert!(asked.is_disjoint(&checked), "step {step}: {asked:?}");
+        checked.extend(asked);
+    }
+    assert_eq!(checked, all);
+    assert!(!Scrub::is_due(&bench.stores).await.unwrap());
 }
 
 #[tokio::test]
