@@ -216,6 +216,17 @@ impl Catalog {
             .collect()
     }
 
+    /// Whether any object was retired before `moment`. Reads one row, unless that is damaged.
+    pub async fn has_retired_objects(&self, moment: Instant) -> Result<bool, CatalogError> {
+        let rest = "WHERE retired_at < $1 LIMIT 1";
+        let values = vec![Value::Int(moment.micros())];
+        let any = self.with_damage(&RETIRED_OBJECTS, rest, values).await?;
+        if any.set_aside.is_empty() {
+            return Ok(!any.sound.is_empty());
+        }
+        Ok(!self.retired_objects(moment).await?.is_empty())
+    }
+
     /// The `paths` of objects that are not retired.
     pub async fn not_retired(&self, paths: Vec<String>) -> Result<Vec<String>, CatalogError> {
         let mut retired = HashSet::new();

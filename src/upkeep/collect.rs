@@ -109,7 +109,7 @@ pub async fn forbidden(stores: &UpkeepStores) -> Result<Option<&'static str>, St
 /// Whether there is an object that was retired at least `grace` ago.
 pub async fn has_retired(stores: &UpkeepStores, grace: Duration) -> Result<bool, StoreError> {
     let limit = stores.catalog.now().await?.before(grace);
-    Ok(!stores.catalog.retired_objects(limit).await?.is_empty())
+    Ok(stores.catalog.has_retired_objects(limit).await?)
 }
 
 /// Removes objects that were retired at least `grace` ago; returns how many. Before that it updates the

@@ -7,7 +7,7 @@ use crate::model::ids::UploadId;
 use crate::store::orphans::delete_uncommitted;
 use crate::store::piece::object_path;
 use crate::upkeep::collect::{
-    CONDEMNED_AGE, ORPHAN_AGE, RECEIPT_AGE, remove_orphans, remove_remains, remove_retired,
+    CONDEMNED_AGE, ORPHAN_AGE, RECEIPT_AGE, has_retired, remove_orphans, remove_remains, remove_retired,
 };
 
 async fn orphan(bench: &Bench) -> Vec<NewPiece> {
@@ -39,10 +39,23 @@ async fn replaced_objects_stay_for_the_grace_period_and_no_longer() {
     );
     let grace = settings().grace_period;
     bench.pass(grace);
+    assert!(!has_retired(&bench.stores, grace).await.unwrap());
     assert_eq!(remove_retired(&bench.stores, grace).await.unwrap(), 0);
     assert_eq!(bench.paths().await.1.len(), 5);
     bench.pass(Duration::from_micros(1));
-    assert_eq!(remove_retired(&bench.stores, grace).await.unwrap(), 4);
+    assert!(has_retired(&bench.stores, grace).await.unwrap());
+    // A damaged row neither hides the others nor is work by itself.
+    let one = "(SELECT path FROM retired_objects ORDER BY path LIMIT 1)";
+    tamper(
+        &bench,
+        &format!("UPDATE retired_objects SET checksum = checksum + 1 WHERE path = {one}"),
+    )
+    .await;
+    assert!(has_retired(&bench.stores, grace).await.unwrap());
+    assert_eq!(remove_retired(&bench.stores, grace).await.unwrap(), 3);
+    assert!(!has_retired(&bench.stores, grace).await.unwrap());
+    tamper(&bench, "UPDATE retired_objects SET checksum = checksum - 1").await;
+    assert_eq!(remove_retired(&bench.stores, grace).await.unwrap(), 1);
     let (live, all) = bench.paths().await;
     assert_eq!((live.len(), &live), (1, &all));
 }
