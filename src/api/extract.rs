@@ -47,8 +47,7 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
         if strict {
             params.refuse(&ignored);
         } else if let (Some(notes), false) = (parts.extensions.get::<Notes>(), ignored.is_empty()) {
-            let names: Vec<String> = ignored.iter().map(ToString::to_string).collect();
-            notes.ignored_parameters(names.join(", "));
+            notes.ignored_parameters(params.told(&ignored));
         }
         if let (Some(notes), Some(range)) = (parts.extensions.get::<Notes>(), params.understood()) {
             notes.understood_range(range);

@@ -214,9 +214,8 @@ impl<'a> Params<'a> {
         self.understood
     }
 
-    /// The parameters that were sent but never read, each once. No more than anybody would read.
-    #[must_use]
-    pub fn ignored(&self) -> Vec<Ignored> {
+    /// The names that were sent but never read, each once.
+    fn unread(&self) -> Vec<&[u8]> {
         let unread = self.pairs.iter().filter(|pair| !pair.known);
         let mut names: Vec<&[u8]> = unread
             .map(|pair| pair.name.as_bytes())
@@ -224,6 +223,12 @@ impl<'a> Params<'a> {
             .collect();
         names.sort_unstable();
         names.dedup();
+        names
+    }
+
+    /// The parameters that were sent but never read, each once. No more than anybody would read.
+    #[must_use]
+    pub fn ignored(&self) -> Vec<Ignored> {
         let spellings =
             |asked: &Asked| std::iter::once(asked.name).chain(glossary::aliases(asked.name).iter().copied());
         let known: Vec<&'static str> = self
@@ -238,7 +243,19 @@ impl<'a> Params<'a> {
                 .ok()
                 .and_then(|name| nearest(name, known.iter().copied())),
         };
-        names.into_iter().take(MOST_FAULTS).map(ignored).collect()
+        self.unread().into_iter().take(MOST_FAULTS).map(ignored).collect()
+    }
+
+    /// What is ignored, as an RFC 8941 list: each of `ignored`, and last, if there are more, how many. That
+    /// is a number, which no name is: those that begin with a digit are in quotes.
+    #[must_use]
+    pub fn told(&self, ignored: &[Ignored]) -> String {
+        let mut items: Vec<String> = ignored.iter().map(ToString::to_string).collect();
+        let more = self.unread().len().saturating_sub(ignored.len());
+        if more > 0 {
+            items.push(more.to_string());
+        }
+        items.join(", ")
     }
 
     /// Notes that each of `ignored` is wrong.

@@ -205,6 +205,21 @@ fn what_was_never_asked_for_is_ignored_once_and_harmlessly() {
 }
 
 #[test]
+fn how_many_more_are_ignored_is_told_last() {
+    let told = |count: usize| {
+        let query: Vec<String> = (0..count).map(|number| format!("c{number:03}=1")).collect();
+        let query = query.join("&");
+        let params = Params::parse(&query);
+        params.told(&params.ignored())
+    };
+    assert!(told(100).ends_with("c098, c099"));
+    assert!(told(101).ends_with("c098, c099, 1"));
+    // A name that looks like it is in quotes.
+    let params = Params::parse("1=1");
+    assert_eq!(params.told(&params.ignored()), "\"1\"");
+}
+
+#[test]
 fn what_is_ignored_is_an_item_of_a_structured_list() {
     for (sent, told) in [
         ("colour", "colour"),
