@@ -35,7 +35,8 @@ pub async fn live(_query: Checked<NoParams>) -> Json<Health> {
     Json(FINE)
 }
 
-/// The catalogue and the object store are reachable.
+/// The catalogue answers and takes writes, the object store answers and holds its `store.json`, and the
+/// service commits what it accepts and is not about to stop.
 #[utoipa::path(get, path = "/health/ready", tag = "operation", security(()), params(Checked<NoParams>),
     responses((status = 200, body = Health), (status = 422),
         (status = 503, body = Problem, content_type = "application/problem+json")))]

@@ -12,7 +12,7 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use crate::catalog::records::SeenSource;
-use crate::model::faults::{self, Fault, LocPart, MOST_FAULTS};
+use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
 use crate::model::ids::{PersonId, RecordId};
 use crate::model::registry::TypeId;
 
@@ -287,7 +287,7 @@ impl Acceptance {
             Ok(()) => Ok(()),
             Err(BodyError::Receiver(Enough)) => {
                 let faults = std::mem::take(&mut self.receiver.faults);
-                Err(AcceptError::Invalid(first_of(faults)))
+                Err(AcceptError::Invalid(first_of(faults, "body")))
             }
             Err(BodyError::TooLarge { limit }) => Err(AcceptError::TooLarge(limit)),
             Err(BodyError::Damaged(reason)) => Err(AcceptError::Damaged(reason)),
@@ -301,12 +301,6 @@ impl Acceptance {
             }
         }
     }
-}
-
-/// The first of the faults of a body.
-#[must_use]
-pub fn first_of(faults: Vec<Fault>) -> Vec<Fault> {
-    faults::first_of(faults, "body")
 }
 
 /// Refuses a body that names too many files, since each has to be looked up.

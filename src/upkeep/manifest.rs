@@ -102,7 +102,8 @@ pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<b
     write_changed(stores, person).await
 }
 
-/// The same for a person who is known to have changed since the newest one.
+/// Writes a manifest of a person whether or not anything has changed, for callers who know that it has.
+/// `false`: others wrote one meanwhile, or there is no such person.
 pub async fn write_changed(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
     Ok(write_next(stores, person, KEPT - 1).await? == Written::Done)
 }

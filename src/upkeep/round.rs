@@ -34,7 +34,7 @@ impl SetAside {
     /// Begins a round of `job`, which leaves alone what is `set_aside` already.
     pub(super) fn round(&self, job: &'static str, set_aside: BTreeSet<String>) -> Round<'_> {
         Round {
-            before: self,
+            of_node: self,
             job,
             set_aside,
             failures_in_a_row: 0,
@@ -50,9 +50,9 @@ impl SetAside {
     }
 }
 
-/// A round of one job over many partitions. A failure of one does not affect the others.
+/// A round that has begun, with what it has set aside so far.
 pub(super) struct Round<'s> {
-    before: &'s SetAside,
+    of_node: &'s SetAside,
     job: &'static str,
     set_aside: BTreeSet<String>,
     failures_in_a_row: usize,
@@ -77,7 +77,7 @@ impl Round<'_> {
             tracing::info!(job = self.job, whose, detail, "put off: others use what it needs");
             return Ok(None);
         }
-        let meters = &self.before.meters;
+        let meters = &self.of_node.meters;
         if error.is_damage() {
             meters.store.corrupt.inc();
         } else {
@@ -103,6 +103,6 @@ impl Round<'_> {
 
     /// Ends the round: what it set aside replaces what earlier rounds did.
     pub(super) fn end(self) {
-        self.before.replace(self.job, self.set_aside);
+        self.of_node.replace(self.job, self.set_aside);
     }
 }

@@ -19,13 +19,13 @@ use crate::api::query_params::NoParams;
 use crate::api::whole_body::{Bounds, whole};
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
-use crate::ingest::accept::{first_of, refuse_too_many};
+use crate::ingest::accept::refuse_too_many;
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
 use crate::ingest::several::{NotTaken, Seen, Several};
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, Target, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
-use crate::model::faults::{Fault, MOST_FAULTS};
+use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 
 use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
 
@@ -157,7 +157,7 @@ fn names_in(form: Form, bytes: &[u8]) -> Result<BTreeSet<String>, Vec<Fault>> {
     if faults.is_empty() {
         return Ok(names);
     }
-    Err(first_of(faults))
+    Err(first_of(faults, "body"))
 }
 
 /// The types that a body names, as far as they are known.
@@ -217,7 +217,7 @@ fn decode(
         return Err(ApiError::internal(error));
     }
     if !faults.is_empty() {
-        return Err(ApiError::invalid_all(first_of(faults)));
+        return Err(ApiError::invalid_all(first_of(faults, "body")));
     }
     several.finish().map_err(ApiError::internal)
 }
