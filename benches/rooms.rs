@@ -212,6 +212,7 @@ impl Installation {
             work: Work::Small(vec![changes]),
             sources: Vec::new(),
             memory: None,
+            held: None,
         };
         self.queue.commit(upload).await.unwrap();
     }

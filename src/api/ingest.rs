@@ -33,14 +33,12 @@ use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::{CommitError, Receipt};
 use crate::ingest::submit::submit;
 use crate::ingest::tombstone::Target;
-use crate::ingest::upload::{IdempotencyKey, Upload, Work};
+use crate::ingest::upload::{Held, IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{DataType, Registry, TypeId};
 use crate::people::annotations::AnnotationRow;
-use crate::people::key_quota::Using;
 use crate::people::quota::{Limited, QuotaError};
-use crate::people::source_quota::Naming;
 use crate::people::types::OwnType;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -268,14 +266,14 @@ impl From<Receipt> for Uploaded {
 }
 
 /// Checks that there may be records, or that there were, and that the person stays within the limits of
-/// sources and idempotency keys.
+/// sources and idempotency keys. What is named and the key count as long as what is returned is held.
 async fn admit(
     app: &App,
     person: PersonId,
     key: Option<&IdempotencyKey>,
     sources: &[SeenSource],
     closed: Option<ApiError>,
-) -> Result<(Arc<Naming>, Option<Using>), ApiError> {
+) -> Result<Held, ApiError> {
     if let Some(refusal) = closed {
         let kept = match key {
             Some(key) => app.catalog.upload_for_key(person, &key.key).await?,
@@ -290,7 +288,7 @@ async fn admit(
         Some(key) => Some(app.key_quota.admit(person, &key.key).await?),
         None => None,
     };
-    Ok((naming, using))
+    Ok(Box::new((naming, using)))
 }
 
 /// Commits, and answers once the commit is durable.
@@ -304,9 +302,8 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         memory,
         closed,
     } = submission;
-    // What it names and its key count until it is committed.
-    let _admitted = match admit(app, person, key.as_ref(), &sources, closed).await {
-        Ok(admitted) => admitted,
+    let held = match admit(app, person, key.as_ref(), &sources, closed).await {
+        Ok(held) => held,
         Err(error) => {
             if let Work::Written(written) = &work {
                 remove(&app.intake.objects, &written.pieces).await;
@@ -321,6 +318,8 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         work,
         sources,
         memory: Some(memory),
+        // It is committed even if the caller goes away, and so it also counts until then.
+        held: Some(held),
     };
     let receipt = submit(&app.commits, &app.catalog, &app.intake.objects, upload).await?;
     if let Err(error) = app.files.note_types(person, files).await {

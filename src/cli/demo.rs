@@ -103,6 +103,7 @@ async fn record(
             work,
             sources,
             memory,
+            held: None,
         })
         .await?;
     Ok(())

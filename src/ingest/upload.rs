@@ -3,6 +3,7 @@
 //! Made by a request, consumed by the commit queue. Knows rows and ids; knows nothing of bodies or of the
 //! catalogue's tables.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -27,7 +28,13 @@ pub struct Upload {
     pub sources: Vec<SeenSource>,
     /// The memory allowance of the rows, for as long as they are held.
     pub memory: Option<Allowance>,
+    /// What counts it elsewhere while it is not committed.
+    pub held: Option<Held>,
 }
+
+/// Something that an upload takes with it, and that ends when it is known what became of the upload: the
+/// caller may have gone away by then. What it is for is not known here.
+pub type Held = Box<dyn Any + Send + Sync>;
 
 /// The caller's name for a request, and the fingerprint of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Limits the idempotency keys that one person may have in use.
 //!
 //! A key is kept for a week, so that a repeated request is recognised. It counts once, however many requests
-//! have it: a key of requests that are admitted and not committed yet counts as if it were kept, so that one
-//! process never accepts too many. Knows keys; knows nothing of HTTP.
+//! have it. From when a request is admitted until it is known whether it is committed, its key counts as if
+//! it were kept, so that one process never accepts too many. Knows keys; knows nothing of HTTP.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -35,7 +35,8 @@ pub struct KeyQuota {
 /// The keys of admitted requests, by person, and how many requests have each.
 type InUse = Arc<Mutex<HashMap<PersonId, HashMap<String, usize>>>>;
 
-/// The key of an admitted request. To be held until the request is committed.
+/// The key of an admitted request. To be held until it is known whether the request is committed, even if
+/// nobody waits for the answer any more.
 #[derive(Debug)]
 #[must_use]
 pub struct Using {

@@ -33,7 +33,8 @@ struct OfPerson {
     exactly: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What an admitted request names, by hash. To be kept until its records are committed.
+/// What an admitted request names, by hash. To be kept until it is known whether its records are committed,
+/// even if nobody waits for the answer any more.
 #[derive(Debug)]
 #[must_use]
 pub struct Naming {

@@ -112,6 +112,7 @@ pub(super) async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, e
         work: Work::Small(changes),
         sources: seen.sources.into_values().collect(),
         memory: None,
+        held: None,
     };
     commit(&node, upload).await
 }
@@ -182,6 +183,7 @@ pub(super) async fn write_large(
         work,
         sources,
         memory: Some(memory),
+        held: None,
     };
     commit(&node, upload).await
 }

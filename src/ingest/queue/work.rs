@@ -244,6 +244,7 @@ mod tests {
             work: Work::Small(Vec::new()),
             sources: Vec::new(),
             memory: None,
+            held: None,
         };
         Job::new(person, fingerprints.iter().map(upload).collect())
     }

@@ -101,6 +101,7 @@ impl Process {
             work,
             sources: Vec::new(),
             memory: None,
+            held: None,
         };
         self.commits.commit(upload).await.unwrap().effect.unwrap()
     }

@@ -1,8 +1,10 @@
 //! What one person may have, and how much they may ask for.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::harness::{Person, Setup, heart_rate, id, instant};
+use crate::harness::{Almanac, Call, Person, Setup, heart_rate, id, instant};
 
 #[tokio::test]
 async fn own_types_and_sources_are_counted_shown_and_limited() {
@@ -125,6 +127,56 @@ async fn a_key_counts_once_however_often_it_is_sent() {
     let sent = futures::future::join_all(sent).await;
     let taken = sent.iter().filter(|status| **status == 201).count();
     assert_eq!(taken, 3, "{sent:?}");
+}
+
+/// Sends a request, and goes away as soon as it waits to be committed.
+async fn send_and_go_away(server: &Almanac, call: Call) {
+    let waiting = async || server.metrics().await.sum(&["almanac_commit_queue_waiting"]);
+    let before = waiting().await;
+    let sent = tokio::spawn(call.attempt());
+    while waiting().await <= before {
+        assert!(
+            !sent.is_finished(),
+            "it was answered before anybody could go away"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    sent.abort();
+    // The request for these numbers is one of those that are being answered.
+    while server.metrics().await.sum(&["almanac_http_in_flight"]) > 1.0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_counts_until_it_is_committed_though_its_caller_has_gone() {
+    let server = Setup::default()
+        .with("ALMANAC_LIMIT_KEYS", "1")
+        .with("ALMANAC_LIMIT_SOURCES", "1")
+        // Longer than what is done meanwhile takes.
+        .with("ALMANAC_COMMIT_WINDOW", "4s")
+        .start();
+    let (by_key, by_source) = (server.person(), server.person());
+    let with_key = |key: &str| {
+        let call = by_key.record("HeartRate", &heart_rate(id(1), &instant(1), 60));
+        call.header("idempotency-key", key)
+    };
+    let from = |source: &str| {
+        let mut record = heart_rate(id(1), &instant(1), 60);
+        record["sources"] = json!([source]);
+        by_source.record("HeartRate", &record)
+    };
+    send_and_go_away(&server, with_key("one")).await;
+    assert_eq!(with_key("two").await.faults(), ["header.idempotency-key"]);
+    send_and_go_away(&server, from("com.example.one")).await;
+    assert_eq!(from("com.example.two").await.faults(), ["body"]);
+    // Both are committed all the same, and may be repeated.
+    with_key("one").await.upload();
+    from("com.example.one").await.upload();
+    for (person, limit) in [(&by_key, "keys"), (&by_source, "sources")] {
+        let info = person.get("/user/v1alpha1/info").await.must_be(200).json();
+        assert_eq!(info["limits"][limit], json!({"limit": 1, "used": 1}), "{limit}");
+    }
 }
 
 #[tokio::test]

@@ -105,6 +105,7 @@ impl Importer {
                 // The sources are known already, with the times at which they were added.
                 sources: Vec::new(),
                 memory: None,
+                held: None,
             };
             Box::pin(self.commits.commit(upload)).await?;
             reader = Some(open);
