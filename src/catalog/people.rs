@@ -9,7 +9,7 @@ use super::database::{Row, Value};
 use super::errors::CatalogError;
 use super::ledgers::{create_people, lock_for_change};
 use super::reading::verify_partitions;
-use super::records::{Effect, KeptUpload, KnownPerson, KnownSource};
+use super::records::{Effect, KeptUpload, KeyCount, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
 use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS, one_of};
@@ -157,28 +157,29 @@ impl Catalog {
         counted_in(&rows)
     }
 
-    /// How many idempotency keys of a person are kept or among `keys`, which are different from each other.
-    /// Those that are kept are counted up to `most`.
+    /// How many idempotency keys of a person are kept, counted up to `most`, and how many of `keys` are not.
+    /// These are different from each other, and not looked up if those that are kept reach `most`.
     pub async fn key_count_with(
         &self,
         person: PersonId,
         keys: &[String],
         most: u64,
-    ) -> Result<u64, CatalogError> {
+    ) -> Result<KeyCount, CatalogError> {
         let mut session = self.database.read().await?;
         let counted = "SELECT COUNT(*) FROM (SELECT 1 FROM uploads WHERE person = $1 LIMIT $2) AS counted";
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let values = vec![id(person.0), Value::Int(most)];
-        let mut count = counted_in(&session.fetch(counted.to_owned(), values).await?)?;
+        let values = vec![id(person.0), Value::Int(i64::try_from(most).unwrap_or(i64::MAX))];
+        let kept = counted_in(&session.fetch(counted.to_owned(), values).await?)?;
+        let keys = if kept < most { keys } else { &[] };
+        let mut others = 0;
         for some in keys.chunks(KEYS_AT_ONCE) {
             let (list, mut keys) = one_of(2, some.iter().map(|key| text(key)).collect());
             let sql = format!("SELECT COUNT(*) FROM uploads WHERE person = $1 AND idempotency_key IN {list}");
             keys.insert(0, id(person.0));
-            let kept = counted_in(&session.fetch(sql, keys).await?)?;
-            count += (some.len() as u64).saturating_sub(kept);
+            let kept_too = counted_in(&session.fetch(sql, keys).await?)?;
+            others += (some.len() as u64).saturating_sub(kept_too);
         }
         session.commit().await?;
-        Ok(count)
+        Ok(KeyCount { kept, others })
     }
 
     /// Forgets idempotency keys accepted before `moment`; returns how many.

@@ -189,6 +189,15 @@ pub struct UploadReceipt {
     pub effect: Effect,
 }
 
+/// The idempotency keys of a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyCount {
+    /// Those of accepted requests.
+    pub kept: u64,
+    /// Those that were asked about and are not kept.
+    pub others: u64,
+}
+
 /// A request that was accepted under an `Idempotency-Key`, as it is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptUpload {

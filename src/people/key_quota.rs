@@ -79,14 +79,17 @@ impl KeyQuota {
         }
         if self.full.get(&person).is_none() {
             let (in_use, most) = (self.in_use_by(person), self.quota.most);
-            let used = self.catalog.key_count_with(person, &in_use, most).await?;
+            let counted = self.catalog.key_count_with(person, &in_use, most).await?;
+            let used = counted.kept + counted.others;
             if used < most {
                 let using = self.hold(person, key);
                 self.quota.remember(person, used + 1);
                 return Ok(using);
             }
             self.quota.remember(person, used);
-            if in_use.is_empty() {
+            // What is in use may be given up at any moment; what is kept hardly changes in the time for which
+            // this is remembered.
+            if counted.kept >= most {
                 self.full.insert(person, ());
             }
         }
@@ -157,5 +160,54 @@ impl Drop for Using {
         if keys.is_empty() {
             in_use.remove(&self.person);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::catalog::records::{Commit, Effect, UploadReceipt};
+    use crate::model::clock::SystemClock;
+    use crate::model::ids::UploadId;
+
+    const PERSON: PersonId = PersonId(Uuid::from_u128(1));
+
+    async fn keep(catalog: &Catalog, key: &str) {
+        let receipt = UploadReceipt {
+            person: PERSON,
+            upload: UploadId(Uuid::now_v7()),
+            key: Some((key.to_owned(), [0; 32])),
+            effect: Effect::default(),
+        };
+        let commit = Commit {
+            uploads: vec![receipt],
+            ..Commit::default()
+        };
+        catalog.commit(commit).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_keeps_as_many_as_there_may_be_is_not_counted_again_although_some_are_in_use() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let quota = KeyQuota::new(catalog.clone(), 2);
+        keep(&catalog, "one").await;
+        let using = quota.admit(PERSON, "two").await.unwrap();
+        assert!(quota.admit(PERSON, "three").await.is_err());
+        assert!(
+            quota.full.get(&PERSON).is_none(),
+            "what is in use may be given up"
+        );
+        keep(&catalog, "two").await;
+        assert!(quota.admit(PERSON, "three").await.is_err());
+        assert!(quota.full.get(&PERSON).is_some());
+        drop(using);
+        for repeated in ["one", "two"] {
+            assert!(quota.admit(PERSON, repeated).await.is_ok(), "{repeated}");
+        }
+        assert!(quota.admit(PERSON, "three").await.is_err());
     }
 }
