@@ -338,6 +338,41 @@ async fn an_upload_that_begins_anew_ends_the_one_that_still_runs() {
 }
 
 #[tokio::test]
+async fn whoever_asks_for_an_empty_file_while_it_is_completed_hears_that_it_is_there() {
+    for bench in Bench::all().await {
+        let id = bench.create("a", 0).await.unwrap();
+        let question = Sent::Question { total: Some(0) };
+        let (sender, receiver) = futures::channel::mpsc::unbounded::<Result<Bytes, ()>>();
+        sender.unbounded_send(Ok(Bytes::new())).unwrap();
+        let slow = tokio::spawn({
+            let files = bench.files.clone();
+            async move { files.receive(id, question, receiver).await }
+        });
+        // When it has read what there is, it has found the file open.
+        while !sender.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(received(bench.send(id, question, b"").await), None);
+        drop(sender);
+        assert_eq!(received(slow.await.unwrap()), None);
+        assert_eq!(received(bench.send(id, question, b"").await), None, "long after");
+        let other = Sent::Question { total: Some(1) };
+        assert!(matches!(
+            bench.send(id, other, b"").await,
+            Err(UploadError::OtherTotal {
+                announced: 0,
+                said: 1
+            })
+        ));
+        bench.files.delete(bench.person, id, |_| true).await.unwrap();
+        assert!(matches!(
+            bench.send(id, question, b"").await,
+            Err(UploadError::Closed)
+        ));
+    }
+}
+
+#[tokio::test]
 async fn of_many_uploads_to_one_place_one_is_there_at_the_end_and_the_others_are_versions() {
     for bench in Bench::all().await {
         let bench = Arc::new(bench);

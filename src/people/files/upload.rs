@@ -114,7 +114,23 @@ impl Files {
 
     /// Receives bytes of the announced file `id`. When this returns `Ok`, what it reports is durable on every
     /// node.
-    pub async fn receive<S, E>(&self, id: Uuid, sent: Sent, mut body: S) -> Result<Received, UploadError<E>>
+    pub async fn receive<S, E>(&self, id: Uuid, sent: Sent, body: S) -> Result<Received, UploadError<E>>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Unpin,
+    {
+        match (self.received(id, sent, body).await, sent) {
+            // Another request may have completed the file meanwhile: to whoever only asks, it is there.
+            (Err(error @ (UploadError::Overtaken | UploadError::Closed)), Sent::Question { total }) => {
+                match self.finished(id, total).await {
+                    Err(UploadError::Closed) => Err(error),
+                    finished => finished.map(|file| Received::Whole(Box::new(file))),
+                }
+            }
+            (received, _) => received,
+        }
+    }
+
+    async fn received<S, E>(&self, id: Uuid, sent: Sent, mut body: S) -> Result<Received, UploadError<E>>
     where
         S: Stream<Item = Result<Bytes, E>> + Unpin,
     {
