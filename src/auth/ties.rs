@@ -1,9 +1,9 @@
 //! What the catalogue says ties a reader to an owner: the shares between them, a participation in one of the
-//! reader's groups, or a group as a whole; and the windows that these open.
+//! reader's groups, or a group as a whole; and what these open: types, and windows of time.
 //!
 //! Nothing is remembered beyond a request, and one statement finds all there is to know about reader and
-//! owner: it costs the same whether the owner shares nothing or does not exist. Must not know tokens,
-//! permits, or what is asked for.
+//! owner: it costs the same whether the owner shares nothing or does not exist. Makes no permits; must not
+//! know tokens, or why somebody asks.
 
 use std::collections::BTreeSet;
 
