@@ -12,7 +12,7 @@ use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::people::sharing::received::Opened;
-use crate::people::sharing::terms::FileAge;
+use crate::people::sharing::terms::{FileAge, Terms};
 
 /// What was asked for, and what was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub enum Subject {
     /// A listing of what there is, without its contents.
     Listing(Vec<Opening>),
     File(String, FileAge),
-    /// A listing of files, by path.
-    Folder(String),
+    /// A listing of the files in a folder, and the terms under which they were shown.
+    Folder(String, Vec<Terms>),
 }
 
 /// A person whom the reader knows only by a group.

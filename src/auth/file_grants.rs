@@ -79,17 +79,19 @@ impl Grants {
         if given.is_empty() {
             return Err(Refused.into());
         }
+        let grants = given.iter().map(|given| given.id).collect();
+        let shared: Vec<Terms> = given.into_iter().map(|given| given.terms).collect();
         reader.disclosures().note(Disclosure {
             owner,
-            subject: Subject::Folder(folder.to_owned()),
+            subject: Subject::Folder(folder.to_owned(), shared.clone()),
             requested: TimeRange::ALWAYS,
-            windows: Windows::new(given.iter().map(|given| given.terms.window())),
-            grants: given.iter().map(|given| given.id).collect(),
+            windows: Windows::new(shared.iter().map(Terms::window)),
+            grants,
             group: None,
         });
         Ok(ReadableFiles {
             owner,
-            shared: Some(given.into_iter().map(|given| given.terms).collect()),
+            shared: Some(shared),
         })
     }
 }

@@ -47,7 +47,8 @@ pub(super) struct KnownAs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct GivenOnce {
     owner: PersonId,
-    /// `None`: a listing of what there is, without its contents.
+    /// `None`: a listing of what there is, without its contents, as earlier versions kept. It holds no
+    /// longer, because nobody knows what it showed.
     data_type: Option<String>,
     requested: (i64, i64),
     windows: Vec<(i64, i64)>,
@@ -123,7 +124,7 @@ impl GivenOnce {
         let data_type = match &disclosure.subject {
             Subject::Type(data_type) => Some(data_type.to_string()),
             // What is shared changes in more ways than could be compared later.
-            Subject::Listing(_) | Subject::File(..) | Subject::Folder(_) => return None,
+            Subject::Listing(_) | Subject::File(..) | Subject::Folder(..) => return None,
         };
         Some(Self {
             owner: disclosure.owner,

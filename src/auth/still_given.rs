@@ -16,7 +16,7 @@ use super::ties::{Given, GroupOfOwner, shares_file, windows_of};
 use super::tokens::Reader;
 use crate::catalog::CatalogError;
 use crate::model::ids::PersonId;
-use crate::model::permit::Opening;
+use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 
 impl Grants {
@@ -81,9 +81,13 @@ impl Grants {
 impl Participation {
     fn holds(&self, disclosure: &Disclosure) -> bool {
         match &disclosure.subject {
-            Subject::Type(data_type) => covers(&self.opening(disclosure.requested), data_type, disclosure),
-            Subject::Listing(_) => true,
-            Subject::File(..) | Subject::Folder(_) => false,
+            Subject::Type(data_type) => covers(
+                &self.opening(disclosure.requested),
+                data_type,
+                &disclosure.windows,
+            ),
+            Subject::Listing(shown) => cover_all(&[self.opening(disclosure.requested)], shown),
+            Subject::File(..) | Subject::Folder(..) => false,
         }
     }
 }
@@ -95,7 +99,7 @@ impl GroupOfOwner {
             return false;
         };
         let opening = self.opening(disclosure.requested);
-        self.members.contains(&disclosure.owner) && covers(&opening, data_type, disclosure)
+        self.members.contains(&disclosure.owner) && covers(&opening, data_type, &disclosure.windows)
     }
 }
 
@@ -105,14 +109,134 @@ fn holds(given: &[Given], disclosure: &Disclosure) -> bool {
         Subject::Type(data_type) => windows_of(given, data_type, disclosure.requested)
             .0
             .is_some_and(|windows| windows.cover_all(&disclosure.windows)),
-        Subject::Listing(_) => !given.is_empty(),
+        Subject::Listing(shown) => {
+            let openings = given
+                .iter()
+                .map(|given| given.terms.opening(disclosure.requested));
+            cover_all(&openings.collect::<Vec<_>>(), shown)
+        }
         Subject::File(path, age) => given
             .iter()
             .any(|given| shares_file(&given.terms, path, *age, disclosure.requested.start())),
-        Subject::Folder(folder) => given.iter().any(|given| given.terms.leads_through(folder)),
+        // A listing shows what each grant gave, and so it stands only while all of that is given.
+        Subject::Folder(folder, shown) => shown.iter().all(|shown| {
+            given
+                .iter()
+                .any(|given| given.terms.share_as_much_in(folder, shown))
+        }),
     }
 }
 
-fn covers(opening: &Opening, data_type: &TypeId, disclosure: &Disclosure) -> bool {
-    opening.shows(data_type) && opening.windows.cover_all(&disclosure.windows)
+/// Whether all that a listing showed may be listed still.
+fn cover_all(openings: &[Opening], shown: &[Opening]) -> bool {
+    let is_covered = |shown: &Opening| match &shown.types {
+        Some(types) => types.iter().all(|data_type| {
+            openings
+                .iter()
+                .any(|opening| covers(opening, data_type, &shown.windows))
+        }),
+        None => openings
+            .iter()
+            .any(|opening| opening.types.is_none() && opening.windows.cover_all(&shown.windows)),
+    };
+    // What an earlier version kept does not say what it showed.
+    !shown.is_empty() && shown.iter().all(is_covered)
+}
+
+fn covers(opening: &Opening, data_type: &TypeId, windows: &Windows) -> bool {
+    opening.shows(data_type) && opening.windows.cover_all(windows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::TimeRange;
+    use crate::people::sharing::terms::Terms;
+
+    fn terms(data_types: &[&str], time_end: Option<i64>) -> Terms {
+        Terms {
+            data_types: data_types.iter().map(|&named| named.to_owned()).collect(),
+            time_end,
+            ..Terms::default()
+        }
+    }
+
+    fn holds_under(subject: &Subject, now: &[Terms]) -> bool {
+        let now = now.iter().map(|terms| Given {
+            id: Uuid::nil(),
+            terms: terms.clone(),
+        });
+        let disclosure = Disclosure {
+            owner: PersonId(Uuid::nil()),
+            subject: subject.clone(),
+            requested: TimeRange::ALWAYS,
+            windows: Windows::default(),
+            grants: Vec::new(),
+            group: None,
+        };
+        holds(&now.collect::<Vec<_>>(), &disclosure)
+    }
+
+    #[test]
+    fn a_listing_stands_only_while_all_is_given_that_it_shows() {
+        let [rates, steps] = [terms(&["HeartRate"], None), terms(&["StepCount"], None)];
+        let files = terms(&["file:/x"], None);
+        let shown = [&rates, &steps, &files].map(|terms| terms.opening(TimeRange::ALWAYS));
+        let listing = Subject::Listing(shown.to_vec());
+        assert!(holds_under(&listing, &[rates.clone(), steps.clone()]));
+        assert!(holds_under(
+            &listing,
+            &[terms(&["Event", "StepCount", "HeartRate"], None)]
+        ));
+        let less = [
+            vec![],
+            vec![rates.clone()],
+            vec![rates.clone(), files],
+            vec![rates.clone(), terms(&["StepCount"], Some(7))],
+        ];
+        for now in less {
+            assert!(!holds_under(&listing, &now), "{now:?}");
+        }
+        let all = Terms {
+            share_all_data: true,
+            ..Terms::default()
+        };
+        assert!(holds_under(&listing, std::slice::from_ref(&all)));
+        let listing_of_all = Subject::Listing(vec![all.opening(TimeRange::ALWAYS)]);
+        assert!(!holds_under(&listing_of_all, &[rates, steps]));
+        assert!(!holds_under(&Subject::Listing(Vec::new()), &[all]));
+    }
+
+    #[test]
+    fn a_listing_of_files_stands_only_while_all_is_given_that_it_shows() {
+        let [here, there] = [
+            terms(&["file:/x/a", "file:/z"], None),
+            terms(&["file:/x/b"], None),
+        ];
+        let folder = |path: &str| Subject::Folder(path.to_owned(), vec![here.clone(), there.clone()]);
+        for now in [
+            vec![here.clone(), there.clone()],
+            vec![terms(&["file:/"], None)],
+            vec![terms(&["filehistory:/x/"], None), terms(&["file:/z"], None)],
+            vec![terms(&["file:/x/b", "file:/x/a"], None)],
+        ] {
+            assert!(holds_under(&folder("/x"), &now), "{now:?}");
+        }
+        for now in [
+            vec![],
+            vec![here.clone()],
+            vec![here.clone(), terms(&["file:/x/c"], None)],
+            vec![here.clone(), terms(&["file:/x/b"], Some(7))],
+        ] {
+            assert!(!holds_under(&folder("/x"), &now), "{now:?}");
+        }
+        // One and the same share may have less in it than before.
+        assert!(!holds_under(
+            &folder("/"),
+            &[terms(&["file:/x/a"], None), there.clone()]
+        ));
+        let inside = Subject::Folder("/x".to_owned(), vec![terms(&["filehistory:/"], None)]);
+        assert!(holds_under(&inside, &[terms(&["filehistory:/x"], None)]));
+        assert!(!holds_under(&inside, &[terms(&["file:/x"], None)]));
+    }
 }

@@ -248,7 +248,7 @@ fn named(subject: &Subject) -> (&'static str, Vec<String>) {
         }
         Subject::File(path, FileAge::Live) => ("file", vec![format!("file:{path}")]),
         Subject::File(path, FileAge::Old) => ("file", vec![format!("filehistory:{path}")]),
-        Subject::Folder(path) => ("folder", vec![format!("file:{path}")]),
+        Subject::Folder(path, _) => ("folder", vec![format!("file:{path}")]),
     }
 }
 

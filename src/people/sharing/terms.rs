@@ -73,8 +73,27 @@ impl Terms {
     /// Whether something shared is at `folder`, below it, or above it.
     #[must_use]
     pub fn leads_through(&self, folder: &str) -> bool {
-        self.files()
-            .any(|(shared, _)| is_at_or_below(shared, folder) || is_at_or_below(folder, shared))
+        self.files().any(|(shared, _)| leads_through(shared, folder))
+    }
+
+    /// Whether all that `others` share in `folder` is shared by these terms as well, for all of their window.
+    #[must_use]
+    pub fn share_as_much_in(&self, folder: &str, others: &Self) -> bool {
+        let mut in_folder = others.files().filter(|(shared, _)| leads_through(shared, folder));
+        let is_shared = |(shared, every_version): (&str, bool)| {
+            let place = if is_at_or_below(folder, shared) {
+                folder
+            } else {
+                shared
+            };
+            let age = if every_version {
+                FileAge::Old
+            } else {
+                FileAge::Live
+            };
+            self.covers_file(place, age)
+        };
+        Windows::new([self.window()]).cover(others.window()) && in_folder.all(is_shared)
     }
 
     /// The types that are named, without files.
@@ -102,6 +121,11 @@ impl Terms {
             live.or_else(|| listed.strip_prefix(EVERY_VERSION).map(|path| (path, true)))
         })
     }
+}
+
+/// Whether what is shared at `shared` is at `folder`, below it, or above it.
+fn leads_through(shared: &str, folder: &str) -> bool {
+    is_at_or_below(shared, folder) || is_at_or_below(folder, shared)
 }
 
 /// Whether `path` is `place` or lies below it.
