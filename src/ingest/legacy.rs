@@ -6,7 +6,7 @@
 
 mod wrapper;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use serde_json::Value;
@@ -292,13 +292,11 @@ impl Unwrapping<'_> {
         };
         let read = |raw: &str| serde_json::from_str::<Vec<String>>(raw);
         // So is what cannot be united.
-        if let (Ok(mut texts), Ok(more)) = (read(own), read(raw)) {
-            for text in more {
-                if !texts.contains(&text) {
-                    texts.push(text);
-                }
-            }
-            put(&mut self.members, name, &Value::from(texts).to_string());
+        if let (Ok(texts), Ok(more)) = (read(own), read(raw)) {
+            let mut known: HashSet<&str> = texts.iter().map(String::as_str).collect();
+            let new = more.iter().filter(|text| known.insert(text.as_str()));
+            let united: Vec<&str> = texts.iter().chain(new).map(String::as_str).collect();
+            put(&mut self.members, name, &Value::from(united).to_string());
         }
     }
 

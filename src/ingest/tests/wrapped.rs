@@ -78,6 +78,19 @@ fn what_is_said_inside_and_outside_is_the_same_or_adds_up() {
     );
 }
 
+/// Looking for each text among all that came before it would take hours here.
+#[test]
+fn any_number_of_tags_and_sources_adds_up() {
+    const COUNT: usize = 200_000;
+    let texts = |prefix: &str| -> Vec<String> { (0..COUNT).map(|n| format!("{prefix}{n}")).collect() };
+    let data = json!({"tags": texts("own"), "sources": texts("app")});
+    let metadata = json!({"data_type": "MomentAnnotation", "tags": texts("other"),
+        "source": ["app1", "app1"], "sources": texts("watch")});
+    let found = unwrapped(&json!({"data": data.to_string(), "metadata": metadata}));
+    assert!(found["tags"] == json!([texts("own"), texts("other")].concat()));
+    assert!(found["sources"] == json!([texts("app"), texts("watch")].concat()));
+}
+
 #[test]
 fn what_is_undeclared_is_kept_from_each_place_and_must_be_the_same() {
     let settled = |data: &str, metadata: &str, beside: &str| {
