@@ -15,12 +15,12 @@ pub use self::wrapper::LegacyRecord;
 use self::wrapper::{Content, DATA, METADATA, MOST_FAULTS, Other, RECORDED_AT, Time, unwrap};
 use super::body::Place;
 use super::cells::compact;
-use super::json;
+use super::json::{self, Field};
 use super::lines::Lines;
 use super::member_order::say_the_same;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
-use crate::model::registry::{DataType, TimeFields};
+use crate::model::registry::{DataType, Layout, TimeFields};
 use crate::model::time::parse_instant;
 
 /// Unwraps a body that is one wrapped record.
@@ -135,7 +135,8 @@ impl LegacyRecord {
                 unwrapping.put(if has_note { "note" } else { "value" }, raw, &[DATA]);
             }
         }
-        unwrapping.settle_id(&layout.id);
+        let names_of_id = names_of_id(layout);
+        unwrapping.settle_id(&names_of_id);
         let rest = unwrapping.settle_time(&layout.times);
         for sources in &self.sources {
             unwrapping.unite("sources", sources);
@@ -143,7 +144,7 @@ impl LegacyRecord {
         if let Some(tags) = &self.tags {
             unwrapping.unite("tags", tags);
         }
-        unwrapping.add_others(rest.as_ref());
+        unwrapping.add_others(rest.as_ref(), &names_of_id);
         if !unwrapping.faults.is_empty() {
             return Err(unwrapping.faults);
         }
@@ -184,16 +185,13 @@ impl Unwrapping<'_> {
         self.faults.push(Fault::new(loc, "duplicate", message));
     }
 
-    fn settle_id(&mut self, names: &[String]) {
+    fn settle_id(&mut self, names: &[&str]) {
         const WAY: [&str; 2] = [METADATA, "id"];
         let Some(id) = &self.record.id else { return };
-        let names = ["id", "uuid"].into_iter().chain(names.iter().map(String::as_str));
-        let Some((name, raw)) = self.given(names) else {
+        let Some((name, own)) = self.given(names.iter().copied()) else {
             return self.put("id", id, &WAY);
         };
-        let read = |raw: &str| json::text(raw).and_then(|text| text.parse::<RecordId>().ok());
-        // Of an id that is none, the record's own rules say so.
-        if read(raw).is_some_and(|own| read(id) != Some(own)) {
+        if is_another_id(own, id) {
             let name = name.to_owned();
             self.differs(&WAY, &name);
         }
@@ -224,11 +222,7 @@ impl Unwrapping<'_> {
     fn settle_recorded_at(&mut self, time: &Time) {
         if let Some((_, own)) = self.given([RECORDED_AT]) {
             let own = own.to_owned();
-            if time.rest().is_empty() {
-                self.compare_recorded_at(time, &own);
-            } else if !say_the_same(&compact(&own), &compact(&time.json())) {
-                self.differs(&[METADATA, RECORDED_AT], RECORDED_AT);
-            }
+            self.compare_recorded_at(time, &own);
         } else if time.rest().is_empty() && self.given(["start_time", "end_time"]).is_some() {
             self.settle_moment(&["start_time"], Some(time.start()));
             self.settle_moment(&["end_time"], time.end());
@@ -255,7 +249,8 @@ impl Unwrapping<'_> {
         }
     }
 
-    /// Compares the record's `recorded_at`, a moment or a span, with that of the wrapper.
+    /// Compares the record's `recorded_at`, a moment or a span, with that of the wrapper: its moments however
+    /// they are written, and the members beside them as they are.
     fn compare_recorded_at(&mut self, time: &Time, own: &str) {
         let fields = json::fields(own.as_bytes());
         let member = |name: &str| match &fields {
@@ -272,6 +267,17 @@ impl Unwrapping<'_> {
             {
                 self.differs(moment.way, RECORDED_AT);
             }
+        }
+        let is_moment = |field: &Field<'_>| ["start_time", "end_time"].contains(&field.name.as_ref());
+        let rest: Vec<(String, String)> = fields
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|field| !is_moment(field))
+            .map(|Field { name, raw }| (name.into_owned(), raw.to_owned()))
+            .collect();
+        // What the record alone says stays in it.
+        if !time.rest().is_empty() && !say_the_same(&to_json(&rest), &to_json(time.rest())) {
+            self.differs(&[METADATA, RECORDED_AT], RECORDED_AT);
         }
     }
 
@@ -301,8 +307,8 @@ impl Unwrapping<'_> {
     }
 
     /// Adds the undeclared members of the wrapper, with `rest` before them. What the record has already must
-    /// be the same; null gives way to anything else.
-    fn add_others(&mut self, rest: Option<&Other>) {
+    /// be the same; null gives way to anything else. A record has one id, by whichever of its names.
+    fn add_others(&mut self, rest: Option<&Other>, names_of_id: &[&str]) {
         let record = self.record;
         let members = self.members.iter().enumerate();
         // Of members that are given twice the record's own rules say so.
@@ -314,13 +320,21 @@ impl Unwrapping<'_> {
                 return;
             }
             let way: Vec<&str> = way.iter().copied().chain([name.as_str()]).collect();
-            let place = *places.entry(name.clone()).or_insert(self.members.len());
+            let is_id = names_of_id.contains(&name.as_str());
+            let id = self.given(names_of_id.iter().copied().filter(|_| is_id));
+            let known = id.map_or_else(|| name.clone(), |(given, _)| given.to_owned());
+            let place = *places.entry(known.clone()).or_insert(self.members.len());
             match self.members.get_mut(place) {
                 None => self.members.push((name.clone(), raw.clone())),
                 Some((_, earlier)) if earlier == "null" => earlier.clone_from(raw),
                 Some((_, earlier)) => {
-                    if raw != "null" && !say_the_same(&compact(earlier), &compact(raw)) {
-                        self.differs(&way, name);
+                    let is_another = if is_id {
+                        is_another_id(earlier, raw)
+                    } else {
+                        !say_the_same(&compact(earlier), &compact(raw))
+                    };
+                    if raw != "null" && is_another {
+                        self.differs(&way, &known);
                     }
                     continue;
                 }
@@ -381,6 +395,22 @@ impl Time {
             }
         }
     }
+}
+
+/// The names by which a record of the type may give its id. A type's own column called `uuid` is a column.
+fn names_of_id(layout: &Layout) -> Vec<&str> {
+    let is_column = layout.storage.field_with_name("uuid").is_ok();
+    let common = ["id", "uuid"]
+        .into_iter()
+        .filter(|name| !is_column || *name != "uuid");
+    common.chain(layout.id.iter().map(String::as_str)).collect()
+}
+
+/// Whether a JSON string is another id than a record's own, in whatever case they are. Of an own id that is
+/// none, the record's own rules say so.
+fn is_another_id(own: &str, other: &str) -> bool {
+    let read = |raw: &str| json::text(raw).and_then(|text| text.parse::<RecordId>().ok());
+    read(own).is_some_and(|own| read(other) != Some(own))
 }
 
 fn texts(names: &[String]) -> Vec<&str> {

@@ -2,6 +2,8 @@ use serde_json::json;
 
 use super::*;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
+use crate::model::ids::PersonId;
+use crate::model::registry::{Base, Definition};
 use std::ops::ControlFlow;
 
 /// All records of a body, or all faults.
@@ -173,11 +175,86 @@ fn the_rest_of_a_time_goes_with_it() {
         let found = unwrapped(&json!({"data": data.to_string(), "metadata": metadata}));
         assert_eq!(found, json!({"note": "x", "recorded_at": span}));
     }
+    let elsewhere = json!({"start_time": "2024-05-01T12:00:00+02:00", "end_time": "2024-05-01T11:00:00+00:00",
+        "zone": "UTC"});
+    let data = json!({"recorded_at": elsewhere});
+    let found = unwrapped(&json!({"data": data.to_string(), "metadata": metadata}));
+    assert_eq!(found, data, "the same moments, written in another way");
     let bare = json!({"start_time": span["start_time"], "end_time": span["end_time"]});
-    assert_eq!(
-        refused(&json!({"recorded_at": bare}), &metadata),
-        [("body.metadata.recorded_at".to_owned(), "duplicate")]
-    );
+    let other = json!({"start_time": span["start_time"], "end_time": "2024-05-01T12:00:00Z", "zone": "UTC"});
+    for (own, place) in [
+        (bare, "body.metadata.recorded_at"),
+        (span["end_time"].clone(), "body.metadata.recorded_at.start_time"),
+        (other, "body.metadata.recorded_at.end_time"),
+    ] {
+        let found = refused(&json!({"recorded_at": own}), &metadata);
+        assert_eq!(found.first(), Some(&(place.to_owned(), "duplicate")), "{own}");
+    }
+}
+
+#[test]
+fn an_id_is_the_same_in_any_case_and_under_any_of_its_names() {
+    const ID: &str = "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e";
+    const OTHER: &str = "0191f0c4-5b1e-7c3a-9d52-000000000000";
+    let upper = ID.to_uppercase();
+    let settled = |data: &str, metadata: &str, beside: &str| {
+        let data = serde_json::Value::from(data);
+        let text = format!(r#"{{"data":{data},"metadata":{{"data_type":"HeartRate"{metadata}}}{beside}}}"#);
+        let text = text
+            .replace("<id>", ID)
+            .replace("<upper>", &upper)
+            .replace("<other>", OTHER);
+        let record = unwrap_one(text.as_bytes()).unwrap();
+        record.for_type(&data_type("HeartRate"))
+    };
+    let sent = |text: &str| text.replace("<id>", ID).replace("<upper>", &upper);
+    for (data, metadata, beside) in [
+        (r#"{"uuid":"<id>"}"#, r#","uuid":"<upper>""#, ""),
+        (r#"{"uuid":"<id>"}"#, "", r#","uuid":"<upper>""#),
+        (r#"{"id":"<id>"}"#, "", r#","id":"<upper>""#),
+        (r#"{"id":"<id>"}"#, r#","uuid":"<upper>""#, r#","uuid":"<id>""#),
+        (r#"{"uuid":"<upper>"}"#, r#","id":"<id>""#, r#","id":"<id>""#),
+        (r#"{"id":"<id>"}"#, r#","uuid":null"#, r#","id":null"#),
+    ] {
+        let unwrapped = settled(&sent(data), metadata, beside).unwrap();
+        let expected = sent(data);
+        assert_eq!(
+            String::from_utf8(unwrapped.json).unwrap(),
+            expected,
+            "{metadata} {beside}"
+        );
+    }
+    let first = settled("{}", r#","uuid":"<upper>""#, r#","id":"<id>""#).unwrap();
+    assert_eq!(String::from_utf8(first.json).unwrap(), sent(r#"{"id":"<id>"}"#));
+    for (data, metadata, beside, place_of_fault) in [
+        (
+            r#"{"uuid":"<id>"}"#,
+            r#","uuid":"<other>""#,
+            "",
+            "body.metadata.uuid",
+        ),
+        (r#"{"id":"<id>"}"#, "", r#","uuid":"<other>""#, "body.uuid"),
+        ("{}", r#","id":"<other>""#, r#","id":"<id>""#, "body.id"),
+        (r#"{"id":"<id>"}"#, "", r#","id":"none""#, "body.id"),
+    ] {
+        let faults = settled(&sent(data), metadata, beside).expect_err(beside);
+        let found: Vec<String> = faults.iter().map(place).collect();
+        assert_eq!(found, [place_of_fault], "{data} {metadata} {beside}");
+    }
+}
+
+#[test]
+fn an_own_column_called_uuid_is_no_id() {
+    let schema = json!({"properties": {"uuid": {"type": "string"}}});
+    let body = json!({"name": "Coffee", "description": "", "record_spec": {"schema": schema}});
+    let definition = Definition::read(Base::Event, &body).unwrap();
+    let (owner, id) = (PersonId(Uuid::from_u128(1)), Uuid::from_u128(2));
+    let own = DataType::from_definition(owner, id, &data_type("Event"), &definition, 1).unwrap();
+    let data = json!({"uuid": Uuid::from_u128(3), "start_time": "2024-05-01T10:00:00Z"});
+    let wrapped = json!({"data": data.to_string(), "metadata": {"data_type": "Coffee", "id": id}});
+    let record = unwrap_one(wrapped.to_string().as_bytes()).unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&record.for_type(&own).unwrap().json).unwrap();
+    assert_eq!((&found["id"], &found["uuid"]), (&json!(id), &data["uuid"]));
 }
 
 #[test]
