@@ -12,13 +12,13 @@ use std::ops::ControlFlow;
 use serde_json::Value;
 
 pub use self::wrapper::LegacyRecord;
-use self::wrapper::{Content, DATA, METADATA, MOST_FAULTS, Other, RECORDED_AT, Time, unwrap};
+use self::wrapper::{Content, DATA, METADATA, Other, RECORDED_AT, Time, unwrap};
 use super::body::Place;
 use super::cells::compact;
 use super::json::{self, Field};
 use super::lines::Lines;
 use super::member_order::say_the_same;
-use crate::model::faults::{Fault, LocPart};
+use crate::model::faults::{Fault, LocPart, MOST_FAULTS};
 use crate::model::ids::RecordId;
 use crate::model::registry::{DataType, Layout, TimeFields};
 use crate::model::time::parse_instant;

@@ -10,7 +10,7 @@ use crate::ingest::cells::integer;
 use crate::ingest::decode::too_much;
 use crate::ingest::json::{self, Field, Mistake};
 use crate::ingest::misread;
-use crate::model::faults::{Fault, LocPart};
+use crate::model::faults::{Fault, LocPart, MOST_FAULTS};
 use crate::model::ids::RecordId;
 use crate::model::time::parse_instant;
 
@@ -76,9 +76,6 @@ pub(super) enum Time {
         rest: Vec<(String, String)>,
     },
 }
-
-/// How many faults of one wrapper are kept: a member can be given any number of times.
-pub(super) const MOST_FAULTS: usize = 100;
 
 /// Collects the faults of one wrapper.
 struct Wrapper {
@@ -333,6 +330,7 @@ impl Wrapper {
     }
 
     fn fault(&mut self, path: &[&str], kind: &'static str, message: &str) {
+        // A member can be given any number of times.
         if self.faults.len() >= MOST_FAULTS {
             return;
         }
