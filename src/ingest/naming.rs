@@ -39,11 +39,10 @@ fn led_by(record: &[u8], source: &str, definition_of: impl Fn(&str) -> Option<Uu
     let sources: Option<Vec<String>> = serde_json::from_str(once(&fields, SOURCES)?).ok()?;
     let mut sources = sources.unwrap_or_default();
     let said: Option<String> = serde_json::from_str(once(&fields, SOURCE_ID)?).ok()?;
-    // The decoder refuses these, at the place where they were sent.
-    if said
-        .as_ref()
-        .is_some_and(|said| said.len() > LONGEST_SOURCE || said.contains('\0'))
-    {
+    // The decoder refuses these at the place where they stand: with another source before them it would be
+    // another one.
+    let is_refused = |named: &String| named.len() > LONGEST_SOURCE || named.contains('\0');
+    if sources.iter().chain(&said).any(is_refused) {
         return None;
     }
     let own = definition_of(source);
@@ -232,6 +231,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_left_to_the_decoder() {
+        let long = "x".repeat(LONGEST_SOURCE + 1);
         for record in [
             "",
             "[]",
@@ -240,6 +240,9 @@ mod tests {
             r#"{"sources":[5]}"#,
             r#"{"source_id":5}"#,
             r#"{"source_id":"a\u0000"}"#,
+            r#"{"sources":["app","a\u0000"]}"#,
+            format!(r#"{{"source_id":"{long}"}}"#).as_str(),
+            format!(r#"{{"sources":["app","{long}"],"source_id":"<other>"}}"#).as_str(),
             r#"{"sources":[],"sources":["x"]}"#,
             r#"{"source_id":"a","source_id":"b"}"#,
         ] {

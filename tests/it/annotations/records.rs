@@ -241,6 +241,28 @@ async fn a_record_belongs_to_the_definition_to_whose_address_it_is_sent() {
 }
 
 #[tokio::test]
+async fn a_source_that_is_refused_has_the_place_where_it_was_sent() {
+    let person = person();
+    let tea = create(&person, &moment("Tea")).await;
+    for wrong in ["x".repeat(2049), "a\0".to_owned()] {
+        for (record, place) in [
+            (json!({"sources": [wrong]}), "body.sources.0"),
+            (
+                json!({"source_id": "other", "sources": ["app", wrong]}),
+                "body.sources.1",
+            ),
+            (json!({"source_id": wrong, "sources": ["app"]}), "body.source_id"),
+        ] {
+            for data_type in [type_of(&tea).as_str(), "MomentAnnotation"] {
+                let faults = person.record(data_type, &record).await.faults();
+                assert_eq!(faults, [place], "{data_type}");
+            }
+        }
+    }
+    assert!(person.rows("event", "MomentAnnotation").await.is_empty());
+}
+
+#[tokio::test]
 async fn a_row_of_one_definition_can_be_copied_to_another() {
     let person = person();
     let tea = create(&person, &moment("Tea")).await;
