@@ -306,10 +306,12 @@ impl RecordDecoder {
         self.ends.push(row.end.micros());
         self.source_places.push(row.source.number);
         self.source_classes.push(row.source.class);
-        if let (Some(column), Some(source_id)) = (self.compiled.plan.source_id, &row.source.source_id)
-            && !row.cells.iter().any(|(given, _)| *given == column)
-        {
-            row.cells.push((column, Cell::Text(source_id.to_string().into())));
+        if let Some(column) = self.compiled.plan.source_id {
+            if let Some((_, said)) = row.cells.iter_mut().find(|(given, _)| *given == column) {
+                self.spell_definition(said);
+            } else if let Some(source_id) = &row.source.source_id {
+                row.cells.push((column, Cell::Text(source_id.to_string().into())));
+            }
         }
         self.leave_to_definition(&mut row.cells);
         let (mut bytes, mut refused) = (self.compiled.row_bytes, None);
@@ -330,6 +332,18 @@ impl RecordDecoder {
             self.broken.get_or_insert(error);
         }
         self.memo.spare = fast::empty(row.cells);
+    }
+
+    /// Gives the definition that a record names itself the one spelling by which its records are found.
+    fn spell_definition(&self, said: &mut Cell<'_>) {
+        let Cell::Text(source) = said else { return };
+        // In a person's own type it is a text like any other.
+        if !self.compiled.data_type.is_base {
+            return;
+        }
+        if let Some(definition) = self.context.definition_of(source) {
+            *said = Cell::Text(self.context.source_of(definition).into());
+        }
     }
 
     /// Removes the fields that a record repeats from its definition: answers show the current definition, and

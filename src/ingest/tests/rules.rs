@@ -378,6 +378,33 @@ fn rule_5_8_an_annotation_belongs_to_the_definition_among_its_sources() {
 }
 
 #[test]
+fn rule_5_8_a_definition_is_stored_in_one_spelling_wherever_a_record_names_it() {
+    let definition = "com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60";
+    for spelt in [
+        "com.almanac.annotation.0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D60",
+        "com.almanac.annotation.0191f0c45b1e7c3a9d526f1a2b3c4d60",
+        definition,
+    ] {
+        for named in [
+            format!(r#""source_id":"{spelt}""#),
+            format!(r#""sources":["{spelt}"]"#),
+            format!(r#""sources":["com.example.app"],"source_id":"{spelt}""#),
+            format!(r#""sources":["com.example.app"],"source_id":"{spelt}","source_name":"old","odd":1"#),
+        ] {
+            let line = format!(r#"{{"recorded_at":"2024-05-01T10:00:00Z",{named}}}"#);
+            assert_eq!(
+                stored("MomentAnnotation", &line, "source_id"),
+                definition,
+                "{line}"
+            );
+            assert_eq!(stored("MomentAnnotation", &line, "source_name"), "", "{line}");
+        }
+    }
+    let other = r#"{"recorded_at":"2024-05-01T10:00:00Z","source_id":"com.example.APP"}"#;
+    assert_eq!(stored("MomentAnnotation", other, "source_id"), "com.example.APP");
+}
+
+#[test]
 fn rule_5_8_recorded_at_is_a_moment_or_a_span_or_now() {
     let span = |line: &str| {
         let found = rows("DurationAnnotation", &[line]);

@@ -335,6 +335,41 @@ async fn rule_8_3_a_tombstone_for_an_annotation_deletes_its_own_records_only() {
 }
 
 #[tokio::test]
+async fn a_record_belongs_to_its_definition_however_it_spells_it() {
+    let person = person();
+    let tea = create(&person, &moment("Tea")).await;
+    let data_type = type_of(&tea);
+    let prefix = "com.almanac.annotation.";
+    let definition = tea["id"].as_str().unwrap();
+    let spelt = [definition.to_uppercase(), definition.replace('-', "")];
+    for (number, spelt) in (1..).zip(spelt) {
+        let source = format!("{prefix}{spelt}");
+        for mut record in [
+            json!({"source_id": source}),
+            json!({"sources": ["com.example.app"], "source_id": source}),
+            json!({"sources": [source]}),
+        ] {
+            record["id"] = json!(id(number));
+            record["recorded_at"] = json!(AT_TEN);
+            let send = async || person.record("MomentAnnotation", &record).await.counts();
+            assert_eq!(send().await, [1, 0, 0, 0], "{record}");
+            assert_eq!(send().await, [0, 0, 1, 0], "{record}");
+            let rows = person.rows("event", &data_type).await;
+            assert_eq!(rows, person.rows("event", "MomentAnnotation").await);
+            assert_eq!(
+                (names(&rows), &rows[0]["source_id"]),
+                (vec![&json!("Tea")], &tea["svc_source_id"])
+            );
+            person.delete(&data_type, id(number)).await;
+            assert!(
+                person.rows("event", "MomentAnnotation").await.is_empty(),
+                "{record}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn rule_8_3_a_wrapped_tombstone_for_an_annotation_deletes_its_own_records_only() {
     let person = person();
     let (tea, walk) = (
