@@ -176,7 +176,7 @@ impl Types {
     /// this name. A name never hides a built-in type, archived types have no names, and an unknown text is
     /// returned unchanged, unless it resembles such a name.
     pub async fn meant(&self, owner: PersonId, name: &str) -> Result<String, TypesError> {
-        if self.is_id(name) {
+        if self.stands_for_itself(name) {
             return Ok(name.to_owned());
         }
         let own = self.live_own(owner).await?;
@@ -193,16 +193,16 @@ impl Types {
         }
     }
 
-    /// The same for several names, for which the own types are read once. A text without a meaning is
-    /// returned unchanged.
+    /// The ids that several names stand for, for which the own types are read once. A text without a meaning
+    /// is returned unchanged, whatever it resembles: what is wrong with a list is told of all of it at once.
     pub async fn all_meant(&self, owner: PersonId, names: &[String]) -> Result<Vec<String>, TypesError> {
-        if names.iter().all(|name| self.is_id(name)) {
+        if names.iter().all(|name| self.stands_for_itself(name)) {
             return Ok(names.to_vec());
         }
         let own = self.live_own(owner).await?;
         let named = by_name(&own);
         let meant = |name: &String| -> Result<String, TypesError> {
-            let id = if self.is_id(name) {
+            let id = if self.stands_for_itself(name) {
                 None
             } else {
                 called(&named, name)?
@@ -212,8 +212,9 @@ impl Types {
         names.iter().map(meant).collect()
     }
 
-    /// Whether `name` is an id, or the name of a built-in type, and so stands for itself.
-    fn is_id(&self, name: &str) -> bool {
+    /// Whether `name` is the id of a type upon a base or the name of a built-in type: neither has another
+    /// meaning.
+    fn stands_for_itself(&self, name: &str) -> bool {
         TypeId::parse(name).is_some_and(|id| id.definition().is_some()) || self.registry.get(name).is_some()
     }
 
