@@ -7,6 +7,8 @@
 mod fields;
 mod order;
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -184,11 +186,12 @@ async fn checked(
     let mut changes = members.clone();
     fields::write_whole(&mut changes);
     if faults.is_empty() {
-        for (loc, name) in fields::metrics_of(members) {
+        let mut named = NamedTypes::of(types, person);
+        for (loc, name) in fields::selected_types(members) {
             if faults.len() >= MOST_FAULTS {
                 break;
             }
-            faults.extend(type_named(types, person, name, loc).await?.err());
+            faults.extend(named.find(name, loc).await?.err());
         }
         if let Some(Value::Object(orders)) = members.get(SOURCE_ORDER) {
             let mut by_id = Map::new();
@@ -197,7 +200,7 @@ async fn checked(
                     break;
                 }
                 let loc: Vec<LocPart> = vec!["body".into(), SOURCE_ORDER.into(), name.as_str().into()];
-                match type_named(types, person, name, loc.clone()).await? {
+                match named.find(name, loc.clone()).await? {
                     Ok((id, RecordClass::Metric)) if by_id.contains_key(id.as_str()) => {
                         faults.push(Fault::new(loc, "value_error", format!("{id} is ordered twice")));
                     }
@@ -222,18 +225,90 @@ async fn checked(
     }
 }
 
-async fn type_named(
-    types: &Types,
+/// The types that preferences name. Each is looked up once, however often and in whatever case it is named:
+/// of the same few, preferences have room for thousands of names.
+struct NamedTypes<'t> {
+    types: &'t Types,
     person: PersonId,
-    name: &str,
-    loc: Vec<LocPart>,
-) -> Result<Result<(TypeId, RecordClass), Fault>, PreferencesError> {
-    match types.find(person, name).await {
-        Ok(named) => Ok(Ok((named.data_type.id.clone(), named.data_type.class))),
-        Err(error @ TypesError::Unknown { .. }) => {
-            let message = format!("{error}; /data/v1/catalog lists those that there are");
-            Ok(Err(Fault::new(loc, "value_error", message)))
+    found: HashMap<TypeId, (TypeId, RecordClass)>,
+}
+
+impl<'t> NamedTypes<'t> {
+    fn of(types: &'t Types, person: PersonId) -> Self {
+        Self {
+            types,
+            person,
+            found: HashMap::new(),
         }
-        Err(other) => Err(other.into()),
+    }
+
+    /// The type called `name`, or the fault at `loc` if there is none.
+    async fn find(
+        &mut self,
+        name: &str,
+        loc: Vec<LocPart>,
+    ) -> Result<Result<(TypeId, RecordClass), Fault>, PreferencesError> {
+        let spelt = TypeId::parse(name);
+        if let Some(known) = spelt.as_ref().and_then(|id| self.found.get(id)) {
+            return Ok(Ok(known.clone()));
+        }
+        match self.types.find(self.person, name).await {
+            Ok(named) => {
+                let found = (named.data_type.id.clone(), named.data_type.class);
+                self.found.extend(spelt.map(|id| (id, found.clone())));
+                Ok(Ok(found))
+            }
+            Err(error @ TypesError::Unknown { .. }) => {
+                let message = format!("{error}; /data/v1/catalog lists those that there are");
+                Ok(Err(Fault::new(loc, "value_error", message)))
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::clock::SystemClock;
+    use crate::model::ids::SystemIds;
+    use crate::model::registry::{Base, Registry};
+
+    #[tokio::test]
+    async fn a_type_that_is_named_again_is_not_looked_up_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let clock = Arc::new(SystemClock);
+        let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
+        let registry = Arc::new(Registry::builtin().unwrap());
+        let types = Types::new(
+            registry,
+            catalog.clone(),
+            clock,
+            Arc::new(SystemIds::default()),
+            10,
+        );
+        let person = PersonId(Uuid::from_u128(1));
+        catalog.ensure_person(person, None).await.unwrap();
+        let body = json!({"name": "Cups", "record_spec": {"unit": "1"}});
+        let own = types.create(person, Base::Metric, &body).await.unwrap();
+        let id = own.data_type.id.clone();
+
+        let mut named = NamedTypes::of(&types, person);
+        let found = named.find(id.as_str(), Vec::new()).await.unwrap();
+        assert_eq!(found, Ok((id.clone(), RecordClass::Metric)));
+        // From a catalogue that is closed nothing can be read.
+        catalog.close().await;
+        let other_case = id.as_str().replace(id.base(), "").to_uppercase();
+        for again in [id.to_string(), format!("{}{other_case}", id.base())] {
+            let found = named.find(&again, Vec::new()).await.unwrap();
+            assert_eq!(found, Ok((id.clone(), RecordClass::Metric)), "{again}");
+        }
+        let unread = NamedTypes::of(&types, person).find(id.as_str(), Vec::new()).await;
+        assert!(unread.is_err());
     }
 }

@@ -71,6 +71,20 @@ async fn rule_1_4e_an_order_of_sources_names_metrics_and_sources() {
 }
 
 #[tokio::test]
+async fn types_of_any_class_are_selected_and_as_often_as_there_is_room() {
+    let person = person();
+    let own = person
+        .define("Metric", &json!({"name": "Cups", "record_spec": {"unit": "1"}}))
+        .await;
+    let names = vec![own.as_str(); 1_000];
+    let selected = json!({
+        "selected_metrics": ["PlatformWorkout", "MomentAnnotation", "StepCount"],
+        "selected_metrics_map": {"home": names, "work": names, "sport": names, "sleep": names},
+    });
+    assert_eq!(change(&person, &selected).await, selected);
+}
+
+#[tokio::test]
 async fn a_whole_number_may_have_a_fraction_of_zeros_and_is_kept_without() {
     let person = person();
     let reply = person

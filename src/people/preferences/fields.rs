@@ -77,8 +77,9 @@ pub(super) fn faults_of(members: &Map<String, Value>) -> Vec<Fault> {
     check.faults
 }
 
-/// The metrics that preferences of a valid form select, each with its place.
-pub(super) fn metrics_of(members: &Map<String, Value>) -> Vec<(Vec<LocPart>, &str)> {
+/// The types that preferences of a valid form select, each with its place. Clients call what they show a
+/// metric, of whatever class it is.
+pub(super) fn selected_types(members: &Map<String, Value>) -> Vec<(Vec<LocPart>, &str)> {
     let mut lists = Vec::new();
     if let Some(names) = members.get(SELECTED_METRICS) {
         lists.push((vec!["body".into(), SELECTED_METRICS.into()], names));
@@ -92,15 +93,15 @@ pub(super) fn metrics_of(members: &Map<String, Value>) -> Vec<(Vec<LocPart>, &st
         ];
         lists.push((loc, names));
     }
-    let mut metrics = Vec::new();
+    let mut types = Vec::new();
     for (loc, names) in lists {
         for (index, name) in names.as_array().into_iter().flatten().enumerate() {
             let mut loc = loc.clone();
             loc.push(index.into());
-            metrics.push((loc, name.as_str().unwrap_or_default()));
+            types.push((loc, name.as_str().unwrap_or_default()));
         }
     }
-    metrics
+    types
 }
 
 /// Whole numbers that were sent with a fraction of zeros, as they are kept: without one.
