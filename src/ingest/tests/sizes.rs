@@ -283,7 +283,7 @@ async fn many_records_that_a_later_chunk_names_again_count_by_what_it_changes() 
     // More than are compared at once, in several pieces.
     let numbers: Vec<u16> = (0..18_000).collect();
     let lines = |changed: bool, numbers: &[u16]| {
-        let value = |number: u16| u8::from(changed && number % 3 == 0);
+        let value = |number: u16| u8::from(changed && number.is_multiple_of(3));
         numbers
             .iter()
             .map(|number| (Some(*number), value(*number)))

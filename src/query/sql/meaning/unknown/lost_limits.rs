@@ -1,4 +1,5 @@
-//! Limits that the engine would leave out where a subquery is joined with the row around it. Knows plans only.
+//! Limits that the engine would leave out where a subquery is joined with the row around it. Knows nothing
+//! but plans.
 
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{Result, plan_err};
