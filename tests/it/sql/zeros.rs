@@ -18,6 +18,17 @@ async fn zeros_are_equal_in_conditions() {
     let person = person();
     for (condition, count) in [
         ("w = 0.0", 2),
+        ("w = 0.0 AND w = -0.0", 2),
+        ("w = 0.0 AND w <> -0.0", 0),
+        ("w >= 0.0 AND w > -0.0", 1),
+        ("w <= -0.0 AND w < 0.0", 0),
+        ("-0.0 >= w AND 0.0 > w", 0),
+        ("w = 0.0 AND w = 0.0 * -1.0", 2),
+        ("w = 0.0 AND w = '-0'::double", 2),
+        ("w = 0 AND w IS NOT DISTINCT FROM -0.0", 2),
+        ("w BETWEEN -0.0 AND 0.5 AND w > 0.0", 0),
+        ("0.0 = -0.0", 3),
+        ("-0.0 BETWEEN 0.0 AND w AND w = 1", 1),
         ("w IN (0.0, 5.0, 6.0, 7.0)", 2),
         ("w IN (-0.0, 5.0, 6.0, 7.0)", 2),
         ("w IN (0, 5, 6, 7)", 2),

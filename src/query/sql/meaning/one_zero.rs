@@ -1,8 +1,8 @@
 //! Zero and negative zero as the one number that they are.
 //!
 //! The engine takes them for equal where it compares or groups numbers, but tells them apart where it looks a
-//! number up in a list, compares lists and structures, numbers rows by a value, or chooses among cases. There
-//! a query is given one zero. What is stored and returned keeps its sign. Knows plans and expressions only.
+//! number up in a list, compares lists and structures, numbers rows by a value, or chooses among cases, and so
+//! does the optimizer where it compares constants. There a query is given one zero. What is stored and returned keeps its sign. Knows plans and expressions only.
 
 use std::sync::Arc;
 
@@ -65,6 +65,27 @@ impl OneZero {
         values.into_iter().map(|value| self.of(value, schema)).collect()
     }
 
+    /// Gives the constants among values that are compared one zero, and says whether there were any: the
+    /// optimizer compares conditions by the bits of their constants, and finds that `w = 0.0 AND w = -0.0`
+    /// never holds.
+    fn sides<const SIDES: usize>(&self, sides: [&mut Expr; SIDES], schema: &DFSchema) -> bool {
+        let mut given = false;
+        for side in sides {
+            if let Some(value) = constant(side) {
+                if is_zero(&value)
+                    && let Some([zero, _]) = zeros(&value.data_type())
+                {
+                    *side = Expr::Literal(zero, None);
+                    given = true;
+                }
+            } else if is_computed_before(side) {
+                *side = self.of(std::mem::take(side), schema);
+                given = true;
+            }
+        }
+        given
+    }
+
     /// An expression whose parts were given one zero before.
     fn expression(&self, expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         match expr {
@@ -75,13 +96,22 @@ impl OneZero {
                 op: Operator::Or,
                 right,
             }) => Transformed::yes(either_zero(*left).or(either_zero(*right))),
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) && is_nested(&left, schema) => {
-                let (left, right) = (self.of(*left, schema), self.of(*right, schema));
-                Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(
-                    Box::new(left),
-                    op,
-                    Box::new(right),
-                )))
+            Expr::BinaryExpr(mut pair) if compares(pair.op) => {
+                let sides = [pair.left.as_mut(), pair.right.as_mut()];
+                let given = if is_nested(sides[0], schema) {
+                    for side in sides {
+                        *side = self.of(std::mem::take(side), schema);
+                    }
+                    true
+                } else {
+                    self.sides(sides, schema)
+                };
+                Transformed::new_transformed(Expr::BinaryExpr(pair), given)
+            }
+            Expr::Between(mut between) => {
+                let sides = [&mut between.expr, &mut between.low, &mut between.high];
+                let given = self.sides(sides.map(Box::as_mut), schema);
+                Transformed::new_transformed(Expr::Between(between), given)
             }
             Expr::Case(mut case) if case.expr.is_some() => {
                 case.expr = case.expr.map(|value| Box::new(self.of(*value, schema)));
@@ -249,6 +279,22 @@ fn constant(value: &Expr) -> Option<ScalarValue> {
         Expr::Cast(cast) => constant(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
         Expr::Negative(value) => constant(value)?.arithmetic_negate().ok(),
         _ => None,
+    }
+}
+
+/// Whether the optimizer makes a constant of it.
+fn is_computed_before(value: &Expr) -> bool {
+    match value {
+        Expr::Literal(..) => true,
+        Expr::Cast(cast) => is_computed_before(&cast.expr),
+        Expr::TryCast(cast) => is_computed_before(&cast.expr),
+        Expr::Negative(value) => is_computed_before(value),
+        Expr::BinaryExpr(pair) => is_computed_before(&pair.left) && is_computed_before(&pair.right),
+        Expr::ScalarFunction(call) => {
+            call.func.signature().volatility != Volatility::Volatile
+                && call.args.iter().all(is_computed_before)
+        }
+        _ => false,
     }
 }
 
