@@ -33,6 +33,7 @@ use crate::model::time::Instant;
 
 use super::engine::Engine;
 use super::{Prepared, Scope};
+<<<<<<< HEAD
 use bounds::{bounded, guard};
 use meaning::checked::CheckedArithmetic;
 use meaning::one_zero::OneZero;
@@ -47,6 +48,16 @@ use relations::functions::{self, Functions};
 use relations::holdings::{CATALOG, OWN};
 use relations::tables::Shelves;
 use unfolding::in_plan;
+=======
+use checked::CheckedArithmetic;
+use explained::{UNPLANNED, explained};
+use functions::Functions;
+use holdings::{CATALOG, OWN};
+use one_zero::{BothZeros, OneZero};
+use tables::Shelves;
+use text::QueryText;
+use truths::Truths;
+>>>>>>> 06b59266 (Give both zeros to every list that the optimizer makes)
 
 pub(super) use bounds::guard::GuardExec;
 pub use errors::{Place, SqlError, SqlFailure, outside};
@@ -229,6 +240,7 @@ fn session<Authority: 'static>(
         .with_analyzer_rule(Arc::new(OneZero::new()))
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_analyzer_rule(Arc::new(Truths))
+        .with_optimizer_rule(Arc::new(BothZeros))
         .with_table_functions(functions::all(functions))
         .with_type_planner(Arc::new(moments::Microseconds))
         .build();

@@ -40,6 +40,18 @@ async fn zeros_are_equal_in_conditions() {
         ("w = 0.0 OR w = 5.0 OR w = 6.0 OR w = 7.0", 2),
         ("5 = w OR 6 = w OR 7 = w OR -0.0 = w", 2),
         ("NOT (w = 0 OR w = 5 OR w = 6 OR w = 7)", 1),
+        ("w = 1.0 - 1.0 OR w = 5 OR w = 6 OR w = 7", 2),
+        ("w = 0.0 * -1.0 OR w = 5 OR w = 6 OR w = 7", 2),
+        ("w IN (1.0 - 1.0, 5, 6, 7)", 2),
+        (
+            "(w = 0 OR w = 5 OR w = 6 OR w = 7) AND w IN (-0.0, 1.0, 6.0, 8.0)",
+            2,
+        ),
+        (
+            "(w = 0 OR w = 1 OR w = 6 OR w = 7) AND w NOT IN (-0.0, 5.0, 6.0, 8.0)",
+            1,
+        ),
+        ("(w = 0 OR w = 5 OR w = 6 OR w = 7) IS NOT FALSE", 2),
         ("(w IN (5, 6, 7, 0)) IS TRUE", 2),
         ("array_has(make_array(9.0, w), 0.0)", 2),
         ("array_has(make_array(0.0, 9.0), w)", 2),
@@ -51,6 +63,18 @@ async fn zeros_are_equal_in_conditions() {
     ] {
         let text = format!("SELECT count(*) AS found FROM {ZEROS} WHERE {condition}");
         assert_eq!(found(&person, &text).await, json!(count), "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn a_zero_that_a_subquery_names_is_either_of_both() {
+    let person = person();
+    for zero in ["0.0", "-0.0", "0.0 * -1.0"] {
+        let text = format!(
+            "SELECT count(*) AS found FROM (SELECT w, {zero} AS z FROM {ZEROS}) \
+             WHERE w = z OR w = 5 OR w = 6 OR w = 7"
+        );
+        assert_eq!(found(&person, &text).await, json!(2), "{zero}");
     }
 }
 

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Distinct, Expr, ExprSchemable as _, LogicalPlan, Operator, Projection, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::moments::compares;
 
@@ -90,12 +90,6 @@ impl OneZero {
     fn expression(&self, expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         match expr {
             Expr::InList(list) => self.list(list, schema),
-            // The optimizer makes one list of such a chain.
-            Expr::BinaryExpr(BinaryExpr {
-                left,
-                op: Operator::Or,
-                right,
-            }) => Transformed::yes(either_zero(*left).or(either_zero(*right))),
             Expr::BinaryExpr(mut pair) if compares(pair.op) => {
                 let sides = [pair.left.as_mut(), pair.right.as_mut()];
                 let given = if is_nested(sides[0], schema) {
@@ -314,28 +308,58 @@ fn zeros(held: &DataType) -> Option<[ScalarValue; 2]> {
     }
 }
 
-/// That a column is zero, as a list of both zeros; everything else as it is.
-fn either_zero(condition: Expr) -> Expr {
-    let Expr::BinaryExpr(BinaryExpr {
-        left,
-        op: Operator::Eq,
-        right,
-    }) = condition
-    else {
-        return condition;
-    };
-    let (column, zero) = match (left.as_ref(), right.as_ref()) {
-        (Expr::Column(_), value) => (&left, constant(value)),
-        (value, Expr::Column(_)) => (&right, constant(value)),
-        _ => (&left, None),
-    };
-    match zero.filter(is_zero).and_then(|zero| zeros(&zero.data_type())) {
-        Some(zeros) => {
-            let list = zeros.map(|zero| Expr::Literal(zero, None)).into();
-            Expr::InList(InList::new(column.clone(), list, false))
-        }
-        None => Expr::BinaryExpr(BinaryExpr::new(left, Operator::Eq, right)),
+/// Gives the lists that the optimizer makes both zeros, if they have one.
+///
+/// It makes one list of `w = 0.0 OR w = 5.0 OR …` as soon as all of these values are constants, which some
+/// are only once it has computed them or has found them in a subquery.
+#[derive(Debug)]
+pub(super) struct BothZeros;
+
+impl OptimizerRule for BothZeros {
+    fn name(&self) -> &'static str {
+        "both_zeros"
     }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let given = expr.transform_up(|expr| Ok(with_both_zeros(expr)))?;
+            Ok(given.update_data(|expr| name.restore(expr)))
+        })
+    }
+}
+
+fn with_both_zeros(expr: Expr) -> Transformed<Expr> {
+    let Expr::InList(mut list) = expr else {
+        return Transformed::no(expr);
+    };
+    let mut first = None;
+    let mut has_both = false;
+    for member in &list.list {
+        match member {
+            Expr::Literal(value, _) if is_zero(value) => {
+                has_both |= *first.get_or_insert(value) != value;
+            }
+            Expr::Literal(..) => {}
+            // Such a list is compared with values that have one zero.
+            _ => return Transformed::no(Expr::InList(list)),
+        }
+    }
+    let lacking = first.filter(|_| !has_both).and_then(other_zero);
+    let lacks = lacking.is_some();
+    list.list.extend(lacking.map(|zero| Expr::Literal(zero, None)));
+    Transformed::new_transformed(Expr::InList(list), lacks)
+}
+
+/// The zero with the other sign. Zeros are told apart by their bits here.
+fn other_zero(zero: &ScalarValue) -> Option<ScalarValue> {
+    let zeros = zeros(&zero.data_type())?;
+    zeros.into_iter().find(|other| other != zero)
 }
 
 /// The value that it is given, in which negative zeros are zeros.
