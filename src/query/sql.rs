@@ -13,12 +13,37 @@
 mod allowed;
 mod bounds;
 mod errors;
+<<<<<<< HEAD
 mod meaning;
 mod naming;
 mod optimizing;
 mod reading;
 mod relations;
 mod unfolding;
+=======
+mod exact_sum;
+mod explained;
+mod functions;
+mod guard;
+mod holdings;
+mod large_limits;
+mod local_day;
+mod moments;
+mod namesakes;
+mod narrowing;
+mod one_zero;
+mod outer_side;
+mod parameters;
+mod repeated;
+mod statement;
+mod tables;
+mod text;
+mod truths;
+mod twice;
+mod unfolded;
+mod unknown;
+mod widths;
+>>>>>>> 584685c4 (Sort on disk what a large limit leaves)
 
 use std::sync::Arc;
 
@@ -231,6 +256,7 @@ fn session<Authority: 'static>(
     let scalars = allowed::scalars(&state, now);
     let aggregates = allowed::aggregates(&state);
     let rules = outer_side::before(&namesakes::minded(state.physical_optimizers()));
+    let rules = large_limits::spilled(&rules, &state.runtime_env().memory_pool.memory_limit());
     let mut state = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
         .with_physical_optimizer_rules(rules)

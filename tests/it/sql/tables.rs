@@ -518,3 +518,18 @@ async fn what_needs_more_memory_or_time_than_there_is_is_told_so_and_nobody_else
         [json!({"n": 20_000})]
     );
 }
+
+#[tokio::test]
+async fn rows_in_order_go_to_disk_with_a_large_limit_too() {
+    const ROWS: u32 = 60_000;
+    const LIMIT: u32 = 50_000;
+    let server = Setup::default().with("ALMANAC_MEMORY_LIMIT", "16MiB").start();
+    let person = server.person();
+    let beats: Vec<Value> = (0..ROWS).map(|n| heart_rate(id(n), &instant(n), n)).collect();
+    person.records("HeartRate", &beats).await;
+    let text = format!("SELECT * FROM heart_rate ORDER BY value DESC LIMIT {LIMIT}");
+    let found = rows(&person, &text).await;
+    let values: Vec<f64> = found.iter().map(|row| number(row, "value")).collect();
+    let expected: Vec<f64> = (ROWS - LIMIT..ROWS).rev().map(f64::from).collect();
+    assert!(values == expected, "{} rows", values.len());
+}
