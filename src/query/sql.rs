@@ -31,6 +31,7 @@ mod local_day;
 mod moments;
 mod namesakes;
 mod narrowing;
+mod not_exists;
 mod one_zero;
 mod outer_side;
 mod parameters;

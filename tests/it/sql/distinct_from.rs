@@ -1,5 +1,5 @@
-//! `IS [NOT] DISTINCT FROM` beside other operators, without parentheses: against a model that is written as
-//! the text is.
+//! `IS [NOT] DISTINCT FROM` and `NOT EXISTS` beside other operators, without parentheses: the former against
+//! a model that is written as the text is.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -322,4 +322,33 @@ async fn what_is_distinct_may_stand_anywhere() {
     let chained = vec!["x IS DISTINCT FROM 7"; 150].join(" AND ");
     let text = format!("SELECT count(*) AS n FROM {table} WHERE {chained}");
     assert_eq!(rows(&person, &text).await, [json!({"n": 4})]);
+}
+
+#[tokio::test]
+async fn not_exists_denies_all_that_binds_more_than_not() {
+    let person = person();
+    let there = "EXISTS (SELECT 1 FROM (VALUES (1)) AS o(n) WHERE n = 1)";
+    let nowhere = "EXISTS (SELECT 1 FROM (VALUES (1)) AS o(n) WHERE n = 2)";
+    for (condition, expected) in [
+        (format!("NOT {there} IS NULL"), 3),
+        (format!("NOT {there} IS NOT NULL"), 0),
+        (format!("(NOT {there}) IS NOT NULL"), 3),
+        (format!("NOT {there} IN (true, false)"), 0),
+        (format!("(NOT {there}) IN (true, false)"), 3),
+        (format!("NOT {there} IS NOT DISTINCT FROM f"), 2),
+        (format!("(NOT {there}) IS NOT DISTINCT FROM f"), 1),
+        (format!("NOT {there} = f IS NULL"), 2),
+        (format!("f AND NOT {nowhere} IS NULL"), 1),
+        (format!("NOT {nowhere} AND f"), 1),
+        (format!("NOT {there} OR f"), 1),
+        (format!("CASE WHEN NOT {there} IS NULL THEN f END"), 1),
+        (
+            format!("EXISTS (SELECT 1 FROM (VALUES (1)) AS p(m) WHERE NOT {there} IS NULL) AND f"),
+            1,
+        ),
+    ] {
+        let text =
+            format!("SELECT count(*) AS n FROM (VALUES (true), (false), (NULL)) AS v(f) WHERE {condition}");
+        assert_eq!(rows(&person, &text).await, [json!({"n": expected})], "{text}");
+    }
 }
