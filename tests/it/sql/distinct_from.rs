@@ -279,6 +279,24 @@ async fn what_is_distinct_is_so_beside_a_subquery() {
 }
 
 #[tokio::test]
+async fn what_contains_a_list_binds_more() {
+    let person = person();
+    let table = "(VALUES (true, make_array(1)), (false, make_array(2)), (NULL, make_array(1))) AS v(f, l)";
+    for (condition, expected) in [
+        ("f IS DISTINCT FROM l @> make_array(1)", 1),
+        ("f IS NOT DISTINCT FROM l @> make_array(1)", 2),
+        ("l @> make_array(1) IS DISTINCT FROM f", 1),
+        ("f IS NOT DISTINCT FROM make_array(1) <@ l AND f", 1),
+        ("NOT f IS DISTINCT FROM l @> make_array(1)", 2),
+        ("f IS DISTINCT FROM l @> make_array(1) IS DISTINCT FROM true", 2),
+        ("(f IS DISTINCT FROM (l @> make_array(1)))", 1),
+    ] {
+        let text = format!("SELECT count(*) AS n FROM {table} WHERE {condition}");
+        assert_eq!(rows(&person, &text).await, [json!({"n": expected})], "{text}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_distinct_may_stand_anywhere() {
     let person = person();
     let table = "(VALUES (true, 1), (true, 2), (false, 1), (NULL, NULL)) AS v(f, x)";

@@ -2,7 +2,8 @@
 //!
 //! The parser takes all that follows for its right side, `AND`, `OR` and what comes after them too. In SQL it
 //! ends where that of a comparison ends. So the words of it are one sign while the text is parsed, of those
-//! that bind less than comparisons and more than `NOT`. Knows tokens and expressions only.
+//! that bind less than comparisons and more than `NOT`. Other signs that bind alike here, such as `@>`, bind
+//! more in SQL, and are brought back to its right side. Knows tokens and expressions only.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -72,11 +73,49 @@ impl VisitorMut for Meant {
             NOT_DISTINCT => Expr::IsNotDistinctFrom,
             _ => return ControlFlow::Continue(()),
         };
-        let [left, right] = [left, right].map(|side| {
-            let side = std::mem::replace(side.as_mut(), Expr::Value(Value::Null.into()));
-            Box::new(side)
-        });
+        let [left, right] = [left, right].map(|side| Box::new(taken(side)));
         *expr = meant(left, right);
         ControlFlow::Continue(())
     }
+
+    /// What is inside an expression was visited before.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        // In parentheses it would be another expression.
+        if let Expr::BinaryOp { left, op, right } = expr
+            && binds_alike(op)
+            && let Expr::IsDistinctFrom(_, second) | Expr::IsNotDistinctFrom(_, second) = left.as_mut()
+        {
+            **second = Expr::BinaryOp {
+                left: Box::new(taken(second)),
+                op: op.clone(),
+                right: Box::new(taken(right)),
+            };
+            let whole = taken(left);
+            *expr = whole;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an operator binds as the signs do while a text is parsed.
+const fn binds_alike(operator: &BinaryOperator) -> bool {
+    matches!(
+        operator,
+        BinaryOperator::Arrow
+            | BinaryOperator::LongArrow
+            | BinaryOperator::HashArrow
+            | BinaryOperator::HashLongArrow
+            | BinaryOperator::AtArrow
+            | BinaryOperator::ArrowAt
+            | BinaryOperator::HashMinus
+            | BinaryOperator::AtQuestion
+            | BinaryOperator::AtAt
+            | BinaryOperator::Question
+            | BinaryOperator::QuestionAnd
+            | BinaryOperator::Custom(_)
+    )
+}
+
+fn taken(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
