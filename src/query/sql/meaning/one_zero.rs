@@ -9,6 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, FixedSizeListArray, GenericListArray, OffsetSizeTrait, StructArray,
 };
+use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
@@ -428,7 +429,14 @@ fn with_one_zero(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn list_with_one_zero<Offset: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
-    let (field, offsets, items, nulls) = lists.as_list::<Offset>().clone().into_parts();
+    let (field, mut offsets, mut items, nulls) = lists.as_list::<Offset>().clone().into_parts();
+    // A part of a batch has the items of the whole batch, which must not be turned again for each part.
+    if let (Some(first), Some(last)) = (offsets.first().copied(), offsets.last().copied())
+        && last - first < Offset::usize_as(items.len())
+    {
+        items = items.slice(first.as_usize(), (last - first).as_usize());
+        offsets = OffsetBuffer::new(offsets.iter().map(|offset| *offset - first).collect());
+    }
     let items = with_one_zero(&items)?;
     Ok(Arc::new(GenericListArray::<Offset>::try_new(
         field, offsets, items, nulls,
@@ -465,6 +473,21 @@ mod tests {
             assert_eq!(text(&with_one_zero(&signed).unwrap()), text(&plain));
             let sliced = with_one_zero(&signed.slice(1, 2)).unwrap();
             assert_eq!(text(&sliced), text(&plain.slice(1, 2)));
+        }
+    }
+
+    #[test]
+    fn of_a_part_of_lists_only_its_own_items_are_turned() {
+        let lists = (0..100).map(|n| Some(vec![Some(f64::from(n)), Some(-0.0)]));
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>(lists));
+        for (start, length) in [(0, 100), (0, 3), (40, 2), (99, 1), (50, 0)] {
+            let turned = with_one_zero(&lists.slice(start, length)).unwrap();
+            let turned = turned.as_list::<i32>();
+            assert_eq!(turned.values().len(), 2 * length);
+            let expected = (start..start + length).flat_map(|n| [n as f64, 0.0]);
+            let expected = format!("{:?}", expected.collect::<Vec<_>>());
+            let items = turned.values().as_primitive::<Float64Type>().values();
+            assert_eq!(format!("{:?}", items.to_vec()), expected);
         }
     }
 }
