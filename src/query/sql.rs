@@ -13,38 +13,12 @@
 mod allowed;
 mod bounds;
 mod errors;
-<<<<<<< HEAD
 mod meaning;
 mod naming;
 mod optimizing;
 mod reading;
 mod relations;
 mod unfolding;
-=======
-mod exact_sum;
-mod explained;
-mod functions;
-mod guard;
-mod holdings;
-mod large_limits;
-mod local_day;
-mod moments;
-mod namesakes;
-mod narrowing;
-mod not_exists;
-mod one_zero;
-mod outer_side;
-mod parameters;
-mod repeated;
-mod statement;
-mod tables;
-mod text;
-mod truths;
-mod twice;
-mod unfolded;
-mod unknown;
-mod widths;
->>>>>>> 584685c4 (Sort on disk what a large limit leaves)
 
 use std::sync::Arc;
 
@@ -59,14 +33,13 @@ use crate::model::time::Instant;
 
 use super::engine::Engine;
 use super::{Prepared, Scope};
-<<<<<<< HEAD
 use bounds::{bounded, guard};
 use meaning::checked::CheckedArithmetic;
-use meaning::one_zero::OneZero;
+use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
 use meaning::{moments, unknown};
 use naming::{columns, duplicate_names};
-use optimizing::{constants_last, namesakes, outer_side};
+use optimizing::{constants_last, large_limits, namesakes, outer_side};
 use reading::explained::{UNPLANNED, explained};
 use reading::statement;
 use reading::text::QueryText;
@@ -74,16 +47,6 @@ use relations::functions::{self, Functions};
 use relations::holdings::{CATALOG, OWN};
 use relations::tables::Shelves;
 use unfolding::in_plan;
-=======
-use checked::CheckedArithmetic;
-use explained::{UNPLANNED, explained};
-use functions::Functions;
-use holdings::{CATALOG, OWN};
-use one_zero::{BothZeros, OneZero};
-use tables::Shelves;
-use text::QueryText;
-use truths::Truths;
->>>>>>> 06b59266 (Give both zeros to every list that the optimizer makes)
 
 pub(super) use bounds::guard::GuardExec;
 pub use errors::{Place, SqlError, SqlFailure, outside};

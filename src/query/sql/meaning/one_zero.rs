@@ -1,8 +1,9 @@
 //! Zero and negative zero as the one number that they are.
 //!
 //! The engine takes them for equal where it compares or groups numbers, but tells them apart where it looks a
-//! number up in a list, compares lists and structures, numbers rows by a value, or chooses among cases, and so
-//! does the optimizer where it compares constants. There a query is given one zero. What is stored and returned keeps its sign. Knows plans and expressions only.
+//! number up in a list, compares lists and structures, numbers rows by a value, or chooses among cases, and
+//! so does the optimizer where it compares constants. There a query is given one zero. What is stored and
+//! returned keeps its sign. Knows plans and expressions only.
 
 use std::sync::Arc;
 

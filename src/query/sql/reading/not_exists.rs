@@ -1,7 +1,8 @@
 //! Reads `NOT EXISTS` as `NOT` before `EXISTS`.
 //!
 //! The parser takes the two words for one that binds more than any operator. In SQL `NOT` binds less than all
-//! of them but `AND` and `OR`: `NOT EXISTS (…) IS NULL` denies that something is null. Knows expressions only.
+//! of them but `AND` and `OR`: `NOT EXISTS (…) IS NULL` denies that something is null. Knows expressions
+//! only.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
