@@ -187,7 +187,7 @@ mod tests {
                 .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
                 .collect();
             assert_eq!(ids.len(), found, "{text}");
-            let expected = if text.contains('%') {
+            let expected: fn(&i64) -> (i64, i64) = if text.contains('%') {
                 |id: &i64| (id % 7, -id)
             } else {
                 |id: &i64| (-id, 0)
