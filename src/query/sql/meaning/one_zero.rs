@@ -315,7 +315,7 @@ fn zeros(held: &DataType) -> Option<[ScalarValue; 2]> {
 /// It makes one list of `w = 0.0 OR w = 5.0 OR …` as soon as all of these values are constants, which some
 /// are only once it has computed them or has found them in a subquery.
 #[derive(Debug)]
-pub(super) struct BothZeros;
+pub(in crate::query::sql) struct BothZeros;
 
 impl OptimizerRule for BothZeros {
     fn name(&self) -> &'static str {

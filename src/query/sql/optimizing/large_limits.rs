@@ -37,7 +37,7 @@ const AROUND_ROW: usize = 64;
 const USUAL: usize = 32;
 
 /// `rules` with the rule of this file where limits have reached the sorts, for a pool of this size.
-pub(super) fn spilled(rules: &[Rule], memory: &MemoryLimit) -> Vec<Rule> {
+pub(in crate::query::sql) fn spilled(rules: &[Rule], memory: &MemoryLimit) -> Vec<Rule> {
     let mut rules = rules.to_vec();
     if let MemoryLimit::Finite(memory) = memory {
         let place = rules.iter().rposition(|rule| rule.name().starts_with(MOVING));
