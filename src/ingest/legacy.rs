@@ -321,7 +321,11 @@ impl Unwrapping<'_> {
             }
             let way: Vec<&str> = way.iter().copied().chain([name.as_str()]).collect();
             let is_id = names_of_id.contains(&name.as_str());
-            let id = self.given(names_of_id.iter().copied().filter(|_| is_id));
+            let id = if is_id {
+                self.given(names_of_id.iter().copied())
+            } else {
+                None
+            };
             let known = id.map_or_else(|| name.clone(), |(given, _)| given.to_owned());
             let place = *places.entry(known.clone()).or_insert(self.members.len());
             match self.members.get_mut(place) {

@@ -16,12 +16,8 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
 
-/// A rule of DataFusion or of this program.
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
-
-/// What the names of the rules begin with that move filters. The last of them tells tables of the limits of
-/// sorts above them.
-const MOVING: &str = "FilterPushdown";
+use super::namesakes::MOVING;
+use super::outer_side::Rule;
 
 /// The part of the memory that one sort with a limit may be expected to need. Sorts with a limit read less
 /// and write nothing, so they are kept where they fit; but what is expected is no more than likely, others
@@ -40,6 +36,7 @@ const USUAL: usize = 32;
 pub(in crate::query::sql) fn spilled(rules: &[Rule], memory: &MemoryLimit) -> Vec<Rule> {
     let mut rules = rules.to_vec();
     if let MemoryLimit::Finite(memory) = memory {
+        // The last rule that moves filters tells tables of the limits of sorts above them.
         let place = rules.iter().rposition(|rule| rule.name().starts_with(MOVING));
         let ours = Arc::new(SpillLargeLimits { most: memory / SHARE });
         rules.insert(place.unwrap_or(rules.len()), ours);

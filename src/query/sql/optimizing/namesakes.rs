@@ -13,11 +13,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// A rule of DataFusion or of this program.
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+use super::outer_side::Rule;
 
 /// What the names of the rules begin with that move filters.
-const MOVING: &str = "FilterPushdown";
+pub(super) const MOVING: &str = "FilterPushdown";
 
 /// `rules`, of which those that move filters do so only where that is safe.
 pub(in crate::query::sql) fn minded(rules: &[Rule]) -> Vec<Rule> {

@@ -23,7 +23,7 @@ use futures::stream::BoxStream;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
 /// A rule of DataFusion or of this program.
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+pub(super) type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// `rules` with the rule of this file in front.
 pub(in crate::query::sql) fn before(rules: &[Rule]) -> Vec<Rule> {

@@ -116,6 +116,7 @@ const fn binds_alike(operator: &BinaryOperator) -> bool {
     )
 }
 
-fn taken(expr: &mut Expr) -> Expr {
+/// The expression, in whose place nothing of importance is left.
+pub(super) fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }

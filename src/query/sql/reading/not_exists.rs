@@ -7,7 +7,9 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, CastKind, Expr, UnaryOperator, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, CastKind, Expr, UnaryOperator, VisitorMut};
+
+use super::distinct_from::taken;
 
 /// Puts the `NOT` of a query where it belongs.
 pub(super) struct Denied;
@@ -44,10 +46,6 @@ fn is_freed(operand: &mut Expr) -> bool {
         }
         _ => false,
     }
-}
-
-fn taken(expr: &mut Expr) -> Expr {
-    std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
 
 /// What stands on the left of an operator that binds more than `NOT`.
