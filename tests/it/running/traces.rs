@@ -190,7 +190,7 @@ async fn a_receiver_that_is_away_is_tried_again_and_holds_up_nobody() {
     let person = server.person();
     let begun = Instant::now();
     person.get("/data/v0/metrics_catalog").await.must_be(200);
-    assert!(begun.elapsed() < Duration::from_secs(1), "it was waited for");
+    assert!(begun.elapsed() < Duration::from_secs(5), "it was waited for");
     let deadline = Instant::now() + Duration::from_secs(30);
     while receiver.spans().is_empty() {
         assert!(Instant::now() < deadline, "nothing was sent again");

@@ -77,7 +77,7 @@ async fn answers_that_nobody_takes_keep_no_places_and_keep_nobody_out() {
     for _ in 0..5 {
         let asked = Instant::now();
         assert_eq!(other.all_samples("HeartRate").await.len(), 1);
-        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     }
     // And what is not taken ends, though the client answers pings.
     let begun = Instant::now();

@@ -203,7 +203,7 @@ async fn patterns_are_compiled_within_our_own_limit() {
     )
     .await;
     assert_eq!(refused.faults(), ["query.q"]);
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let peak = server.peak_memory();
     assert!(peak < MEMORY, "eighteen patterns took {peak} MiB");
 }

@@ -348,7 +348,7 @@ async fn whatever_is_asked_nothing_fails_and_others_are_served() {
     println!("{asked} questions, at most {peak} MiB, others waited {longest:?} at most");
     assert!(peak < MEMORY, "seed {seed}: {peak} MiB");
     assert!(
-        longest < Duration::from_secs(1),
+        longest < Duration::from_secs(3),
         "seed {seed}: another person waited {longest:?}"
     );
     assert!(!server.log().contains("a panic"), "seed {seed}");
