@@ -85,8 +85,9 @@ fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
 fn stated(query: &str) -> Stated {
     let mut params = Params::parse(query);
     let moment = params.instant("time");
+    let (start, end) = params.bounds();
     Stated {
-        start: params.instant("start_time").or(moment),
-        end: params.instant("end_time").or(moment),
+        start: start.or(moment),
+        end: end.or(moment),
     }
 }

@@ -161,16 +161,22 @@ impl Params<'_> {
     /// `start_time` and `end_time`, either of which may be open. `Some` unless one of them is wrong.
     pub fn open_range(&mut self) -> Option<TimeRange> {
         let before = self.faults.len();
-        let start = self.one(START, Form::Instant, Need::Optional);
-        let end = self.one(END, Form::Instant, Need::Optional);
-        let days = self.days();
-        let start = start.and_then(|text| self.bound(START, &text, days.as_ref()));
-        let end = end.and_then(|text| self.bound(END, &text, days.as_ref()));
+        let (start, end) = self.bounds();
         if self.faults.len() > before {
             return None;
         }
         let always = TimeRange::ALWAYS;
         self.not_inverted(start.unwrap_or(always.start()), end.unwrap_or(always.end()))
+    }
+
+    /// The moments of `start_time` and `end_time`, of each unless it is absent or wrong.
+    pub fn bounds(&mut self) -> (Option<Instant>, Option<Instant>) {
+        let start = self.one(START, Form::Instant, Need::Optional);
+        let end = self.one(END, Form::Instant, Need::Optional);
+        let days = self.days();
+        let start = start.and_then(|text| self.bound(START, &text, days.as_ref()));
+        let end = end.and_then(|text| self.bound(END, &text, days.as_ref()));
+        (start, end)
     }
 
     /// The zone in which dates without a time begin, if it is not UTC.

@@ -228,6 +228,9 @@ impl Amounts {
                 return self.lay_resolved();
             }
             resolver.finish();
+            if !resolver.go_on(turn) {
+                return self.lay_resolved();
+            }
         }
         self.resolved = true;
         self.lay_resolved()

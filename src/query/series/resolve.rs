@@ -175,7 +175,7 @@ impl Resolver {
             .advance(moment, &mut |stretch| contest.record(&stretch));
     }
 
-    /// Decides the rest.
+    /// Decides the rest. `go_on` finishes what is recorded in part.
     pub(super) fn finish(&mut self) {
         self.settle_instants();
         let contest = &mut self.contest;

@@ -258,6 +258,37 @@ async fn the_owner_reads_only_the_groups_types_inside_its_time() {
 }
 
 #[tokio::test]
+async fn days_of_a_zone_lie_inside_a_groups_time_where_they_begin_and_end_there() {
+    let (owner, member) = (person(), person());
+    member
+        .records("HeartRate", &[heart_rate(id(1), &at("10:30"), 61)])
+        .await;
+    let body = json!({
+        "title": "May in Auckland", "is_public": true, "svc_data_types": ["HeartRate"],
+        "time_start": "2024-05-01T00:00:00+12:00", "time_end": "2024-06-01T00:00:00+12:00",
+    });
+    let study = group(&owner, &body).await;
+    let participant = join(&member, &study).await;
+    let asked = |zone: &str, start: &str, end: &str| {
+        owner
+            .get("/data/v1alpha1/event/HeartRate")
+            .with("pool_id", &study)
+            .with("participant_id", &participant)
+            .with("start_time", start)
+            .with("end_time", end)
+            .with("dates", "local")
+            .with("tz", zone)
+    };
+    let (first, last) = ("2024-05-01", "2024-06-01");
+    let rows = asked("Pacific/Auckland", first, last).await.must_be(200).rows();
+    assert_eq!(rows.len(), 1);
+    asked("UTC", first, last).await.problem(403);
+    asked("Pacific/Auckland", "2024-04-30", last).await.problem(403);
+    asked("Asia/Tokyo", first, last).await.problem(403);
+    asked("Pacific/Kiritimati", first, last).await.problem(403);
+}
+
+#[tokio::test]
 async fn a_method_that_a_route_lacks_is_refused_whatever_group_is_named() {
     let (owner, participant) = (person(), Uuid::new_v4());
     for group in [Uuid::new_v4().to_string(), "study".to_owned()] {

@@ -1,11 +1,13 @@
 //! What holds for all samples and all grids.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
 
-use super::super::Base;
 use super::super::output::ROWS;
+use super::super::{AmountsByGroupExec, AmountsSpec, Base};
 use super::*;
 
 fn samples(sources: usize) -> impl Strategy<Value = Vec<Sample>> {
@@ -223,4 +225,63 @@ async fn rule_1_6_a_metric_without_data_has_all_its_rows_and_an_empty_range_has_
             .num_rows(),
         0
     );
+}
+
+/// What counts of samples whose classes differ within a source is the same whether it is split by source or
+/// not, bin by bin.
+#[test]
+fn rule_5_3_amounts_by_group_add_up_to_the_series() {
+    let classed = (samples(3), prop::collection::vec(0_i8..4, 60)).prop_map(|(mut samples, classes)| {
+        for (sample, class) in samples.iter_mut().zip(classes) {
+            sample.class = class;
+        }
+        samples
+    });
+    run(
+        &(classed, 10_000_i64..400_000, 1_usize..30),
+        async |(samples, width, step)| {
+            let asked = range(0, 1_200_000);
+            let spec = spec(BEST, Grid::uniform(asked, width));
+            let whole = series(&samples, &spec, &[asked], step).await;
+            let mut split: HashMap<i64, f64> = HashMap::new();
+            for parts in by_source(&samples, &spec.grid, asked, step).await {
+                for (time, amount) in times(&parts).into_iter().zip(numbers(&parts, "amount")) {
+                    *split.entry(time).or_default() += amount.unwrap();
+                }
+            }
+            let in_whole = numbers(&whole, "value")
+                .into_iter()
+                .map(|value| value.or(Some(0.0)));
+            let in_parts = times(&whole)
+                .into_iter()
+                .map(|time| Some(split.remove(&time).unwrap_or(0.0)));
+            let (in_whole, in_parts): (Vec<_>, Vec<_>) = (in_whole.collect(), in_parts.collect());
+            assert_close(&in_parts, &in_whole, &samples);
+            assert!(split.is_empty(), "{split:?}");
+        },
+    );
+}
+
+/// Amounts split by source, from rows that come `step` at a time.
+async fn by_source(samples: &[Sample], grid: &Grid, asked: TimeRange, step: usize) -> Vec<RecordBatch> {
+    let rows = stored(samples);
+    let parts = (0..rows.num_rows())
+        .step_by(step)
+        .map(|from| rows.slice(from, step.min(rows.num_rows() - from)));
+    let input = MemorySourceConfig::try_new_exec(&[parts.collect()], stored_schema(), None).unwrap();
+    let spec = AmountsSpec {
+        grid: grid.clone(),
+        zone: Zone::UTC,
+        counting: Counting::BestSource,
+        windows: Windows::new([asked]),
+        ranking: Ranking::new(SourceOrder::new(known_sources(), &[])),
+        group: vec!["source".to_owned()],
+        amount: "amount".to_owned(),
+        most_groups: 100,
+        too_many: || unreachable!("there are three"),
+    };
+    let plan = AmountsByGroupExec::try_new(input, spec).unwrap();
+    collect(Arc::new(plan), Arc::new(TaskContext::default()))
+        .await
+        .unwrap()
 }
