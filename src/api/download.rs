@@ -18,11 +18,14 @@ use crate::api::body::text;
 use crate::api::layers::heads::deferred;
 use crate::api::layers::precondition::must_be_seen;
 use crate::api::problem::ApiError;
+use crate::auth::grants::Refused;
 use crate::store::StoreError;
-use crate::store::contents::{Content, Contents};
+use crate::store::contents::{Content, ContentKind, Contents};
 
 pub mod media_type;
 pub mod ranges;
+#[cfg(test)]
+mod tests;
 
 /// The name and the media type of some bytes.
 #[derive(Clone, Copy, Debug)]
@@ -82,10 +85,17 @@ async fn body(
     range: Range<u64>,
 ) -> Result<Body, ApiError> {
     let mut bytes = contents.read(&content, range);
-    let first = bytes.next().await.transpose()?;
-    let rest = bytes.inspect(move |bytes| {
-        if let Err(error) = bytes {
-            if matches!(error, StoreError::Corrupt { .. }) {
+    let first = bytes.next().await.transpose().map_err(|error| match error {
+        StoreError::Missing { .. } => gone(content.of),
+        error => error.into(),
+    })?;
+    let rest = bytes.inspect(move |bytes| match bytes {
+        Ok(_) => {}
+        Err(StoreError::Missing { path }) => {
+            tracing::info!(%path, "a download broke off: what it sent was deleted or has expired");
+        }
+        Err(error) => {
+            if error.is_damage() {
                 corrupt.inc();
             }
             tracing::error!(%error, "a download broke off");
@@ -94,4 +104,14 @@ async fn body(
     Ok(Body::from_stream(
         futures::stream::iter(first.map(Ok)).chain(rest),
     ))
+}
+
+/// The answer to whoever asks for what is no longer there: the same as a moment later.
+fn gone(of: ContentKind) -> ApiError {
+    match of {
+        ContentKind::File | ContentKind::Export => {
+            ApiError::not_found("what you ask for was deleted or has expired just now")
+        }
+        ContentKind::Frame => Refused.into(),
+    }
 }

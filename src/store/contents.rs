@@ -239,6 +239,11 @@ impl Content {
         self
     }
 
+    /// Whether `part` is one of its parts.
+    fn names(&self, part: Uuid) -> bool {
+        self.parts.iter().any(|named| named.id == part)
+    }
+
     /// The path of one of its parts.
     #[must_use]
     pub fn path_of(&self, part: &Part) -> String {
@@ -391,11 +396,6 @@ impl Contents {
         self.find(ContentKind::File, id).await
     }
 
-    /// The present state of the same content.
-    pub async fn current(&self, content: &Content) -> Result<Option<Content>, StoreError> {
-        self.find(content.of, content.id).await
-    }
-
     async fn find(&self, of: ContentKind, id: Uuid) -> Result<Option<Content>, StoreError> {
         let found = self.catalog.document(of.documents(), id).await?;
         found.as_ref().map(Content::of).transpose()
@@ -482,10 +482,7 @@ impl Contents {
                 };
                 missing = known.is_none().then_some(name.content);
             }
-            let lives = known
-                .as_ref()
-                .is_some_and(|content| content.parts.iter().any(|part| part.id == name.part));
-            if !lives {
+            if !known.as_ref().is_some_and(|content| content.names(name.part)) {
                 orphaned_parts.push(path.clone());
             }
         }

@@ -148,6 +148,8 @@ impl Round {
             Ok(verdict) => verdict,
             // Damage is not malware, and does not go away.
             Err(Failed::Store(StoreError::Corrupt { what })) => Verdict::Unknown(what),
+            // It was removed while the scanner had it.
+            Err(Failed::Store(gone @ StoreError::Missing { .. })) => Verdict::Unknown(gone.to_string()),
             Err(failed) => {
                 self.failures_in_a_row += 1;
                 if self.failures_in_a_row >= FAILURES_IN_A_ROW {

@@ -12,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::model::clock::{Clock, ManualClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::time::Instant;
+use crate::store::StoreError;
 use crate::store::contents::FRAMES_FOLDER;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 
@@ -94,6 +95,8 @@ async fn a_frame_is_there_until_its_hour_is_over_and_goes_with_its_bytes() {
         bench.frames.discard(&frame).await.unwrap();
     }
     assert_eq!(bench.objects().await, 0);
+    let late = contents.examine(&content).await;
+    assert!(matches!(late, Err(StoreError::Missing { .. })), "{late:?}");
 }
 
 #[tokio::test]

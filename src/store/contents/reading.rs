@@ -1,4 +1,7 @@
 //! Reads contents step by step, each verified against its checksums before anybody sees it.
+//!
+//! A content may be removed while it is read. Whoever removes one takes its name from the catalogue first, so
+//! a part that is not there counts as lost only if the catalogue still names it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,13 +23,15 @@ pub(super) const STEPS_AT_ONCE: usize = 2;
 
 /// A part with the checksums of its blocks, which are loaded on first use.
 struct OpenPart {
+    name: PartName,
     path: String,
     part: Part,
     blocks: OnceCell<Blocks>,
 }
 
 impl Contents {
-    /// The bytes of `range`, which lies inside the content. After an error nothing more can be read.
+    /// The bytes of `range`, which lies inside the content. After an error nothing more can be read. What is
+    /// `Missing` was removed meanwhile; what is lost is damage.
     #[must_use]
     pub fn read(
         &self,
@@ -39,8 +44,10 @@ impl Contents {
             let ends = begins + part.bytes;
             let wanted = range.start.max(begins)..range.end.min(ends);
             if wanted.start < wanted.end {
+                let name = PartName::of(content, part.id);
                 let open = Arc::new(OpenPart {
-                    path: PartName::of(content, part.id).path(),
+                    name,
+                    path: name.path(),
                     part: *part,
                     blocks: OnceCell::new(),
                 });
@@ -54,11 +61,11 @@ impl Contents {
             }
             begins = ends;
         }
-        let objects = self.objects.clone();
+        let contents = self.clone();
         stream::iter(steps)
             .map(move |(part, range)| {
-                let objects = objects.clone();
-                async move { part.fetch(&objects, range).await }
+                let contents = contents.clone();
+                async move { contents.step(&part, range).await }
             })
             .buffered(STEPS_AT_ONCE)
             .boxed()
@@ -69,6 +76,19 @@ impl Contents {
         let mut bytes = self.read(content, 0..content.received());
         while bytes.try_next().await?.is_some() {}
         Ok(content.parts.iter().map(Part::object_bytes).sum())
+    }
+
+    /// Some of a part, or why it is not there.
+    async fn step(&self, part: &OpenPart, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let path = match part.fetch(&self.objects, range).await {
+            Err(StoreError::Missing { path }) => path,
+            fetched => return fetched,
+        };
+        let current = self.find(part.name.of, part.name.content).await?;
+        if current.is_some_and(|content| content.names(part.name.part)) {
+            return Err(StoreError::corrupt(format!("object {path} is gone")));
+        }
+        Err(StoreError::Missing { path })
     }
 }
 
@@ -85,8 +105,6 @@ impl OpenPart {
             Ok(bytes.slice(from..from + (range.end - range.start) as usize))
         };
         match fetched.await {
-            // It was there when it was registered.
-            Err(StoreError::Missing { path }) => Err(StoreError::corrupt(format!("object {path} is gone"))),
             // Stores answer alike to a range beyond the end and to a failure of their own.
             Err(failure @ StoreError::Unavailable { .. }) => match objects.size(&self.path).await {
                 Ok(bytes) if bytes != self.part.object_bytes() => Err(self.damaged()),

@@ -1,10 +1,11 @@
-//! Archives whose making is interrupted.
+//! Archives whose making is interrupted, or that end while somebody fetches them.
 
 use std::time::{Duration, Instant};
 
 use rand_bytes::bytes;
+use reqwest::Method;
 
-use super::{count, fetch, order, parts, ready, status};
+use super::{at, count, fetch, order, parts, ready, status};
 use crate::files::put;
 use crate::harness::Setup;
 
@@ -109,4 +110,22 @@ async fn making_an_archive_takes_little_memory_however_large_it_is() {
     assert!(count(&export, "bytes") > 160 << 20);
     let grown = server.peak_memory().saturating_sub(before);
     assert!(grown < 100, "{grown} MiB for an archive of 160 MiB");
+}
+
+#[tokio::test]
+async fn fetching_ends_with_the_archive_and_nothing_counts_as_damaged() {
+    let server = Setup::default().start();
+    let person = server.person();
+    put(&person, "/", "large", &bytes(80 << 20)).await;
+    let id = order(&person).await;
+    ready(&person, &id).await;
+    let fetching = person.get(&format!("{}/content", at(&id))).open().await;
+    let mut fetching = fetching.expect("an answer");
+    assert_eq!(fetching.status(), 200);
+    fetching.chunk().await.expect("a beginning").expect("bytes");
+    person.call(Method::DELETE, &at(&id)).await.must_be(204);
+    assert!(fetching.bytes().await.is_err(), "the rest is gone");
+    let metrics = server.metrics().await;
+    assert_eq!(metrics.sum(&["almanac_store_corrupt_total"]), 0.0);
+    assert!(!server.log().contains("damaged"), "{}", server.log());
 }

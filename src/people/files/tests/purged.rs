@@ -31,6 +31,7 @@ async fn a_version_that_is_purged_takes_its_bytes_along_unless_another_one_has_t
         assert!(bench.files.purge(&document(&bench, first).await).await.unwrap());
         assert_eq!(bench.bytes(restored).await.unwrap(), b"bytes");
         assert_eq!((bench.usage().await, bench.objects().await), (11, 2));
+        let content = bench.files.content(&bench.get(restored).await).await.unwrap();
         delete(&bench, restored).await;
         assert!(
             bench
@@ -40,6 +41,8 @@ async fn a_version_that_is_purged_takes_its_bytes_along_unless_another_one_has_t
                 .unwrap()
         );
         assert_eq!((bench.usage().await, bench.objects().await), (6, 1));
+        let late = bench.files.contents().examine(&content).await;
+        assert!(matches!(late, Err(StoreError::Missing { .. })), "{late:?}");
         assert_eq!(bench.bytes(kept).await.unwrap(), b"others");
     }
 }

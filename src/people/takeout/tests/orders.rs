@@ -16,7 +16,8 @@ use crate::model::time::Instant;
 use crate::people::condition::Condition;
 use crate::people::takeout::outlet::StoredOutlet;
 use crate::people::takeout::{Building, ExportError, ExportSettings, ExportState, Exports};
-use crate::store::contents::EXPORTS_FOLDER;
+use crate::store::StoreError;
+use crate::store::contents::{EXPORTS_FOLDER, PART_BYTES};
 use crate::store::files::PieceFiles;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::snapshot::Snapshots;
@@ -130,6 +131,57 @@ async fn an_order_becomes_an_archive_and_ends_with_its_time() {
     assert!(matches!(gone, Err(ExportError::Unknown(_))), "its time is over");
     assert_eq!(bench.exports.remove_expired().await.unwrap(), 1);
     assert!(bench.objects().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_archive_that_is_deleted_while_it_is_read_is_missing_and_one_that_is_lost_is_damaged() {
+    let bench = Bench::new().await;
+    bench
+        .stores
+        .catalog
+        .ensure_person(bench.person, None)
+        .await
+        .unwrap();
+    let mut contents = Vec::new();
+    for _ in 0..2 {
+        let order = bench.exports.create(bench.person).await.unwrap();
+        bench.round().await;
+        let export = bench.exports.get(bench.person, order.id).await.unwrap();
+        contents.push(bench.exports.content(&export).unwrap());
+    }
+    let (deleted, lost) = (&contents[0], &contents[1]);
+    bench
+        .exports
+        .remove(bench.person, deleted.id, &Condition::NONE)
+        .await
+        .unwrap();
+    let path = lost.path_of(&lost.parts[0]);
+    bench.stores.objects().delete(&path).await.unwrap();
+    let read = bench.exports.contents().examine(deleted).await;
+    assert!(matches!(read, Err(StoreError::Missing { .. })), "{read:?}");
+    let read = bench.exports.contents().examine(lost).await;
+    assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
+}
+
+#[tokio::test]
+async fn an_archive_that_is_begun_anew_while_it_is_read_is_missing() {
+    let bench = Bench::new().await;
+    let order = bench.exports.create(bench.person).await.unwrap();
+    let mut outlet = StoredOutlet::begin(&bench.exports, order.clone())
+        .await
+        .unwrap()
+        .unwrap();
+    let half = Bytes::from(vec![7; PART_BYTES as usize]);
+    outlet.write(half).await.unwrap();
+    let content = outlet.export().content();
+    assert_eq!(content.parts.len(), 1);
+    let current = bench.exports.get(bench.person, order.id).await.unwrap();
+    StoredOutlet::begin(&bench.exports, current)
+        .await
+        .unwrap()
+        .unwrap();
+    let read = bench.exports.contents().examine(&content).await;
+    assert!(matches!(read, Err(StoreError::Missing { .. })), "{read:?}");
 }
 
 #[tokio::test]
