@@ -95,8 +95,8 @@ impl Exports {
     /// Requests an archive of everything that `person` has.
     pub async fn create(&self, person: PersonId) -> Result<Export, ExportError> {
         let id = self.stores.ids.next();
+        let now = self.now().await?;
         for place in 1..=self.settings.at_once {
-            let now = self.stores.clock.now();
             let export = Export::asked(id, person, place, now);
             let insert = export.insertion(self.settings.limit)?;
             match self.stores.catalog.change_documents(vec![insert]).await? {
@@ -136,7 +136,7 @@ impl Exports {
 
     /// The exports of `person`, oldest first.
     pub async fn of_person(&self, person: PersonId) -> Result<Vec<Export>, ExportError> {
-        let now = self.stores.clock.now();
+        let now = self.now().await?;
         let found = self
             .stores
             .catalog
@@ -149,7 +149,7 @@ impl Exports {
 
     /// One export of `person`.
     pub async fn get(&self, person: PersonId, id: Uuid) -> Result<Export, ExportError> {
-        let now = self.stores.clock.now();
+        let now = self.now().await?;
         let found = self.find(id).await?;
         found
             .filter(|export| export.person == person && !export.has_expired(now))
@@ -179,7 +179,7 @@ impl Exports {
 
     /// Removes the expired exports of all people; returns how many there were.
     pub async fn remove_expired(&self) -> Result<usize, ExportError> {
-        let now = self.stores.clock.now();
+        let now = self.now().await?;
         let mut removed = 0;
         for export in self.all(KEPT_LINK).await? {
             // If another node was faster, the export is removed as well.
@@ -234,6 +234,12 @@ impl Exports {
     async fn attempt(&self, change: Change, objects: &[String]) -> Result<bool, ExportError> {
         let changed = self.stores.catalog.change_documents_naming(vec![change], objects);
         Ok(changed.await? == Changed::Done)
+    }
+
+    /// The time by which exports go. Not this node's: one whose clock is ahead would remove everybody's
+    /// archives, and what it began would rest until the others' clocks are there.
+    async fn now(&self) -> Result<Instant, ExportError> {
+        Ok(self.stores.catalog.now().await?)
     }
 
     /// When an export that ends at `now` is removed.

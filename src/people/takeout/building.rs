@@ -11,6 +11,7 @@ use super::content::write_archive;
 use super::export::Export;
 use super::outlet::{Outlet, StoredOutlet};
 use super::{ExportError, Exports};
+use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 
@@ -64,23 +65,23 @@ impl Building {
 
     /// Makes the archives that are due now.
     pub(super) async fn round(&self, stop: &CancellationToken) -> Result<(), ExportError> {
-        for export in self.exports.open().await? {
+        let open = self.exports.open().await?;
+        if open.is_empty() {
+            return Ok(());
+        }
+        // Looked at afterwards, so that what was changed just now does not seem to come from the future.
+        let now = self.exports.now().await?;
+        for export in open {
             if stop.is_cancelled() {
                 break;
             }
-            if !self.is_due(&export) {
+            if !is_due(&export, now) {
                 continue;
             }
             let lease = format!("export {}", export.id);
             Box::pin(self.leases.alone(&lease, stop, self.build(export))).await?;
         }
         Ok(())
-    }
-
-    /// A failed export rests; one that runs elsewhere changes all the time.
-    fn is_due(&self, export: &Export) -> bool {
-        let rest = REST * export.attempts;
-        export.updated_at <= self.exports.stores.clock.now().before(rest)
     }
 
     async fn build(&self, export: Export) -> Result<(), StoreError> {
@@ -128,6 +129,13 @@ impl Building {
             Err(error) => Err(in_store(error)),
         }
     }
+}
+
+/// A failed export rests; one that runs elsewhere changes all the time, and its lease keeps others from it. A
+/// change that is yet to come was told by a clock that was wrong, and says nothing about rest.
+fn is_due(export: &Export, now: Instant) -> bool {
+    let rest = REST * export.attempts;
+    export.updated_at <= now.before(rest) || export.updated_at > now
 }
 
 fn is_damage(error: &ExportError) -> bool {

@@ -223,9 +223,9 @@ impl Export {
     }
 
     /// The export after its change was stored at `now`.
-    pub(super) fn stored(mut self, now: Instant) -> Self {
+    pub(super) const fn stored(mut self, now: Instant) -> Self {
         self.version += 1;
-        self.updated_at = now.max(self.updated_at);
+        self.updated_at = now;
         self
     }
 
@@ -255,7 +255,8 @@ impl Export {
             body: serde_json::to_string(&body).map_err(|error| damaged(self.id, &error))?,
             version: self.version + 1,
             created_at: self.created_at,
-            updated_at: now.max(self.updated_at),
+            // Also if that is earlier than before: a time that was wrong does not stay.
+            updated_at: now,
             deleted_at: None,
         })
     }

@@ -4,23 +4,26 @@
 //! Holds at most one part in memory. If the export is meanwhile changed by somebody else, deleted or begun by
 //! another node, the next part is refused and removed.
 
+use std::time::{Duration, Instant as Moment};
+
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::hexadecimal::hexadecimal;
-use crate::model::time::Instant;
 use crate::people::takeout::export::Export;
 use crate::people::takeout::{ExportError, Exports};
 use crate::store::contents::{PART_BYTES, PartWriter};
 
 /// The shortest time between two progress reports to the owner.
-const PROGRESS_INTERVAL_MICROS: i64 = 1_000_000;
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Receives the bytes of one archive.
 pub(in crate::people::takeout) struct StoredOutlet<'e> {
     exports: &'e Exports,
     /// The export as it is stored.
     export: Export,
+    /// When it was stored.
+    stored_at: Moment,
     part: Option<PartWriter>,
     digest: Sha256,
 }
@@ -35,6 +38,7 @@ impl<'e> StoredOutlet<'e> {
         let mut outlet = Self {
             exports,
             export: export.clone(),
+            stored_at: Moment::now(),
             part: None,
             digest: Sha256::new(),
         };
@@ -75,7 +79,7 @@ impl<'e> StoredOutlet<'e> {
     /// Records the progress, and stores it now and then.
     pub(super) async fn tell(&mut self, done: u64, total: u64) -> Result<(), ExportError> {
         (self.export.done, self.export.total) = (done, total);
-        if self.now().micros() - self.export.updated_at.micros() < PROGRESS_INTERVAL_MICROS {
+        if self.stored_at.elapsed() < PROGRESS_INTERVAL {
             return Ok(());
         }
         self.put(self.export.clone(), &[]).await
@@ -84,7 +88,7 @@ impl<'e> StoredOutlet<'e> {
     /// Finishes the archive and makes it available.
     pub(in crate::people::takeout) async fn finish(mut self) -> Result<(), ExportError> {
         self.register().await?;
-        let now = self.now();
+        let now = self.exports.now().await?;
         let sha256 = self.digest();
         let ready = self.export.clone().ready(sha256, now, self.exports.expiry(now));
         self.put(ready, &[]).await
@@ -93,7 +97,7 @@ impl<'e> StoredOutlet<'e> {
     /// Marks the export as failed; it will not be retried.
     pub(in crate::people::takeout) async fn fail(mut self, reason: &str) -> Result<(), ExportError> {
         self.abandon().await;
-        let now = self.now();
+        let now = self.exports.now().await?;
         let failed = self.export.clone().failed(reason, now, self.exports.expiry(now));
         self.put(failed, &[]).await?;
         Ok(self.exports.clear(&self.export).await?)
@@ -125,15 +129,11 @@ impl<'e> StoredOutlet<'e> {
 
     /// Stores a new state of the export, which names `objects` for the first time.
     async fn put(&mut self, export: Export, objects: &[String]) -> Result<(), ExportError> {
-        let now = self.now();
+        let now = self.exports.now().await?;
         if !self.exports.attempt(export.update(now)?, objects).await? {
             return Err(ExportError::Overtaken);
         }
-        self.export = export.stored(now);
+        (self.export, self.stored_at) = (export.stored(now), Moment::now());
         Ok(())
-    }
-
-    fn now(&self) -> Instant {
-        self.exports.stores.clock.now()
     }
 }

@@ -64,6 +64,15 @@ impl Bench {
         }
     }
 
+    /// The exports as a node finds them whose own clock is ahead.
+    fn ahead(&self, time: Duration) -> Exports {
+        let stores = UpkeepStores {
+            clock: Arc::new(ManualClock::at(self.clock.now().after(time))),
+            ..self.stores.clone()
+        };
+        Exports::new(stores, SETTINGS, "com.almanac".into())
+    }
+
     fn pass(&self, time: Duration) {
         let now = self.clock.now().micros() + time.as_micros() as i64;
         self.clock.set(Instant::from_micros(now));
@@ -242,6 +251,74 @@ async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
         "they come back too late"
     );
     assert_eq!(bench.objects().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_node_whose_clock_is_ahead_removes_no_archive_before_its_time() {
+    let bench = Bench::new().await;
+    bench
+        .stores
+        .catalog
+        .ensure_person(bench.person, None)
+        .await
+        .unwrap();
+    let order = bench.exports.create(bench.person).await.unwrap();
+    bench.round().await;
+    let mistaken = bench.ahead(SETTINGS.lifetime * 3);
+    assert_eq!(mistaken.remove_expired().await.unwrap(), 0);
+    let export = mistaken.get(bench.person, order.id).await.unwrap();
+    assert_eq!(export.state, ExportState::Ready);
+    assert_eq!(mistaken.of_person(bench.person).await.unwrap().len(), 1);
+    bench.pass(SETTINGS.lifetime);
+    assert_eq!(mistaken.remove_expired().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn what_a_node_whose_clock_is_ahead_began_is_soon_begun_anew() {
+    let bench = Bench::new().await;
+    bench
+        .stores
+        .catalog
+        .ensure_person(bench.person, None)
+        .await
+        .unwrap();
+    let mistaken = bench.ahead(SETTINGS.lifetime * 3);
+    let order = mistaken.create(bench.person).await.unwrap();
+    assert_eq!(order.created_at, bench.clock.now());
+    // It dies here.
+    StoredOutlet::begin(&mistaken, order.clone())
+        .await
+        .unwrap()
+        .unwrap();
+    bench.pass(Duration::from_secs(11));
+    bench.round().await;
+    let export = bench.exports.get(bench.person, order.id).await.unwrap();
+    assert_eq!(export.state, ExportState::Ready);
+}
+
+#[tokio::test]
+async fn an_export_from_the_future_is_due_and_is_then_of_its_time() {
+    let bench = Bench::new().await;
+    bench
+        .stores
+        .catalog
+        .ensure_person(bench.person, None)
+        .await
+        .unwrap();
+    let now = bench.clock.now();
+    bench.pass(SETTINGS.lifetime * 3);
+    let order = bench.exports.create(bench.person).await.unwrap();
+    StoredOutlet::begin(&bench.exports, order.clone())
+        .await
+        .unwrap()
+        .unwrap();
+    // The clock is set right.
+    bench.clock.set(now);
+    bench.round().await;
+    let export = bench.exports.get(bench.person, order.id).await.unwrap();
+    assert_eq!(export.state, ExportState::Ready);
+    assert_eq!(export.updated_at, now);
+    assert_eq!(export.expires_at, Some(now.after(SETTINGS.lifetime)));
 }
 
 #[tokio::test]
