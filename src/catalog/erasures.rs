@@ -5,8 +5,11 @@
 //! columns of a table tell whether its rows belong to a person, so that a new table cannot be forgotten.
 //! Knows rows; knows nothing of what they mean, and nothing of the object store.
 
+mod erasure;
 mod mentions;
 mod purging;
+
+pub use erasure::Erasure;
 
 use std::collections::BTreeMap;
 
@@ -15,13 +18,14 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::rows::id;
 use super::tables::{
-    ALL, DEFINITIONS, DOCUMENTS, ERASURES, Existing, FOLDERS, LEDGERS, LINKS, MANIFESTS, PARTITIONS, Record,
-    SOURCES, Table,
+    ALL, DEFINITIONS, DOCUMENTS, ERASURES, Existing, FOLDERS, LEDGERS, LINKS, MANIFESTS, PARTITIONS, SOURCES,
+    Table,
 };
 use super::witness::is_repeated;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
+use erasure::{read, stays_under_way};
 use mentions::mentioning;
 
 /// What the first transaction removes: everything by which something else is found, and everything that is
@@ -37,61 +41,11 @@ const FIRST: [&Table; 8] = [
     &LEDGERS,
 ];
 
-/// The erasure of a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Erasure {
-    pub mark: ErasureMark,
-    /// The person's id, as long as there may be something to look for.
-    pub person: Option<PersonId>,
-    pub begun_at: Instant,
-    /// When the last search that left nothing began.
-    pub purged_at: Option<Instant>,
-    /// When the erasure was over.
-    pub ended_at: Option<Instant>,
-}
-
 /// Rows in which a person is still found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub table: String,
     pub rows: u64,
-}
-
-impl Erasure {
-    #[must_use]
-    pub const fn is_over(&self) -> bool {
-        self.ended_at.is_some()
-    }
-
-    /// Whether a token issued at this moment may be accepted; `None` where the moment is unknown.
-    #[must_use]
-    pub fn admits(&self, issued: Option<Instant>) -> bool {
-        self.is_over() && issued.is_some_and(|issued| issued > self.begun_at)
-    }
-
-    fn of(record: &Record) -> Result<Self, CatalogError> {
-        Ok(Self {
-            mark: record.id(0, ErasureMark::from_slice)?,
-            person: PersonId::from_slice(record.bytes(1)?),
-            begun_at: Instant::from_micros(record.int(2)?),
-            purged_at: record.optional_int(3).map(Instant::from_micros),
-            ended_at: record.optional_int(4).map(Instant::from_micros),
-        })
-    }
-
-    fn values(&self) -> Vec<Value> {
-        let moment = |moment: Option<Instant>| moment.map_or(Value::NullInt, |at| Value::Int(at.micros()));
-        vec![
-            Value::Bytes(self.mark.as_bytes().to_vec()),
-            Value::Bytes(
-                self.person
-                    .map_or_else(Vec::new, |person| person.as_bytes().to_vec()),
-            ),
-            Value::Int(self.begun_at.micros()),
-            moment(self.purged_at),
-            moment(self.ended_at),
-        ]
-    }
 }
 
 impl Catalog {
@@ -143,7 +97,18 @@ impl Catalog {
 
     /// What is known of a person's erasure, under way or over.
     pub async fn erasure_of(&self, person: PersonId) -> Result<Option<Erasure>, CatalogError> {
-        let values = vec![Value::Bytes(ErasureMark::of(person).as_bytes().to_vec())];
+        self.erasure_marked(ErasureMark::of(person)).await
+    }
+
+    /// An erasure that was read before, as it is now; `None` if it is over, after which the person may have
+    /// begun anew.
+    pub async fn still_under_way(&self, erasure: &Erasure) -> Result<Option<Erasure>, CatalogError> {
+        let found = self.erasure_marked(erasure.mark).await?;
+        Ok(found.filter(|found| found.continues(erasure)))
+    }
+
+    async fn erasure_marked(&self, mark: ErasureMark) -> Result<Option<Erasure>, CatalogError> {
+        let values = vec![Value::Bytes(mark.as_bytes().to_vec())];
         let found = self.database.find(&ERASURES, "WHERE mark = $1", values).await?;
         found.first().map(Erasure::of).transpose()
     }
@@ -170,10 +135,28 @@ impl Catalog {
         found.iter().map(Erasure::of).collect()
     }
 
-    /// Stores the progress of an erasure.
-    pub async fn note_erasure(&self, erasure: &Erasure) -> Result<(), CatalogError> {
+    /// Stores the progress of an erasure. `false` if it is over already: then nothing is stored.
+    pub async fn note_erasure(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
+        let mut session = self.database.write().await?;
+        if !stays_under_way(&mut session, erasure).await? {
+            session.rollback().await?;
+            return Ok(false);
+        }
+        session
+            .insert(&ERASURES, vec![erasure.values()], Existing::Replace)
+            .await?;
+        self.conclude(session).await?;
+        Ok(true)
+    }
+
+    /// Enters an erasure that the store remembers, unless a later one of the same person is known.
+    pub async fn enter_erasure(&self, erasure: &Erasure) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         session.lock_alone(ERASURES.name).await?;
+        let known = read(&mut session, erasure.mark).await?;
+        if known.is_some_and(|known| known.begun_at > erasure.begun_at) {
+            return session.rollback().await;
+        }
         session
             .insert(&ERASURES, vec![erasure.values()], Existing::Replace)
             .await?;
@@ -231,35 +214,5 @@ pub(super) async fn refuse_erased(session: &mut Session, person: PersonId) -> Re
     match read(session, ErasureMark::of(person)).await? {
         Some(erasure) if !erasure.is_over() => Err(CatalogError::Erased { person }),
         _ => Ok(()),
-    }
-}
-
-async fn read(session: &mut Session, mark: ErasureMark) -> Result<Option<Erasure>, CatalogError> {
-    let values = vec![Value::Bytes(mark.as_bytes().to_vec())];
-    let found = session.select(&ERASURES, "WHERE mark = $1", values).await?;
-    found.first().map(Erasure::of).transpose()
-}
-
-#[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-
-    #[test]
-    fn a_token_is_admitted_again_when_the_erasure_is_over_and_it_is_younger() {
-        let moment = Instant::from_micros;
-        let erasure = |ended_at| Erasure {
-            mark: ErasureMark::of(PersonId(Uuid::nil())),
-            person: None,
-            begun_at: moment(10),
-            purged_at: Some(moment(20)),
-            ended_at,
-        };
-        let (under_way, over) = (erasure(None), erasure(Some(moment(30))));
-        assert!(!under_way.admits(Some(moment(25))));
-        assert!(over.admits(Some(moment(11))));
-        assert!(!over.admits(Some(moment(10))));
-        assert!(!over.admits(None));
     }
 }

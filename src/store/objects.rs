@@ -244,24 +244,6 @@ impl ObjectStorage {
         }
     }
 
-    /// Removes every object in a folder, and the folder itself where folders exist as such; returns how many
-    /// objects there were. Objects that are added meanwhile may stay.
-    pub async fn delete_folder(&self, folder: &str) -> Result<usize, StoreError> {
-        let mut removed = 0;
-        let mut listed = self.list(folder)?;
-        while let Some(object) = listed.next().await {
-            match object {
-                Ok(object) => self.delete(&object.path).await?,
-                // Somebody removed it after it was listed.
-                Err(StoreError::Missing { .. }) => continue,
-                Err(error) => return Err(error),
-            }
-            removed += 1;
-        }
-        self.remove_empty_folders(folder).await?;
-        Ok(removed)
-    }
-
     /// Removes a folder that contains nothing but folders, where folders exist as such.
     pub async fn remove_empty_folders(&self, folder: &str) -> Result<(), StoreError> {
         if let Some(directory) = self.directory.clone() {

@@ -6,13 +6,14 @@
 //! of the erasure and a mark that does not reveal the person, if the request could not; a catalogue that is
 //! rebuilt from the store heeds it. Writes that were under way when the erasure began may still arrive, so
 //! the job looks again after pauses that double, and a last time when no such write can be left. Only then is
-//! the erasure over, and the person may begin anew.
+//! the erasure over, and the person may begin anew. A node may be held up anywhere for so long that another
+//! one ends the erasure; before it removes anything more, it asks whether the erasure still is under way.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
 use super::collect::ORPHAN_AGE;
@@ -74,12 +75,15 @@ pub fn is_due(erasure: &Erasure, now: Instant) -> bool {
     !erasure.is_over() && (now >= ends_at(erasure.begun_at) || erasure.purged_at.is_none_or(looks_again))
 }
 
-/// Does what is due for an erasure; returns how far it has come then.
-pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, StoreError> {
+/// Does what is due for an erasure as it is now: others may have gone on with it, or ended it, since the
+/// caller read it.
+pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), StoreError> {
+    let Some(mut erasure) = stores.catalog.still_under_way(erasure).await? else {
+        return Ok(());
+    };
     let begun = stores.catalog.now().await?;
-    let mut erasure = *erasure;
     if !is_due(&erasure, begun) {
-        return Ok(erasure);
+        return Ok(());
     }
     remember(stores.objects(), &erasure).await?;
     // A search that began before that moment does not count.
@@ -89,7 +93,7 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, 
     if let Some(person) = erasure.person {
         // Whose they were cannot be told.
         stores.objects().clear_interrupted_uploads(LENGTH).await?;
-        purged = Box::pin(purge(stores, person)).await?;
+        purged = Box::pin(purge(stores, &erasure, person)).await?;
         let is_first_of_last = is_last && erasure.purged_at.is_some_and(|looked| looked < ends_at);
         if purged.found || is_first_of_last || erasure.purged_at.is_none() {
             stores.catalog.scour().await?;
@@ -101,7 +105,7 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, 
         erasure.person = None;
     }
     stores.catalog.note_erasure(&erasure).await?;
-    purged.left.map_or(Ok(erasure), Err)
+    purged.left.map_or(Ok(()), Err)
 }
 
 /// The result of a search for what is left of a person.
@@ -172,7 +176,7 @@ pub async fn heed_notes(stores: &UpkeepStores) -> Result<(), StoreError> {
             purged_at: None,
             ended_at: None,
         };
-        stores.catalog.note_erasure(&erasure).await?;
+        stores.catalog.enter_erasure(&erasure).await?;
     }
     Ok(())
 }
@@ -185,24 +189,32 @@ fn parse(path: &str) -> Option<(ErasureMark, Instant)> {
     Some((mark, Instant::from_micros(begun_at)))
 }
 
-/// Removes everything of a person from catalogue and store, until nothing more is found.
-async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<Purged, StoreError> {
+/// Removes everything of a person from catalogue and store, until nothing more is found or the erasure is
+/// over.
+async fn purge(stores: &UpkeepStores, erasure: &Erasure, person: PersonId) -> Result<Purged, StoreError> {
     let mut purged = Purged::default();
     loop {
-        while stores.catalog.purge_own(person).await? {
+        while stores.catalog.purge_own(erasure).await? {
             purged.found = true;
         }
         // Damage to what belongs to somebody else is no reason to keep the person's own data.
-        purged.left = purge_mentions(stores, person, &mut purged.found).await?;
+        purged.left = purge_mentions(stores, erasure, &mut purged.found).await?;
         // The last folder tells a rebuilt catalogue whom others may still name.
         let kept = usize::from(purged.left.is_some());
         let folders = FOLDERS_OF_PEOPLE.len() - kept;
-        if purge_store(stores.objects(), person, FOLDERS_OF_PEOPLE.iter().take(folders)).await? > 0 {
+        let mut removed = 0;
+        for folder in FOLDERS_OF_PEOPLE.iter().take(folders) {
+            removed += purge_folder(stores, erasure, &format!("{folder}/{person}")).await?;
+        }
+        if removed > 0 {
             purged.found = true;
             continue;
         }
-        // Last: until then somebody may still write for the person, and have a key made.
-        if let Some(keys) = stores.snapshots.keys().filter(|_| purged.left.is_none()) {
+        // Last: until then somebody may still write for the person, and have a key made. No transaction
+        // includes the keys either, so that this too is asked right before.
+        if let Some(keys) = stores.snapshots.keys().filter(|_| purged.left.is_none())
+            && stores.catalog.still_under_way(erasure).await?.is_some()
+        {
             keys.forget(person).await?;
         }
         return Ok(purged);
@@ -213,13 +225,13 @@ async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<Purged, StoreE
 /// that was in the way, if any.
 async fn purge_mentions(
     stores: &UpkeepStores,
-    person: PersonId,
+    erasure: &Erasure,
     found: &mut bool,
 ) -> Result<Option<StoreError>, StoreError> {
     let mut damage = loop {
         match stores
             .catalog
-            .purge_mentions(person)
+            .purge_mentions(erasure)
             .await
             .map_err(StoreError::from)
         {
@@ -240,15 +252,27 @@ async fn purge_mentions(
     Ok(damage)
 }
 
-/// Removes a person's objects from some folders; returns how many there were.
-async fn purge_store(
-    objects: &ObjectStorage,
-    person: PersonId,
-    folders: impl Iterator<Item = &'static &'static str>,
-) -> Result<usize, StoreError> {
+/// Removes every object in a folder of a person, and the folder itself where folders exist as such, as long
+/// as the erasure is under way; returns how many objects there were.
+async fn purge_folder(stores: &UpkeepStores, erasure: &Erasure, folder: &str) -> Result<usize, StoreError> {
+    let objects = stores.objects();
     let mut removed = 0;
-    for folder in folders {
-        removed += objects.delete_folder(&format!("{folder}/{person}")).await?;
+    let mut listed = objects.list(folder)?;
+    while let Some(object) = listed.next().await {
+        let path = match object {
+            Ok(object) => object.path,
+            // Somebody removed it after it was listed.
+            Err(StoreError::Missing { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        // What is listed may belong to somebody who began anew. No transaction includes the store, so this
+        // is asked right before: only who is held up just here, and for long, removes too much.
+        if stores.catalog.still_under_way(erasure).await?.is_none() {
+            return Ok(removed);
+        }
+        objects.delete(&path).await?;
+        removed += 1;
     }
+    objects.remove_empty_folders(folder).await?;
     Ok(removed)
 }

@@ -272,6 +272,7 @@ impl Upkeep {
 
     /// Continues erasures that are not over.
     pub async fn erase_due(&self) -> Result<(), StoreError> {
+        // Before the lease is taken, which is a write. Each is read again when it is its turn.
         let now = self.stores.catalog.now().await?;
         let mut due = self.stores.catalog.erasures_under_way().await?;
         due.retain(|erasure| erase::is_due(erasure, now));

@@ -176,7 +176,7 @@ async fn heed_erasures(
             purged_at: None,
             ended_at: is_over.then_some(now),
         };
-        stores.catalog.note_erasure(&erasure).await?;
+        stores.catalog.enter_erasure(&erasure).await?;
     }
     Ok(is_erasing)
 }

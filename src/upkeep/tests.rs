@@ -3,6 +3,7 @@
 mod collecting;
 mod damage;
 mod erasing;
+mod erasures_end;
 mod kept;
 mod leases;
 mod lost_catalogue;

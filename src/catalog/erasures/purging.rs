@@ -1,12 +1,15 @@
 //! Removes what is left of a person, in small steps: their own rows, and their name from rows of others.
 //!
-//! Each step finds its work by looking for it, so it does not matter where the last one stopped. Knows which
-//! tables have an owner, and how documents are counted and linked.
+//! Each step finds its work by looking for it, so it does not matter where the last one stopped. Each is a
+//! transaction that does nothing unless the erasure is under way, and in which it stays that: whoever takes
+//! the step may have been held up for so long that the person has begun anew. Knows which tables have an
+//! owner, and how documents are counted and linked.
 
 use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
+use super::erasure::{Erasure, stays_under_way};
 use super::mentions::{says, without};
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
@@ -33,33 +36,49 @@ const MENTIONS_AT_ONCE: i64 = 64;
 const FACTS_OF_OBJECTS: &str = "(name LIKE 'damage:%' OR name LIKE 'scrub:%')";
 
 impl Catalog {
-    /// Removes some of the person's own rows. `false` when there were none.
-    pub async fn purge_own(&self, person: PersonId) -> Result<bool, CatalogError> {
+    /// Removes some of the person's own rows. `false` when there were none, or the erasure is over.
+    pub async fn purge_own(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
+        let Some(person) = erasure.person else {
+            return Ok(false);
+        };
         // Each table after those that refer to it.
         for table in ALL.iter().rev().filter(|table| is_purged(table)) {
-            if self.purge_rows(table, person).await? > 0 {
+            if self.purge_rows(erasure, table, person).await? > 0 {
                 return Ok(true);
             }
         }
-        if self.purge_paths(person).await? > 0 {
+        if self.purge_paths(erasure, person).await? > 0 {
             return Ok(true);
         }
-        let mut session = self.database.write().await?;
+        let Some(mut session) = self.while_under_way(erasure).await? else {
+            return Ok(false);
+        };
         let was_there = strike(&mut session, person).await?;
         self.conclude(session).await?;
         Ok(was_there)
     }
 
-    /// Removes the person from some rows of others that name them. `false` when there were none.
-    pub async fn purge_mentions(&self, person: PersonId) -> Result<bool, CatalogError> {
-        Ok(self.purge_links(person).await? > 0
-            || self.purge_memberships().await? > 0
-            || self.purge_bodies(person).await? > 0
-            || self.purge_log(person).await? > 0)
+    /// Removes the person from some rows of others that name them. `false` when there were none, or the
+    /// erasure is over.
+    pub async fn purge_mentions(&self, erasure: &Erasure) -> Result<bool, CatalogError> {
+        let Some(person) = erasure.person else {
+            return Ok(false);
+        };
+        Ok(self.purge_links(erasure, person).await? > 0
+            || self.purge_memberships(erasure).await? > 0
+            || self.purge_bodies(erasure, person).await? > 0
+            || self.purge_log(erasure, person).await? > 0)
     }
 
-    async fn purge_rows(&self, table: &Table, person: PersonId) -> Result<u64, CatalogError> {
-        let mut session = self.database.write().await?;
+    async fn purge_rows(
+        &self,
+        erasure: &Erasure,
+        table: &Table,
+        person: PersonId,
+    ) -> Result<u64, CatalogError> {
+        let Some(mut session) = self.while_under_way(erasure).await? else {
+            return Ok(0);
+        };
         let key = table.key_columns();
         let some = |limit: i64| {
             format!(
@@ -83,8 +102,10 @@ impl Catalog {
     }
 
     /// Removes rows that name the person's objects.
-    async fn purge_paths(&self, person: PersonId) -> Result<u64, CatalogError> {
-        let mut session = self.database.write().await?;
+    async fn purge_paths(&self, erasure: &Erasure, person: PersonId) -> Result<u64, CatalogError> {
+        let Some(mut session) = self.while_under_way(erasure).await? else {
+            return Ok(0);
+        };
         let named = || vec![text(&format!("%/{person}/%"))];
         let mut removed = 0;
         for table in [&RETIRED_OBJECTS, &ORPHANS] {
@@ -100,7 +121,7 @@ impl Catalog {
     }
 
     /// Removes links to the person from other people's documents: shares with them, invitations.
-    async fn purge_links(&self, person: PersonId) -> Result<u64, CatalogError> {
+    async fn purge_links(&self, erasure: &Erasure, person: PersonId) -> Result<u64, CatalogError> {
         let rest = "WHERE target = $1 AND person <> $1 ORDER BY document LIMIT $2";
         let values = vec![id(person.0), Value::Int(MENTIONS_AT_ONCE)];
         let found = self.database.select(&LINKS, rest, values).await?;
@@ -108,7 +129,9 @@ impl Catalog {
         for link in found {
             let owner = link.id(3, PersonId::from_slice)?;
             let document = link.id(2, |bytes| Uuid::from_slice(bytes).ok())?;
-            let mut session = self.locked(owner).await?;
+            let Some(mut session) = self.locked(erasure, owner).await? else {
+                return Ok(changed);
+            };
             let of_kind = "WHERE document = $1 AND person = $2";
             let documents = session
                 .select(&DOCUMENTS, of_kind, vec![id(document), id(owner.0)])
@@ -130,7 +153,7 @@ impl Catalog {
     }
 
     /// Removes memberships in groups that are gone, such as those of the person.
-    async fn purge_memberships(&self) -> Result<u64, CatalogError> {
+    async fn purge_memberships(&self, erasure: &Erasure) -> Result<u64, CatalogError> {
         let group = DocumentKind::Group.as_str();
         let rest = format!(
             "WHERE kind = $1 AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.kind = '{group}' AND \
@@ -142,7 +165,9 @@ impl Catalog {
         for link in found {
             let owner = link.id(3, PersonId::from_slice)?;
             let document = link.id(2, |bytes| Uuid::from_slice(bytes).ok())?;
-            let mut session = self.locked(owner).await?;
+            let Some(mut session) = self.locked(erasure, owner).await? else {
+                return Ok(removed);
+            };
             let of_document = "WHERE document = $1 AND person = $2";
             let key = vec![id(document), id(owner.0)];
             let mut digest = 0;
@@ -164,7 +189,7 @@ impl Catalog {
     }
 
     /// Removes the person from other people's documents.
-    async fn purge_bodies(&self, person: PersonId) -> Result<u64, CatalogError> {
+    async fn purge_bodies(&self, erasure: &Erasure, person: PersonId) -> Result<u64, CatalogError> {
         let rest = format!("WHERE person <> $1 AND {} LIMIT $3", says("body", 2));
         let values = vec![
             id(person.0),
@@ -176,7 +201,9 @@ impl Catalog {
         for document in found {
             let owner = document.id(2, PersonId::from_slice)?;
             let kind = document.text(0)?.to_owned();
-            let mut session = self.locked(owner).await?;
+            let Some(mut session) = self.locked(erasure, owner).await? else {
+                return Ok(changed);
+            };
             let current = session
                 .select(
                     &DOCUMENTS,
@@ -207,8 +234,10 @@ impl Catalog {
     }
 
     /// Removes the person from entries of other people's logs. These stay, with the nil id in its place.
-    async fn purge_log(&self, person: PersonId) -> Result<u64, CatalogError> {
-        let mut session = self.database.write().await?;
+    async fn purge_log(&self, erasure: &Erasure, person: PersonId) -> Result<u64, CatalogError> {
+        let Some(mut session) = self.while_under_way(erasure).await? else {
+            return Ok(0);
+        };
         let rest = format!(
             "WHERE person <> $1 AND (actor = $1 OR {}) LIMIT $3{}",
             says("body", 2),
@@ -249,12 +278,24 @@ impl Catalog {
         Ok(changed)
     }
 
-    /// A transaction in which nobody else changes what belongs to `owner`.
-    async fn locked(&self, owner: PersonId) -> Result<Session, CatalogError> {
+    /// A transaction in which the erasure stays under way; `None` if it is over.
+    async fn while_under_way(&self, erasure: &Erasure) -> Result<Option<Session>, CatalogError> {
         let mut session = self.database.write().await?;
+        if !stays_under_way(&mut session, erasure).await? {
+            session.rollback().await?;
+            return Ok(None);
+        }
+        Ok(Some(session))
+    }
+
+    /// The same, in which nobody else changes what belongs to `owner`.
+    async fn locked(&self, erasure: &Erasure, owner: PersonId) -> Result<Option<Session>, CatalogError> {
+        let Some(mut session) = self.while_under_way(erasure).await? else {
+            return Ok(None);
+        };
         let people = BTreeSet::from([owner]);
         lock_for_change(&mut session, &people, self.clock.now()).await?;
-        Ok(session)
+        Ok(Some(session))
     }
 }
 

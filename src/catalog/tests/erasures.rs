@@ -59,6 +59,29 @@ async fn keep(bench: &Bench, owner: PersonId, kind: DocumentKind, body: String, 
     id
 }
 
+/// The entry of a read of somebody's data.
+fn read_by(actor: PersonId, person: PersonId) -> LogEntry {
+    LogEntry {
+        person,
+        id: Uuid::now_v7(),
+        at: Instant::from_micros(5),
+        actor,
+        body: "{}".to_owned(),
+        rows: None,
+        outcome: "begun".to_owned(),
+    }
+}
+
+/// The erasure when it is over.
+fn ended(begun: &Erasure) -> Erasure {
+    Erasure {
+        person: None,
+        purged_at: Some(begun.begun_at),
+        ended_at: Some(begun.begun_at),
+        ..*begun
+    }
+}
+
 /// What is left, without what other tests in the same database leave.
 async fn traces(bench: &Bench, person: PersonId) -> Vec<Trace> {
     let mut traces = bench.catalog.traces_of(person).await.unwrap();
@@ -66,11 +89,11 @@ async fn traces(bench: &Bench, person: PersonId) -> Vec<Trace> {
     traces
 }
 
-async fn purge(bench: &Bench, person: PersonId) {
+async fn purge(bench: &Bench, erasure: &Erasure) {
     let mut attempts = 0;
     loop {
-        let purged = match bench.catalog.purge_own(person).await {
-            Ok(false) => bench.catalog.purge_mentions(person).await,
+        let purged = match bench.catalog.purge_own(erasure).await {
+            Ok(false) => bench.catalog.purge_mentions(erasure).await,
             purged => purged,
         };
         match purged {
@@ -110,16 +133,7 @@ async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
             link(SHARED_WITH_PERSON, one.0),
         )
         .await;
-        let entry = LogEntry {
-            person: other,
-            id: Uuid::now_v7(),
-            at: Instant::from_micros(5),
-            actor: one,
-            body: "{}".to_owned(),
-            rows: None,
-            outcome: "begun".to_owned(),
-        };
-        catalog.log_access(vec![entry]).await.unwrap();
+        catalog.log_access(vec![read_by(one, other)]).await.unwrap();
 
         let begun = catalog.begin_erasure(one).await.unwrap();
         assert_eq!(
@@ -137,7 +151,7 @@ async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
         assert!(catalog.damaged_partitions(one).await.unwrap().is_empty());
         assert!(catalog.damaged_documents(one).await.unwrap().is_empty());
 
-        purge(&bench, one).await;
+        purge(&bench, &begun).await;
         assert_eq!(traces(&bench, one).await, []);
         for kind in [DocumentKind::Share, DocumentKind::Membership] {
             let left = catalog.documents_of(other, kind).await.unwrap();
@@ -161,13 +175,8 @@ async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
         catalog.log_access(late.into()).await.unwrap();
         assert_eq!(catalog.accesses(other, None, 5).await.unwrap().len(), 2);
 
-        let over = Erasure {
-            person: None,
-            purged_at: Some(begun.begun_at),
-            ended_at: Some(begun.begun_at),
-            ..begun
-        };
-        catalog.note_erasure(&over).await.unwrap();
+        let over = ended(&begun);
+        assert!(catalog.note_erasure(&over).await.unwrap());
         assert_eq!(
             traces(&bench, one).await,
             [],
@@ -175,6 +184,61 @@ async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
         );
         assert_eq!(catalog.erasure_of(one).await.unwrap(), Some(over));
         assert!(catalog.ensure_person(one, None).await.unwrap(), "they begin anew");
+    }
+}
+
+#[tokio::test]
+async fn who_goes_on_with_an_erasure_too_late_takes_nothing_from_somebody_who_began_anew() {
+    for bench in Bench::all().await {
+        let (one, other) = (person(), person());
+        let catalog = &bench.catalog;
+        catalog.commit(first_commit(one)).await.unwrap();
+        let begun = catalog.begin_erasure(one).await.unwrap();
+        purge(&bench, &begun).await;
+        assert_eq!(catalog.still_under_way(&begun).await.unwrap(), Some(begun));
+        let over = ended(&begun);
+        assert!(catalog.note_erasure(&over).await.unwrap());
+        assert_eq!(catalog.still_under_way(&begun).await.unwrap(), None);
+
+        bench.pass(Duration::from_millis(5)).await;
+        catalog.commit(first_commit(one)).await.unwrap();
+        let body = format!("{{\"note\":\"{one}\"}}");
+        let with = vec![Link {
+            kind: SHARED_WITH_PERSON,
+            target: one.0,
+        }];
+        keep(&bench, other, DocumentKind::Share, body, with).await;
+        catalog.log_access(vec![read_by(one, other)]).await.unwrap();
+        let stored = traces(&bench, one).await;
+        let goes_on_too_late = async || {
+            assert!(!catalog.purge_own(&begun).await.unwrap());
+            assert!(!catalog.purge_mentions(&begun).await.unwrap());
+            let looked = Erasure {
+                purged_at: Some(begun.begun_at),
+                ..begun
+            };
+            for progress in [looked, over] {
+                assert!(!catalog.note_erasure(&progress).await.unwrap());
+            }
+        };
+        goes_on_too_late().await;
+        assert_eq!(traces(&bench, one).await, stored);
+        assert_eq!(catalog.erasure_of(one).await.unwrap(), Some(over));
+
+        // Nor does it get in the way of their next erasure.
+        let again = catalog.begin_erasure(one).await.unwrap();
+        assert!(again.begun_at > begun.begun_at, "{again:?}");
+        let stored = traces(&bench, one).await;
+        goes_on_too_late().await;
+        let remembered = Erasure {
+            person: None,
+            ..begun
+        };
+        catalog.enter_erasure(&remembered).await.unwrap();
+        assert_eq!(traces(&bench, one).await, stored);
+        assert_eq!(catalog.erasure_of(one).await.unwrap(), Some(again));
+        purge(&bench, &again).await;
+        assert_eq!(traces(&bench, one).await, []);
     }
 }
 
@@ -189,7 +253,7 @@ async fn who_is_made_at_the_same_moment_is_erased_or_refused() {
                 catalog.commit(first_commit(one)),
                 catalog.commit(first_commit(one)),
             );
-            begun.unwrap();
+            let begun = begun.unwrap();
             for outcome in [first, second] {
                 assert!(
                     matches!(outcome, Ok(_) | Err(CatalogError::Erased { .. })),
@@ -197,7 +261,7 @@ async fn who_is_made_at_the_same_moment_is_erased_or_refused() {
                 );
             }
             assert!(catalog.partitions_of(one).await.unwrap().is_empty());
-            purge(&bench, one).await;
+            purge(&bench, &begun).await;
             assert_eq!(traces(&bench, one).await, []);
         }
     }

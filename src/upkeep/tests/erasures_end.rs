@@ -1,0 +1,106 @@
+//! An erasure ends once. What its person has since is theirs, however late somebody goes on with the erasure.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::BoxFuture;
+use object_store::memory::InMemory;
+use tokio::sync::Notify;
+
+use super::erasing::{begin, friends, go_on};
+use super::*;
+use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
+use crate::store::sealing::{MasterKeys, PersonKeys, Wrapping};
+use crate::upkeep::erase::{LENGTH, erase};
+
+/// Once it is armed, holds up whoever asks next for a list.
+#[derive(Debug, Default)]
+struct HeldUp {
+    is_armed: AtomicBool,
+    arrived: Notify,
+    goes_on: Notify,
+}
+
+#[async_trait::async_trait]
+impl Fate for HeldUp {
+    async fn of(&self, operation: Operation, _path: &str) -> Option<Fault> {
+        if operation == Operation::List && self.is_armed.swap(false, Ordering::Relaxed) {
+            self.arrived.notify_one();
+            self.goes_on.notified().await;
+        }
+        None
+    }
+
+    fn later(&self, _work: BoxFuture<'static, ()>) {}
+}
+
+/// Keys of people in a directory.
+fn keys_in(directory: &std::path::Path) -> PersonKeys {
+    let master = directory.join("master");
+    std::fs::write(&master, "0f".repeat(32)).unwrap();
+    std::fs::set_permissions(&master, Permissions::from_mode(0o600)).unwrap();
+    let place = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join("keys"))).unwrap();
+    PersonKeys::new(
+        place,
+        Wrapping::new(Some(MasterKeys::read(&master).unwrap()), None),
+    )
+}
+
+#[tokio::test]
+async fn a_node_that_knows_an_erasure_from_before_its_end_leaves_who_began_anew_alone() {
+    let bench = Bench::new().await;
+    friends(&bench).await;
+    begin(&bench).await;
+    bench.pass(LENGTH);
+    let catalog = &bench.stores.catalog;
+    let known = catalog.erasures_under_way().await.unwrap().remove(0);
+    assert!(go_on(&bench, usize::MAX).await);
+    let over = catalog.erasure_of(bench.key.person).await.unwrap();
+    assert!(over.is_some_and(|erasure| erasure.is_over()), "{over:?}");
+    bench.put(&many(900, 3, LAST_DAY_OF_2023), true).await;
+    bench.put(&many(910, 3, LAST_DAY_OF_2023), false).await;
+    let stored = bench.visible().await;
+    assert_eq!(stored.len(), 6);
+    bench.pass(LENGTH);
+    erase(&bench.stores, &known).await.unwrap();
+    assert_eq!(bench.visible().await, stored);
+    assert_eq!(catalog.erasure_of(bench.key.person).await.unwrap(), over);
+}
+
+#[tokio::test]
+async fn a_node_that_is_held_up_while_it_erases_leaves_who_began_anew_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let fate = Arc::new(HeldUp::default());
+    let objects = ObjectStorage::over(Arc::new(FaultyStore::new(
+        Arc::new(InMemory::new()),
+        Arc::clone(&fate),
+    )));
+    let keys = Arc::new(keys_in(directory.path()));
+    let mut bench = Bench::over(directory, objects).await;
+    bench.stores.snapshots = bench.stores.snapshots.opening(Some(Arc::clone(&keys)));
+    let person = bench.key.person;
+    bench.put(&many(0, 3, LAST_DAY_OF_2023), true).await;
+    keys.ensured(person).await.unwrap();
+    begin(&bench).await;
+    bench.pass(LENGTH);
+    let catalog = &bench.stores.catalog;
+    let erasure = catalog.erasures_under_way().await.unwrap().remove(0);
+    fate.is_armed.store(true, Ordering::Relaxed);
+    let meanwhile = async {
+        fate.arrived.notified().await;
+        erase(&bench.stores, &erasure).await.unwrap();
+        assert_eq!(catalog.erasures_under_way().await.unwrap(), []);
+        assert!(!keys.has(person).await.unwrap());
+        bench.put(&many(900, 3, LAST_DAY_OF_2023), true).await;
+        keys.ensured(person).await.unwrap();
+        let over = catalog.erasure_of(person).await.unwrap();
+        fate.goes_on.notify_one();
+        over
+    };
+    let (held_up, over) = tokio::join!(erase(&bench.stores, &erasure), meanwhile);
+    held_up.unwrap();
+    assert_eq!(bench.visible().await.len(), 3);
+    assert!(keys.has(person).await.unwrap());
+    assert_eq!(catalog.erasure_of(person).await.unwrap(), over);
+}
