@@ -87,15 +87,15 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
     }
     remember(stores.objects(), &erasure).await?;
     // A search that began before that moment does not count.
-    let ends_at = ends_at(erasure.begun_at);
-    let is_last = begun >= ends_at;
+    let is_last = begun >= ends_at(erasure.begun_at);
     let mut purged = Purged::default();
     if let Some(person) = erasure.person {
         // Whose they were cannot be told.
         stores.objects().clear_interrupted_uploads(LENGTH).await?;
         purged = Box::pin(purge(stores, &erasure, person)).await?;
-        let is_first_of_last = is_last && erasure.purged_at.is_some_and(|looked| looked < ends_at);
-        if purged.found || is_first_of_last || erasure.purged_at.is_none() {
+        // At the end even if nothing was found: an earlier search may have ended between removing and this.
+        let ends = is_last && purged.left.is_none();
+        if purged.found || ends || erasure.purged_at.is_none() {
             stores.catalog.scour().await?;
         }
     }

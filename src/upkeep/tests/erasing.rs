@@ -1,5 +1,6 @@
 //! Nothing of an erased person stays, wherever the work is stopped, and nothing brings them back.
 
+use std::path::PathBuf;
 use std::pin::pin;
 use std::task::Poll;
 
@@ -162,12 +163,25 @@ pub(super) async fn go_on(bench: &Bench, steps: usize) -> bool {
     })
 }
 
-async fn left(bench: &Bench) -> Vec<String> {
+pub(super) async fn left(bench: &Bench) -> Vec<String> {
     let spill = bench.directory.path().join("spill");
     let remains = traces_left(&bench.stores, bench.key.person, &spill)
         .await
         .unwrap();
     remains.left
+}
+
+/// The database's files in which `text` is found.
+pub(super) fn database_files_with(bench: &Bench, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(bench.directory.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let has_it = |bytes: Vec<u8>| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        if path.is_file() && has_it(std::fs::read(&path).unwrap()) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 #[tokio::test]
@@ -524,19 +538,9 @@ async fn what_sqlite_deleted_is_not_in_its_files_either() {
     let secret = "what nobody else should ever read";
     let tag = document(DocumentKind::Tag, bench.key.person, Some(secret), "{}".to_owned());
     keep(&bench, &tag, Vec::new()).await;
-    let held = || {
-        let mut holding = Vec::new();
-        for entry in std::fs::read_dir(bench.directory.path()).unwrap() {
-            let path = entry.unwrap().path();
-            let is_there = |bytes: Vec<u8>| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
-            if path.is_file() && is_there(std::fs::read(&path).unwrap()) {
-                holding.push(path);
-            }
-        }
-        holding
-    };
-    assert!(!held().is_empty());
+    assert!(!database_files_with(&bench, secret).is_empty());
     begin(&bench).await;
     assert!(go_on(&bench, usize::MAX).await);
-    assert!(held().is_empty(), "{:?}", held());
+    let found = database_files_with(&bench, secret);
+    assert!(found.is_empty(), "{found:?}");
 }

@@ -1,4 +1,5 @@
-//! An erasure ends once. What its person has since is theirs, however late somebody goes on with the erasure.
+//! An erasure ends once, when nothing is left in the files of the database either. What its person has since
+//! is theirs, however late somebody goes on with the erasure.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,8 +9,9 @@ use futures::future::BoxFuture;
 use object_store::memory::InMemory;
 use tokio::sync::Notify;
 
-use super::erasing::{begin, friends, go_on};
+use super::erasing::{begin, database_files_with, friends, go_on, left};
 use super::*;
+use crate::catalog::CatalogError;
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::store::sealing::{MasterKeys, PersonKeys, Wrapping};
 use crate::upkeep::erase::{LENGTH, erase};
@@ -103,4 +105,43 @@ async fn a_node_that_is_held_up_while_it_erases_leaves_who_began_anew_alone() {
     assert_eq!(bench.visible().await.len(), 3);
     assert!(keys.has(person).await.unwrap());
     assert_eq!(catalog.erasure_of(person).await.unwrap(), over);
+}
+
+#[tokio::test]
+async fn an_erasure_that_damage_held_open_ends_with_nothing_in_the_files_of_the_database() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    let person = bench.key.person.to_string();
+    let of_friend = format!("WHERE hex(person) = '{}'", friend.0.simple()).to_uppercase();
+    let damage = async |step: i64| {
+        let sql = format!("UPDATE documents SET checksum = checksum + {step} {of_friend}");
+        tamper(&bench, &sql).await;
+    };
+    damage(1).await;
+    begin(&bench).await;
+    bench.pass(LENGTH);
+    let erasure = bench.stores.catalog.erasures_under_way().await.unwrap().remove(0);
+    let held_open = erase(&bench.stores, &erasure).await;
+    assert!(held_open.is_err_and(|error| error.is_damage()));
+    damage(-1).await;
+    // What is removed now cannot be overwritten: somebody reads an earlier state of the database.
+    let file = bench.directory.path().join("catalogue.sqlite");
+    let address = format!("sqlite://{}", file.display());
+    let mut reader = SqliteConnection::connect(&address).await.unwrap();
+    reader
+        .execute("BEGIN; SELECT COUNT(*) FROM people;")
+        .await
+        .unwrap();
+    let refused = erase(&bench.stores, &erasure).await;
+    assert!(
+        matches!(refused, Err(StoreError::Catalog(CatalogError::Contended { .. }))),
+        "{refused:?}"
+    );
+    reader.close().await.unwrap();
+    assert!(!database_files_with(&bench, &person).is_empty());
+    erase(&bench.stores, &erasure).await.unwrap();
+    assert_eq!(bench.stores.catalog.erasures_under_way().await.unwrap(), []);
+    assert_eq!(left(&bench).await, [""; 0]);
+    let found = database_files_with(&bench, &person);
+    assert!(found.is_empty(), "{found:?}");
 }
