@@ -1,0 +1,120 @@
+//! Regular expressions that the optimizer misreads, written so that it leaves them alone.
+//!
+//! It writes a regular expression that is a plain text as `LIKE`, where a backslash does not stand for
+//! itself, and takes `.*` for `IS NOT NULL`, which is false of null where a match is unknown. An empty group
+//! in front of either finds the same texts, and is neither. Knows plans and expressions only.
+
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::BinaryExpr;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use regex_syntax::hir::{Hir, HirKind};
+
+const ANYTHING: &str = ".*";
+const EMPTY_GROUP: &str = "()";
+const REGEXP_LIKE: &str = "regexp_like";
+
+/// The same plan without regular expressions that are misread. All of them are texts, and not computed.
+pub(in crate::query::sql) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let rewritten = plan.transform_up_with_subqueries(|plan| {
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let grouped = expr.transform_up(|expr| Ok(grouped(expr)))?;
+            Ok(grouped.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    Ok(rewritten.data)
+}
+
+fn grouped(mut expr: Expr) -> Transformed<Expr> {
+    let pattern = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr {
+            op:
+                Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch,
+            right,
+            ..
+        }) => Some(right.as_mut()),
+        Expr::ScalarFunction(call) if call.func.name() == REGEXP_LIKE => call.args.get_mut(1),
+        _ => None,
+    };
+    match pattern {
+        Some(Expr::Literal(ScalarValue::Utf8(Some(pattern)), _)) if is_misread(pattern) => {
+            pattern.insert_str(0, EMPTY_GROUP);
+            Transformed::yes(expr)
+        }
+        _ => Transformed::no(expr),
+    }
+}
+
+/// Whether the optimizer takes a regular expression for another condition. One that is none is refused later.
+fn is_misread(pattern: &str) -> bool {
+    pattern == ANYTHING || regex_syntax::parse(pattern).is_ok_and(|parsed| seeks_backslash(&parsed))
+}
+
+/// Whether there is a backslash in a text that is sought.
+fn seeks_backslash(parsed: &Hir) -> bool {
+    match parsed.kind() {
+        HirKind::Literal(text) => text.0.contains(&b'\\'),
+        kind => kind.subs().iter().any(seeks_backslash),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+
+    use super::*;
+
+    #[test]
+    fn what_is_misread_holds_a_backslash_that_stands_for_itself_or_is_anything() {
+        for pattern in [
+            r"\\",
+            r"a\\b",
+            r"^a\\",
+            r"\\b$",
+            r"a|b\\",
+            r"\x5c",
+            r"[\\]",
+            r"(?i)\u{5C}",
+            ".*",
+        ] {
+            assert!(is_misread(pattern), "{pattern}");
+        }
+        for pattern in [r"\d+", r"a\.b", "^a$", "", ".*a", "[a-z]", r"(\\", "ä_%"] {
+            assert!(!is_misread(pattern), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_has_an_empty_group_finds_the_same_and_is_no_plain_text() {
+        for pattern in [
+            r"\\",
+            r"^a\\",
+            r"\\$",
+            r"^a\\b$",
+            r"b|^\\",
+            r"(?x)a\\ # a comment",
+            ".*",
+        ] {
+            let grouped = format!("{EMPTY_GROUP}{pattern}");
+            let (one, other) = (Regex::new(pattern).unwrap(), Regex::new(&grouped).unwrap());
+            for text in ["", "a", "b", r"\", r"a\", r"a\b", r"\a", "a\nb"] {
+                assert_eq!(one.is_match(text), other.is_match(text), "{pattern}: {text}");
+            }
+            let parsed = regex_syntax::parse(&grouped).unwrap();
+            let first = match parsed.kind() {
+                HirKind::Alternation(either) => either.first().unwrap(),
+                _ => &parsed,
+            };
+            let HirKind::Concat(parts) = first.kind() else {
+                panic!("{grouped} is {parsed:?}");
+            };
+            assert!(
+                matches!(parts.first().unwrap().kind(), HirKind::Capture(_)),
+                "{parsed:?}"
+            );
+        }
+    }
+}
