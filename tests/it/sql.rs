@@ -4,6 +4,7 @@ mod distinct_from;
 mod functions;
 mod fuzzed;
 mod joined;
+mod one_row;
 mod patterns;
 mod plans;
 mod refused;

@@ -8,11 +8,13 @@
 //! forgotten.
 //!
 //! The same is done where subqueries about the row around them are joined with it in a way that forgets what
-//! they mean: that there is a row that says of nothing how much it is. Where they skip rows, and nothing else
-//! says the same, they are refused. Knows plans and expressions only.
+//! they mean: that there is a row that says of nothing how much it is, or that a condition says that there is
+//! none. Where they skip rows, and nothing else says the same, they are refused. Knows plans and expressions
+//! only.
 
 mod lists;
 mod lost_limits;
+mod outer_references;
 mod single_row;
 mod subqueries;
 
@@ -20,7 +22,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue, Spans, plan_err};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, Spans};
 use datafusion::logical_expr::expr::{BinaryExpr, Case, Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -31,8 +33,9 @@ use datafusion::logical_expr::{
 
 use lists::{is_constant, is_list, may_be_merged, may_lists_meet};
 use lost_limits::refuse_lost_limits;
+use outer_references::{as_outer, with_nulls};
 use single_row::{SingleRow, refuse_single_rows};
-use subqueries::{has_subqueries, is_subquery, refuse_subqueries};
+use subqueries::{has_subqueries, refuse_subqueries};
 
 /// The same plan, of which no rule of the optimizer forgets what is unknown.
 pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -40,6 +43,7 @@ pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
         apart: Arc::new(ScalarUDF::new_from_impl(Apart::new())),
         may_meet: may_lists_meet(&plan)?,
         named: 0,
+        may_become_null: false,
     };
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
@@ -58,8 +62,9 @@ pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
         plan.map_expressions(|expr| {
             refuse_subqueries(&expr)?;
             let name = names.save(&expr);
-            let kept = keeping.lists(expr)?;
-            Ok(kept.update_data(|expr| name.restore(expr)))
+            let with_values = keeping.single_rows(expr, &schema)?;
+            let kept = keeping.lists(with_values)?.data;
+            Ok(Transformed::yes(name.restore(kept)))
         })
     })?;
     rewritten.data.apply_with_subqueries(|plan| {
@@ -72,7 +77,11 @@ pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
             })
         })
     })?;
-    Ok(rewritten.data)
+    if keeping.may_become_null {
+        with_nulls(rewritten.data)
+    } else {
+        Ok(rewritten.data)
+    }
 }
 
 struct Keeping {
@@ -82,6 +91,8 @@ struct Keeping {
     may_meet: bool,
     /// How many subqueries have a name of their own.
     named: usize,
+    /// Whether a value may be null that was planned as one that is not.
+    may_become_null: bool,
 }
 
 impl Keeping {
@@ -102,18 +113,20 @@ impl Keeping {
         Ok(LogicalPlan::Join(join))
     }
 
-    /// A condition in which subqueries of one row are values.
-    fn single_rows(&self, condition: Expr, schema: &DFSchema) -> Result<Expr> {
-        let with_values = condition.transform_up(|expr| self.single_row(expr, schema))?;
+    /// An expression in which subqueries of one row are values.
+    fn single_rows(&mut self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
+        let with_values = expr.transform_up(|expr| self.single_row(expr, schema))?;
         Ok(with_values.data)
     }
 
-    /// A comparison with the one row that aggregates what is found for the row around it. The engine groups
-    /// what it finds for all rows, and has no group, and so no row, where nothing is found.
-    fn single_row(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    /// The one row that aggregates what is found for the row around it, or a comparison with it. The engine
+    /// groups what it finds for all rows, and has no group, and so no row, where nothing is found. Where it
+    /// is asked for a value it adds what that is of nothing, but not whether there is one.
+    fn single_row(&mut self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let (Expr::Exists(Exists { subquery, .. })
         | Expr::InSubquery(InSubquery { subquery, .. })
-        | Expr::SetComparison(SetComparison { subquery, .. })) = &expr
+        | Expr::SetComparison(SetComparison { subquery, .. })
+        | Expr::ScalarSubquery(subquery)) = &expr
         else {
             return Ok(Transformed::no(expr));
         };
@@ -124,6 +137,7 @@ impl Keeping {
         let value = match (&expr, row.columns.as_slice()) {
             // Whatever its columns are.
             (Expr::Exists(_), _) => None,
+            (Expr::ScalarSubquery(_), _) if row.is_known => return Ok(Transformed::no(expr)),
             (_, [column]) => Some(row.beside(column.clone(), schema)?),
             // Refused by the engine.
             _ => return Ok(Transformed::no(expr)),
@@ -137,8 +151,8 @@ impl Keeping {
                 None => holds,
             });
         }
-        let (compared, without) = match (expr, value) {
-            (Expr::Exists(exists), _) => (lit(!exists.negated), exists.negated),
+        let (asked, without) = match (expr, value) {
+            (Expr::Exists(exists), _) => (lit(!exists.negated), Some(exists.negated)),
             (Expr::InSubquery(within), Some(value)) => {
                 let op = if within.negated {
                     Operator::NotEq
@@ -146,22 +160,26 @@ impl Keeping {
                     Operator::Eq
                 };
                 let compared = BinaryExpr::new(within.expr, op, Box::new(value));
-                (Expr::BinaryExpr(compared), within.negated)
+                (Expr::BinaryExpr(compared), Some(within.negated))
             }
             (Expr::SetComparison(set), Some(value)) => {
                 let all = matches!(set.quantifier, SetQuantifier::All);
                 let compared = BinaryExpr::new(set.expr, set.op, Box::new(value));
-                (Expr::BinaryExpr(compared), all)
+                (Expr::BinaryExpr(compared), Some(all))
+            }
+            (Expr::ScalarSubquery(_), Some(value)) => {
+                self.may_become_null |= is_left.is_some();
+                (value, None)
             }
             (expr, _) => return Ok(Transformed::no(expr)),
         };
         Ok(Transformed::yes(match is_left {
             Some(is_left) => Expr::Case(Case::new(
                 None,
-                vec![(Box::new(is_left), Box::new(compared))],
-                Some(Box::new(lit(without))),
+                vec![(Box::new(is_left), Box::new(asked))],
+                without.map(|without| Box::new(lit(without))),
             )),
-            None => compared,
+            None => asked,
         }))
     }
 
@@ -308,24 +326,6 @@ fn as_membership(expr: Expr) -> Expr {
         }
         expr => expr,
     }
-}
-
-/// A value of the query around a subquery, as it is named inside.
-fn as_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
-    let outer = value.transform_up(|expr| match expr {
-        Expr::Column(column) => {
-            let field = schema.qualified_field_from_column(&column)?.1;
-            Ok(Transformed::yes(Expr::OuterReferenceColumn(
-                Arc::clone(field),
-                column,
-            )))
-        }
-        expr if is_subquery(&expr) => {
-            plan_err!("a subquery is compared with another one; name the first in a query of its own")
-        }
-        expr => Ok(Transformed::no(expr)),
-    })?;
-    Ok(outer.data)
 }
 
 /// Whether there is a row for which a condition holds, or none.

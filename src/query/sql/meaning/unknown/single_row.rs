@@ -19,6 +19,8 @@ pub(super) struct SingleRow {
     pub(super) columns: Vec<Expr>,
     /// Conditions on the columns of the aggregate, under which there is the row.
     pub(super) conditions: Vec<Expr>,
+    /// Whether the engine finds, where it joins the row as a value, what its columns are if nothing is found.
+    pub(super) is_known: bool,
 }
 
 impl SingleRow {
@@ -31,6 +33,7 @@ impl SingleRow {
                     aggregate: rows.clone(),
                     columns: columns.into_iter().map(Expr::Column).collect(),
                     conditions: Vec::new(),
+                    is_known: true,
                 }));
             }
             LogicalPlan::Projection(Projection { input, .. })
@@ -46,6 +49,9 @@ impl SingleRow {
         };
         match rows {
             LogicalPlan::Projection(selected) => {
+                for column in &selected.expr {
+                    row.is_known &= is_only_made_of_columns(column)?;
+                }
                 let columns = selected.expr.iter();
                 row.columns = columns
                     .map(|column| row.of_aggregate(column.clone(), input.schema()))
@@ -54,8 +60,10 @@ impl SingleRow {
             LogicalPlan::Filter(kept) => {
                 let condition = row.of_aggregate(kept.predicate.clone(), input.schema())?;
                 row.conditions.push(condition);
+                row.is_known = false;
             }
-            _ => {}
+            LogicalPlan::SubqueryAlias(_) => {}
+            _ => row.is_known = false,
         }
         Ok(Some(row))
     }
@@ -98,6 +106,14 @@ impl SingleRow {
     }
 }
 
+/// Whether the engine finds what an expression is where nothing is found: it replaces its columns, and leaves
+/// out one that has none.
+fn is_only_made_of_columns(expr: &Expr) -> Result<bool> {
+    let has_others =
+        expr.exists(|part| Ok(is_subquery(part) || matches!(part, Expr::OuterReferenceColumn(..))))?;
+    Ok(!has_others && expr.any_column_refs())
+}
+
 /// Whether a limit leaves the first row if there is one.
 fn leaves_the_first(limit: &Limit) -> Result<bool> {
     let is_from_the_first = matches!(limit.get_skip_type()?, SkipType::Literal(0));
@@ -136,9 +152,9 @@ pub(super) fn refuse_single_rows(rows: &LogicalPlan) -> Result<()> {
         }
         if is_grouped_by_the_engine(plan)? {
             return plan_err!(
-                "a subquery of IN, EXISTS, ANY or ALL joins, skips or aggregates what it has aggregated for \
-                 the row around it; compare with the aggregate itself, as in n = (SELECT max(...) ...), or \
-                 name the aggregates in a query of their own, with GROUP BY, and join that"
+                "a subquery joins, skips or aggregates what it has aggregated for the row around it; ask for \
+                 the aggregate itself, as in n = (SELECT max(...) ...), or name the aggregates in a query of \
+                 their own, with GROUP BY, and join that"
             );
         }
         Ok(TreeNodeRecursion::Continue)
