@@ -103,6 +103,47 @@ async fn a_count_that_a_condition_makes_null_is_known_to_be_null_wherever_it_is_
 }
 
 #[tokio::test]
+async fn a_value_of_which_there_is_no_row_is_null_whatever_its_column_holds() {
+    let person = person();
+    let found = found();
+    for (value, expected) in [
+        // A count is never null.
+        (
+            format!("coalesce((SELECT count(*) {found} GROUP BY e.t), 6)"),
+            [Some(2), Some(6), Some(1)],
+        ),
+        (format!("(SELECT e.n FROM {INNER} WHERE e.n > 7)"), [Some(9); 3]),
+        (format!("(SELECT e.n FROM {INNER} WHERE e.n > 9)"), [None; 3]),
+        (
+            format!("coalesce((SELECT e.n FROM {INNER} WHERE e.n > 9), 6)"),
+            [Some(6); 3],
+        ),
+        (
+            format!("coalesce((SELECT 1 FROM {INNER} LIMIT 0), 6)"),
+            [Some(6); 3],
+        ),
+        (
+            format!(
+                "CASE WHEN (SELECT count(*) FROM {INNER} GROUP BY e.t HAVING count(*) > 2) IS NULL THEN 6 END"
+            ),
+            [Some(6); 3],
+        ),
+        (
+            format!("(SELECT 1) + (SELECT count(*) FROM {INNER})"),
+            [Some(4); 3],
+        ),
+    ] {
+        assert_eq!(values(&person, &value).await, expected, "{value}");
+    }
+    let text =
+        format!("SELECT count(*) AS kept FROM {OUTER} WHERE (SELECT count(*) {found} GROUP BY e.t) IS NULL");
+    assert_eq!(rows(&person, &text).await, [json!({"kept": 1})], "{text}");
+    let none = format!("(SELECT e.n FROM {INNER} WHERE e.n > 9)");
+    let text = format!("SELECT count(x.c) AS kept FROM (SELECT {none} AS c FROM {OUTER}) AS x");
+    assert_eq!(rows(&person, &text).await, [json!({"kept": 0})], "{text}");
+}
+
+#[tokio::test]
 async fn a_value_of_nothing_is_what_it_is_computed_to_be() {
     let person = person();
     let found = found();

@@ -9,11 +9,12 @@
 //!
 //! The same is done where subqueries about the row around them are joined with it in a way that forgets what
 //! they mean: that there is a row that says of nothing how much it is, or that a condition says that there is
-//! none. Where they skip rows, and nothing else says the same, they are refused. Knows plans and expressions
-//! only.
+//! none. Where they skip rows, and nothing else says the same, they are refused. And a subquery that is a
+//! value may be null, whatever its column holds. Knows plans and expressions only.
 
 mod lists;
 mod lost_limits;
+mod missing_rows;
 mod outer_references;
 mod single_row;
 mod subqueries;
@@ -33,6 +34,7 @@ use datafusion::logical_expr::{
 
 use lists::{is_constant, is_list, may_be_merged, may_lists_meet};
 use lost_limits::refuse_lost_limits;
+use missing_rows::with_nulls_for_missing_rows;
 use outer_references::{as_outer, with_nulls};
 use single_row::{SingleRow, refuse_single_rows};
 use subqueries::{has_subqueries, refuse_subqueries};
@@ -77,10 +79,11 @@ pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
             })
         })
     })?;
-    if keeping.may_become_null {
-        with_nulls(rewritten.data)
+    let (plan, may_be_missing) = with_nulls_for_missing_rows(rewritten.data)?;
+    if may_be_missing || keeping.may_become_null {
+        with_nulls(plan)
     } else {
-        Ok(rewritten.data)
+        Ok(plan)
     }
 }
 
