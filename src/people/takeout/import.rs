@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use super::archive::{Archive, ArchiveError, Region};
 use super::format::{
-    DATA_TYPES, FILES, KeptDefinition, KeptDocument, KeptSource, NOTES, SOURCES, content_member,
+    Counts, DATA_TYPES, FILES, KeptDefinition, KeptDocument, KeptSource, NOTES, SOURCES, content_member,
 };
 use crate::catalog::Catalog;
 use crate::catalog::documents::{Document, DocumentKind};
@@ -142,12 +142,7 @@ impl Importer {
             ));
         }
         let counts = &manifest.counts;
-        if counts.shares + counts.groups + counts.memberships > 0 {
-            notes.push(format!(
-                "not brought back, because they concern others: {} data shares, {} groups, {} memberships",
-                counts.shares, counts.groups, counts.memberships
-            ));
-        }
+        notes.extend(not_brought_back(counts));
         Imported {
             person,
             records: counts.records,
@@ -322,5 +317,43 @@ impl Importer {
     async fn is_taken(&self, document: &Document) -> Result<bool, ImportError> {
         let found = self.catalog.document(document.kind, document.id).await?;
         Ok(found.is_some_and(|found| found.person != document.person))
+    }
+}
+
+/// What stays in the archive because it concerns others, in words.
+fn not_brought_back(counts: &Counts) -> Option<String> {
+    let Counts {
+        shares,
+        groups,
+        memberships,
+        ..
+    } = *counts;
+    let has_any = [shares, groups, memberships].iter().any(|count| *count > 0);
+    has_any.then(|| {
+        format!(
+            "not brought back, because they concern others: {shares} data shares, {groups} groups, \
+             {memberships} memberships"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_concerns_others_is_told_whatever_numbers_an_archive_states() {
+        assert_eq!(not_brought_back(&Counts::default()), None);
+        let counts = Counts {
+            shares: u64::MAX,
+            groups: u64::MAX,
+            memberships: 1,
+            ..Counts::default()
+        };
+        let told = not_brought_back(&counts).unwrap_or_default();
+        assert!(
+            told.ends_with(&format!("{0} data shares, {0} groups, 1 memberships", u64::MAX)),
+            "{told}"
+        );
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::importer::{ImportError, Importer};
-use super::judge_documents::{judge, told};
+use super::judge_documents::{judge, judge_version, told};
 use crate::catalog::Catalog;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::{KnownPerson, StoredDefinition};
@@ -218,11 +218,7 @@ impl Importer {
                 .stored(plan.known.id)
                 .map_err(|error| damaged(DATA_TYPES, &error))?;
             let place = format!("{} ({})", element(number), stored.id);
-            // Layouts count versions in 32 bits.
-            if u32::try_from(stored.version).map_or(true, |version| version == 0) {
-                let reason = format!("there is no version {}", stored.version);
-                return Err(unfit(DATA_TYPES, &place, reason));
-            }
+            judge_version(stored.version).map_err(|reason| unfit(DATA_TYPES, &place, reason))?;
             let is_taken =
                 |found: Option<StoredDefinition>| found.is_some_and(|found| found.person != plan.known.id);
             if is_taken(self.catalog.definition(stored.id).await?) {

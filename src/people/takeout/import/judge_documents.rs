@@ -14,14 +14,22 @@ use crate::people::files::{File, names};
 use crate::people::reflections::ReflectionContent;
 use crate::people::text::Name;
 
-/// The highest version accepted; each change adds one, so there must be room for more.
+/// The highest version accepted; each change adds one, so there must be room for more. Layouts of types count
+/// theirs in 32 bits.
 const MOST_VERSIONS: i64 = 1 << 31;
+
+/// Refuses a version that nothing has, or after which there could be no other.
+pub(super) fn judge_version(version: i64) -> Result<(), String> {
+    if (1..=MOST_VERSIONS).contains(&version) {
+        Ok(())
+    } else {
+        Err(format!("there is no version {version}"))
+    }
+}
 
 /// Refuses a document that could not have come through the interface.
 pub(super) fn judge(document: &Document) -> Result<(), String> {
-    if !(1..=MOST_VERSIONS).contains(&document.version) {
-        return Err(format!("there is no version {}", document.version));
-    }
+    judge_version(document.version)?;
     let body: Value = serde_json::from_str(&document.body).map_err(|error| format!("its body: {error}"))?;
     if may_hold_nul(&document.body) && path_to_nul(&body).is_some() {
         return Err("U+0000 cannot be stored".to_owned());
@@ -194,6 +202,19 @@ mod tests {
             let mut body = sound.clone();
             body[member] = value;
             refused(&of(&body), expected);
+        }
+    }
+
+    #[test]
+    fn after_every_version_there_is_room_for_others() {
+        for version in [1, MOST_VERSIONS] {
+            assert_eq!(judge_version(version), Ok(()));
+        }
+        for version in [i64::MIN, -1, 0, MOST_VERSIONS + 1, i64::from(u32::MAX), i64::MAX] {
+            assert_eq!(
+                judge_version(version),
+                Err(format!("there is no version {version}"))
+            );
         }
     }
 }
