@@ -54,7 +54,7 @@ use database::{Address, Database, Session};
 pub use deletions::NoticedDeletion;
 use disturbance::Disturbance;
 pub use errors::CatalogError;
-pub use jobs::{ObjectCursor, WithDamage};
+pub use jobs::{ObjectCursor, RetiredObject, WithDamage};
 use known_states::KnownStates;
 pub use ledgers::PersonState;
 pub use orphans::OrphanTotals;

@@ -20,7 +20,7 @@ const DAMAGE: &str = "damage:";
 const USUAL_RATIO: i64 = 4;
 
 /// How many rows one listing statement returns.
-const PAGE: i64 = 1_000;
+const PAGE: usize = 1_000;
 
 /// The result of a listing, without the rows that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,15 +144,16 @@ impl Catalog {
         Ok(with_damage)
     }
 
-    /// The sound rows of the first page that has any. `rest` ends with a limit of [`PAGE`].
+    /// The sound rows of the first page that has any. A page has `length` rows.
     async fn sound_page(
         &self,
         table: &Table,
         rest: &str,
         values: Vec<Value>,
+        length: usize,
     ) -> Result<Vec<Record>, CatalogError> {
-        for skipped in (0_i64..).step_by(PAGE as usize) {
-            let rest = format!("{rest} OFFSET {skipped}");
+        for skipped in (0_usize..).step_by(length.max(1)) {
+            let rest = format!("{rest} LIMIT {length} OFFSET {skipped}");
             let rows = self.with_damage(table, &rest, values.clone()).await?;
             // An empty answer is the end for whoever asks, so a page of damaged rows must not be one.
             if rows.set_aside.is_empty() || !rows.sound.is_empty() {
@@ -205,14 +206,28 @@ impl Catalog {
         Ok(WithDamage { sound, set_aside })
     }
 
-    /// Objects retired before `moment`, the longest retired first; a thousand at most.
-    pub async fn retired_objects(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
-        let rest = "WHERE retired_at < $1 ORDER BY retired_at LIMIT $2";
-        let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
-        self.sound_page(&RETIRED_OBJECTS, rest, values)
+    /// Objects retired before `moment`, the longest retired first: `most` of those after `after` in that
+    /// order. An empty answer is the end.
+    pub async fn retired_objects(
+        &self,
+        moment: Instant,
+        after: Option<&RetiredObject>,
+        most: usize,
+    ) -> Result<Vec<RetiredObject>, CatalogError> {
+        let (retired_at, path) = after.map_or((i64::MIN, ""), |after| {
+            (after.retired_at.micros(), after.path.as_str())
+        });
+        let rest = "WHERE retired_at < $1 AND (retired_at, path) > ($2, $3) ORDER BY retired_at, path";
+        let values = vec![Value::Int(moment.micros()), Value::Int(retired_at), text(path)];
+        self.sound_page(&RETIRED_OBJECTS, rest, values, most)
             .await?
             .iter()
-            .map(|row| row.text(0).map(str::to_owned))
+            .map(|row| {
+                Ok(RetiredObject {
+                    path: row.text(0)?.to_owned(),
+                    retired_at: Instant::from_micros(row.int(1)?),
+                })
+            })
             .collect()
     }
 
@@ -224,7 +239,7 @@ impl Catalog {
         if any.set_aside.is_empty() {
             return Ok(!any.sound.is_empty());
         }
-        Ok(!self.retired_objects(moment).await?.is_empty())
+        Ok(!self.retired_objects(moment, None, PAGE).await?.is_empty())
     }
 
     /// The `paths` of objects that are not retired.
@@ -266,21 +281,16 @@ impl Catalog {
     ) -> Result<Vec<ObjectCursor>, CatalogError> {
         let (rest, values) = match after {
             None => (
-                "WHERE path IS NOT NULL ORDER BY person, data_type, piece LIMIT $1",
-                vec![Value::Int(PAGE)],
+                "WHERE path IS NOT NULL ORDER BY person, data_type, piece",
+                Vec::new(),
             ),
             Some(cursor) => (
-                "WHERE path IS NOT NULL AND (person, data_type, piece) > ($2, $3, $4) ORDER BY person, \
-                 data_type, piece LIMIT $1",
-                vec![
-                    Value::Int(PAGE),
-                    id(cursor.person.0),
-                    text(&cursor.data_type.0),
-                    id(cursor.piece),
-                ],
+                "WHERE path IS NOT NULL AND (person, data_type, piece) > ($1, $2, $3) ORDER BY person, \
+                 data_type, piece",
+                vec![id(cursor.person.0), text(&cursor.data_type.0), id(cursor.piece)],
             ),
         };
-        self.sound_page(&PIECES, rest, values)
+        self.sound_page(&PIECES, rest, values, PAGE)
             .await?
             .iter()
             .map(|row| {
@@ -377,6 +387,13 @@ impl Catalog {
             .await?;
         session.commit().await
     }
+}
+
+/// An object that no piece points to any more, and its place in the listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetiredObject {
+    pub path: String,
+    retired_at: Instant,
 }
 
 /// An object that a piece points to, and its place in the listing.

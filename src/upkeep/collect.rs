@@ -7,7 +7,7 @@
 //! collected with a catalogue without people or with an unfinished repair, or when an improbably large part
 //! of the store would go.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
@@ -32,7 +32,7 @@ pub const CONTENT_PATIENCE: Duration = Duration::from_hours(1);
 /// How long a repeated request is recognised.
 pub const RECEIPT_AGE: Duration = Duration::from_hours(168);
 /// How many paths are checked together.
-const PATHS_AT_ONCE: usize = 1_000;
+pub const PATHS_AT_ONCE: usize = 1_000;
 /// More orphans than this, if they are more than half of all objects, are not garbage but a mistake.
 const PROBABLE_ORPHANS: usize = 100;
 
@@ -112,42 +112,66 @@ pub async fn has_retired(stores: &UpkeepStores, grace: Duration) -> Result<bool,
     Ok(stores.catalog.has_retired_objects(limit).await?)
 }
 
-/// Removes objects that were retired at least `grace` ago; returns how many. Before that it updates the
-/// manifests of their people, which would otherwise name missing objects; where that fails, the objects stay.
-pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<usize, StoreError> {
-    let mut removed = 0;
+/// Removes objects that were retired at least `grace` ago, `at_once` of them at a time. `judge` gets how many
+/// of a person's were removed, or why none could be, and says whether to go on with theirs; if it returns an
+/// error, the others have to wait. `None` stands for paths that name nobody.
+pub async fn remove_retired(
+    stores: &UpkeepStores,
+    grace: Duration,
+    at_once: usize,
+    mut judge: impl FnMut(Option<PersonId>, Result<usize, StoreError>) -> Result<bool, StoreError> + Send,
+) -> Result<(), StoreError> {
     if forbidden(stores).await?.is_some() {
-        return Ok(removed);
+        return Ok(());
     }
     let limit = stores.catalog.now().await?.before(grace);
+    let mut left_alone = BTreeSet::new();
+    let mut after = None;
     loop {
-        let retired = stores.catalog.retired_objects(limit).await?;
+        let retired = stores
+            .catalog
+            .retired_objects(limit, after.as_ref(), at_once)
+            .await?;
+        let Some(last) = retired.last() else {
+            return Ok(());
+        };
+        // What stays is passed over, or it could be all that is ever seen.
+        after = Some(last.clone());
         let mut by_person: BTreeMap<Option<PersonId>, Vec<String>> = BTreeMap::new();
-        for path in retired {
-            let person = ObjectName::parse(&path).map(|name| name.person);
-            by_person.entry(person).or_default().push(path);
+        for object in retired {
+            let person = ObjectName::parse(&object.path).map(|name| name.person);
+            by_person.entry(person).or_default().push(object.path);
         }
-        let mut done = Vec::new();
         for (person, paths) in by_person {
-            if let Some(person) = person
-                && let Err(error) = write_manifest(stores, person).await
-            {
-                tracing::warn!(%person, %error, "replaced objects stay until it can be written down what is \
-                                                 known of a person");
+            // A person who failed is not tried again for each page.
+            if left_alone.contains(&person) {
                 continue;
             }
-            for path in orphaned(stores, &paths).await? {
-                stores.objects().delete(&path).await?;
-                stores.catalog.forget_damage(&path).await?;
-                removed += 1;
+            let removed = remove_retired_of(stores, person, &paths).await;
+            if !judge(person, removed)? {
+                left_alone.insert(person);
             }
-            done.extend(paths);
         }
-        if done.is_empty() {
-            return Ok(removed);
-        }
-        stores.catalog.forget_objects(&done).await?;
     }
+}
+
+/// Removes retired objects of one person; returns how many. Before that it updates the person's manifest,
+/// which would otherwise name missing objects; where that fails, the objects stay.
+async fn remove_retired_of(
+    stores: &UpkeepStores,
+    person: Option<PersonId>,
+    paths: &[String],
+) -> Result<usize, StoreError> {
+    if let Some(person) = person {
+        write_manifest(stores, person).await?;
+    }
+    let orphaned = orphaned(stores, paths).await?;
+    for path in &orphaned {
+        stores.objects().delete(path).await?;
+        stores.catalog.forget_damage(path).await?;
+    }
+    stores.catalog.forget_objects(paths).await?;
+    Ok(orphaned.len())
 }
 
 /// Notices objects that nothing names, condemns those that were noticed long ago, and removes those that were

@@ -201,14 +201,33 @@ impl Upkeep {
     pub async fn collect_due(&self) -> Result<(), StoreError> {
         // Taking a lease is a write, which a service with nothing to do should not make again and again.
         if !collect::has_retired(&self.stores, self.settings.grace_period).await? {
+            self.set_aside.replace("collect", BTreeSet::new());
             return Ok(());
         }
-        let work = collect::remove_retired(&self.stores, self.settings.grace_period);
-        let removed = Box::pin(self.leases.alone("collect", &self.stop, work))
-            .await?
-            .unwrap_or(0);
-        self.meters.upkeep.collected_objects.inc_by(removed as u64);
-        Ok(())
+        let work = async {
+            let mut round = self.set_aside.round("collect", BTreeSet::new());
+            let removing = collect::remove_retired(
+                &self.stores,
+                self.settings.grace_period,
+                collect::PATHS_AT_ONCE,
+                |person, removed| {
+                    let whose = person.map_or_else(
+                        || "objects of nobody".to_owned(),
+                        |person| format!("person {person}"),
+                    );
+                    let removed = round.of(&whose, removed)?;
+                    let count = removed.unwrap_or(0) as u64;
+                    self.meters.upkeep.collected_objects.inc_by(count);
+                    Ok(removed.is_some())
+                },
+            );
+            Box::pin(removing).await?;
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("collect", &self.stop, work))
+            .await
+            .map(drop)
     }
 
     /// Removes what interrupted writes left behind, and old receipts.

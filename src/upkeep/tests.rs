@@ -25,6 +25,7 @@ use futures::TryStreamExt as _;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 use uuid::Uuid;
 
+use super::collect;
 use super::compact::{self, Limits};
 use super::merge_pieces::Sorted;
 use super::settings::UpkeepSettings;
@@ -115,6 +116,17 @@ fn many(first: u128, count: usize, from: i64) -> Vec<(RecordId, i64, f64)> {
 async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits) -> Result<bool, StoreError> {
     let pieces = compact::pieces_of(stores, key).await?;
     compact::compact(stores, key, &pieces, limits).await
+}
+
+/// Removes what was retired at least `grace` ago. Nothing of it may have to stay.
+async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<usize, StoreError> {
+    let mut removed = 0;
+    let judge = |_, of_person: Result<usize, StoreError>| {
+        removed += of_person?;
+        Ok(true)
+    };
+    collect::remove_retired(stores, grace, collect::PATHS_AT_ONCE, judge).await?;
+    Ok(removed)
 }
 
 /// One partition with everything that it lives in.

@@ -133,6 +133,52 @@ async fn the_backlog_and_the_listing_of_objects_name_what_is_there() {
 }
 
 #[tokio::test]
+async fn retired_objects_are_listed_page_by_page_the_longest_retired_first() {
+    // Only of the bench's own database, since the other is shared.
+    let bench = Bench::sqlite().await;
+    let person = person();
+    let pieces = ["d", "c", "b", "a", "e"].map(object);
+    let first = one(change(person, 0, pieces.to_vec()));
+    bench.catalog.commit(first).await.unwrap();
+    for (number, retired) in [&pieces[..1], &pieces[1..3], &pieces[3..]]
+        .into_iter()
+        .enumerate()
+    {
+        let merged = NewPiece {
+            rows: retired.len() as i64,
+            ..object(&format!("merged-{number}"))
+        };
+        let replace = Replace {
+            person,
+            data_type: heart_rate(),
+            inputs: retired.iter().map(|piece| piece.id).collect(),
+            applied: Vec::new(),
+            output: vec![merged],
+        };
+        assert_eq!(bench.catalog.replace(replace).await.unwrap(), CommitOutcome::Done);
+        bench.pass(std::time::Duration::from_secs(1)).await;
+    }
+    let ever = Instant::from_micros(i64::MAX);
+    let mut pages = Vec::new();
+    let mut after = None;
+    loop {
+        let retired = bench.catalog.retired_objects(ever, after.as_ref(), 2);
+        let page = retired.await.unwrap();
+        let Some(last) = page.last().cloned() else { break };
+        after = Some(last);
+        pages.push(page.into_iter().map(|object| object.path).collect::<Vec<_>>());
+    }
+    assert_eq!(pages, [vec!["d", "b"], vec!["c", "a"], vec!["e"]]);
+    let until_second = Instant::from_micros(1_000 * MINUTE + 1);
+    let page = bench
+        .catalog
+        .retired_objects(until_second, None, 2)
+        .await
+        .unwrap();
+    assert_eq!(page.len(), 1, "{page:?}");
+}
+
+#[tokio::test]
 async fn a_page_of_damaged_rows_does_not_end_a_listing() {
     // Only of the bench's own database, since the other is shared.
     let bench = Bench::sqlite().await;

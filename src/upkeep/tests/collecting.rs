@@ -7,7 +7,7 @@ use crate::model::ids::UploadId;
 use crate::store::orphans::delete_uncommitted;
 use crate::store::piece::object_path;
 use crate::upkeep::collect::{
-    CONDEMNED_AGE, ORPHAN_AGE, RECEIPT_AGE, has_retired, remove_orphans, remove_remains, remove_retired,
+    CONDEMNED_AGE, ORPHAN_AGE, RECEIPT_AGE, has_retired, remove_orphans, remove_remains,
 };
 
 async fn orphan(bench: &Bench) -> Vec<NewPiece> {
@@ -58,6 +58,59 @@ async fn replaced_objects_stay_for_the_grace_period_and_no_longer() {
     assert_eq!(remove_retired(&bench.stores, grace).await.unwrap(), 1);
     let (live, all) = bench.paths().await;
     assert_eq!((live.len(), &live), (1, &all));
+}
+
+#[tokio::test]
+async fn objects_that_have_to_stay_keep_nobody_elses_however_many_they_are() {
+    let mut bench = Bench::new().await;
+    let damaged = bench.key.clone();
+    let neighbour = PartitionKey {
+        person: PersonId(Uuid::now_v7()),
+        ..damaged.clone()
+    };
+    for key in [&damaged, &neighbour] {
+        bench.key = key.clone();
+        for piece in 0..4 {
+            bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+        }
+        assert!(compact(&bench.stores, key, &Limits::default()).await.unwrap());
+        // Those of the neighbour were retired later.
+        bench.pass(Duration::from_secs(1));
+    }
+    let rows = format!("WHERE person = x'{}'", damaged.person.0.simple());
+    tamper(
+        &bench,
+        &format!("UPDATE pieces SET row_count = row_count + 1 {rows}"),
+    )
+    .await;
+    let grace = settings().grace_period;
+    bench.pass(grace);
+    let (mut removed, mut failed) = (0, Vec::new());
+    let judge = |person, outcome: Result<usize, StoreError>| {
+        match outcome {
+            Ok(count) => removed += count,
+            Err(error) if error.is_damage() => {
+                failed.push(person);
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    };
+    // The first two pages have nothing but objects that stay.
+    collect::remove_retired(&bench.stores, grace, 2, judge)
+        .await
+        .unwrap();
+    assert_eq!((removed, failed), (4, vec![Some(damaged.person)]));
+    assert_eq!(bench.paths().await.1.len(), 6);
+    tamper(
+        &bench,
+        &format!("UPDATE pieces SET row_count = row_count - 1 {rows}"),
+    )
+    .await;
+    assert_eq!(remove_retired(&bench.stores, grace).await.unwrap(), 4);
+    let (live, all) = bench.paths().await;
+    assert_eq!((live.len(), &live), (2, &all));
 }
 
 /// The commit of a write that took its time.

@@ -6,7 +6,6 @@ use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::catalog::records::{Effect, SeenSource, StoredDefinition, UploadReceipt};
 use crate::model::ids::UploadId;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
-use crate::upkeep::collect::remove_retired;
 use crate::upkeep::flush::flush;
 use crate::upkeep::manifest::{complaints, manifest_path, numbers, write_lost, write_manifest};
 use crate::upkeep::rebuild::{Rebuilt, is_ours, rebuild};
@@ -166,10 +165,8 @@ async fn bodies_that_were_never_accepted_or_came_later_stay_out_and_are_kept() {
     assert_eq!(bench.stores.catalog.orphan_totals().await.unwrap().kept, 6);
     let before = bench.paths().await.1;
     for _ in 0..4 {
-        bench.pass(crate::upkeep::collect::ORPHAN_AGE * 2);
-        crate::upkeep::collect::remove_orphans(&bench.stores, true)
-            .await
-            .unwrap();
+        bench.pass(collect::ORPHAN_AGE * 2);
+        collect::remove_orphans(&bench.stores, true).await.unwrap();
     }
     assert_eq!(bench.paths().await.1, before);
     bench.stores.objects().get(&part).await.unwrap();

@@ -92,7 +92,7 @@ proptest! {
                         assert_ne!(merged.unwrap(), Merged::Later);
                     }
                     Step::Collect => {
-                        crate::upkeep::collect::remove_retired(&bench.stores, Duration::ZERO).await.unwrap();
+                        remove_retired(&bench.stores, Duration::ZERO).await.unwrap();
                     }
                 }
                 assert_eq!(bench.visible().await, model);

@@ -71,6 +71,38 @@ async fn a_damaged_row_of_one_person_stops_neither_flush_nor_compaction_nor_coll
     }
 }
 
+/// Changes behind the catalogue's back how many rows the tail of a partition is said to have.
+async fn damage_tail(bench: &Bench, key: &PartitionKey, by: i64) {
+    let person = key.person.0.simple();
+    let sql =
+        format!("UPDATE pieces SET row_count = row_count + {by} WHERE person = x'{person}' AND path IS NULL");
+    tamper(bench, &sql).await;
+}
+
+#[tokio::test]
+async fn whoever_keeps_objects_from_being_collected_is_set_aside_and_told() {
+    let (bench, neighbour) = neighbours().await;
+    for key in [&bench.key, &neighbour] {
+        assert!(compact(&bench.stores, key, &Limits::default()).await.unwrap());
+    }
+    damage_tail(&bench, &bench.key, 1).await;
+    bench.pass(Duration::from_mins(11));
+    let (upkeep, meters) = upkeep(&bench);
+    upkeep.collect_due().await.unwrap();
+    let told = || {
+        (
+            meters.set_aside_partitions.get(),
+            meters.upkeep.collected_objects.get(),
+        )
+    };
+    assert_eq!(told(), (1, 4));
+    assert_eq!((meters.upkeep.failures.get(), meters.store.corrupt.get()), (1, 1));
+    // Nothing is left to collect, as after an erasure.
+    tamper(&bench, "DELETE FROM retired_objects").await;
+    upkeep.collect_due().await.unwrap();
+    assert_eq!(told(), (0, 4));
+}
+
 #[tokio::test]
 async fn an_object_that_cannot_be_read_stops_neither_scrub_nor_check() {
     let directory = tempfile::tempdir().unwrap();
