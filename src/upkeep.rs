@@ -26,6 +26,7 @@ pub mod round;
 pub mod runner;
 pub mod scrub;
 pub mod settings;
+pub mod settled;
 pub mod stores;
 #[cfg(test)]
 mod tests;

@@ -31,9 +31,9 @@ use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::snapshot::{Content, Snapshots};
 use crate::upkeep::check::{self, check};
-use crate::upkeep::jobs::Settled;
 use crate::upkeep::merge_pieces::Sorted;
 use crate::upkeep::scrub::Scrub;
+use crate::upkeep::settled::Settled;
 
 /// Bytes of memory for one large body, so that a few dozen rows are a large one and are written
 /// while more come.
@@ -304,7 +304,7 @@ pub(super) async fn work(node: Arc<Node>, job: Job) -> Answer {
     let upkeep = &node.upkeep;
     let done = match job {
         Job::Flush => upkeep.flush_due().await,
-        Job::Compact => upkeep.compact_due(&mut Settled::new()).await,
+        Job::Compact => upkeep.compact_due(&mut Settled::default()).await,
         Job::Collect => upkeep.collect_due().await,
         Job::Orphans => upkeep.search_orphans().await,
         Job::Manifests => upkeep.write_manifests().await,

@@ -47,6 +47,20 @@ impl StoreError {
         )
     }
 
+    /// Whether the same call may succeed later although what it is about has not changed.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Full { .. } => true,
+            Self::Catalog(_) => !self.is_damage(),
+            Self::Corrupt { .. }
+            | Self::Missing { .. }
+            | Self::Exists { .. }
+            | Self::Settings { .. }
+            | Self::Rows { .. } => false,
+        }
+    }
+
     #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
     pub(super) fn rows(detail: impl ToString) -> Self {
         Self::Rows {

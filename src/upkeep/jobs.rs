@@ -4,7 +4,7 @@
 //! Each call is one round, and ends when nothing more is due. Lives as long as the process. Must not know
 //! when a round begins, or what becomes of a job that fails altogether.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,7 @@ use super::past_years::{Merged, compact_or_merge_past_year};
 use super::purge::{self, purge_deleted};
 use super::round::{Round, SetAside};
 use super::settings::UpkeepSettings;
+use super::settled::Settled;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::WithDamage;
 use crate::model::ids::PersonId;
@@ -50,9 +51,6 @@ struct FlushedPerson {
     /// Whether a manifest was written, if one was due.
     manifest: Option<Result<bool, StoreError>>,
 }
-
-/// Partitions in which compaction found nothing to do, with the version it looked at.
-pub type Settled = HashMap<PartitionKey, i64>;
 
 impl Upkeep {
     #[must_use]
@@ -146,30 +144,16 @@ impl Upkeep {
     pub async fn compact_due(&self, settled: &mut Settled) -> Result<(), StoreError> {
         let WithDamage {
             sound: candidates,
-            set_aside,
+            mut set_aside,
         } = self
             .stores
             .catalog
             .compaction_candidates(compact::FEWEST_OBJECTS as i64)
             .await?;
-        let open: BTreeMap<PartitionKey, i64> = candidates
-            .into_iter()
-            .map(|candidate| {
-                (
-                    PartitionKey {
-                        person: candidate.person,
-                        data_type: candidate.data_type,
-                    },
-                    candidate.version,
-                )
-            })
-            .collect();
-        settled.retain(|key, version| open.get(key) == Some(version));
-        let open: Vec<(PartitionKey, i64)> = open
-            .into_iter()
-            .filter(|(key, _)| !settled.contains_key(key))
-            .collect();
+        let open = settled.open(candidates);
+        set_aside.extend(settled.damaged().map(whose));
         if open.is_empty() {
+            self.set_aside.replace("compact", set_aside);
             return Ok(());
         }
         let limits = Limits::default();
@@ -177,16 +161,13 @@ impl Upkeep {
             let mut round = self.set_aside.round("compact", set_aside);
             for (key, version) in open {
                 let whose = whose(&key);
-                let left = loop {
+                loop {
                     let merged = compact_or_merge_past_year(&self.stores, &key, &limits).await;
-                    match round.of(&whose, merged)?.unwrap_or(Merged::Nothing) {
-                        Merged::Some => self.meters.upkeep.compactions.inc(),
-                        left => break left,
-                    };
-                };
-                // If the version has changed, the next round looks again.
-                if left == Merged::Nothing {
-                    settled.insert(key, version);
+                    settled.note(&key, version, &merged);
+                    if round.of(&whose, merged)? != Some(Merged::Some) {
+                        break;
+                    }
+                    self.meters.upkeep.compactions.inc();
                 }
             }
             round.end();

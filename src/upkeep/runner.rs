@@ -13,9 +13,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::erase;
-use super::jobs::{Settled, Upkeep};
+use super::jobs::Upkeep;
 use super::scrub::{self, Scrub};
 use super::settings::UpkeepSettings;
+use super::settled::Settled;
 use super::stores::UpkeepStores;
 use crate::model::meters::Meters;
 use crate::store::StoreError;
@@ -69,7 +70,7 @@ impl Upkeep {
     }
 
     async fn compacting(&self) {
-        let mut settled = Settled::new();
+        let mut settled = Settled::default();
         while self.pause(self.settings.interval).await {
             Box::pin(self.attempt("compact", self.compact_due(&mut settled))).await;
         }

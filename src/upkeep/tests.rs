@@ -13,7 +13,7 @@ mod rows_stay;
 mod set_aside;
 mod whole;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 

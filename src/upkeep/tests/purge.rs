@@ -4,6 +4,7 @@ use super::*;
 use crate::model::meters::Meters;
 use crate::upkeep::Upkeep;
 use crate::upkeep::manifest::{numbers, write_manifest};
+use crate::upkeep::settled::Settled;
 
 fn upkeep(bench: &Bench) -> Upkeep {
     let stop = tokio_util::sync::CancellationToken::new();
@@ -14,7 +15,7 @@ fn upkeep(bench: &Bench) -> Upkeep {
 async fn round(bench: &Bench) {
     let upkeep = upkeep(bench);
     upkeep.flush_due().await.unwrap();
-    upkeep.compact_due(&mut HashMap::new()).await.unwrap();
+    upkeep.compact_due(&mut Settled::default()).await.unwrap();
     upkeep.write_manifests().await.unwrap();
     upkeep.purge_due().await.unwrap();
     upkeep.collect_due().await.unwrap();

@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::meters::Meters;
 use crate::upkeep::flush::flush;
-use crate::upkeep::jobs::{Settled, Upkeep};
+use crate::upkeep::jobs::Upkeep;
 use crate::upkeep::past_years::{Merged, compact_or_merge_past_year};
+use crate::upkeep::settled::Settled;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Clone, Debug)]
@@ -287,7 +288,7 @@ async fn the_runner_flushes_what_is_due_and_compacts_what_is_many() {
         assert_eq!(meters.upkeep.flushes.get(), piece as u64 + 1);
     }
     let before = bench.visible().await;
-    let mut settled = Settled::new();
+    let mut settled = Settled::default();
     upkeep.compact_due(&mut settled).await.unwrap();
     assert_eq!(
         (
@@ -315,7 +316,7 @@ async fn the_runner_makes_one_object_of_a_year_that_is_over_once_nothing_comes()
         bench.put(&rows, true).await;
     }
     let before = bench.visible().await;
-    let mut settled = Settled::new();
+    let mut settled = Settled::default();
     let mut objects = Vec::new();
     for _ in 0..3 {
         upkeep.compact_due(&mut settled).await.unwrap();

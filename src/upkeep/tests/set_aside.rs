@@ -7,8 +7,8 @@ use super::*;
 use crate::model::meters::Meters;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::Upkeep;
-use crate::upkeep::jobs::Settled;
 use crate::upkeep::scrub::Scrub;
+use crate::upkeep::settled::Settled;
 
 /// Two people with four objects and a tail each; the first one's key is the bench's.
 async fn neighbours() -> (Bench, PartitionKey) {
@@ -50,7 +50,7 @@ async fn a_damaged_row_of_one_person_stops_neither_flush_nor_compaction_nor_coll
         bench.pass(Duration::from_mins(5));
         let (upkeep, meters) = upkeep(&bench);
         upkeep.flush_due().await.unwrap();
-        upkeep.compact_due(&mut Settled::new()).await.unwrap();
+        upkeep.compact_due(&mut Settled::default()).await.unwrap();
         assert_eq!(meters.set_aside_partitions.get(), 1, "{sql}");
         bench.pass(Duration::from_mins(11));
         upkeep.collect_due().await.unwrap();
@@ -80,6 +80,62 @@ async fn damage_tail(bench: &Bench, key: &PartitionKey, by: i64) {
 }
 
 #[tokio::test]
+async fn a_damaged_partition_stays_set_aside_until_it_is_looked_at_again() {
+    let (mut bench, neighbour) = neighbours().await;
+    let damaged = bench.key.clone();
+    damage_tail(&bench, &damaged, 1).await;
+    let (upkeep, meters) = upkeep(&bench);
+    let mut settled = Settled::default();
+    // How often somebody met the damage, how many partitions are set aside, and what was compacted.
+    let told = || {
+        (
+            meters.store.corrupt.get(),
+            meters.set_aside_partitions.get(),
+            meters.upkeep.compactions.get(),
+        )
+    };
+    upkeep.compact_due(&mut settled).await.unwrap();
+    assert_eq!(told(), (1, 1, 1));
+    // Whether or not there is anything else to do.
+    upkeep.compact_due(&mut settled).await.unwrap();
+    assert_eq!(told(), (1, 1, 1));
+    bench.key = neighbour;
+    for piece in 20..24 {
+        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+    }
+    upkeep.compact_due(&mut settled).await.unwrap();
+    assert_eq!(told(), (1, 1, 2));
+    // It is whole again, and another node compacts it.
+    damage_tail(&bench, &damaged, -1).await;
+    assert!(
+        compact(&bench.stores, &damaged, &Limits::default())
+            .await
+            .unwrap()
+    );
+    upkeep.compact_due(&mut settled).await.unwrap();
+    assert_eq!(told(), (1, 0, 2));
+}
+
+#[tokio::test]
+async fn what_a_store_that_was_away_held_up_is_compacted_once_it_is_back() {
+    let (bench, faults) = faulty().await;
+    for piece in 0..4 {
+        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+    }
+    let (upkeep, meters) = upkeep(&bench);
+    let mut settled = Settled::default();
+    let told = || (meters.set_aside_partitions.get(), meters.upkeep.compactions.get());
+    faults.lasting(Operation::Put, Some(Fault::Fail));
+    for _ in 0..2 {
+        upkeep.compact_due(&mut settled).await.unwrap();
+        assert_eq!(told(), (1, 0));
+    }
+    faults.lasting(Operation::Put, None);
+    upkeep.compact_due(&mut settled).await.unwrap();
+    assert_eq!(told(), (0, 1));
+}
+
+#[tokio::test]
 async fn whoever_keeps_objects_from_being_collected_is_set_aside_and_told() {
     let (bench, neighbour) = neighbours().await;
     for key in [&bench.key, &neighbour] {
@@ -103,13 +159,18 @@ async fn whoever_keeps_objects_from_being_collected_is_set_aside_and_told() {
     assert_eq!(told(), (0, 4));
 }
 
-#[tokio::test]
-async fn an_object_that_cannot_be_read_stops_neither_scrub_nor_check() {
+/// A partition over a store with faults.
+async fn faulty() -> (Bench, Arc<Faults>) {
     let directory = tempfile::tempdir().unwrap();
     let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
     let faults = Arc::new(Faults::default());
     let objects = ObjectStorage::over(Arc::new(FaultyStore::new(local.store(), Arc::clone(&faults))));
-    let bench = Bench::over(directory, objects).await;
+    (Bench::over(directory, objects).await, faults)
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_stops_neither_scrub_nor_check() {
+    let (bench, faults) = faulty().await;
     for piece in 0..3 {
         bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
     }
