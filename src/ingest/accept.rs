@@ -93,6 +93,8 @@ pub struct Acceptance {
 struct Receiver {
     decoder: Decoder,
     faults: Vec<Fault>,
+    /// Bytes of rows that may wait in the decoder.
+    most_bytes: usize,
 }
 
 enum Decoder {
@@ -104,11 +106,15 @@ enum Decoder {
     },
 }
 
-/// The body has enough faults.
-struct Enough;
+/// Why the rest of a body is not decoded.
+enum Stop {
+    /// The body has enough faults.
+    Enough,
+    Failed(DecodeError),
+}
 
 impl Receiver {
-    fn receive(&mut self, place: Place, json: &[u8]) -> Result<(), Enough> {
+    fn receive(&mut self, place: Place, json: &[u8]) -> Result<(), Stop> {
         let result = match &mut self.decoder {
             Decoder::Records(decoder) => decoder.push(place, json),
             Decoder::Tombstones {
@@ -120,10 +126,36 @@ impl Receiver {
         if let Err(faults) = result {
             self.faults.extend(faults);
         }
-        if self.faults.len() < MOST_FAULTS {
+        if self.faults.len() >= MOST_FAULTS {
+            return Err(Stop::Enough);
+        }
+        if self.faults.is_empty() {
             Ok(())
         } else {
-            Err(Enough)
+            self.drop_what_is_full().map_err(Stop::Failed)
+        }
+    }
+
+    /// Nothing of a body with a fault is stored: the rest of it is decoded only to find its other faults.
+    fn drop_what_is_full(&mut self) -> Result<(), DecodeError> {
+        if let Decoder::Tombstones { found, .. } = &mut self.decoder {
+            *found = Vec::new();
+        }
+        if let Some(decoder) = self.full_decoder() {
+            drop(decoder.take()?);
+        }
+        Ok(())
+    }
+
+    /// The decoder, if no more rows may wait in it.
+    fn full_decoder(&mut self) -> Option<&mut RecordDecoder> {
+        match &mut self.decoder {
+            Decoder::Records(decoder)
+                if decoder.len() >= CHUNK_ROWS || decoder.bytes() >= self.most_bytes =>
+            {
+                Some(decoder)
+            }
+            _ => None,
         }
     }
 }
@@ -149,6 +181,7 @@ impl Acceptance {
         let receiver = Receiver {
             decoder,
             faults: Vec::new(),
+            most_bytes: CHUNK_BYTES.min(memory.share() / (2 * FACTOR)),
         };
         Ok(Self {
             person,
@@ -194,11 +227,9 @@ impl Acceptance {
     }
 
     async fn write_what_is_full(&mut self) -> Result<(), AcceptError> {
-        let most_bytes = CHUNK_BYTES.min(self.memory.share() / (2 * FACTOR));
-        let full = |decoder: &RecordDecoder| decoder.len() >= CHUNK_ROWS || decoder.bytes() >= most_bytes;
-        if let Decoder::Records(decoder) = &mut self.receiver.decoder
-            && self.receiver.faults.is_empty()
-            && full(decoder)
+        let receiver = &mut self.receiver;
+        if receiver.faults.is_empty()
+            && let Some(decoder) = receiver.full_decoder()
         {
             let rows = decoder.take()?;
             self.push(rows).await?;
@@ -282,13 +313,14 @@ impl Acceptance {
         Ok(())
     }
 
-    fn judge(&mut self, fed: Result<(), BodyError<Enough>>) -> Result<(), AcceptError> {
+    fn judge(&mut self, fed: Result<(), BodyError<Stop>>) -> Result<(), AcceptError> {
         match fed {
             Ok(()) => Ok(()),
-            Err(BodyError::Receiver(Enough)) => {
+            Err(BodyError::Receiver(Stop::Enough)) => {
                 let faults = std::mem::take(&mut self.receiver.faults);
                 Err(AcceptError::Invalid(first_of(faults, "body")))
             }
+            Err(BodyError::Receiver(Stop::Failed(error))) => Err(error.into()),
             Err(BodyError::TooLarge { limit }) => Err(AcceptError::TooLarge(limit)),
             Err(BodyError::Damaged(reason)) => Err(AcceptError::Damaged(reason)),
             Err(BodyError::LineTooLong { index, limit }) => {

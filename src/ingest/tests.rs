@@ -1,6 +1,7 @@
 //! What becomes of records, rule by rule. Helpers that make a case readable stand here; the cases stand in
 //! the files below.
 
+mod accepting;
 mod agreement;
 mod asked;
 mod bad_input;

@@ -95,6 +95,35 @@ async fn unfinished_bodies_share_a_budget() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_body_with_a_fault_hears_of_it_in_little_memory() {
+    let server = Setup::default()
+        .no_upkeep()
+        .with("ALMANAC_BODY_MEMORY", "4MiB")
+        .with("ALMANAC_SLOW_CLIENT_LIMIT", "10m")
+        .start();
+    // The first of all bodies could take more than there is, so another one comes before.
+    let half = jsonl(&[heart_rate(id(1), &instant(1), 60)]);
+    let mut first = Sending::open(&server, &server.person(), "HeartRate", 2 * half.len()).await;
+    assert!(first.send(&half).await);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let valid = "{}\n".repeat(500_000);
+    let reply = server
+        .person()
+        .ingest("MomentAnnotation")
+        .header("content-type", "application/x-jsonl")
+        .body(format!("5\n{valid}6\n"))
+        .await;
+    let faults = reply.faults();
+    assert!(
+        faults.len() == 2 && faults[0].starts_with("body.0") && faults[1].starts_with("body.500001"),
+        "{faults:?}"
+    );
+    assert!(first.send(&half).await);
+    let (status, answer) = first.answer().await;
+    assert_eq!(status, 201, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_takes_longer_than_the_grace_period_is_stored() {
     let server = Setup::default()
         .busy_upkeep()
