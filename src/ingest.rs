@@ -19,6 +19,8 @@ pub mod context;
 pub mod dating;
 pub mod decode;
 pub mod decompress;
+mod deleted_ids;
+pub mod deletions;
 pub mod errors;
 mod extras;
 mod fast;

@@ -221,6 +221,13 @@ fn all_of(data_type: &DataType) -> Target {
     }
 }
 
+/// Runs long work on a thread that serves no requests.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(ApiError::internal)
+}
+
 /// What is to be committed for one request.
 struct Submission {
     person: PersonId,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::catalog::records::SeenSource;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
-use crate::model::ids::{PersonId, RecordId};
+use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
 use super::body::{BodyError, BodyReader, Place};
@@ -24,10 +24,9 @@ use super::decode::{DecodeError, DecodedRows, RecordDecoder};
 use super::errors::AssembleError;
 use super::intake::{CHUNK_ROWS, Intake, Rows};
 use super::memory::{Allowance, NoRoom};
-use super::merge::Change;
 use super::stores::IntakeStores;
-use super::tombstone::{TOMBSTONE_TYPE, Target, Tombstone, decode_tombstone};
-use super::upload::{PartitionChanges, Work};
+use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
+use super::upload::Work;
 
 /// Bytes of rows that may wait before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
@@ -342,61 +341,4 @@ pub fn refuse_too_many(files: &FilesRead) -> Result<(), Vec<Fault>> {
     }
     let message = format!("the records name more than {MOST_FILES} files in their sources; send them apart");
     Err(vec![Fault::new(["body"], "limit_reached", message)])
-}
-
-/// Turns deletions into changes of the partitions that may hold the records, as `targets_of` says.
-pub fn deletions<'a>(
-    tombstones: &[Tombstone],
-    mut targets_of: impl FnMut(&str) -> Vec<Target> + 'a,
-) -> Vec<PartitionChanges> {
-    // Grouped by the type named first: many tombstones name few types, and a type may have many partitions.
-    let mut named: Vec<(&str, Vec<RecordId>)> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for tombstone in tombstones {
-        let name = tombstone.data_type.as_str();
-        let place = *places.entry(name).or_insert(named.len());
-        match named.get_mut(place) {
-            Some((_, records)) => records.push(tombstone.record),
-            None => named.push((name, vec![tombstone.record])),
-        }
-    }
-    let mut changes: Vec<PartitionChanges> = Vec::new();
-    for (name, records) in named {
-        for target in targets_of(name) {
-            delete_from(&mut changes, target, &records);
-        }
-    }
-    changes
-}
-
-fn delete_from(changes: &mut Vec<PartitionChanges>, target: Target, deleted: &[RecordId]) {
-    let Target {
-        data_type,
-        layout,
-        definition,
-    } = target;
-    let known = changes
-        .iter_mut()
-        .find(|partition| partition.data_type == data_type);
-    if let Some(partition) = known {
-        match partition.changes.last_mut() {
-            Some(Change::Delete {
-                records,
-                definition: of_last,
-            }) if *of_last == definition => records.extend_from_slice(deleted),
-            _ => partition.changes.push(Change::Delete {
-                records: deleted.to_vec(),
-                definition,
-            }),
-        }
-        return;
-    }
-    changes.push(PartitionChanges {
-        data_type,
-        layout,
-        changes: vec![Change::Delete {
-            records: deleted.to_vec(),
-            definition,
-        }],
-    });
 }

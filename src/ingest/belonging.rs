@@ -51,12 +51,13 @@ pub(super) fn settled<'a>(changes: &'a [Change], stored: &StoredRows) -> Cow<'a,
                     (Some(row), Some(definition)) => belongs(*row, definition),
                     (row, _) => row.is_some(),
                 };
-                let records: Vec<RecordId> = records.iter().copied().filter(is_meant).collect();
+                let records = records.as_slice().iter().copied();
+                let records: Vec<RecordId> = records.filter(is_meant).collect();
                 for id in &records {
                     newest.remove(id);
                 }
                 Change::Delete {
-                    records,
+                    records: records.into(),
                     definition: None,
                 }
             }

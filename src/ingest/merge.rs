@@ -18,6 +18,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use super::belonging::settled;
 use super::dating::KnownTimes;
+use super::deleted_ids::DeletedIds;
 use super::member_order::{holds_json, ordered};
 use super::stored::StoredRows;
 use crate::catalog::records::Effect;
@@ -38,14 +39,14 @@ pub enum Change {
         undated: Arc<[usize]>,
     },
     Delete {
-        records: Vec<RecordId>,
+        records: DeletedIds,
         /// The definition that the records must belong to, as the source that names it; any if `None`.
         definition: Option<Arc<str>>,
     },
 }
 
 impl Change {
-    /// Bytes of the rows put or the ids deleted.
+    /// Bytes of the rows put, or of the ids deleted, which other changes may share.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -98,7 +99,7 @@ pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
                         .filter_map(|(_, bytes)| RecordId::from_slice(bytes?)),
                 );
             }
-            Change::Delete { records, .. } => ids.extend(records),
+            Change::Delete { records, .. } => ids.extend_from_slice(records.as_slice()),
         }
     }
     ids.sort_unstable();
@@ -175,7 +176,7 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
         match change {
             Change::Put { rows, given, .. } => merging.put(rows, given, *request)?,
             Change::Delete { records, .. } => {
-                for id in records {
+                for id in records.as_slice() {
                     merging.delete(*id, *request);
                 }
             }
@@ -347,7 +348,7 @@ fn dated<'a>(changes: &'a [Change], stored: &StoredRows) -> Result<Cow<'a, [Chan
                 undated: Arc::clone(undated),
             },
             Change::Delete { records, .. } => {
-                for id in records {
+                for id in records.as_slice() {
                     known.forget(*id);
                 }
                 change.clone()

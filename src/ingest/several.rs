@@ -4,7 +4,8 @@
 //! between types does not matter; within one, a tombstone deletes what came before it. Knows decoders and
 //! changes; knows nothing of HTTP or of what is stored.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::catalog::records::SeenSource;
@@ -17,8 +18,9 @@ use super::body::Place;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::decode::{DecodeError, RecordDecoder};
+use super::deleted_ids::DeletedIds;
 use super::merge::Change;
-use super::tombstone::Target;
+use super::tombstone::{Target, TargetPlace};
 use super::upload::PartitionChanges;
 
 /// How often one body may delete what it itself recorded before, or switch to another definition of one type;
@@ -38,8 +40,21 @@ pub struct Several {
     partitions: HashMap<TypeId, Partition>,
     /// The order in which the types first appeared.
     met: Vec<TypeId>,
+    /// What is deleted, in lists that all partitions share from which the same is deleted.
+    lists: Vec<List>,
+    known_lists: HashMap<Vec<TargetPlace>, DeletionList>,
     seen: Seen,
     turns: usize,
+}
+
+/// A list of deletions from the same places, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeletionList(usize);
+
+/// Deletions in the order of their lines.
+struct List {
+    from: Vec<TypeId>,
+    records: Vec<RecordId>,
 }
 
 /// Where the records came from, as far as they name it.
@@ -54,12 +69,30 @@ struct Partition {
     decoder: Option<RecordDecoder>,
     /// The definition that all records of the decoder belong to.
     definition: Option<Arc<str>>,
-    done: Vec<Change>,
-    /// Deletions that precede everything that the decoder holds, by the definition that the records must
-    /// belong to. Among themselves they may come in any order, since a record belongs to one definition.
-    deleted: BTreeMap<Option<Arc<str>>, Vec<RecordId>>,
+    done: Vec<Done>,
+    /// The lists of what is deleted from it.
+    deleted: Vec<Deleted>,
     /// The ids of the records that the decoder holds.
     put: HashSet<RecordId>,
+}
+
+/// A list of what is deleted from one partition. Its deletions after the first `done` precede everything that
+/// the decoder holds. Those of several lists may come in any order, since a record belongs to one definition.
+struct Deleted {
+    list: DeletionList,
+    /// The definition that the records must belong to.
+    definition: Option<Arc<str>>,
+    done: usize,
+}
+
+/// A change, of which the ids to delete are still in their list.
+enum Done {
+    Put(Change),
+    Delete {
+        list: DeletionList,
+        part: Range<usize>,
+        definition: Option<Arc<str>>,
+    },
 }
 
 impl Several {
@@ -69,6 +102,8 @@ impl Several {
             person,
             partitions: HashMap::new(),
             met: Vec::new(),
+            lists: Vec::new(),
+            known_lists: HashMap::new(),
             seen: Seen::default(),
             turns: 0,
         }
@@ -92,7 +127,7 @@ impl Several {
         if partition.decoder.is_some() && partition.definition != context.definition {
             turn(&mut self.turns, place)?;
             partition
-                .seal(self.person, &mut self.seen)
+                .seal(self.person, &self.lists, &mut self.seen)
                 .map_err(NotTaken::Decode)?;
             partition.decoder = None;
         }
@@ -109,38 +144,71 @@ impl Several {
         Ok(())
     }
 
-    /// Accepts a deletion from some partitions.
-    pub fn delete(&mut self, from: &[Target], place: Place, record: RecordId) -> Result<(), NotTaken> {
-        for target in from {
-            let (data_type, layout) = (&target.data_type, &target.layout);
-            let partition = partition(&mut self.partitions, &mut self.met, data_type, layout);
+    /// The list of deletions from these targets.
+    pub fn list_for(&mut self, targets: Vec<Target>) -> DeletionList {
+        let places: Vec<TargetPlace> = targets.iter().map(Target::place).collect();
+        if let Some(known) = self.known_lists.get(&places) {
+            return *known;
+        }
+        let list = DeletionList(self.lists.len());
+        let mut from = Vec::with_capacity(targets.len());
+        for target in targets {
+            let (data_type, layout) = (target.data_type, target.layout);
+            let partition = partition(&mut self.partitions, &mut self.met, &data_type, &layout);
+            partition.deleted.push(Deleted {
+                list,
+                definition: target.definition,
+                done: 0,
+            });
+            from.push(data_type);
+        }
+        let records = Vec::new();
+        self.lists.push(List { from, records });
+        self.known_lists.insert(places, list);
+        list
+    }
+
+    /// Accepts a deletion from the targets of a list.
+    pub fn delete(&mut self, list: DeletionList, place: Place, record: RecordId) -> Result<(), NotTaken> {
+        let from = self.lists.get(list.0).map(|list| list.from.as_slice());
+        for data_type in from.unwrap_or_default() {
+            let Some(partition) = self.partitions.get_mut(data_type) else {
+                continue;
+            };
             if partition.put.contains(&record) {
                 turn(&mut self.turns, place)?;
                 partition
-                    .seal(self.person, &mut self.seen)
+                    .seal(self.person, &self.lists, &mut self.seen)
                     .map_err(NotTaken::Decode)?;
             }
-            let of_definition = partition.deleted.entry(target.definition.clone());
-            of_definition.or_default().push(record);
+        }
+        if let Some(list) = self.lists.get_mut(list.0).filter(|list| !list.from.is_empty()) {
+            list.records.push(record);
         }
         Ok(())
     }
 
     /// Ends the body and returns its changes.
     pub fn finish(mut self) -> Result<(Vec<PartitionChanges>, Seen), DecodeError> {
-        let mut changes = Vec::with_capacity(self.met.len());
+        let mut sealed = Vec::with_capacity(self.met.len());
         for data_type in self.met {
             let Some(mut partition) = self.partitions.remove(&data_type) else {
                 continue;
             };
-            partition.seal(self.person, &mut self.seen)?;
-            changes.push(PartitionChanges {
-                data_type,
-                layout: partition.layout,
-                changes: partition.done,
-            });
+            partition.seal(self.person, &self.lists, &mut self.seen)?;
+            sealed.push((data_type, partition));
         }
-        Ok((changes, self.seen))
+        let lists: Vec<Arc<[RecordId]>> = self.lists.into_iter().map(|list| list.records.into()).collect();
+        let changes = sealed.into_iter().map(|(data_type, partition)| PartitionChanges {
+            data_type,
+            layout: partition.layout,
+            changes: partition
+                .done
+                .into_iter()
+                .map(|done| done.with_ids(&lists))
+                .collect(),
+        });
+        Ok((changes.collect(), self.seen))
     }
 }
 
@@ -168,7 +236,7 @@ fn partition<'p>(
             decoder: None,
             definition: None,
             done: Vec::new(),
-            deleted: BTreeMap::new(),
+            deleted: Vec::new(),
             put: HashSet::new(),
         }
     })
@@ -176,10 +244,18 @@ fn partition<'p>(
 
 impl Partition {
     /// Ensures that later changes come after everything so far.
-    fn seal(&mut self, person: PersonId, all: &mut Seen) -> Result<(), DecodeError> {
-        let deleted = std::mem::take(&mut self.deleted).into_iter();
-        self.done
-            .extend(deleted.map(|(definition, records)| Change::Delete { records, definition }));
+    fn seal(&mut self, person: PersonId, lists: &[List], all: &mut Seen) -> Result<(), DecodeError> {
+        for deleted in &mut self.deleted {
+            let listed = lists.get(deleted.list.0).map_or(0, |list| list.records.len());
+            if deleted.done < listed {
+                self.done.push(Done::Delete {
+                    list: deleted.list,
+                    part: deleted.done..listed,
+                    definition: deleted.definition.clone(),
+                });
+                deleted.done = listed;
+            }
+        }
         self.put.clear();
         let Some(decoder) = self.decoder.as_mut().filter(|decoder| !decoder.is_empty()) else {
             return Ok(());
@@ -196,11 +272,30 @@ impl Partition {
         let data_type = &decoded.data_type.id;
         let files = decoded.files.into_iter().map(|file| (file, data_type.clone()));
         all.files.extend(files);
-        self.done.push(Change::Put {
+        self.done.push(Done::Put(Change::Put {
             rows: decoded.rows,
             given: decoded.given.into(),
             undated: decoded.undated.into(),
-        });
+        }));
         Ok(())
+    }
+}
+
+impl Done {
+    fn with_ids(self, lists: &[Arc<[RecordId]>]) -> Change {
+        match self {
+            Self::Put(change) => change,
+            Self::Delete {
+                list,
+                part,
+                definition,
+            } => {
+                let ids = lists.get(list.0).cloned().unwrap_or_default();
+                Change::Delete {
+                    records: DeletedIds::part(ids, part),
+                    definition,
+                }
+            }
+        }
     }
 }

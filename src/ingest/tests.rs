@@ -6,6 +6,7 @@ mod agreement;
 mod asked;
 mod bad_input;
 mod belonging;
+mod deleting;
 mod outdated;
 mod rules;
 mod sizes;

@@ -39,6 +39,17 @@ pub struct Target {
     pub definition: Option<Arc<str>>,
 }
 
+impl Target {
+    /// Where it deletes, which tells it apart from other targets.
+    #[must_use]
+    pub fn place(&self) -> TargetPlace {
+        (self.data_type.clone(), self.definition.clone())
+    }
+}
+
+/// A partition, and the definition in it.
+pub type TargetPlace = (TypeId, Option<Arc<str>>);
+
 /// Decodes the tombstone `json`, which stands at `place`. `compiled` is the tombstone type.
 pub fn decode_tombstone(
     compiled: &CompiledType,

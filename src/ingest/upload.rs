@@ -4,7 +4,7 @@
 //! catalogue's tables.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::records::{Effect, NewPiece, SeenSource};
@@ -53,29 +53,40 @@ pub enum Work {
 }
 
 impl Work {
-    /// Bytes of the rows in memory.
+    fn changes(&self) -> impl Iterator<Item = &Change> {
+        let partitions = match self {
+            Self::Small(partitions) => partitions.as_slice(),
+            Self::Written(_) => &[],
+        };
+        partitions.iter().flat_map(|partition| &partition.changes)
+    }
+
+    /// Bytes that it holds in memory. Ids that are to be deleted from several partitions are there once.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        match self {
-            Self::Small(partitions) => partitions
-                .iter()
-                .flat_map(|partition| &partition.changes)
-                .map(Change::bytes)
-                .sum(),
-            Self::Written(_) => 0,
-        }
+        let mut lists = HashSet::new();
+        self.changes()
+            .map(|change| match change {
+                Change::Put { .. } => change.bytes(),
+                Change::Delete { records, .. } if lists.insert(records.list().as_ptr()) => {
+                    size_of_val(records.list())
+                }
+                Change::Delete { .. } => 0,
+            })
+            .sum()
     }
-}
 
-impl Work {
+    /// Bytes of what is asked of all its partitions, as a measure of the work that they are: each looks for
+    /// the ids that are to be deleted from several.
+    #[must_use]
+    pub fn bytes_asked(&self) -> usize {
+        self.changes().map(Change::bytes).sum()
+    }
+
     /// Bytes of the rows that it adds to the tail.
     #[must_use]
     pub fn bytes_put(&self) -> usize {
-        let Self::Small(partitions) = self else {
-            return 0;
-        };
-        let changes = partitions.iter().flat_map(|partition| &partition.changes);
-        changes
+        self.changes()
             .filter(|change| matches!(change, Change::Put { .. }))
             .map(Change::bytes)
             .sum()

@@ -92,15 +92,15 @@ pub(super) async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, e
             }
             Line::Delete(key) => {
                 let data_type = shared.registry.get(TYPES[type_of(*key)]).unwrap();
-                let from = [Target {
+                let from = several.list_for(vec![Target {
                     data_type: data_type.id.clone(),
                     layout: Arc::clone(&data_type.layout),
                     definition: None,
-                }];
+                }]);
                 let Key::Given(_, id) = key else {
                     panic!("what came without an id is not deleted")
                 };
-                several.delete(&from, Place::Line(place), record(*id)).unwrap();
+                several.delete(from, Place::Line(place), record(*id)).unwrap();
             }
         }
     }

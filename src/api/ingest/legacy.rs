@@ -22,12 +22,15 @@ use crate::auth::tokens::Reader;
 use crate::ingest::accept::refuse_too_many;
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
-use crate::ingest::several::{NotTaken, Seen, Several};
-use crate::ingest::tombstone::{TOMBSTONE_TYPE, Target, decode_tombstone};
+use crate::ingest::several::{DeletionList, NotTaken, Seen, Several};
+use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 
-use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
+use super::{
+    Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable,
+    run_blocking,
+};
 
 /// A body takes this many times its size: as received, unwrapped, and as rows.
 const FACTOR: usize = 3;
@@ -174,7 +177,7 @@ fn decode(
 ) -> Result<(Vec<PartitionChanges>, Seen), ApiError> {
     let mut faults = Vec::new();
     let mut broken = None;
-    let mut targets: HashMap<String, Vec<Target>> = HashMap::new();
+    let mut lists: HashMap<String, DeletionList> = HashMap::new();
     unwrap(form, bytes, |record| {
         let taken = record.map_err(NotTaken::Invalid).and_then(|record| {
             let Some(Recordable {
@@ -198,10 +201,10 @@ fn decode(
                 });
             };
             let tombstone = decode_tombstone(compiled, context, record.place, json).map_err(placed)?;
-            let from = targets
+            let list = lists
                 .entry(tombstone.data_type)
-                .or_insert_with_key(|name| deleter.targets_of(name));
-            several.delete(from, record.place, tombstone.record)
+                .or_insert_with_key(|name| several.list_for(deleter.targets_of(name)));
+            several.delete(*list, record.place, tombstone.record)
         });
         match taken {
             Ok(()) => {}
@@ -242,11 +245,4 @@ fn go_on(faults: &[Fault]) -> ControlFlow<()> {
     } else {
         ControlFlow::Break(())
     }
-}
-
-/// Runs long work on a thread that serves no requests.
-async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(ApiError::internal)
 }

@@ -15,14 +15,18 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{Dedupe, FromParams, Params};
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
-use crate::ingest::accept::{Acceptance, Accepted, FilesRead, deletions};
+use crate::ingest::accept::{Acceptance, Accepted, FilesRead};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::coerce::Epoch;
 use crate::ingest::context::Leave;
+use crate::ingest::deletions::deletions;
 use crate::ingest::tombstone::TOMBSTONE_TYPE;
 use crate::ingest::upload::{IdempotencyKey, Work};
 
-use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
+use super::{
+    Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable,
+    run_blocking,
+};
 
 /// Which version of the type is meant, and what the sender asks for.
 #[derive(Debug)]
@@ -125,7 +129,8 @@ pub async fn record(
         } => (work, sources, files, memory),
         Accepted::Deletions(tombstones, memory) => {
             let deleter = Deleter::of(&app, person).await?;
-            let changes = deletions(&tombstones, |name| deleter.targets_of(name));
+            let changes = move || deletions(&tombstones, |name| deleter.targets_of(name));
+            let changes = run_blocking(changes).await?;
             if !changes.iter().all(|change| reach.covers(&change.data_type)) {
                 return Err(ApiError::forbidden(Beyond::Types.to_string()));
             }

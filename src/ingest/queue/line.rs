@@ -213,7 +213,7 @@ impl Line {
             else {
                 break;
             };
-            bytes += upload.work.bytes();
+            bytes += upload.work.bytes_asked();
             uploads.push(upload);
             answers.push(Answer { reply, seat });
             if goes_alone {

@@ -31,7 +31,7 @@ pub(super) struct Job {
     pub overtaken: usize,
     /// Whether its rows are in objects already.
     pub is_written: bool,
-    /// Bytes of rows in memory.
+    /// Bytes of what is asked of all partitions.
     pub bytes: usize,
 }
 
@@ -53,7 +53,7 @@ impl Job {
             is_written: uploads
                 .iter()
                 .any(|upload| matches!(upload.work, Work::Written(_))),
-            bytes: uploads.iter().map(|upload| upload.work.bytes()).sum(),
+            bytes: uploads.iter().map(|upload| upload.work.bytes_asked()).sum(),
             uploads,
         }
     }

@@ -40,7 +40,7 @@ fn put(of: &[(u128, Option<u128>)], time: &str) -> Change {
 
 fn delete(numbers: &[u128], definition: Option<u128>) -> Change {
     Change::Delete {
-        records: numbers.iter().copied().map(record).collect(),
+        records: numbers.iter().copied().map(record).collect::<Vec<_>>().into(),
         definition: definition.map(|id| source(id).into()),
     }
 }

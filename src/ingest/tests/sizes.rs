@@ -165,7 +165,7 @@ async fn others_do(process: &Process, person: PersonId, others: &[Other]) {
             send(process, person, &[&[(Some(*number), *value)]]).await;
         } else {
             let change = Change::Delete {
-                records: vec![RecordId(id(*number))],
+                records: vec![RecordId(id(*number))].into(),
                 definition: None,
             };
             let data_type = data_type(TYPE);
