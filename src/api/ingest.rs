@@ -30,6 +30,7 @@ use crate::ingest::context::{DecodeContext, Leave};
 use crate::ingest::errors::AssembleError;
 use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
+use crate::ingest::named_sources::TooManySources;
 use crate::ingest::queue::{CommitError, Receipt};
 use crate::ingest::submit::submit;
 use crate::ingest::tombstone::Target;
@@ -342,6 +343,10 @@ impl From<AcceptError> for ApiError {
             AcceptError::TooLarge(limit) => Self::too_large(usize::try_from(limit).unwrap_or(usize::MAX)),
             AcceptError::Damaged(_) => invalid(["body"], error.to_string()),
             AcceptError::Invalid(faults) => Self::invalid_all(faults),
+            AcceptError::TooManySources(TooManySources { limit: most }) => {
+                let what = Limited::Sources;
+                QuotaError::Reached { what, most }.into()
+            }
             AcceptError::Decode(error) => Self::internal(error),
             AcceptError::NoRoom(error) => error.into(),
             AcceptError::Assemble(AssembleError::Store(error)) => error.into(),

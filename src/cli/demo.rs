@@ -10,6 +10,7 @@ use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::context::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
+use crate::ingest::named_sources::MostSources;
 use crate::ingest::upload::{Upload, Work};
 use crate::model::ids::{PersonId, UploadId};
 
@@ -78,7 +79,8 @@ async fn record(
         leave: Leave::default(),
     };
     let memory = app.bodies.allowance(PERSON);
-    let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context, memory)?;
+    let most = MostSources::ANY;
+    let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context, memory, most)?;
     let limits = BodyLimits {
         body: app.settings.body_limit as u64,
         line: app.settings.body_limit,

@@ -248,7 +248,7 @@ async fn open_foundations(
 
 /// Loads the sample person, and says how to ask for their data.
 async fn load_demo(app: &App) -> Result<(), Failed> {
-    demo::load(app).await?;
+    Box::pin(demo::load(app)).await?;
     let invitation = demo::invitation(&app.settings.public_url, &demo_token(app).await?);
     if let Err(error) = print(&invitation) {
         tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints a \

@@ -4,7 +4,7 @@
 //! one chunk. Knows bodies, decoders and intakes; knows nothing of HTTP, of looking up the names of types, or
 //! of the queue.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
@@ -24,6 +24,7 @@ use super::decode::{DecodeError, DecodedRows, RecordDecoder};
 use super::errors::AssembleError;
 use super::intake::{CHUNK_ROWS, Intake, Rows};
 use super::memory::{Allowance, NoRoom};
+use super::named_sources::{MostSources, NamedSources, TooManySources};
 use super::stores::IntakeStores;
 use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
 use super::upload::Work;
@@ -51,6 +52,8 @@ pub enum AcceptError {
     Damaged(String),
     #[error("records are not valid")]
     Invalid(Vec<Fault>),
+    #[error(transparent)]
+    TooManySources(#[from] TooManySources),
     #[error(transparent)]
     Decode(#[from] DecodeError),
     #[error(transparent)]
@@ -81,7 +84,7 @@ pub struct Acceptance {
     person: PersonId,
     receiver: Receiver,
     intake: Intake,
-    sources: HashMap<String, SeenSource>,
+    sources: NamedSources,
     files: FilesRead,
     memory: Allowance,
     /// When the partition was last looked at.
@@ -102,6 +105,8 @@ enum Decoder {
         compiled: Arc<CompiledType>,
         context: DecodeContext,
         found: Vec<Tombstone>,
+        /// Bytes of the names of types in them.
+        named: usize,
     },
 }
 
@@ -120,7 +125,11 @@ impl Receiver {
                 compiled,
                 context,
                 found,
-            } => decode_tombstone(compiled, context, place, json).map(|tombstone| found.push(tombstone)),
+                named,
+            } => decode_tombstone(compiled, context, place, json).map(|tombstone| {
+                *named += tombstone.data_type.len();
+                found.push(tombstone);
+            }),
         };
         if let Err(faults) = result {
             self.faults.extend(faults);
@@ -136,9 +145,10 @@ impl Receiver {
     }
 
     /// Nothing of a body with a fault is stored: the rest of it is decoded only to find its other faults.
+    /// Rows are dropped a chunk at a time.
     fn drop_what_is_full(&mut self) -> Result<(), DecodeError> {
-        if let Decoder::Tombstones { found, .. } = &mut self.decoder {
-            *found = Vec::new();
+        if let Decoder::Tombstones { found, named, .. } = &mut self.decoder {
+            (*found, *named) = (Vec::new(), 0);
         }
         if let Some(decoder) = self.full_decoder() {
             drop(decoder.take()?);
@@ -166,6 +176,7 @@ impl Acceptance {
         compiled: Arc<CompiledType>,
         context: DecodeContext,
         memory: Allowance,
+        most: MostSources,
     ) -> Result<Self, AcceptError> {
         let data_type = Arc::clone(compiled.data_type());
         let decoder = if data_type.id.as_str() == TOMBSTONE_TYPE {
@@ -173,6 +184,7 @@ impl Acceptance {
                 compiled,
                 context,
                 found: Vec::new(),
+                named: 0,
             }
         } else {
             Decoder::Records(Box::new(RecordDecoder::new(compiled, context)?))
@@ -186,7 +198,7 @@ impl Acceptance {
             person,
             receiver,
             intake: Intake::new(shared, person, data_type),
-            sources: HashMap::new(),
+            sources: NamedSources::new(most),
             files: FilesRead::new(),
             memory,
             looked_at: Moment::now(),
@@ -213,16 +225,20 @@ impl Acceptance {
     async fn make_room(&mut self, reader: &BodyReader) -> Result<(), AcceptError> {
         let waiting = match &self.receiver.decoder {
             Decoder::Records(decoder) => decoder.bytes().saturating_mul(FACTOR),
-            Decoder::Tombstones { found, .. } => found.len() * size_of::<Tombstone>() * 2,
+            Decoder::Tombstones { found, named, .. } => found.len() * size_of::<Tombstone>() * 2 + named,
         };
-        let ids = self.intake.ids().saturating_mul(ID_BYTES);
-        let bytes = waiting + reader.waiting() + self.intake.bytes() + ids;
+        let bytes = waiting + reader.waiting() + self.intake.bytes() + self.remembered();
         let wanted = bytes.next_multiple_of(LEAST_MEMORY);
         // Memory is given back only if it is much: a body that wrote its rows makes room for others.
         if wanted > self.memory.bytes() || wanted < self.memory.bytes() / 2 {
             self.memory.resize(wanted).await?;
         }
         Ok(())
+    }
+
+    /// Bytes of what is remembered of rows that were written.
+    fn remembered(&self) -> usize {
+        self.intake.ids().saturating_mul(ID_BYTES) + self.sources.bytes()
     }
 
     async fn write_what_is_full(&mut self) -> Result<(), AcceptError> {
@@ -264,12 +280,12 @@ impl Acceptance {
             Decoder::Records(decoder) => {
                 let rows = decoder.take()?;
                 self.push(rows).await?;
-                let sources = self.sources.into_values().collect();
-                let ids = self.intake.ids().saturating_mul(ID_BYTES);
+                let remembered = self.remembered();
+                let sources = self.sources.seen_of(self.person);
                 let work = self.intake.finish().await?;
                 let mut memory = self.memory;
                 // Its memory exceeds what is left: the rows in memory, or the ids of those written.
-                let left = memory.bytes().min(work.bytes() + ids);
+                let left = memory.bytes().min(work.bytes() + remembered);
                 memory.resize(left).await?;
                 let rows = Accepted::Rows {
                     work,
@@ -288,14 +304,7 @@ impl Acceptance {
     }
 
     async fn push(&mut self, decoded: DecodedRows) -> Result<(), AcceptError> {
-        for source in &decoded.sources {
-            let seen = SeenSource {
-                person: self.person,
-                key: source.key.clone(),
-                name: source.name.clone(),
-            };
-            self.sources.entry(source.key.clone()).or_insert(seen);
-        }
+        self.sources.add(decoded.sources)?;
         let data_type = &decoded.data_type.id;
         let files = decoded.files.into_iter().map(|file| (file, data_type.clone()));
         self.files.extend(files);

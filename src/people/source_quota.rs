@@ -6,11 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::catalog::Catalog;
 use crate::catalog::records::SeenSource;
+use crate::ingest::named_sources::MostSources;
 use crate::model::ids::PersonId;
 
 use super::quota::{Limited, Quota, QuotaError};
@@ -66,17 +67,7 @@ impl SourceQuota {
             return Ok(naming);
         }
         let exactly = self.enter(&naming);
-        let count = async {
-            // In this order: whoever is committed meanwhile is among one or the other.
-            let others = self
-                .others(&naming)
-                .iter()
-                .map(|other| other.hashes.len())
-                .sum::<usize>();
-            let known = self.catalog.registered_counts(person).await?.sources;
-            Ok(known + others as u64)
-        };
-        let counted = self.quota.used(person, count).await?;
+        let counted = self.counted(person, Some(&naming)).await?;
         let (named, most) = (sources.len() as u64, self.quota.most);
         // As if all were new, until that makes too many.
         if counted.fetch_add(named, Ordering::Relaxed).saturating_add(named) <= most {
@@ -85,7 +76,7 @@ impl SourceQuota {
         let _exactly = exactly.lock().await;
         // Whoever is counted from now on sees what is counted here.
         let before = counted.load(Ordering::Relaxed);
-        let others = self.others(&naming);
+        let others = self.others(person, Some(&naming));
         let known = self.catalog.sources_of(person).await?;
         let known = known.iter().map(|source| self.hashes.hash_one(&source.key));
         let named_by_others = others.iter().flat_map(|other| other.hashes.iter().copied());
@@ -104,6 +95,31 @@ impl SourceQuota {
         }
     }
 
+    /// How many sources the records of one body may name at most. More are not admitted, whichever they are.
+    pub async fn most_named(&self, person: PersonId) -> Result<MostSources, QuotaError> {
+        let known = self.counted(person, None).await?;
+        Ok(MostSources {
+            limit: self.quota.most,
+            known: known.load(Ordering::Relaxed),
+        })
+    }
+
+    /// How many sources the person has and other requests name.
+    async fn counted(
+        &self,
+        person: PersonId,
+        naming: Option<&Arc<Naming>>,
+    ) -> Result<Arc<AtomicU64>, QuotaError> {
+        let count = async {
+            // In this order: whoever is committed meanwhile is among one or the other.
+            let others = self.others(person, naming);
+            let others = others.iter().map(|other| other.hashes.len()).sum::<usize>();
+            let known = self.catalog.registered_counts(person).await?.sources;
+            Ok(known + others as u64)
+        };
+        Ok(self.quota.used(person, count).await?)
+    }
+
     /// Adds what a request names. Only one request of a person at a time counts exactly.
     fn enter(&self, naming: &Arc<Naming>) -> Arc<tokio::sync::Mutex<()>> {
         let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,11 +129,12 @@ impl SourceQuota {
     }
 
     /// What other requests of the person name.
-    fn others(&self, naming: &Arc<Naming>) -> Vec<Arc<Naming>> {
+    fn others(&self, person: PersonId, naming: Option<&Arc<Naming>>) -> Vec<Arc<Naming>> {
         let admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_person = admitted.get(&naming.person).map(|of_person| &of_person.namings);
+        let of_person = admitted.get(&person).map(|of_person| &of_person.namings);
         let others = of_person.into_iter().flatten().filter_map(Weak::upgrade);
-        others.filter(|other| !Arc::ptr_eq(other, naming)).collect()
+        let is_other = |other: &Arc<Naming>| naming.is_none_or(|naming| !Arc::ptr_eq(other, naming));
+        others.filter(is_other).collect()
     }
 }
 

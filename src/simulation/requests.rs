@@ -19,6 +19,7 @@ use crate::ingest::body::{BodyForm, BodyLimits, BodyReader, Place};
 use crate::ingest::context::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::memory::BodyMemory;
+use crate::ingest::named_sources::MostSources;
 use crate::ingest::queue::CommitError;
 use crate::ingest::several::Several;
 use crate::ingest::submit::submit;
@@ -143,6 +144,7 @@ pub(super) async fn write_large(
         compiled,
         context(&node),
         allowance,
+        MostSources::ANY,
     )
     .unwrap();
     let parts = effect.lines.chunks(effect.lines.len().div_ceil(4));

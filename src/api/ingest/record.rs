@@ -104,7 +104,8 @@ pub async fn record(
     let mut reading = body_reader(&app, &headers)?.digested(fingerprint);
 
     let memory = app.bodies.allowance(person);
-    let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, context, memory)?;
+    let most = app.source_quota.most_named(person).await?;
+    let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, context, memory, most)?;
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let fed = match chunk {

@@ -8,16 +8,21 @@ use crate::ingest::accept::{AcceptError, Acceptance};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::memory::BodyMemory;
+use crate::ingest::named_sources::{MostSources, TooManySources};
 use crate::model::ids::PersonId;
 
 const PERSON: PersonId = PersonId(Uuid::from_u128(7));
 const OTHER: PersonId = PersonId(Uuid::from_u128(8));
 const BUDGET: usize = 1 << 20;
+const MOST: MostSources = MostSources {
+    limit: 1000,
+    known: 3000,
+};
 
 fn acceptance(process: &Process, name: &str, bodies: &BodyMemory) -> Acceptance {
     let compiled = COMPILED.get(&data_type(name)).unwrap();
     let memory = bodies.allowance(PERSON);
-    Acceptance::new(process.shared.clone(), PERSON, compiled, context(), memory).unwrap()
+    Acceptance::new(process.shared.clone(), PERSON, compiled, context(), memory, MOST).unwrap()
 }
 
 fn lines() -> BodyReader {
@@ -59,4 +64,49 @@ async fn a_body_with_a_fault_holds_no_rows_beyond_a_chunk_and_all_its_faults_are
             .collect();
         assert_eq!(lines, [LocPart::Index(0), LocPart::Index(100_001)], "{name}");
     }
+}
+
+/// Lines of which each names another source.
+fn from_sources(numbers: std::ops::Range<u32>) -> String {
+    let line = |number: u32| format!("{{\"sources\":[\"com.example.{number:0>100}\"]}}\n");
+    numbers.map(line).collect()
+}
+
+#[tokio::test]
+async fn a_body_that_names_too_many_sources_is_refused_before_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::over(directory.path()).await;
+    let bodies = BodyMemory::new(BUDGET, Duration::ZERO);
+    let mut acceptance = acceptance(&process, "MomentAnnotation", &bodies);
+    let mut reader = lines();
+    // All that a person has may be named, even if they have more than the limit.
+    let known = from_sources(0..3000);
+    acceptance.feed(&mut reader, known.as_bytes()).await.unwrap();
+    let again = acceptance.feed(&mut reader, known.as_bytes()).await;
+    again.unwrap();
+    // What is remembered of the sources counts: the rows of at most one chunk wait beside them.
+    assert!(bodies.taken() > 3000 * 200, "{}", bodies.taken());
+    let more = from_sources(3000..6000);
+    let refused = acceptance.feed(&mut reader, more.as_bytes()).await.unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            AcceptError::TooManySources(TooManySources { limit: 1000 })
+        ),
+        "{refused}"
+    );
+    acceptance.abandon().await;
+}
+
+#[tokio::test]
+async fn the_types_that_tombstones_name_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::over(directory.path()).await;
+    let bodies = BodyMemory::new(BUDGET, Duration::ZERO);
+    let mut acceptance = acceptance(&process, "DeletedRecord", &bodies);
+    let (id, name) = (Uuid::from_u128(1), "x".repeat(10_000));
+    let tombstone = format!("{{\"deleted_id\":\"{id}\",\"deleted_type\":\"{name}\"}}\n");
+    let body = tombstone.repeat(20);
+    acceptance.feed(&mut lines(), body.as_bytes()).await.unwrap();
+    assert!(bodies.taken() > 20 * 10_000, "{}", bodies.taken());
 }
