@@ -4,6 +4,7 @@
 //! one chunk. Knows bodies, decoders and intakes; knows nothing of HTTP, of looking up the names of types, or
 //! of the queue.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
@@ -34,6 +35,9 @@ const CHUNK_BYTES: usize = 32 << 20;
 /// A chunk takes this many times its size: as columns, as the batch made of them and the columns they lack,
 /// sorted, and in written form.
 const FACTOR: usize = 4;
+/// How many bytes of a body are decoded before it is looked at what they take: rows may take many times their
+/// JSON.
+const PIECE_BYTES: usize = 64 << 10;
 /// How many files one body may name.
 const MOST_FILES: usize = 1000;
 /// The granularity, in bytes, in which a body asks for memory.
@@ -207,12 +211,22 @@ impl Acceptance {
 
     /// Accepts the next bytes of the body.
     pub async fn feed(&mut self, reader: &mut BodyReader, chunk: &[u8]) -> Result<(), AcceptError> {
-        for part in chunk.chunks(reader.step()) {
-            let receiver = &mut self.receiver;
-            let fed = reader.feed(part, |place, json| receiver.receive(place, json));
-            self.judge(fed)?;
-            self.make_room(reader).await?;
-            self.write_what_is_full().await?;
+        for step in chunk.chunks(reader.step()) {
+            let unpacked = match reader.unpack(step) {
+                Ok(unpacked) => unpacked,
+                Err(error) => return self.judge(Err(error)),
+            };
+            let held = match &unpacked {
+                Cow::Borrowed(_) => 0,
+                Cow::Owned(unpacked) => unpacked.capacity(),
+            };
+            for piece in unpacked.chunks(PIECE_BYTES) {
+                let receiver = &mut self.receiver;
+                let taken = reader.take(piece, |place, json| receiver.receive(place, json));
+                self.judge(taken)?;
+                self.make_room(reader, held).await?;
+                self.write_what_is_full().await?;
+            }
         }
         if self.looked_at.elapsed() > FRESH {
             self.intake.look_again().await?;
@@ -221,13 +235,13 @@ impl Acceptance {
         Ok(())
     }
 
-    /// Ensures that the body has the memory that it takes now.
-    async fn make_room(&mut self, reader: &BodyReader) -> Result<(), AcceptError> {
+    /// Ensures that the body has the memory that it takes now, besides `unpacked` bytes to be decoded next.
+    async fn make_room(&mut self, reader: &BodyReader, unpacked: usize) -> Result<(), AcceptError> {
         let waiting = match &self.receiver.decoder {
             Decoder::Records(decoder) => decoder.bytes().saturating_mul(FACTOR),
             Decoder::Tombstones { found, named, .. } => found.len() * size_of::<Tombstone>() * 2 + named,
         };
-        let bytes = waiting + reader.waiting() + self.intake.bytes() + self.remembered();
+        let bytes = waiting + unpacked + reader.waiting() + self.intake.bytes() + self.remembered();
         let wanted = bytes.next_multiple_of(LEAST_MEMORY);
         // Memory is given back only if it is much: a body that wrote its rows makes room for others.
         if wanted > self.memory.bytes() || wanted < self.memory.bytes() / 2 {

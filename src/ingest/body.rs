@@ -4,6 +4,7 @@
 //! Lives as long as one request; for lines its memory is bounded, whatever the body's length. Knows nothing
 //! of HTTP beyond the names of media types and encodings, and nothing of what a record means.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -166,19 +167,37 @@ impl BodyReader {
         self.decompressor.step()
     }
 
-    /// Accepts the next chunk and hands the records it completes to `each`.
+    /// Decompresses the next bytes of the body, which are to be taken next.
+    ///
+    /// # Errors
+    /// If the body is too large or damaged.
+    pub fn unpack<'c, E>(&mut self, step: &'c [u8]) -> Result<Cow<'c, [u8]>, BodyError<E>> {
+        self.decompressor.unpack(step).map_err(flatten)
+    }
+
+    /// Takes the next bytes of what was unpacked, and hands the records they complete to `each`.
+    ///
+    /// # Errors
+    /// If a line is too long, or `each` refuses a record.
+    pub fn take<E>(
+        &mut self,
+        unpacked: &[u8],
+        mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
+    ) -> Result<(), BodyError<E>> {
+        self.content.take(unpacked, self.digest.as_mut(), &mut each)
+    }
+
+    /// Takes all that the next chunk decompresses to.
     ///
     /// # Errors
     /// If the body is too large or damaged, or `each` refuses a record.
     pub fn feed<E>(
         &mut self,
         chunk: &[u8],
-        mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
+        each: impl FnMut(Place, &[u8]) -> Result<(), E>,
     ) -> Result<(), BodyError<E>> {
-        let (content, digest) = (&mut self.content, &mut self.digest);
-        self.decompressor
-            .feed(chunk, |piece| content.take(piece, digest.as_mut(), &mut each))
-            .map_err(flatten)
+        let unpacked = self.unpack::<E>(chunk)?;
+        self.take(&unpacked, each)
     }
 
     /// Ends the body: hands out what is left, and returns the digest that was asked for.

@@ -4,6 +4,7 @@
 //! the output is handed on piece by piece, and the limit on its size is checked before each piece. Knows gzip
 //! and zstd; knows nothing of the content.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
@@ -159,6 +160,24 @@ impl Decompressor {
             // A block of four bytes may stand for 128 KiB of the same byte.
             Inner::Zstd { .. } => 128,
         }
+    }
+
+    /// Accepts the next bytes of the request and returns what they decompress to. A few megabytes at most, if
+    /// they are no more than a step.
+    ///
+    /// # Errors
+    /// If the body is too large or damaged.
+    pub fn unpack<'c, E>(&mut self, step: &'c [u8]) -> Result<Cow<'c, [u8]>, DecompressError<E>> {
+        if matches!(self.inner, Inner::Identity) {
+            self.feed(step, |_| Ok::<(), E>(()))?;
+            return Ok(Cow::Borrowed(step));
+        }
+        let mut unpacked = Vec::new();
+        self.feed(step, |piece| {
+            unpacked.extend_from_slice(piece);
+            Ok::<(), E>(())
+        })?;
+        Ok(Cow::Owned(unpacked))
     }
 
     /// Accepts the next bytes of the request and hands what they decompress to to `each`, in pieces.

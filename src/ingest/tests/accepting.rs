@@ -1,14 +1,16 @@
 //! What a body holds while it is read.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use super::outdated::Process;
 use super::*;
-use crate::ingest::accept::{AcceptError, Acceptance};
+use crate::ingest::accept::{AcceptError, Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::memory::BodyMemory;
 use crate::ingest::named_sources::{MostSources, TooManySources};
+use crate::ingest::upload::Work;
 use crate::model::ids::PersonId;
 
 const PERSON: PersonId = PersonId(Uuid::from_u128(7));
@@ -26,11 +28,15 @@ fn acceptance(process: &Process, name: &str, bodies: &BodyMemory) -> Acceptance 
 }
 
 fn lines() -> BodyReader {
+    lines_in(ContentEncoding::Identity)
+}
+
+fn lines_in(encoding: ContentEncoding) -> BodyReader {
     let limits = BodyLimits {
         body: 1 << 30,
         line: 1 << 20,
     };
-    BodyReader::new(BodyForm::Lines, ContentEncoding::Identity, limits).unwrap()
+    BodyReader::new(BodyForm::Lines, encoding, limits).unwrap()
 }
 
 #[tokio::test]
@@ -109,4 +115,30 @@ async fn the_types_that_tombstones_name_count() {
     let body = tombstone.repeat(20);
     acceptance.feed(&mut lines(), body.as_bytes()).await.unwrap();
     assert!(bodies.taken() > 20 * 10_000, "{}", bodies.taken());
+}
+
+#[tokio::test]
+async fn rows_that_take_far_more_than_their_compressed_lines_are_written_in_chunks() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::over(directory.path()).await;
+    let bodies = BodyMemory::new(32 * BUDGET, Duration::ZERO);
+    // The first of all bodies could exceed the budget.
+    let mut first = bodies.allowance(OTHER);
+    first.resize(1).await.unwrap();
+    let mut acceptance = acceptance(&process, "MomentAnnotation", &bodies);
+    let mut reader = lines_in(ContentEncoding::Gzip);
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all("{}\n".repeat(300_000).as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    assert!(packed.len() < reader.step(), "{}", packed.len());
+    acceptance.feed(&mut reader, &packed).await.unwrap();
+    let (Accepted::Rows { work, .. }, _) = acceptance.finish(reader).await.unwrap() else {
+        panic!("records are rows");
+    };
+    let Work::Written(written) = work else {
+        panic!("a large body is written");
+    };
+    assert_eq!(written.live(), 300_000);
+    let most = written.pieces.iter().map(|piece| piece.rows).max();
+    assert!(most < Some(100_000), "{most:?}");
 }
