@@ -6,6 +6,7 @@ pub mod clock;
 pub mod columns;
 pub mod duration;
 pub mod erasure;
+pub mod excerpt;
 pub mod faults;
 pub mod geo;
 pub mod grid;

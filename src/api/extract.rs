@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Asked, FromParams, Params, described};
 use crate::auth::tokens::Reader;
+use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::people::condition::Condition;
@@ -139,7 +140,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Owner {
             .map(|(_, value)| value);
         let text =
             text.ok_or_else(|| ApiError::internal("a route that needs an owner has none in its path"))?;
-        let wrong = || invalid(["path", "svc_userid"], format!("{text:?} is not a UUID"));
+        let wrong = || {
+            invalid(
+                ["path", "svc_userid"],
+                format!("{:?} is not a UUID", beginning(&text)),
+            )
+        };
         Uuid::parse_str(&text)
             .map(|id| Self(PersonId(id)))
             .map_err(|_| wrong())

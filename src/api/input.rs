@@ -21,6 +21,7 @@ use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
+use crate::model::excerpt::beginning;
 use crate::model::registry::{Base, CatalogEntry};
 use crate::output::{Holds, ListedColumn, joined};
 use crate::people::condition::Condition;
@@ -147,9 +148,9 @@ pub async fn change(
 
 fn base_named(name: &str) -> Result<Base, ApiError> {
     Base::named(name).ok_or_else(|| {
+        let name = beginning(name);
         ApiError::not_found(format!(
-            "{name:?} is not a base of data types; use Event or \
-                                                    Metric"
+            "{name:?} is not a base of data types; use Event or Metric"
         ))
     })
 }
@@ -157,7 +158,8 @@ fn base_named(name: &str) -> Result<Base, ApiError> {
 /// The definition's id, with or without its base in front.
 fn definition_id(text: &str) -> Result<Uuid, ApiError> {
     let last = text.rsplit('/').next().unwrap_or(text);
-    Uuid::parse_str(last).map_err(|_| ApiError::not_found(format!("there is no data type {text:?}")))
+    Uuid::parse_str(last)
+        .map_err(|_| ApiError::not_found(format!("there is no data type {:?}", beginning(text))))
 }
 
 /// A type of one's own: the catalogue's entry, with what only the owner sees.

@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 use crate::api::admission::Busy;
 use crate::auth::grants::{Denied, Refused};
 use crate::catalog::CatalogError;
+use crate::model::excerpt::without_middle;
 use crate::model::faults::Fault;
 use crate::store::StoreError;
 
@@ -112,7 +113,7 @@ impl ApiError {
     fn refusal(status: StatusCode, detail: impl Into<String>) -> Self {
         Self(Box::new(Inner::Refusal(Refusal {
             status,
-            detail: detail.into(),
+            detail: without_middle(detail.into()),
             errors: Vec::new(),
             headers: HeaderMap::new(),
         })))
@@ -289,7 +290,7 @@ impl ApiError {
         if let Inner::Refusal(refusal) = &mut *self.0 {
             refusal.errors.push(ErrorDetail {
                 location: location.into(),
-                message: message.into(),
+                message: without_middle(message.into()),
                 value: None,
             });
         }

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::spellings::also_at;
+use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::people::documents::DocumentError;
 
@@ -95,7 +96,7 @@ fn group_routes() -> Routes {
 
 /// The id that the parameter `name` of a path gives.
 fn id_in_path(name: &'static str, text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| invalid(["path", name], format!("{text:?} is not a UUID")))
+    Uuid::try_parse(text).map_err(|_| invalid(["path", name], format!("{:?} is not a UUID", beginning(text))))
 }
 
 impl From<DocumentError> for ApiError {

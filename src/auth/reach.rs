@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::model::excerpt::beginning;
 use crate::model::registry::TypeId;
 
 /// The claims that narrow a token.
@@ -53,7 +54,7 @@ impl FromStr for Scope {
         let found = [Self::Read, Self::Write]
             .into_iter()
             .find(|scope| scope.name() == name);
-        found.ok_or_else(|| UnknownScope(name.to_owned()))
+        found.ok_or_else(|| UnknownScope(beginning(name).into_owned()))
     }
 }
 

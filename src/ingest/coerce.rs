@@ -12,6 +12,7 @@ use serde_json::{Number, Value};
 
 use super::json;
 use super::plan::{Plan, Role};
+use crate::model::excerpt::beginning;
 use crate::model::time::Instant;
 
 /// From here on a number counts milliseconds: as seconds it would lie three thousand years ahead.
@@ -49,7 +50,7 @@ impl FromStr for Epoch {
 
     fn from_str(name: &str) -> Result<Self, UnknownEpoch> {
         let found = Self::ALL.into_iter().find(|epoch| epoch.name() == name);
-        found.ok_or_else(|| UnknownEpoch(name.to_owned()))
+        found.ok_or_else(|| UnknownEpoch(beginning(name).into_owned()))
     }
 }
 

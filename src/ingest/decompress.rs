@@ -10,6 +10,8 @@ use std::io::{self, Write};
 use flate2::write::MultiGzDecoder;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
+use crate::model::excerpt;
+
 /// The first bytes of each gzip stream.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// How many compressed bytes of gzip are decompressed at a time. Deflate expands at most about a thousand
@@ -43,7 +45,7 @@ impl ContentEncoding {
             "" | "identity" => Ok(Self::Identity),
             "gzip" | "x-gzip" => Ok(Self::Gzip),
             "zstd" => Ok(Self::Zstd),
-            _ => Err(UnknownEncoding(value.to_owned())),
+            _ => Err(UnknownEncoding(excerpt::beginning(value).into_owned())),
         }
     }
 }

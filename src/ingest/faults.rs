@@ -11,8 +11,6 @@ use crate::model::faults::{Fault, LocPart};
 
 /// More than this many faults of one record help nobody.
 pub(super) const MOST_FAULTS_OF_A_RECORD: usize = 100;
-/// Values longer than this are not repeated in a fault.
-const LONGEST_SHOWN_VALUE: usize = 200;
 
 /// Adds the faults for one finding; `at` is the place of the document that was validated.
 pub(super) fn from_schema(error: &ValidationError<'_>, at: &[LocPart], faults: &mut Vec<Fault>) {
@@ -64,15 +62,9 @@ fn closest<'e>(
 }
 
 fn shown(fault: Fault, value: &Value) -> Fault {
-    let is_short = match value {
-        Value::String(text) => text.len() <= LONGEST_SHOWN_VALUE,
-        Value::Array(_) | Value::Object(_) => false,
-        _ => true,
-    };
-    if is_short {
-        fault.with_value(value.clone())
-    } else {
-        fault
+    match value {
+        Value::Array(_) | Value::Object(_) => fault,
+        single => fault.with_value(single.clone()),
     }
 }
 

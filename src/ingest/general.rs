@@ -23,6 +23,7 @@ use super::json;
 use super::misread;
 use super::plan::Role;
 use crate::model::columns::EXTRAS;
+use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
 use crate::model::time::Instant;
@@ -204,7 +205,10 @@ impl<'c, 'a> Reading<'c, 'a> {
         self.fault(
             [name],
             "duplicate",
-            format!("{name} is given twice, perhaps under another spelling"),
+            format!(
+                "{} is given twice, perhaps under another spelling",
+                beginning(name)
+            ),
         );
     }
 

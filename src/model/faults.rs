@@ -6,6 +6,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
+use super::excerpt::{beginning, is_short, without_middle};
+
 /// After this many faults the search stops: the caller has enough to mend.
 pub const MOST_FAULTS: usize = 100;
 
@@ -18,7 +20,7 @@ pub struct Fault {
     /// A word that programs can branch on.
     pub kind: &'static str,
     /// The value in question, where showing it helps.
-    pub value: Option<Value>,
+    value: Option<Value>,
 }
 
 /// One step on the way to what is wrong.
@@ -36,7 +38,7 @@ impl Fault {
     ) -> Self {
         Self {
             loc: loc.into_iter().map(Into::into).collect(),
-            message: message.into(),
+            message: without_middle(message.into()),
             kind,
             value: None,
         }
@@ -64,9 +66,15 @@ impl Fault {
         }
     }
 
+    /// Shows the value in question, unless it is long.
     #[must_use]
     pub fn with_value(mut self, value: impl Into<Value>) -> Self {
-        self.value = Some(value.into());
+        let value: Value = value.into();
+        let is_shown = match &value {
+            Value::String(text) => is_short(text),
+            other => is_short(&other.to_string()),
+        };
+        self.value = is_shown.then_some(value);
         self
     }
 }
@@ -105,10 +113,11 @@ impl From<usize> for LocPart {
 }
 
 impl Serialize for LocPart {
-    /// Always a string: the interface promises an array of strings.
+    /// Always a string: the interface promises an array of strings. Of the long name of a member, the
+    /// beginning.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Name(name) => serializer.serialize_str(name),
+            Self::Name(name) => serializer.serialize_str(&beginning(name)),
             Self::Index(index) => serializer.collect_str(index),
         }
     }
@@ -141,5 +150,27 @@ mod tests {
             serde_json::to_value(&fault).unwrap(),
             json!({"loc": ["body", "3", "value"], "msg": "unknown unit", "type": "unit", "value": "kgs"})
         );
+    }
+
+    #[test]
+    fn a_fault_does_not_grow_with_what_was_sent() {
+        let long = "語".repeat(100_000);
+        let values = [
+            json!(long),
+            json!([long]),
+            json!({(long.as_str()): 1}),
+            json!(vec![0; 500]),
+        ];
+        for value in values {
+            let place = ["body", long.as_str(), long.as_str()];
+            let fault = Fault::new(place, "unit", format!("unknown {long}; send another")).with_value(value);
+            let shown = serde_json::to_value(&fault).unwrap();
+            assert!(shown.get("value").is_none(), "{shown}");
+            assert!(shown.to_string().len() < 4000, "{shown}");
+            assert!(shown["msg"].as_str().unwrap().ends_with("; send another"));
+            assert_eq!(shown["loc"][1], format!("{}…", "語".repeat(200)));
+        }
+        let fault = Fault::new(["body"], "scale", "wrong").with_value(json!({"min": 1}));
+        assert_eq!(serde_json::to_value(&fault).unwrap()["value"], json!({"min": 1}));
     }
 }

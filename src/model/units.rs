@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
+use super::excerpt::beginning;
 use super::registry::metric::MetricTraits;
 use terms::{BadDefinition, Given, Ratio, Terms};
 
@@ -32,6 +33,7 @@ pub enum UnitError {
          dimension"
     )]
     Unknown {
+        /// The beginning of it, if it is long.
         unit: String,
         metric: String,
         expected: String,
@@ -41,6 +43,7 @@ pub enum UnitError {
          same dimension"
     )]
     OtherDimension {
+        /// The beginning of it, if it is long.
         unit: String,
         metric: String,
         expected: String,
@@ -153,7 +156,7 @@ impl FromStr for UnitSystem {
 
     fn from_str(name: &str) -> Result<Self, UnknownSystem> {
         let found = Self::ALL.into_iter().find(|system| system.name() == name);
-        found.ok_or_else(|| UnknownSystem(name.to_owned()))
+        found.ok_or_else(|| UnknownSystem(beginning(name).into_owned()))
     }
 }
 
@@ -317,7 +320,10 @@ impl Units {
             }
             return Ok(Conversion::Codes(codes));
         }
-        let told = || (from.to_owned(), data_type.to_owned(), expected.to_owned());
+        let told = || {
+            let unit = beginning(from).into_owned();
+            (unit, data_type.to_owned(), expected.to_owned())
+        };
         let unknown = || {
             let (unit, metric, expected) = told();
             UnitError::Unknown {

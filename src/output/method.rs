@@ -7,6 +7,8 @@ use serde::de::{self, Deserializer, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::model::excerpt::beginning;
+
 /// The `output` parameter of a question that answers with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -187,7 +189,7 @@ impl RowFormat {
 pub(super) fn unknown(parameter: &'static str, name: &str, expected: &[&str]) -> UnknownMethod {
     UnknownMethod {
         parameter,
-        name: name.to_owned(),
+        name: beginning(name).into_owned(),
         expected: expected.join(", "),
     }
 }

@@ -15,6 +15,7 @@ use crate::catalog::records::StoredDefinition;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::cache::Cache;
 use crate::model::clock::Clock;
+use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::nearest::{hint, nearest};
@@ -34,7 +35,7 @@ const LARGE: u64 = 64 << 10;
 /// Why a type cannot be found or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TypesError {
-    #[error("{name} is not a data type{}", hint(.nearest.as_deref()))]
+    #[error("{} is not a data type{}", beginning(.name), hint(.nearest.as_deref()))]
     Unknown {
         name: String,
         /// The most similar known name.

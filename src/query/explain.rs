@@ -26,6 +26,8 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use futures::StreamExt as _;
 
+use crate::model::excerpt::beginning;
+
 use super::Prepared;
 use super::engine::{Engine, deadline_passed};
 use super::ground::merge_sorted::MergeSortedExec;
@@ -74,7 +76,7 @@ impl FromStr for Explain {
 
     fn from_str(name: &str) -> Result<Self, UnknownExplain> {
         let found = Self::ALL.into_iter().find(|explain| explain.name() == name);
-        found.ok_or_else(|| UnknownExplain(name.to_owned()))
+        found.ok_or_else(|| UnknownExplain(beginning(name).into_owned()))
     }
 }
 

@@ -24,6 +24,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::model::excerpt::beginning;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
@@ -89,7 +90,7 @@ impl FromStr for LocationSource {
         Self::ALL
             .into_iter()
             .find(|source| source.name() == text)
-            .ok_or_else(|| UnknownSource(text.to_owned()))
+            .ok_or_else(|| UnknownSource(beginning(text).into_owned()))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::model::excerpt::beginning;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Statistic {
     Sum,
@@ -34,6 +36,6 @@ impl FromStr for Statistic {
 
     fn from_str(name: &str) -> Result<Self, UnknownStatistic> {
         let found = Self::ALL.into_iter().find(|statistic| statistic.name() == name);
-        found.ok_or_else(|| UnknownStatistic(name.to_owned()))
+        found.ok_or_else(|| UnknownStatistic(beginning(name).into_owned()))
     }
 }

@@ -18,6 +18,7 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::duration::Truncation;
+use crate::model::excerpt::beginning;
 use crate::model::permit::Windows;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
@@ -68,7 +69,7 @@ impl FromStr for Resolution {
             "15m" => Ok(Self::QuarterHour),
             "60m" => Ok(Self::Hour),
             "day" => Ok(Self::Day),
-            other => Err(UnknownResolution(other.to_owned())),
+            other => Err(UnknownResolution(beginning(other).into_owned())),
         }
     }
 }

@@ -36,6 +36,7 @@ use crate::auth::grounds::Grounds;
 use crate::auth::reach::Beyond;
 use crate::auth::tickets::Refused;
 use crate::auth::tokens::Reader;
+use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::output::OutputMethod;
 use crate::output::{Holds, ListedColumn};
@@ -401,7 +402,7 @@ fn file_name(frame: &Frame) -> String {
 }
 
 fn id_in_path(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("there is no frame {text:?}")))
+    Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("there is no frame {:?}", beginning(text))))
 }
 
 impl From<FrameError> for ApiError {

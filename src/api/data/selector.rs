@@ -13,6 +13,7 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Notes};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Choice, FromParams, Params};
+use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
@@ -50,7 +51,7 @@ impl FromStr for LineFormat {
         match name {
             "json" | "jsonl" | "jsonlines" | "ndjson" => Ok(Self::Json),
             "csv" => Ok(Self::Csv),
-            other => Err(UnknownFormat(other.to_owned())),
+            other => Err(UnknownFormat(beginning(other).into_owned())),
         }
     }
 }

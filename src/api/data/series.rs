@@ -17,6 +17,7 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::{GrantAuthority, Readable};
 use crate::auth::tokens::Reader;
 use crate::model::duration::SampleRate;
+use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
@@ -427,7 +428,7 @@ pub(super) async fn named_metrics(
             }
         };
         if !seen.insert((named.data_type.id.clone(), named.annotation)) {
-            faults.push(wrong_metric(name, format!("{name} is named twice")));
+            faults.push(wrong_metric(name, format!("{} is named twice", beginning(name))));
             continue;
         }
         let taken = metrics.iter().any(|(_, column)| *column == traits.value_column);

@@ -22,6 +22,7 @@ use crate::ingest::context::Leave;
 use crate::ingest::deletions::deletions;
 use crate::ingest::tombstone::TOMBSTONE_TYPE;
 use crate::ingest::upload::{IdempotencyKey, Work};
+use crate::model::excerpt::beginning;
 
 use super::{
     Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable,
@@ -87,7 +88,8 @@ pub async fn record(
         let known = serde_json::to_value(compiled.data_type().api_version).map_err(ApiError::internal)?;
         if known != *version {
             return Err(ApiError::not_found(format!(
-                "{data_type} has no version {version:?}"
+                "{data_type} has no version {:?}",
+                beginning(version)
             )));
         }
     }
@@ -162,7 +164,7 @@ pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, 
     let form = BodyForm::from_media_type(media_type).ok_or_else(|| {
         ApiError::unsupported_media_type(format!(
             "found {:?}; send application/json with one record, or application/x-jsonl with a record a line",
-            media_type.unwrap_or_default()
+            beginning(media_type.unwrap_or_default())
         ))
     })?;
     let encoding = content_encoding(headers)?;

@@ -26,6 +26,7 @@ use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::file_grants::ReadableFiles;
 use crate::auth::grants::{Denied, Refused};
 use crate::auth::tokens::Reader;
+use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::output::{Holds, ListedColumn, joined};
@@ -395,7 +396,7 @@ fn shows(readable: &ReadableFiles, file: &File) -> bool {
 
 /// A text that is not an id names no file.
 fn file_id(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::parse_str(text).map_err(|_| ApiError::not_found(format!("there is no file {text:?}")))
+    Uuid::parse_str(text).map_err(|_| ApiError::not_found(format!("there is no file {:?}", beginning(text))))
 }
 
 /// The tag of a file's description: of its bytes and of every change to it.

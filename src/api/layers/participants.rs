@@ -10,6 +10,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::Params;
 use crate::auth::grants::Stated;
 use crate::auth::tokens::Reader;
+use crate::model::excerpt::beginning;
 
 /// The prefix of paths that name a participant.
 const BY_PATH: &str = "/data/v0/pool/";
@@ -49,7 +50,7 @@ async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid,
         None => Ok(None),
         Some((_, text)) => Uuid::try_parse(text)
             .map(Some)
-            .map_err(|_| invalid(["path", wanted], format!("{text:?} is not a UUID"))),
+            .map_err(|_| invalid(["path", wanted], format!("{:?} is not a UUID", beginning(text)))),
     };
     Ok(id("group_id")?.zip(id("participant_id")?))
 }
@@ -74,7 +75,8 @@ fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
     }
     let id = |name: &'static str, text: Option<String>| {
         let read = |text: String| {
-            Uuid::try_parse(&text).map_err(|_| invalid(["query", name], format!("{text:?} is not a UUID")))
+            Uuid::try_parse(&text)
+                .map_err(|_| invalid(["query", name], format!("{:?} is not a UUID", beginning(&text))))
         };
         text.map(read).transpose()
     };

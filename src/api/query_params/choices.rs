@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::ingest::coerce::Epoch;
+use crate::model::excerpt::beginning;
 use crate::model::units::UnitSystem;
 use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
@@ -64,7 +65,7 @@ impl FromStr for Dates {
 
     fn from_str(name: &str) -> Result<Self, UnknownDates> {
         let found = Self::ALL.into_iter().find(|dates| dates.name() == name);
-        found.ok_or_else(|| UnknownDates(name.to_owned()))
+        found.ok_or_else(|| UnknownDates(beginning(name).into_owned()))
     }
 }
 
@@ -98,7 +99,7 @@ impl FromStr for Dedupe {
 
     fn from_str(name: &str) -> Result<Self, UnknownDedupe> {
         let found = Self::ALL.into_iter().find(|dedupe| dedupe.name() == name);
-        found.ok_or_else(|| UnknownDedupe(name.to_owned()))
+        found.ok_or_else(|| UnknownDedupe(beginning(name).into_owned()))
     }
 }
 
@@ -131,7 +132,7 @@ impl FromStr for OpenEnds {
 
     fn from_str(name: &str) -> Result<Self, UnknownEnds> {
         let found = Self::ALL.into_iter().find(|ends| ends.name() == name);
-        found.ok_or_else(|| UnknownEnds(name.to_owned()))
+        found.ok_or_else(|| UnknownEnds(beginning(name).into_owned()))
     }
 }
 

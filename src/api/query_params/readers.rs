@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
+use crate::model::excerpt::beginning;
 use crate::model::grid::start_of_day;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange, parse_instant_in_query};
@@ -270,7 +271,7 @@ impl Params<'_> {
                 self.fault(
                     name,
                     "bool_parsing",
-                    format!("{other:?} is neither true nor false"),
+                    format!("{:?} is neither true nor false", beginning(other)),
                 );
                 None
             }
@@ -295,16 +296,21 @@ impl Params<'_> {
         match text.parse() {
             Ok(number) => Some(number),
             Err(_) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                let message = if text.starts_with('-') {
-                    format!("{text} is too small; the least is {least}")
+                let number = beginning(text);
+                let message = if number.starts_with('-') {
+                    format!("{number} is too small; the least is {least}")
                 } else {
-                    format!("{text} is too large; the most is {most}")
+                    format!("{number} is too large; the most is {most}")
                 };
                 self.fault(name, "int_parsing_size", message);
                 None
             }
             Err(_) => {
-                self.fault(name, "int_parsing", format!("{text:?} is not a whole number"));
+                self.fault(
+                    name,
+                    "int_parsing",
+                    format!("{:?} is not a whole number", beginning(text)),
+                );
                 None
             }
         }
@@ -428,7 +434,7 @@ impl Params<'_> {
         expected: &str,
     ) -> Option<T> {
         text.parse()
-            .map_err(|_| self.fault(name, kind, format!("{text:?} is not {expected}")))
+            .map_err(|_| self.fault(name, kind, format!("{:?} is not {expected}", beginning(text))))
             .ok()
     }
 }

@@ -13,6 +13,7 @@ use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
+use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::output::{Holds, ListedColumn};
@@ -196,7 +197,10 @@ pub async fn accessible_types(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sharer = Uuid::try_parse(&sharer).map_err(|_| {
-        crate::api::problem::invalid(["path", "sharer_svc_userid"], format!("{sharer:?} is not a UUID"))
+        crate::api::problem::invalid(
+            ["path", "sharer_svc_userid"],
+            format!("{:?} is not a UUID", beginning(&sharer)),
+        )
     })?;
     allowed(&app, &reader, PersonId(sharer), query, &headers).await
 }

@@ -10,6 +10,7 @@ use crate::ingest::columns::Cell;
 use crate::ingest::plan::Role;
 use crate::ingest::units::leaves_original;
 use crate::model::columns::EXTRAS;
+use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::model::units::Conversion;
 
@@ -65,10 +66,11 @@ impl<'a> Reading<'_, 'a> {
             return;
         }
         let Some(number) = Number::from_f64(converted) else {
+            let unit = beginning(&sent);
             let message = if matches!(conversion, Conversion::Codes(_)) {
-                format!("{value} is no code of {sent}")
+                format!("{value} is no code of {unit}")
             } else {
-                format!("{sent} is too large to be expressed in {expected}")
+                format!("{unit} is too large to be expressed in {expected}")
             };
             let loc = self.field_loc(value_field);
             return self.faults.push(Fault::new(loc, "unit", message));

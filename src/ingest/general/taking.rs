@@ -7,6 +7,7 @@ use super::{Given, Reading};
 use crate::ingest::faults;
 use crate::ingest::json::{self, MistakeKind};
 use crate::ingest::plan::Role;
+use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};
 
@@ -110,7 +111,7 @@ impl<'a> Reading<'_, 'a> {
                 self.fault(
                     [name, member.name.as_ref()],
                     "duplicate",
-                    format!("{} is given twice", member.name),
+                    format!("{} is given twice", beginning(&member.name)),
                 );
             }
         }

@@ -10,6 +10,7 @@ use crate::ingest::cells::integer;
 use crate::ingest::decode::too_much;
 use crate::ingest::json::{self, Field, Mistake};
 use crate::ingest::misread;
+use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS};
 use crate::model::ids::RecordId;
 use crate::model::time::parse_instant;
@@ -160,7 +161,7 @@ impl Wrapper {
         for Field { name, .. } in fields {
             if !names.insert(name.as_ref()) {
                 let path: Vec<&str> = way.iter().copied().chain([name.as_ref()]).collect();
-                self.fault(&path, "duplicate", &format!("{name} is given twice"));
+                self.fault(&path, "duplicate", &format!("{} is given twice", beginning(name)));
             }
         }
     }

@@ -311,6 +311,40 @@ fn a_field_given_twice_is_refused() {
 }
 
 #[test]
+fn a_fault_does_not_grow_with_what_was_sent() {
+    let long = "x".repeat(1 << 19);
+    let told = |record: &str| {
+        let faults = decoder("HeartRate").push(7, record.as_bytes()).unwrap_err();
+        serde_json::to_string(&faults).unwrap()
+    };
+    let beginning = format!("{}…", "x".repeat(200));
+    for members in [
+        format!(r#""value":1,"unit":"{long}""#),
+        format!(r#""value":1,"{long}":1,"{long}":2"#),
+        format!(r#""value":1,"extras":{{"{long}":1,"{long}":2}}"#),
+        format!(r#""value":1,"{long}":"a\u0000""#),
+        format!(r#""value":1,"end_date":"{long}""#),
+        format!(r#""value":"{long}""#),
+        format!(r#""value":["{long}"]"#),
+    ] {
+        let told = told(&format!(r#"{{"start_date":"2024-05-01",{members}}}"#));
+        assert!(told.len() < 1000, "{}", told.len());
+        assert!(!told.contains("xx") || told.contains(&beginning), "{told}");
+    }
+    let unit = told(&format!(
+        r#"{{"start_date":"2024-05-01","value":1,"unit":"{long}"}}"#
+    ));
+    assert!(unit.contains("or another unit of the same dimension"), "{unit}");
+    let wrapped = format!(r#"{{"data":"1","metadata":{{"data_type":"X","{long}":1,"{long}":2}}}}"#);
+    let wrapped = serde_json::to_string(&unwrap_one(wrapped.as_bytes()).unwrap_err()).unwrap();
+    assert!(
+        wrapped.contains(&beginning) && wrapped.len() < 1000,
+        "{}",
+        wrapped.len()
+    );
+}
+
+#[test]
 fn a_refused_record_leaves_nothing_behind() {
     let mut decoder = decoder("HeartRate");
     decoder.push(0, SAMPLE.as_bytes()).unwrap();

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::ToSchema;
 
+use crate::model::excerpt::beginning;
+
 use super::super::text::{Line, Name, Prose};
 use super::display::{AnnotationSpec, ScaleAnnotationSpec};
 use super::measurement::{
@@ -74,7 +76,7 @@ impl FromStr for AnnotationType {
 
     fn from_str(name: &str) -> Result<Self, UnknownAnnotationType> {
         let found = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
-        found.ok_or_else(|| UnknownAnnotationType(name.to_owned()))
+        found.ok_or_else(|| UnknownAnnotationType(beginning(name).into_owned()))
     }
 }
 

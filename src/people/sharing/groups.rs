@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{EVERYBODY, INVITES, MEMBER_OF, OPEN_TO};
+use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
 use crate::model::registry::{Registry, TypeId};
@@ -387,7 +388,7 @@ fn built_in(registry: &Registry, listed: &[String], faults: &mut Vec<Fault>) -> 
             Fault::new(
                 loc.clone(),
                 "value_error",
-                format!("{text:?} is not a built-in data type"),
+                format!("{:?} is not a built-in data type", beginning(text)),
             )
             .with_value(text.as_str())
         };

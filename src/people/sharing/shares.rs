@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
+use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -429,7 +430,12 @@ async fn spelt(
 }
 
 fn unknown_type(loc: [LocPart; 3], text: &str) -> Fault {
-    Fault::new(loc, "value_error", format!("{text:?} is not a data type")).with_value(text)
+    Fault::new(
+        loc,
+        "value_error",
+        format!("{:?} is not a data type", beginning(text)),
+    )
+    .with_value(text)
 }
 
 fn each_once<T: Ord>(ids: Vec<T>) -> Vec<T> {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::Fields;
 use datafusion::common::Result;
 
+use crate::model::excerpt::beginning;
 use crate::model::nearest::{hint, nearest};
 
 /// A column, or a member of one: `value`, `source_properties.name`.
@@ -29,11 +30,11 @@ pub struct Columns(Vec<ColumnPath>);
 pub enum ColumnError {
     #[error("no column is named")]
     None,
-    #[error("column {0} is named twice")]
+    #[error("column {} is named twice", beginning(.0))]
     Twice(String),
-    #[error("there is no column {name}{}", hint(.nearest.as_deref()))]
+    #[error("there is no column {}{}", beginning(.name), hint(.nearest.as_deref()))]
     Unknown { name: String, nearest: Option<String> },
-    #[error("column {0} has no members")]
+    #[error("column {} has no members", beginning(.0))]
     NoMembers(String),
     #[error("the answer has a column {0} already")]
     Taken(&'static str),

@@ -2,6 +2,7 @@
 
 use datafusion::common::DataFusionError;
 
+use crate::model::excerpt::beginning;
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
 
@@ -31,13 +32,19 @@ pub enum QueryError {
 pub enum AggregateError {
     #[error("{0} fields to group by were given; the limit is {MAX_GROUP_FIELDS}")]
     TooManyFields(usize),
-    #[error("`{0}` is named twice")]
+    #[error("`{}` is named twice", beginning(.0))]
     FieldTwice(String),
-    #[error("`{0}` cannot be used to group by, because the answer has a column of that name")]
+    #[error(
+        "`{}` cannot be used to group by, because the answer has a column of that name",
+        beginning(.0)
+    )]
     NameTaken(String),
     #[error(transparent)]
     UnknownField(FilterError),
-    #[error("`{0}` holds lists or structures; only fields that hold a single value can be used to group by")]
+    #[error(
+        "`{}` holds lists or structures; only fields that hold a single value can be used to group by",
+        beginning(.0)
+    )]
     NotScalar(String),
     #[error("records of {0} have no value to sum up; count them at /data/v1alpha1/event")]
     NoValue(TypeId),

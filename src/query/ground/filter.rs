@@ -16,6 +16,8 @@ pub use binding::{Bound, bind, bind_each};
 pub use condition::{Comparand, Comparison, Condition, LabelComparison, asked_fields, parse_all};
 pub use field::{StoredField, field_of, refuse_private, unknown_field};
 
+use crate::model::excerpt::beginning;
+
 /// The most conditions in a request.
 pub const MAX_FILTERS: usize = 20;
 /// The most bytes in one condition.
@@ -32,7 +34,7 @@ pub enum FilterError {
     NoOperator(String),
     #[error("`{0}` has no field before its operator; expected field, one of : = != <= >= < > ~, and a value")]
     NoField(String),
-    #[error("`{field}` is not a field of {data_type}; its fields are {known}")]
+    #[error("`{}` is not a field of {data_type}; its fields are {known}", beginning(.field))]
     UnknownField {
         field: String,
         data_type: String,

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::model::excerpt::beginning;
+
 /// The direction of time in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
@@ -33,6 +35,6 @@ impl FromStr for Order {
 
     fn from_str(name: &str) -> Result<Self, UnknownOrder> {
         let found = Self::ALL.into_iter().find(|order| order.name() == name);
-        found.ok_or_else(|| UnknownOrder(name.to_owned()))
+        found.ok_or_else(|| UnknownOrder(beginning(name).into_owned()))
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::model::excerpt::beginning;
+
 /// A statistic of the points of a bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Calculation {
@@ -140,7 +142,7 @@ impl FromStr for Calculation {
             .iter()
             .find(|(name, _)| *name == text)
             .map(|(_, calculation)| *calculation)
-            .ok_or_else(|| UnknownCalculation(text.to_owned()))
+            .ok_or_else(|| UnknownCalculation(beginning(text).into_owned()))
     }
 }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
+use crate::model::excerpt::beginning;
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 
@@ -125,7 +126,7 @@ impl FromStr for Mode {
         let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
         found.ok_or_else(|| UnknownName {
             kind: "mode",
-            name: name.to_owned(),
+            name: beginning(name).into_owned(),
             allowed: "start, end, split",
         })
     }

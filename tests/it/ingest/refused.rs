@@ -114,6 +114,36 @@ async fn rule_8_4_a_line_that_is_no_json_is_told_with_its_line() {
 }
 
 #[tokio::test]
+async fn an_answer_does_not_grow_with_what_was_sent() {
+    let person = person();
+    let long = "x".repeat(500_000);
+    let mut records = vec![heart_rate(id(1), &at("10:00"), 60); 8];
+    for record in &mut records {
+        record["unit"] = json!(long);
+    }
+    let in_a_path = "x".repeat(5000);
+    let in_a_query = format!("SELECT '{}' FROM nowhere", "x".repeat(50_000));
+    let definition = json!({"name": "Tea", "record_spec": {"scale": long, "schema": [long]}});
+    for call in [
+        person.lines("HeartRate", &records),
+        person.post("/user/v1alpha1/preferences", &json!({(long.as_str()): 1})),
+        person.post("/user/v1/group", &json!({(long.as_str()): 1, "name": [long]})),
+        person.post("/data/v1/sql", &json!({"query": long, "output": long})),
+        person.post("/data/v1/sql", &json!({"query": in_a_query})),
+        person.post("/input/v1/data_type/Metric", &definition),
+        person.get(&format!("/data/v1alpha1/metric/{in_a_path}")),
+        person.read("metric", "HeartRate").with("output", &in_a_path),
+        person.read("metric", "HeartRate").with("columns", &in_a_path),
+        person.read("metric", "HeartRate").with("limit", &in_a_path),
+    ] {
+        let reply = call.await;
+        assert!((400..500).contains(&reply.status), "{reply}");
+        assert!(reply.body.len() < 5000, "{} bytes: {reply}", reply.body.len());
+    }
+    nothing_stored(&person).await;
+}
+
+#[tokio::test]
 async fn wrong_types_are_422_with_the_field() {
     let person = person();
     for (field, value) in [

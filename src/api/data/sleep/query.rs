@@ -3,6 +3,7 @@
 use crate::api::answer_form::AnswerForm;
 use crate::api::query_params::{Choice as _, Form, FromParams, Literal, Need, Params};
 use crate::model::duration::{Truncation, parse_length};
+use crate::model::excerpt::beginning;
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::query::sleep::spec::Mode;
@@ -69,7 +70,7 @@ fn stage_list(params: &mut Params<'_>, name: &'static str, emptiness: Emptiness)
             Err(_) => params.fault(
                 name,
                 "int_parsing",
-                format!("{item:?} is not the number of a stage"),
+                format!("{:?} is not the number of a stage", beginning(&item)),
             ),
         }
     }

@@ -4,6 +4,7 @@ use arrow::datatypes::Field;
 use serde_json::Value;
 
 use super::{Base, Definition, OF_METRICS, RESERVED};
+use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::schema::{compile, cost};
 
@@ -121,7 +122,7 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
             || is_metrics(name)
             || properties.is_some_and(|properties| properties.contains_key(name));
         if !is_known {
-            let message = format!("{name:?} is required but not among the properties");
+            let message = format!("{:?} is required but not among the properties", beginning(name));
             faults.push(Fault::new(at_schema(&["required"]), "required", message).with_value(name));
         }
     }

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use crate::model::excerpt::beginning;
+
 /// The most schemas and listed values in one schema, as written.
 const MOST_PARTS: usize = 10_000;
 /// The most checks that one value may meet. A list of codes is the usual reason for thousands.
@@ -55,9 +57,12 @@ pub enum TooCostly {
     Patterns,
     #[error("one value would be checked more than {MOST_CHECKS} times; refer less, and list less")]
     Checks,
-    #[error("{0:?} refers to itself, or through more than {LONGEST_CHAIN} others; write out what is meant")]
+    #[error(
+        "{:?} refers to itself, or through more than {LONGEST_CHAIN} others; write out what is meant",
+        beginning(.0)
+    )]
     Endless(String),
-    #[error("{0:?} leads nowhere; references have the form \"#/$defs/name\"")]
+    #[error("{:?} leads nowhere; references have the form \"#/$defs/name\"", beginning(.0))]
     Nowhere(String),
     #[error("{0:?} is not supported below the top; refer by \"#/$defs/name\"")]
     Moving(&'static str),
