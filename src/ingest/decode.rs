@@ -25,7 +25,7 @@ use super::columns::{Cell, Column, UnfillableColumn};
 use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::memo::{Memo, NOTHING};
-use super::naming::{with_named_source, with_source};
+use super::naming::{too_long_a_name, with_named_source, with_source};
 use super::natural::{Known, natural_id};
 pub use super::origins::DecodedSource;
 use super::origins::Origins;
@@ -137,11 +137,12 @@ impl RecordDecoder {
             return Ok(());
         }
         let Some(renamed) = with_named_source(json, &self.compiled.plan) else {
-            return self.push_as_it_is(place, json);
+            let too_long = too_long_a_name(json, &self.compiled.plan);
+            return self.push_as_it_is(place, json, too_long);
         };
         match self.decoded_fast(&renamed) {
             Some(row) => self.append(row, &renamed),
-            None => self.push_as_it_is(place, &renamed)?,
+            None => self.push_as_it_is(place, &renamed, None)?,
         }
         Ok(())
     }
@@ -220,14 +221,20 @@ impl RecordDecoder {
     #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
         match with_named_source(json, &self.compiled.plan) {
-            Some(renamed) => self.push_as_it_is(place, &renamed),
-            None => self.push_as_it_is(place, json),
+            Some(renamed) => self.push_as_it_is(place, &renamed, None),
+            None => self.push_as_it_is(place, json, too_long_a_name(json, &self.compiled.plan)),
         }
     }
 
-    /// Decodes, the complete way, one record that names its source where its type has it.
-    fn push_as_it_is(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
-        let record = general::decode(&self.compiled, &self.context, place, json)?;
+    /// Decodes, the complete way, one record that names its source where its type has it, or in the member
+    /// `too_long` by a name that is too long for one.
+    fn push_as_it_is(
+        &mut self,
+        place: Place,
+        json: &[u8],
+        too_long: Option<&'static str>,
+    ) -> Result<(), Vec<Fault>> {
+        let record = general::decode(&self.compiled, &self.context, place, json, too_long)?;
         let mut cells: Vec<_> = record
             .cells
             .into_iter()

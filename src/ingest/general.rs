@@ -58,12 +58,14 @@ pub(super) struct FoundSource {
     pub source_id: Option<String>,
 }
 
-/// Decodes the record `json`, which stands at `place`.
+/// Decodes the record `json`, which stands at `place`. `too_long_a_name`: the member in which its writer
+/// gives itself one.
 pub(super) fn decode<'a>(
     compiled: &CompiledType,
     context: &DecodeContext,
     place: Place,
     json: &'a [u8],
+    too_long_a_name: Option<&'static str>,
 ) -> Result<Complete<'a>, Vec<Fault>> {
     let mut reading = Reading::of(compiled, context, place, json)?;
     reading.convert_unit();
@@ -72,7 +74,7 @@ pub(super) fn decode<'a>(
     let id = reading.id();
     let span = reading.times(context);
     let (cells, repeatable) = reading.cells();
-    reading.hold_sources_to_length();
+    reading.hold_sources_to_length(too_long_a_name);
     let source = reading.source(context);
     reading.keep_to_scale(context, &source);
     let extras = reading.extras.to_text();

@@ -41,8 +41,7 @@ fn led_by(record: &[u8], source: &str, definition_of: impl Fn(&str) -> Option<Uu
     let said: Option<String> = serde_json::from_str(once(&fields, SOURCE_ID)?).ok()?;
     // The decoder refuses these at the place where they stand: with another source before them it would be
     // another one.
-    let is_refused = |named: &String| named.len() > LONGEST_SOURCE || named.contains('\0');
-    if sources.iter().chain(&said).any(is_refused) {
+    if sources.iter().chain(&said).any(|named| is_refused(named)) {
         return None;
     }
     let own = definition_of(source);
@@ -84,9 +83,60 @@ fn once<'a>(fields: &[Field<'a>], name: &str) -> Option<&'a str> {
     given.all(|raw| raw == first).then_some(first)
 }
 
+/// Whether the decoder refuses what names a source.
+fn is_refused(named: &str) -> bool {
+    named.len() > LONGEST_SOURCE || named.contains('\0')
+}
+
+/// The name that the writer of a record gives itself.
+struct WritersName<'f> {
+    /// The member that has it.
+    member: &'static str,
+    name: Cow<'f, str>,
+    raw: &'f str,
+    /// The member in which the type has it.
+    place: &'static str,
+}
+
 /// The record with its writer's name where the type has it: in `source_properties`, or among `sources`.
-/// `None` if it has no such name, the type has a field of that name, or the record gives another source.
+/// `None` if it has no such name, the type has a field of that name, the record gives another source, or the
+/// name is refused: the decoder does that at the place where it was sent.
 pub(super) fn with_named_source(record: &[u8], plan: &Plan) -> Option<Vec<u8>> {
+    let fields = fields_with_a_name(record)?;
+    let WritersName { name, raw, place, .. } =
+        writers_name(&fields, plan).filter(|named| !is_refused(&named.name))?;
+    let value = if place == SOURCE_PROPERTIES {
+        json::object([("name", raw)])
+    } else {
+        let mut sources: Vec<Value> = if is_given(&fields, SOURCES) {
+            serde_json::from_str(only(&fields, SOURCES)?.raw).ok()?
+        } else {
+            Vec::new()
+        };
+        if !sources.iter().any(|source| *source == *name) {
+            sources.push(Value::from(name));
+        }
+        Value::Array(sources).to_string().into_bytes()
+    };
+    let says_so = |field: &&Field<'_>| NAMES.contains(&field.name.as_ref()) && field.raw == raw;
+    let others = fields
+        .iter()
+        .filter(|field| !says_so(field) && field.name != place);
+    let others = others.map(|field| (field.name.as_ref(), field.raw));
+    let value = String::from_utf8(value).ok()?;
+    Some(json::object(others.chain([(place, value.as_str())])))
+}
+
+/// The member in which the writer of a record gives itself a name that is longer than that of a source may
+/// be.
+pub(super) fn too_long_a_name(record: &[u8], plan: &Plan) -> Option<&'static str> {
+    let fields = fields_with_a_name(record)?;
+    let named = writers_name(&fields, plan)?;
+    (named.name.len() > LONGEST_SOURCE).then_some(named.member)
+}
+
+/// The fields of a record in which some writer may give itself a name. Most records need not be read for it.
+fn fields_with_a_name(record: &[u8]) -> Option<Vec<Field<'_>>> {
     let text = std::str::from_utf8(record).ok()?;
     let is_mentioned = |(at, _): (usize, &str)| {
         let rest = text.get(at + 1..).unwrap_or_default();
@@ -97,43 +147,37 @@ pub(super) fn with_named_source(record: &[u8], plan: &Plan) -> Option<Vec<u8>> {
     if !text.match_indices(BEGINNING).any(is_mentioned) {
         return None;
     }
-    let fields = json::fields(record).ok()?;
-    let (name, given) = NAMES.iter().find_map(|name| {
-        let given = only(&fields, name).filter(|_| plan.field(name).is_none())?;
-        json::text(given.raw)
-            .filter(|name| !name.is_empty())
-            .map(|name| (name, given.raw))
-    })?;
-    let is_given = |name: &str| {
-        fields
-            .iter()
-            .any(|field| field.name == name && field.raw != "null")
-    };
+    json::fields(record).ok()
+}
+
+/// The name by which the source of a record is known, if its writer gives itself one.
+fn writers_name<'f>(fields: &'f [Field<'_>], plan: &Plan) -> Option<WritersName<'f>> {
     let [properties, _, sources] = plan.source_columns;
-    let (column, value) = if properties.is_some() {
-        if is_given(SOURCE_PROPERTIES) || is_given(SOURCES) {
+    let place = if properties.is_some() {
+        if is_given(fields, SOURCE_PROPERTIES) || is_given(fields, SOURCES) {
             return None;
         }
-        (SOURCE_PROPERTIES, json::object([("name", given)]))
+        SOURCE_PROPERTIES
     } else {
         sources?;
-        let mut sources: Vec<Value> = if is_given(SOURCES) {
-            serde_json::from_str(only(&fields, SOURCES)?.raw).ok()?
-        } else {
-            Vec::new()
-        };
-        if !sources.iter().any(|source| *source == *name) {
-            sources.push(Value::from(name));
-        }
-        (SOURCES, Value::Array(sources).to_string().into_bytes())
+        SOURCES
     };
-    let says_so = |field: &&Field<'_>| NAMES.contains(&field.name.as_ref()) && field.raw == given;
-    let others = fields
+    NAMES.into_iter().find_map(|member| {
+        let given = only(fields, member).filter(|_| plan.field(member).is_none())?;
+        let name = json::text(given.raw).filter(|name| !name.is_empty())?;
+        Some(WritersName {
+            member,
+            name,
+            raw: given.raw,
+            place,
+        })
+    })
+}
+
+fn is_given(fields: &[Field<'_>], name: &str) -> bool {
+    fields
         .iter()
-        .filter(|field| !says_so(field) && field.name != column);
-    let others = others.map(|field| (field.name.as_ref(), field.raw));
-    let value = String::from_utf8(value).ok()?;
-    Some(json::object(others.chain([(column, value.as_str())])))
+        .any(|field| field.name == name && field.raw != "null")
 }
 
 /// The field of that name, if there is exactly one.

@@ -59,7 +59,7 @@ pub fn decode_tombstone(
 ) -> Result<Tombstone, Vec<Fault>> {
     let place = place.into();
     bounds::admit(json, 1).map_err(|reason| vec![too_much(place, reason)])?;
-    let record = general::decode(compiled, context, place, json)?;
+    let record = general::decode(compiled, context, place, json, None)?;
     let text = |name: &str| {
         let column = compiled
             .plan

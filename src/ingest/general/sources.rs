@@ -18,7 +18,7 @@ const NAMES_OF_SOURCES: [(&str, &str); 3] = [
 impl Reading<'_, '_> {
     /// Checks the length of the names of sources. They have a limit of their own, because they are kept
     /// beside the rows for as long as the person is.
-    pub(super) fn hold_sources_to_length(&mut self) {
+    pub(super) fn hold_sources_to_length(&mut self, too_long_a_name: Option<&'static str>) {
         let is_too_long = |text: Option<&Value>| {
             let text = text.and_then(Value::as_str);
             text.is_some_and(|text| text.len() > LONGEST_SOURCE)
@@ -37,6 +37,9 @@ impl Reading<'_, '_> {
         }
         if is_too_long(self.document.get("source_id")) {
             found.push(vec!["source_id".into()]);
+        }
+        if let Some(member) = too_long_a_name {
+            found.push(vec![member.into()]);
         }
         for way in found {
             let loc: Vec<LocPart> = self.loc.iter().cloned().chain(way).collect();

@@ -2,6 +2,7 @@
 //! that a writer gives itself.
 
 use super::*;
+use crate::ingest::bounds::LONGEST_SOURCE;
 use crate::ingest::coerce::Epoch;
 
 const NATURAL: Leave = Leave {
@@ -168,6 +169,43 @@ fn a_writer_may_name_itself_source_or_source_name() {
         tagged(r#""source":"app","sources":["d"]"#),
         tagged(r#""sources":["d","app"]"#)
     );
+}
+
+#[test]
+fn a_name_of_its_writer_that_is_refused_has_the_place_where_it_was_sent() {
+    let long = "x".repeat(LONGEST_SOURCE + 1);
+    let sample = |rest: &str| format!(r#"{{"start_date":"2024-05-01","value":72,{rest}}}"#);
+    for (wrong, kind) in [(long.as_str(), "too_long"), ("a\\u0000", "nul")] {
+        for (name, rest) in [
+            ("source", format!(r#""source":"{wrong}""#)),
+            ("source_name", format!(r#""source_name":"{wrong}""#)),
+            (
+                "source",
+                format!(r#""source":"{wrong}","source_name":"app","source_properties":null"#),
+            ),
+        ] {
+            let expected = [(format!("body.7.{name}"), kind)];
+            assert_eq!(refusals("HeartRate", &sample(&rest)), expected);
+        }
+        for rest in ["", r#","sources":["d"]"#] {
+            let record = format!(r#"{{"source":"{wrong}"{rest}}}"#);
+            let expected = [("body.7.source".to_owned(), kind)];
+            assert_eq!(refusals("MomentAnnotation", &record), expected);
+        }
+        let record = format!(r#"{{"source":"app","sources":["d","{wrong}"]}}"#);
+        let expected = [("body.7.sources.1".to_owned(), kind)];
+        assert_eq!(refusals("MomentAnnotation", &record), expected);
+    }
+    let short = &long[..LONGEST_SOURCE];
+    let line = sample(&format!(r#""source":"{short}""#));
+    assert_eq!(stored("HeartRate", &line, "source"), short);
+    // Where it is not the name of the source, it may be as long as any text.
+    let line = sample(&format!(
+        r#""source":"{long}","source_properties":{{"name":"Watch"}}"#
+    ));
+    assert!(stored("HeartRate", &line, "extras").contains(&long));
+    let line = format!(r#"{{"source":"app","source_name":"{long}"}}"#);
+    assert_eq!(stored("MomentAnnotation", &line, "source"), "app");
 }
 
 #[test]
