@@ -4,6 +4,7 @@
 //! The result is a record in today's form, decoded like any other. What is given in several places must be
 //! the same in each; tags and sources add up. Knows the wrapper; leaves the record's own rules to its type.
 
+mod places;
 mod wrapper;
 
 use std::collections::{HashMap, HashSet};
@@ -11,6 +12,7 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
+use self::places::{Origin, Places};
 pub use self::wrapper::LegacyRecord;
 use self::wrapper::{Content, DATA, METADATA, Other, RECORDED_AT, Time, unwrap};
 use super::body::Place;
@@ -18,6 +20,7 @@ use super::cells::compact;
 use super::json::{self, Field};
 use super::lines::Lines;
 use super::member_order::say_the_same;
+use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS};
 use crate::model::ids::RecordId;
 use crate::model::registry::{DataType, Layout, TimeFields};
@@ -71,9 +74,7 @@ fn malformed(reason: &str) -> Vec<Fault> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwrapped {
     pub json: Vec<u8>,
-    place: Place,
-    /// The members that are not members of `data`, each with the way to it.
-    beside: Vec<(String, Vec<String>)>,
+    places: Places,
 }
 
 impl Unwrapped {
@@ -81,38 +82,17 @@ impl Unwrapped {
     #[must_use]
     pub fn placed(&self, mut faults: Vec<Fault>) -> Vec<Fault> {
         for fault in &mut faults {
-            self.place_fault(fault);
+            self.places.place(fault);
         }
         faults
     }
-
-    fn place_fault(&self, fault: &mut Fault) {
-        let at = self.place.loc().len();
-        let Some(LocPart::Name(name)) = fault.loc.get(at) else {
-            return;
-        };
-        let (way, replaced) = match way_to(&self.beside, name) {
-            Some(way) => (way.iter().map(|part| LocPart::from(part.as_str())).collect(), 1),
-            None => (vec![LocPart::from(DATA)], 0),
-        };
-        fault.loc.splice(at..at + replaced, way);
-    }
-}
-
-/// The way to a member that is not a member of `data`.
-fn way_to<'b>(beside: &'b [(String, Vec<String>)], name: &str) -> Option<&'b [String]> {
-    // A null gave way to the member that came later.
-    let mut latest = beside.iter().rev();
-    latest
-        .find(|(member, _)| member == name)
-        .map(|(_, way)| way.as_slice())
 }
 
 /// The members of a record while its wrapper is taken off.
 struct Unwrapping<'r> {
     record: &'r LegacyRecord,
     members: Vec<(String, String)>,
-    beside: Vec<(String, Vec<String>)>,
+    places: Places,
     faults: Vec<Fault>,
 }
 
@@ -124,7 +104,7 @@ impl LegacyRecord {
         let mut unwrapping = Unwrapping {
             record: self,
             members: Vec::new(),
-            beside: Vec::new(),
+            places: Places::new(self.place),
             faults: Vec::new(),
         };
         match &self.content {
@@ -150,8 +130,7 @@ impl LegacyRecord {
         }
         Ok(Unwrapped {
             json: to_json(&unwrapping.members).into_bytes(),
-            place: self.place,
-            beside: unwrapping.beside,
+            places: unwrapping.places,
         })
     }
 }
@@ -169,18 +148,18 @@ impl Unwrapping<'_> {
     /// Sets a member that stands at `way` in the wrapper.
     fn put(&mut self, name: &str, raw: &str, way: &[&str]) {
         put(&mut self.members, name, raw);
-        let way = way.iter().map(|part| (*part).to_owned()).collect();
-        self.beside.push((name.to_owned(), way));
+        self.places.put(name, way);
     }
 
     /// Reports that the wrapper has another value at `way` than the record in its member `name`.
     fn differs(&mut self, way: &[&str], name: &str) {
         let mut loc = self.record.place.loc();
         loc.extend(way.iter().map(|part| LocPart::from(*part)));
-        let other = match way_to(&self.beside, name) {
+        let other = match self.places.way_to(name) {
             Some(way) => way.join("."),
             None => format!("{DATA}.{name}"),
         };
+        let other = beginning(&other);
         let message = format!("this differs from {other}; send it in one of these places");
         self.faults.push(Fault::new(loc, "duplicate", message));
     }
@@ -300,9 +279,16 @@ impl Unwrapping<'_> {
         // So is what cannot be united.
         if let (Ok(texts), Ok(more)) = (read(own), read(raw)) {
             let mut known: HashSet<&str> = texts.iter().map(String::as_str).collect();
-            let new = more.iter().filter(|text| known.insert(text.as_str()));
-            let united: Vec<&str> = texts.iter().chain(new).map(String::as_str).collect();
+            let mut united: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let mut added = Vec::new();
+            for (index, text) in more.iter().enumerate() {
+                if known.insert(text) {
+                    united.push(text);
+                    added.push(Origin { member, index });
+                }
+            }
             put(&mut self.members, name, &Value::from(united).to_string());
+            self.places.unite(name, texts.len(), added);
         }
     }
 
@@ -343,8 +329,7 @@ impl Unwrapping<'_> {
                     continue;
                 }
             }
-            let way = way.into_iter().map(str::to_owned).collect();
-            self.beside.push((name.clone(), way));
+            self.places.put(name, &way);
         }
     }
 }

@@ -367,6 +367,64 @@ fn faults_of_a_record_have_the_place_where_its_part_was_sent() {
 }
 
 #[test]
+fn a_text_of_a_united_list_has_the_place_where_it_was_sent() {
+    let long = "x".repeat(2049);
+    for (data, metadata, expected) in [
+        (
+            json!({"sources": ["a"]}),
+            json!({"sources": [long]}),
+            "body.metadata.sources.0",
+        ),
+        (
+            json!({}),
+            json!({"source": ["a"], "sources": [long]}),
+            "body.metadata.sources.0",
+        ),
+        (
+            json!({"sources": ["a", "b"]}),
+            json!({"source": ["b", "c"], "sources": ["c", "a", long]}),
+            "body.metadata.sources.2",
+        ),
+        (
+            json!({"sources": ["a", "b"]}),
+            json!({"source": ["b", long], "sources": ["c"]}),
+            "body.metadata.source.1",
+        ),
+        (
+            json!({}),
+            json!({"source": ["a", long], "sources": ["b"]}),
+            "body.metadata.source.1",
+        ),
+        (
+            json!({"sources": ["a", long]}),
+            json!({"source": ["b"]}),
+            "body.data.sources.1",
+        ),
+        (
+            json!({"tags": ["a"]}),
+            json!({"tags": ["a", "b\0"]}),
+            "body.metadata.tags.1",
+        ),
+        (
+            json!({"tags": ["a\0"]}),
+            json!({"tags": ["b"]}),
+            "body.data.tags.0",
+        ),
+        (json!({}), json!({"tags": ["a", "b\0"]}), "body.metadata.tags.1"),
+    ] {
+        let mut metadata = metadata;
+        metadata["data_type"] = json!("MomentAnnotation");
+        let wrapped = json!({"data": data.to_string(), "metadata": metadata});
+        let record = unwrap_one(wrapped.to_string().as_bytes()).unwrap();
+        let unwrapped = record.for_type(&data_type("MomentAnnotation")).unwrap();
+        let faults = decoder("MomentAnnotation").push(Place::Whole, &unwrapped.json);
+        let faults = unwrapped.placed(faults.unwrap_err());
+        let places: Vec<String> = faults.iter().map(place).collect();
+        assert_eq!(places, [expected]);
+    }
+}
+
+#[test]
 fn a_moment_takes_the_time_of_its_wrapper() {
     let metadata = json!({"data_type": "PlatformLocationUpdate", "recorded_at": "2024-05-01T10:00:00Z"});
     let found = unwrapped(&json!({"data": "{\"latitude_degrees\": 1.50}", "metadata": metadata}));
