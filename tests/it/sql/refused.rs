@@ -354,6 +354,39 @@ async fn a_whole_number_that_does_not_fit_is_an_error_and_no_other_number() {
     assert_eq!(rows(&person, &chained).await, [json!({"n": 396})]);
 }
 
+/// Queries within each other, each of which asks whether the next one finds a row.
+fn existing(depth: usize) -> String {
+    let within = " WHERE EXISTS (SELECT 1 AS one FROM heart_rate".repeat(depth);
+    format!("SELECT 1 AS one FROM heart_rate{within}{}", ")".repeat(depth))
+}
+
+/// The same under names, so that the text itself is not deep.
+fn existing_by_name(depth: usize) -> String {
+    let next = |name: &str| format!("SELECT 1 AS one FROM heart_rate WHERE EXISTS (SELECT 1 FROM {name})");
+    chain(
+        depth,
+        "SELECT 1 AS one FROM heart_rate",
+        next,
+        "SELECT one FROM LAST",
+    )
+}
+
+/// Queries within each other, each of which is asked twice: whether a value is found, and whether it is
+/// unknown if it is.
+fn unequal(depth: usize) -> String {
+    let within = "value NOT IN (SELECT value FROM heart_rate WHERE ".repeat(depth);
+    let others = ") OR value = 1".repeat(depth);
+    format!("SELECT value FROM heart_rate WHERE {within}value = 2{others}")
+}
+
+/// Whether a value is the maximum of what is found beside it, added to itself so many times.
+fn doubled_maximum(times: usize) -> String {
+    let maximum = "SELECT max(g.value) AS m FROM heart_rate g WHERE g.start_date = h.start_date".to_owned();
+    let doubled = |text: String, _| format!("SELECT x.m + x.m AS m FROM ({text}) AS x");
+    let found = (0..times).fold(maximum, doubled);
+    format!("SELECT 1 AS one FROM heart_rate h WHERE h.value IN ({found})")
+}
+
 #[tokio::test]
 async fn a_deep_or_huge_query_is_refused_and_the_service_lives() {
     let person = person();
@@ -393,6 +426,8 @@ async fn a_deep_or_huge_query_is_refused_and_the_service_lives() {
             ")".repeat(2_000)
         ),
         joins(51),
+        unequal(20),
+        doubled_maximum(30),
         format!("SELECT {} FROM heart_rate", vec!["uuid || 'x'"; 65].join(", ")),
         format!("SELECT 1 FROM {}", commas.join(", ")),
     ] {
@@ -402,8 +437,12 @@ async fn a_deep_or_huge_query_is_refused_and_the_service_lives() {
         query(&person, &joins(50)).await.must_be(200).rows(),
         [json!({"count(*)": 1})]
     );
+    assert_eq!(rows(&person, &existing(8)).await, [json!({"one": 1})]);
     // What is just allowed is answered or refused, and takes nothing down.
     for text in [
+        unequal(2),
+        unequal(4),
+        doubled_maximum(3),
         format!("SELECT 1{} AS sum", " + 1".repeat(395)),
         format!("SELECT {}true AS truth", "NOT ".repeat(60)),
         format!("SELECT value{} AS sum FROM heart_rate", " + value".repeat(395)),
@@ -423,6 +462,16 @@ async fn a_deep_or_huge_query_is_refused_and_the_service_lives() {
         assert!(matches!(reply.status, 200 | 422), "{reply}");
     }
     assert_eq!(rows(&person, "SELECT 1 AS one").await, [json!({"one": 1})]);
+    for (text, reason) in [
+        (existing(9), "more than 8 subqueries"),
+        (existing(39), "more than 8 subqueries"),
+        (existing_by_name(12), "more than 8 subqueries"),
+        (unequal(8), "those of a subquery counted twice"),
+        (doubled_maximum(10), "more than 256 aggregates"),
+    ] {
+        let message = wrong(&person, &text).await;
+        assert!(message.contains(reason), "{text}: {message}");
+    }
 }
 
 #[tokio::test]

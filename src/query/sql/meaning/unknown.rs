@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue, Spans};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, Spans, plan_err};
 use datafusion::logical_expr::expr::{BinaryExpr, Case, Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -32,6 +32,8 @@ use datafusion::logical_expr::{
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, lit,
 };
 
+use crate::query::sql::unfolding::in_plan;
+
 use lists::{is_constant, is_list, may_be_merged, may_lists_meet};
 use lost_limits::refuse_lost_limits;
 use missing_rows::with_nulls_for_missing_rows;
@@ -39,11 +41,15 @@ use outer_references::{as_outer, with_nulls};
 use single_row::{SingleRow, refuse_single_rows};
 use subqueries::{has_subqueries, refuse_subqueries};
 
+/// The most aggregates that one query has beside its subqueries: one for each column that is asked for.
+const MOST_COPIED: usize = 256;
+
 /// The same plan, of which no rule of the optimizer forgets what is unknown.
 pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut keeping = Keeping {
         apart: Arc::new(ScalarUDF::new_from_impl(Apart::new())),
         may_meet: may_lists_meet(&plan)?,
+        copied: 0,
         named: 0,
         may_become_null: false,
     };
@@ -69,6 +75,8 @@ pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
             Ok(Transformed::yes(name.restore(kept)))
         })
     })?;
+    // Whoever walks through it next meets each copy.
+    in_plan::refuse_large(&rewritten.data)?;
     rewritten.data.apply_with_subqueries(|plan| {
         plan.apply_expressions(|expr| {
             expr.apply(|part| {
@@ -92,6 +100,8 @@ struct Keeping {
     /// Whether there are lists that could be merged. Wherever they stand: conditions move to where the
     /// columns that they are about are computed.
     may_meet: bool,
+    /// How many aggregates were written beside their subqueries.
+    copied: usize,
     /// How many subqueries have a name of their own.
     named: usize,
     /// Whether a value may be null that was planned as one that is not.
@@ -141,10 +151,14 @@ impl Keeping {
             // Whatever its columns are.
             (Expr::Exists(_), _) => None,
             (Expr::ScalarSubquery(_), _) if row.is_known => return Ok(Transformed::no(expr)),
-            (_, [column]) => Some(row.beside(column.clone(), schema)?),
+            (_, [column]) => {
+                self.count_copies(std::iter::once(column))?;
+                Some(row.beside(column.clone(), schema)?)
+            }
             // Refused by the engine.
             _ => return Ok(Transformed::no(expr)),
         };
+        self.count_copies(row.conditions.iter())?;
         let mut is_left: Option<Expr> = None;
         for condition in &row.conditions {
             let holds = row.beside(condition.clone(), schema)?;
@@ -184,6 +198,24 @@ impl Keeping {
             )),
             None => asked,
         }))
+    }
+
+    /// Counts the copies of an aggregate that expressions on its columns become.
+    fn count_copies<'a>(&mut self, mut expressions: impl Iterator<Item = &'a Expr>) -> Result<()> {
+        expressions.try_for_each(|expression| {
+            expression.apply(|part| {
+                self.copied += usize::from(matches!(part, Expr::Column(_)));
+                if self.copied > MOST_COPIED {
+                    return plan_err!(
+                        "the query asks for more than {MOST_COPIED} aggregates of what is found for the row \
+                         around a subquery; name the aggregates in a query of their own, with GROUP BY, and \
+                         join that"
+                    );
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+            Ok(())
+        })
     }
 
     /// A condition that must hold, whatever others there are.

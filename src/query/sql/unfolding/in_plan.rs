@@ -4,26 +4,38 @@
 //! A named query is copied as often as it is read from, and the expression of a column as often as its name
 //! is used; both double with every line of text that uses a name twice. Optimizers process all of it without
 //! yielding, in memory that is in no pool. The text does not show what `*` and the columns behind it stand
-//! for, so it cannot be counted there. Knows plans only.
+//! for, so it cannot be counted there.
+//!
+//! The engine checks a plan from each subquery on, and on the way from each subquery within that one, so that
+//! what stands in the innermost of them is checked twice as often with each that is around it. So it counts
+//! twice as much, too. Knows plans only.
 
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// The most steps of a plan, each counted as often as it is copied.
+/// The most steps of a plan, each counted as often as it is copied and checked.
 const MOST_STEPS: usize = 4_096;
-/// The most parts of expressions, each counted as often as it may be copied.
+/// The most parts of expressions, each counted as often as it may be copied and checked.
 const MOST_PARTS: u64 = 1 << 19;
+/// The most subqueries of expressions within each other. People write two or three.
+const MOST_WITHIN: u32 = 8;
 
 /// Refuses a plan that becomes too large.
 pub(in crate::query::sql) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
-    let mut counting = Counting { steps: 0, parts: 0 };
+    let mut counting = Counting {
+        steps: 0,
+        parts: 0,
+        within: 0,
+    };
     counting.step(plan).map(drop)
 }
 
 struct Counting {
     steps: usize,
     parts: u64,
+    /// How many subqueries are around the step that is counted.
+    within: u32,
 }
 
 /// The counts for one step.
@@ -37,11 +49,12 @@ struct Counted {
 impl Counting {
     /// Fails as soon as a limit is exceeded, so that counting takes no longer than the limits allow.
     fn step(&mut self, plan: &LogicalPlan) -> Result<Counted> {
-        self.steps += 1;
+        self.steps += 1_usize << self.within;
         if self.steps > MOST_STEPS {
             return plan_err!(
-                "the query has more than {MOST_STEPS} steps once each name stands for the query behind it; \
-                 read from fewer names more than once"
+                "the query has more than {MOST_STEPS} steps once each name stands for the query behind it, \
+                 those of a subquery counted twice for each subquery that they are in; read from fewer names \
+                 more than once, and join instead of asking within"
             );
         }
         let inputs = plan.inputs();
@@ -64,7 +77,8 @@ impl Counting {
     }
 
     fn take(&mut self, parts: u64) -> Result<()> {
-        self.parts = self.parts.saturating_add(parts);
+        let checked = parts.saturating_mul(1_u64 << self.within);
+        self.parts = self.parts.saturating_add(checked);
         if self.parts > MOST_PARTS {
             return plan_err!(
                 "the query has more than {MOST_PARTS} parts once each name stands for what it is computed \
@@ -100,7 +114,16 @@ impl Counting {
 
     /// A subquery in an expression is not merged into it.
     fn inner(&mut self, plan: &LogicalPlan) -> Result<u64> {
-        self.step(plan).map(|_| 1)
+        if self.within == MOST_WITHIN {
+            return plan_err!(
+                "more than {MOST_WITHIN} subqueries are within each other once each name stands for the \
+                 query behind it; join some of them instead"
+            );
+        }
+        self.within += 1;
+        let counted = self.step(plan);
+        self.within -= 1;
+        counted.map(|_| 1)
     }
 }
 
@@ -136,4 +159,45 @@ fn columns(plan: &LogicalPlan, inputs: &[Counted], parts: &[u64]) -> Vec<u64> {
     }
     let most = found.iter().chain(parts).copied().max().unwrap_or(1);
     vec![most; width]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::logical_expr::{LogicalPlanBuilder, exists};
+
+    use super::*;
+
+    /// A plan whose condition asks so many times for one like it, and so on.
+    fn nested(depth: usize, times: usize) -> LogicalPlan {
+        let rows = LogicalPlanBuilder::empty(true);
+        if depth == 0 {
+            return rows.build().unwrap();
+        }
+        let inner = Arc::new(nested(depth - 1, times));
+        let questions = std::iter::repeat_n(exists(inner), times);
+        let condition = questions.reduce(Expr::and).unwrap();
+        rows.filter(condition).unwrap().build().unwrap()
+    }
+
+    fn refusal(plan: &LogicalPlan) -> Option<String> {
+        refuse_large(plan).err().map(|error| error.strip_backtrace())
+    }
+
+    #[test]
+    fn subqueries_within_each_other_are_limited() {
+        assert_eq!(refusal(&nested(8, 1)), None);
+        let message = refusal(&nested(9, 1)).unwrap();
+        assert!(message.contains("within each other"), "{message}");
+    }
+
+    #[test]
+    fn a_step_counts_as_often_as_it_is_checked() {
+        // On each level there are twice as many, each of which counts twice as much: 4 ^ 5 in the innermost,
+        // and 682 around them.
+        assert_eq!(refusal(&nested(5, 2)), None);
+        let message = refusal(&nested(6, 2)).unwrap();
+        assert!(message.contains("steps once each name stands for"), "{message}");
+    }
 }
