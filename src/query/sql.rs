@@ -37,7 +37,7 @@ use bounds::{bounded, guard};
 use meaning::checked::CheckedArithmetic;
 use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
-use meaning::{moments, patterns, unknown};
+use meaning::{moments, outward, patterns, unknown};
 use naming::{columns, duplicate_names};
 use optimizing::{constants_last, large_limits, namesakes, outer_side};
 use reading::explained::{UNPLANNED, explained};
@@ -142,6 +142,7 @@ async fn planned<Authority: 'static>(
     let logical = moments::compared(logical).map_err(wrong)?;
     let logical = unknown::kept(logical).map_err(wrong)?;
     let logical = patterns::told_apart(logical).map_err(wrong)?;
+    outward::refuse_lost(&logical).map_err(wrong)?;
     let logical = constants_last::written(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
     let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;

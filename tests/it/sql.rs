@@ -5,6 +5,7 @@ mod functions;
 mod fuzzed;
 mod joined;
 mod one_row;
+mod outward;
 mod patterns;
 mod plans;
 mod refused;

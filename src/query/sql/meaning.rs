@@ -1,10 +1,10 @@
 //! Gives expressions the value that they have in SQL, where the engine computes another one or none.
 //!
-//! Each file stands for one rule: what is unknown is not false ([`unknown`], [`truths`]), a regular
-//! expression finds what it says ([`patterns`]), whole numbers do not start again at the other end
-//! ([`checked`], [`exact_sum`]), zero is one number ([`one_zero`]), and a moment has a value in all years
-//! ([`moments`], [`all_years`]). Knows expressions, functions and arrays; knows nothing of the text of a
-//! query or of what its tables hold.
+//! Each file stands for one rule: what is unknown is not false ([`unknown`], [`truths`]), a subquery sees
+//! what is found for the row around it ([`outward`]), a regular expression finds what it says ([`patterns`]),
+//! whole numbers do not start again at the other end ([`checked`], [`exact_sum`]), zero is one number
+//! ([`one_zero`]), and a moment has a value in all years ([`moments`], [`all_years`]). Knows expressions,
+//! functions and arrays; knows nothing of the text of a query or of what its tables hold.
 
 pub(super) mod all_years;
 pub(super) mod checked;
@@ -13,6 +13,7 @@ mod epoch;
 pub(super) mod exact_sum;
 pub(super) mod moments;
 pub(super) mod one_zero;
+pub(super) mod outward;
 pub(super) mod patterns;
 pub(super) mod truths;
 pub(super) mod unknown;
