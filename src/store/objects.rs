@@ -69,6 +69,15 @@ pub struct StoredObject {
     pub modified_at: Instant,
 }
 
+impl StoredObject {
+    /// Of contested names: whether it only keeps the name for somebody who is writing the object, or has
+    /// stopped before the end.
+    #[must_use]
+    pub const fn is_claim(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
 impl ObjectStorage {
     pub fn open(settings: &ObjectStoreSettings) -> Result<Self, StoreError> {
         match settings {
@@ -290,10 +299,24 @@ impl ObjectStorage {
             .boxed())
     }
 
-    /// Begins an object whose content arrives in chunks. Nothing is visible until `finish` returns.
+    /// Begins an object whose content arrives in chunks. Nothing is visible until `finish` returns. Nobody
+    /// else may write an object of this name: sent in parts, it would replace theirs.
     pub fn upload(&self, path: &str) -> Result<Upload, StoreError> {
+        self.begin(path, Claim::Needless)
+    }
+
+    /// The same for a name that others may want as well. Who is not the first gets `Exists`, from `write` or
+    /// from `finish`. Stores put an object sent in parts in the place of any other, so its name is claimed
+    /// before the first part is sent: an empty object has it until `finish` returns, or until somebody
+    /// removes what an interrupted upload left.
+    pub fn upload_contested(&self, path: &str) -> Result<Upload, StoreError> {
+        self.begin(path, Claim::Due)
+    }
+
+    fn begin(&self, path: &str, claim: Claim) -> Result<Upload, StoreError> {
         Ok(Upload {
             storage: self.clone(),
+            claim,
             location: location(path)?,
             part_bytes: if self.directory.is_some() {
                 WRITTEN_BYTES
@@ -347,22 +370,43 @@ impl ObjectStorage {
         }
     }
 
+    /// Puts an empty object in the place of one that will be written.
+    async fn claim(&self, location: &Path) -> Result<(), StoreError> {
+        let mode = PutOptions::from(PutMode::Create);
+        let put = self.store.put_opts(location, PutPayload::default(), mode).await;
+        // One that is there is not compared as in `create`: an empty object may be anybody's.
+        put.map(drop).map_err(not_written)
+    }
+
     /// Whether an object has exactly this content.
     async fn holds(&self, location: &Path, content: &PutPayload) -> Result<bool, StoreError> {
-        // One that came and went is none that was written.
-        let found = self.store.get(location).await.map_err(not_written)?;
-        if found.meta.size != content.content_length() as u64 {
+        // Its size first: a claim is not read, as its owner may be about to replace it. An object that came
+        // and went is none that was written.
+        let found = self.store.head(location).await.map_err(not_written)?;
+        if found.size != content.content_length() as u64 {
             return Ok(false);
         }
+        let found = self.store.get(location).await.map_err(not_written)?;
         let found = found.bytes().await?;
         Ok(content.iter().flatten().eq(found.iter()))
     }
 }
 
-/// An object being written. Dropping it leaves nothing visible.
+/// Whether the name of an object belongs to its writer before the object is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// Nobody else wants it.
+    Needless,
+    /// Before the first part is sent.
+    Due,
+    Made,
+}
+
+/// An object being written. Dropping it leaves nothing visible, except the claim of a contested name.
 #[derive(Debug)]
 pub struct Upload {
     storage: ObjectStorage,
+    claim: Claim,
     location: Path,
     part_bytes: usize,
     pending: Vec<Bytes>,
@@ -384,6 +428,10 @@ impl Upload {
         self.pending_bytes += content.len();
         self.pending.push(content);
         if self.pending_bytes > self.part_bytes {
+            if self.claim == Claim::Due {
+                self.storage.claim(&self.location).await?;
+                self.claim = Claim::Made;
+            }
             let begun = self.storage.store.put_multipart(&self.location).await;
             let upload = begun.map_err(not_written)?;
             let mut parts = WriteMultipart::new_with_chunk_size(upload, self.part_bytes);
@@ -407,10 +455,13 @@ impl Upload {
         }
     }
 
-    /// Gives up, and removes what was sent.
+    /// Gives up, and removes what was sent, and then the claim: nothing can take its place any more.
     pub async fn abort(self) -> Result<(), StoreError> {
         if let Some(parts) = self.parts {
             parts.abort().await?;
+        }
+        if self.claim == Claim::Made {
+            self.storage.delete(self.location.as_ref()).await?;
         }
         Ok(())
     }

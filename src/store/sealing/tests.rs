@@ -123,6 +123,26 @@ async fn beneath_there_is_nothing_of_it_and_above_nothing_tells() {
 }
 
 #[tokio::test]
+async fn whoever_finds_a_name_claimed_reads_what_takes_the_place_of_the_claim() {
+    let bench = Bench::new();
+    // Another node, which remembers on its own.
+    let other = over(bench.beneath.clone(), &bench.keys);
+    let (path, large) = (path(OWNER, "large"), content(3 << 20));
+    let mut upload = bench.above.upload_contested(&path).unwrap();
+    upload.write(large.clone()).await.unwrap();
+    for store in [&bench.above, &other] {
+        let listed: Vec<_> = store.list("data").unwrap().try_collect().await.unwrap();
+        assert!(listed.len() == 1 && listed[0].is_claim());
+        let put = store.put(&path, content(7)).await;
+        assert!(matches!(put, Err(StoreError::Exists { .. })), "{put:?}");
+    }
+    upload.finish().await.unwrap();
+    for store in [&bench.above, &other] {
+        assert!(store.get(&path).await.unwrap() == large);
+    }
+}
+
+#[tokio::test]
 async fn what_is_nobodys_and_what_is_older_stays_as_it_is() {
     let bench = Bench::new();
     let old = path(OWNER, "old");

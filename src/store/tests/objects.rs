@@ -129,6 +129,55 @@ async fn a_large_upload_is_visible_when_it_is_finished_and_not_before() {
 }
 
 #[tokio::test]
+async fn of_several_who_want_a_name_one_has_it_however_large_the_objects_are() {
+    let large = |letter: u8| Bytes::from(vec![letter; 20 << 20]);
+    for (store, _directory) in all() {
+        let folder = folder();
+        let listed = async || {
+            let found: Vec<_> = store.list(&folder).unwrap().try_collect().await.unwrap();
+            let found = found.into_iter();
+            found.map(|object| object.is_claim()).collect::<Vec<_>>()
+        };
+        let exists = |outcome: Result<(), StoreError>| {
+            assert!(matches!(outcome, Err(StoreError::Exists { .. })), "{outcome:?}");
+        };
+        let path = format!("{folder}/large");
+        let mut one = store.upload_contested(&path).unwrap();
+        one.write(large(1)).await.unwrap();
+        let mut other = store.upload_contested(&path).unwrap();
+        exists(other.write(large(2)).await);
+        other.abort().await.unwrap();
+        exists(store.put(&path, Bytes::from_static(b"small")).await);
+        assert_eq!(listed().await, [true]);
+        one.finish().await.unwrap();
+        assert_eq!(listed().await, [false]);
+        let mut late = store.upload_contested(&path).unwrap();
+        exists(late.write(large(3)).await);
+        assert!(store.get(&path).await.unwrap() == large(1));
+        store.delete(&path).await.unwrap();
+
+        let small = format!("{folder}/small");
+        let mut one = store.upload_contested(&small).unwrap();
+        let mut other = store.upload_contested(&small).unwrap();
+        let mut late = store.upload_contested(&small).unwrap();
+        one.write(Bytes::from_static(b"one")).await.unwrap();
+        other.write(Bytes::from_static(b"other")).await.unwrap();
+        one.finish().await.unwrap();
+        exists(other.finish().await);
+        exists(late.write(large(3)).await);
+        assert_eq!(store.get(&small).await.unwrap(), "one");
+        store.delete(&small).await.unwrap();
+
+        let given_up = format!("{folder}/given-up");
+        let mut upload = store.upload_contested(&given_up).unwrap();
+        upload.write(large(7)).await.unwrap();
+        assert_eq!(listed().await, [true]);
+        upload.abort().await.unwrap();
+        assert_eq!(listed().await, [false; 0]);
+    }
+}
+
+#[tokio::test]
 async fn a_listing_names_what_is_there_and_removal_may_be_repeated() {
     for (store, _directory) in all() {
         let folder = folder();
