@@ -117,15 +117,30 @@ impl Catalog {
     /// Forgets a partition in which nothing waits any more. Rows that die from now on are noticed again.
     pub async fn forget_deletion(&self, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        let sql = "DELETE FROM deletions WHERE person = $1 AND data_type = $2 AND noticed_at = $3";
-        let values = vec![
-            id(deletion.person.0),
-            text(&deletion.data_type.0),
-            Value::Int(deletion.noticed_at.micros()),
-        ];
-        session.execute(sql.to_owned(), values).await?;
+        forget(&mut session, deletion).await?;
         session.commit().await
     }
+
+    /// Forgets that a person had older manifests, and notes that they may have some from now on.
+    pub async fn notice_again(&self, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let now = session.now(&*self.time).await?;
+        forget(&mut session, deletion).await?;
+        note_older_manifests(&mut session, deletion.person, now).await?;
+        session.commit().await
+    }
+}
+
+/// Forgets a notice in the same transaction, unless there is a later one in its place.
+async fn forget(session: &mut Session, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
+    let sql = "DELETE FROM deletions WHERE person = $1 AND data_type = $2 AND noticed_at = $3";
+    let values = vec![
+        id(deletion.person.0),
+        text(&deletion.data_type.0),
+        Value::Int(deletion.noticed_at.micros()),
+    ];
+    session.execute(sql.to_owned(), values).await?;
+    Ok(())
 }
 
 /// Notes in the same transaction that a person has older manifests.

@@ -184,13 +184,14 @@ impl Catalog {
             .collect()
     }
 
-    /// Notes a manifest. `older`: there are older ones.
+    /// Notes a manifest, unless one with a higher number was noted. `older`: there are older ones. Returns
+    /// whether it was noted.
     pub async fn note_manifest(
         &self,
         person: PersonId,
         manifest: KnownManifest,
         older: bool,
-    ) -> Result<(), CatalogError> {
+    ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let now = session.now(&*self.time).await?;
         let row = vec![
@@ -199,11 +200,32 @@ impl Catalog {
             Value::Int(manifest.state),
             Value::Int(now.micros()),
         ];
-        session.insert(&MANIFESTS, vec![row], Existing::Replace).await?;
+        // A row that is not there cannot be locked, so one is made before it is looked at.
+        let made = session
+            .insert(&MANIFESTS, vec![row.clone()], Existing::Keep)
+            .await?;
+        if made.rows == 0 {
+            if noted_number(&mut session, person).await? > Some(manifest.number) {
+                session.rollback().await?;
+                return Ok(false);
+            }
+            session.insert(&MANIFESTS, vec![row], Existing::Replace).await?;
+        }
         if older {
             note_older_manifests(&mut session, person, now).await?;
         }
-        session.commit().await
+        session.commit().await?;
+        Ok(true)
+    }
+}
+
+/// The number of the newest manifest of a person that was noted, which stays so until the transaction ends.
+async fn noted_number(session: &mut Session, person: PersonId) -> Result<Option<i64>, CatalogError> {
+    let rest = format!("WHERE person = $1{}", session.locking());
+    match session.select(&MANIFESTS, &rest, vec![id(person.0)]).await {
+        // What is damaged says nothing.
+        Err(CatalogError::Corrupt { .. }) => Ok(None),
+        found => found?.first().map(|row| row.int(1)).transpose(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the catalogue remembers besides pieces: people, sources, definitions, leases, and what waits for
 //! upkeep.
 
+use super::super::estates::KnownManifest;
 use super::super::records::StoredDefinition;
 use super::*;
 
@@ -19,6 +20,53 @@ async fn a_lease_is_held_by_one_until_it_ends() {
         assert!(acquire("b").await && !acquire("a").await);
         bench.catalog.release_lease(&name, "b").await.unwrap();
         assert!(acquire("a").await);
+    }
+}
+
+#[tokio::test]
+async fn of_manifests_the_highest_is_known_whichever_is_noted_last() {
+    for bench in Bench::all().await {
+        let (catalog, owner) = (&bench.catalog, person());
+        catalog.ensure_person(owner, None).await.unwrap();
+        let manifest = |number| KnownManifest {
+            number,
+            state: number,
+        };
+        for (number, highest) in [(2, 2), (1, 2), (4, 4), (3, 4), (4, 4)] {
+            let noted = catalog.note_manifest(owner, manifest(number), false).await;
+            assert_eq!(noted.unwrap(), number == highest);
+            let known = catalog.known_manifest(owner).await.unwrap();
+            assert_eq!(known, Some(manifest(highest)));
+        }
+        let noting = (5..13).map(|number| catalog.note_manifest(owner, manifest(number), false));
+        for noted in futures::future::join_all(noting).await {
+            noted.unwrap();
+        }
+        let known = catalog.known_manifest(owner).await.unwrap();
+        assert_eq!(known, Some(manifest(12)));
+    }
+}
+
+#[tokio::test]
+async fn older_manifests_that_may_still_appear_are_noticed_again() {
+    for bench in Bench::all().await {
+        let (catalog, owner) = (&bench.catalog, person());
+        catalog.ensure_person(owner, None).await.unwrap();
+        let waiting = async |moment| {
+            let waiting = catalog.people_needing_manifest(moment, None).await.unwrap();
+            waiting.into_iter().find(|notice| notice.person == owner)
+        };
+        catalog.request_manifest(owner).await.unwrap();
+        let first = waiting(None).await.unwrap();
+        catalog.notice_again(&first).await.unwrap();
+        assert_eq!(waiting(None).await, None, "not at once");
+        let again = waiting(Some(Instant::MAX)).await.unwrap();
+        // Somebody asks for more while that is worked on.
+        catalog.request_manifest(owner).await.unwrap();
+        catalog.notice_again(&again).await.unwrap();
+        let urgent = waiting(None).await.unwrap();
+        catalog.forget_deletion(&urgent).await.unwrap();
+        assert_eq!(waiting(Some(Instant::MAX)).await, None);
     }
 }
 
