@@ -17,6 +17,7 @@ pub mod identity;
 pub mod jobs;
 pub mod lease;
 pub mod manifest;
+pub mod manifest_names;
 pub mod merge_pieces;
 pub mod object_check;
 pub mod past_years;

@@ -20,7 +20,8 @@ use crate::model::ids::PersonId;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::ObjectName;
 use crate::upkeep::backup::{CATALOGUE_FILE, OBJECTS_FOLDER, back_up};
-use crate::upkeep::manifest::{numbers, write_manifest};
+use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::rebuild::rebuild;
 use harm::{Backup, Counted, Damage, Damaged, Earlier};
 

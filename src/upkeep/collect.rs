@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt as _;
 
-use super::manifest::write_manifest;
+use super::manifest::bring_up_to_date;
 use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -163,7 +163,7 @@ async fn remove_retired_of(
     paths: &[String],
 ) -> Result<usize, StoreError> {
     if let Some(person) = person {
-        write_manifest(stores, person).await?;
+        bring_up_to_date(stores, person).await?;
     }
     let orphaned = orphaned(stores, paths).await?;
     for path in &orphaned {

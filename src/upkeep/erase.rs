@@ -17,7 +17,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
 use super::collect::ORPHAN_AGE;
-use super::manifest::PEOPLE_FOLDER;
+use super::manifest_names::PEOPLE_FOLDER;
 use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
 use crate::catalog::erasures::Erasure;

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use futures::TryStreamExt as _;
 
 use super::erase::FOLDERS_OF_PEOPLE;
-use super::manifest::{PEOPLE_FOLDER, mentions};
+use super::manifest::mentions;
+use super::manifest_names::PEOPLE_FOLDER;
 use super::stores::UpkeepStores;
 use crate::catalog::erasures::Erasure;
 use crate::model::ids::PersonId;
@@ -80,7 +81,7 @@ async fn in_store(stores: &UpkeepStores, person: PersonId, left: &mut Vec<String
         let Some(object) = object else { break };
         if names.iter().any(|name| object.path.contains(name)) {
             left.push(format!("store: {}", object.path));
-        } else if object.path.starts_with(PEOPLE_FOLDER) {
+        } else if object.path.starts_with(PEOPLE_FOLDER) && !object.is_claim() {
             manifests.push(object.path);
         }
     }

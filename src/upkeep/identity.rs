@@ -7,7 +7,7 @@ use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::manifest::PEOPLE_FOLDER;
+use super::manifest_names::PEOPLE_FOLDER;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::IdSource;
 use crate::store::StoreError;

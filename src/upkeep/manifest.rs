@@ -4,7 +4,9 @@
 //! One is written after each flush, before replaced objects are deleted, and now and then where anything else
 //! changed. Its lines are JSON: first a heading, then rows of the catalogue with the names of their tables,
 //! last a checksum of everything before. Compressed with Zstandard. The last two of a person are kept. Their
-//! numbers grow and mean nothing else; a writer that was overtaken finds its number taken and writes none.
+//! numbers grow and mean nothing else; a writer that was overtaken finds its number taken and writes none, or
+//! finds a higher one noted and removes its own. A manifest that takes long to send claims its number first,
+//! as an empty object, which is a manifest to nobody.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,15 +17,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zstd::stream::{read::Decoder, write::Encoder};
 
+use super::manifest_names::{PEOPLE_FOLDER, Taken, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
+use crate::catalog::CatalogError;
 use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, KnownManifest};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::objects::ObjectStorage;
+use crate::store::objects::{ObjectStorage, Upload};
 
-/// The folder of all manifests.
-pub use crate::store::sealing::PEOPLE_FOLDER;
 /// How many manifests of a person are kept.
 const KEPT: usize = 2;
 /// How often a manifest is tried again that others overtook.
@@ -63,40 +65,9 @@ struct Ending {
 #[derive(Debug, Serialize, Deserialize)]
 struct Row(String, Vec<Value>);
 
-/// The path of a manifest.
-#[must_use]
-pub fn manifest_path(person: PersonId, number: i64) -> String {
-    format!("{PEOPLE_FOLDER}/{person}/{number:012}.json.zst")
-}
-
-/// The person and number of a manifest. `None`: the path is not one of a manifest.
-#[must_use]
-pub fn parse_manifest_path(path: &str) -> Option<(PersonId, i64)> {
-    let mut parts = path.strip_prefix(PEOPLE_FOLDER)?.strip_prefix('/')?.split('/');
-    let person = parts.next()?.parse().ok()?;
-    let number = parts.next()?.strip_suffix(".json.zst")?.parse().ok()?;
-    (manifest_path(person, number) == path).then_some((person, number))
-}
-
-/// The numbers of a person's manifests, newest first.
-pub async fn numbers(objects: &ObjectStorage, person: PersonId) -> Result<Vec<i64>, StoreError> {
-    let mut listed = objects.list(&format!("{PEOPLE_FOLDER}/{person}"))?;
-    let mut numbers = Vec::new();
-    while let Some(object) = listed.try_next().await? {
-        if let Some((_, number)) = parse_manifest_path(&object.path) {
-            numbers.push(number);
-        }
-    }
-    numbers.sort_unstable_by(|one, other| other.cmp(one));
-    Ok(numbers)
-}
-
 /// Writes a manifest of a person, unless the newest one is up to date. `false`: nothing was written.
 pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
-    let known = stores.catalog.known_manifest(person).await?;
-    if let Some(known) = known
-        && stores.catalog.estate_state(person).await? == Some(known.state)
-    {
+    if is_up_to_date(stores, person).await? {
         return Ok(false);
     }
     write_changed(stores, person).await
@@ -105,27 +76,58 @@ pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<b
 /// Writes a manifest of a person whether or not anything has changed, for callers who know that it has.
 /// `false`: others wrote one meanwhile, or there is no such person.
 pub async fn write_changed(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
-    Ok(write_next(stores, person, KEPT - 1).await? == Written::Done)
+    let written = write_next(stores, person, KEPT - 1).await?;
+    Ok(matches!(written, Written::Done { .. }))
 }
 
-/// Writes a manifest of a person in any case, and keeps none of the older ones. If others were faster, what
-/// they wrote may have been read earlier, so it goes too.
-pub async fn replace_manifests(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
+/// Makes the newest manifest of a person say everything that is known now. If others were faster, what they
+/// wrote may have been read earlier, so another one is written.
+pub async fn bring_up_to_date(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
     for _ in 0..ATTEMPTS {
-        if write_next(stores, person, 0).await? != Written::Overtaken {
+        let is_there = is_up_to_date(stores, person).await?
+            || write_next(stores, person, KEPT - 1).await? != Written::Overtaken;
+        if is_there {
             return Ok(());
         }
     }
-    Err(StoreError::Unavailable {
+    Err(overtaken())
+}
+
+/// Writes a manifest of a person in any case, and keeps none of the older ones. If others were faster, what
+/// they wrote may have been read earlier, so it goes too. Returns whether an older one may still appear,
+/// should one of those die who are writing it.
+pub async fn replace_manifests(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
+    for _ in 0..ATTEMPTS {
+        match write_next(stores, person, 0).await? {
+            Written::Done { among_others } => return Ok(among_others),
+            Written::Nobody => return Ok(false),
+            Written::Overtaken => {}
+        }
+    }
+    Err(overtaken())
+}
+
+fn overtaken() -> StoreError {
+    StoreError::Unavailable {
         detail: "others keep writing down the same person".to_owned(),
-    })
+    }
+}
+
+async fn is_up_to_date(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
+    let Some(known) = stores.catalog.known_manifest(person).await? else {
+        return Ok(false);
+    };
+    Ok(stores.catalog.estate_state(person).await? == Some(known.state))
 }
 
 /// The result of writing a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
-    Done,
-    /// Somebody else wrote one with its number.
+    Done {
+        /// Others had claimed lower numbers.
+        among_others: bool,
+    },
+    /// Somebody else wrote or claimed one with its number, or wrote one with a higher number.
     Overtaken,
     /// There is no such person.
     Nobody,
@@ -134,14 +136,54 @@ enum Written {
 /// Writes the next manifest of a person, and keeps the last `kept` of the older ones.
 async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Result<Written, StoreError> {
     // Before anything is read: a writer that reads a later state takes a higher number, or the same one
-    // first.
-    let before = numbers(stores.objects(), person).await?;
-    let Some(mut estate) = stores.catalog.read_estate(person).await? else {
+    // first. Numbers that the store has lost are not taken again.
+    let before = Taken::of(stores.objects(), person).await?;
+    let known = match stores.catalog.known_manifest(person).await {
+        // What is damaged says nothing, and is replaced.
+        Err(CatalogError::Corrupt { .. }) => None,
+        known => known?.map(|known| known.number),
+    };
+    let number = before.highest().max(known).map_or(1, |newest| newest + 1);
+    let Some(estate) = stores.catalog.read_estate(person).await? else {
         return Ok(Written::Nobody);
     };
-    let number = before.first().map_or(1, |newest| newest + 1);
+    let state = estate.state;
     let path = manifest_path(person, number);
-    let mut upload = stores.objects().upload(&path)?;
+    let mut upload = stores.objects().upload_contested(&path)?;
+    let sent = match send(person, estate, &mut upload).await {
+        Ok(()) => upload.finish().await,
+        Err(error) => {
+            // What stays of it is removed with the older ones.
+            let _ = upload.abort().await;
+            Err(error)
+        }
+    };
+    match sent {
+        Err(StoreError::Exists { .. }) => return Ok(Written::Overtaken),
+        sent => sent?,
+    }
+    if stores.catalog.is_being_erased(person).await? {
+        // The erasure began after this write, and may have finished looking.
+        stores.objects().delete(&path).await?;
+        return Ok(Written::Nobody);
+    }
+    let manifest = KnownManifest { number, state };
+    let among_others = !before.claims.is_empty();
+    let older = among_others || (kept > 0 && !before.manifests.is_empty());
+    if !stores.catalog.note_manifest(person, manifest, older).await? {
+        // What has a higher number was read later, perhaps to remove what this one still says.
+        stores.objects().delete(&path).await?;
+        return Ok(Written::Overtaken);
+    }
+    for old in before.except_newest(kept) {
+        stores.objects().delete(&manifest_path(person, old)).await?;
+    }
+    Ok(Written::Done { among_others })
+}
+
+/// Sends everything known of a person. The number is claimed on the way, after the reading began: whoever
+/// finds it claimed reads a later state.
+async fn send(person: PersonId, mut estate: EstateReader, upload: &mut Upload) -> Result<(), StoreError> {
     let mut lines = Lines::begin(person, estate.read_at)?;
     while let Some(page) = estate.next().await? {
         for row in page.rows {
@@ -151,25 +193,8 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
             upload.write(ready).await?;
         }
     }
-    let state = estate.state;
     estate.end().await?;
-    upload.write(lines.end()?).await?;
-    match upload.finish().await {
-        Err(StoreError::Exists { .. }) => return Ok(Written::Overtaken),
-        finished => finished?,
-    }
-    if stores.catalog.is_being_erased(person).await? {
-        // The erasure began after this write, and may have finished looking.
-        stores.objects().delete(&path).await?;
-        return Ok(Written::Nobody);
-    }
-    let manifest = KnownManifest { number, state };
-    let older = kept > 0 && !before.is_empty();
-    stores.catalog.note_manifest(person, manifest, older).await?;
-    for old in before.iter().skip(kept) {
-        stores.objects().delete(&manifest_path(person, *old)).await?;
-    }
-    Ok(Written::Done)
+    upload.write(lines.end()?).await
 }
 
 /// Whether a manifest contains one of `names`.
@@ -256,15 +281,18 @@ pub struct Manifest {
 
 /// Describes what is wrong with the newest manifest of a person, and with what the catalogue knows of it.
 pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<String>, StoreError> {
-    let listed = numbers(stores.objects(), person).await?.first().copied();
+    let taken = Taken::of(stores.objects(), person).await?;
     // A catalogue that was made from manifests knows of none until it writes one.
     let Some(KnownManifest { number: known, .. }) = stores.catalog.known_manifest(person).await? else {
         return Ok(Vec::new());
     };
-    let newest = listed.map_or(known, |listed| listed.max(known));
+    let newest = taken.manifests.first().map_or(known, |listed| known.max(*listed));
     let mut complaints = Vec::new();
+    // Nothing was written under a number that was claimed alone.
+    let is_between = |claim: &&i64| known < **claim && **claim < newest;
+    let claimed = taken.claims.iter().filter(is_between).count();
     // One may have been written, but not noted, when its process ended.
-    if newest.saturating_sub(known) > 1 {
+    if newest.saturating_sub(known) > 1 + claimed as i64 {
         complaints.push(format!(
             "the store has manifests up to {newest}, the catalogue knows of {known}: it is older than the \
              store, and what was written between them is lost"
@@ -303,7 +331,8 @@ pub async fn write_lost(stores: &UpkeepStores) -> Result<usize, StoreError> {
     let mut newest: HashMap<PersonId, i64> = HashMap::new();
     let mut listed = stores.objects().list(PEOPLE_FOLDER)?;
     while let Some(object) = listed.try_next().await? {
-        if let Some((person, number)) = parse_manifest_path(&object.path) {
+        let manifest = parse_manifest_path(&object.path).filter(|_| !object.is_claim());
+        if let Some((person, number)) = manifest {
             let found = newest.entry(person).or_insert(number);
             *found = number.max(*found);
         }
@@ -324,7 +353,7 @@ pub async fn write_lost(stores: &UpkeepStores) -> Result<usize, StoreError> {
             let path = manifest_path(person, number);
             if stores.objects().version(&path).await?.is_none() && is_lost(stores, person, number).await? {
                 tracing::error!(%path, "a manifest is lost, and is written anew");
-                written += usize::from(write_next(stores, person, KEPT - 1).await? == Written::Done);
+                written += usize::from(write_changed(stores, person).await?);
             }
         }
     }

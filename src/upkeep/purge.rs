@@ -43,6 +43,7 @@ pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion])
         }
     }
     if let Some(first) = done.first() {
+        // Where older ones may still appear, this is noted with the new one.
         replace_manifests(stores, first.person).await?;
     }
     for deletion in done {
@@ -100,7 +101,11 @@ async fn replace_noticed_manifests(
     stores: &UpkeepStores,
     deletion: &NoticedDeletion,
 ) -> Result<(), StoreError> {
-    replace_manifests(stores, deletion.person).await?;
-    stores.catalog.forget_deletion(deletion).await?;
+    if replace_manifests(stores, deletion.person).await? {
+        // Whoever is writing an older one removes it, or dies of it. Then it is removed by the next round.
+        stores.catalog.notice_again(deletion).await?;
+    } else {
+        stores.catalog.forget_deletion(deletion).await?;
+    }
     Ok(())
 }

@@ -15,7 +15,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::erase;
 use super::identity::{self, ApartError, IDENTITY_OBJECT};
-use super::manifest::{self, Manifest, PEOPLE_FOLDER, manifest_path, parse_manifest_path};
+use super::manifest::Manifest;
+use super::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers, parse_manifest_path};
 use super::merge_pieces::Sorted;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::erasures::Erasure;
@@ -126,6 +127,7 @@ async fn objects_by_person(stores: &UpkeepStores) -> Result<BTreeMap<PersonId, V
     Ok(found)
 }
 
+/// Claims count: an erasure that is under way removes those of the person too.
 async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonId>, StoreError> {
     let mut found = BTreeSet::new();
     let mut listed = stores.objects().list(PEOPLE_FOLDER)?;
@@ -184,7 +186,7 @@ async fn heed_erasures(
 /// Requests a new manifest where there are older ones than the one that was read: these may name a person who
 /// is being erased, whom the newest no longer mentions.
 async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
-    if manifest::numbers(stores.objects(), person).await?.len() > 1 {
+    if numbers(stores.objects(), person).await?.len() > 1 {
         stores.catalog.request_manifest(person).await?;
     }
     Ok(())
@@ -194,7 +196,7 @@ async fn forget_what_was_before(stores: &UpkeepStores, person: PersonId) -> Resu
 /// removed.
 async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -> Result<bool, StoreError> {
     let (mut before, mut unreadable) = (Vec::<String>::new(), None);
-    for number in manifest::numbers(stores.objects(), person).await? {
+    for number in numbers(stores.objects(), person).await? {
         let path = manifest_path(person, number);
         match Manifest::fetch(stores.objects(), &path).await {
             Ok(manifest) if manifest.heading.moment() > ended_at => {
@@ -218,7 +220,7 @@ async fn put_back(
     paths: &[String],
     rebuilt: &mut Rebuilt,
 ) -> Result<(), StoreError> {
-    for number in manifest::numbers(stores.objects(), person).await? {
+    for number in numbers(stores.objects(), person).await? {
         match from_manifest(stores, person, number, paths, rebuilt).await {
             Err(StoreError::Corrupt { what }) => rebuilt.done.push(format!("left out: {what}")),
             outcome => return outcome,

@@ -5,6 +5,7 @@ mod damage;
 mod erasing;
 mod erasures_end;
 mod kept;
+mod large_manifests;
 mod leases;
 mod lost_catalogue;
 mod pairs;

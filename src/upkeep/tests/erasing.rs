@@ -17,7 +17,8 @@ use crate::store::StoreError;
 use crate::upkeep::check::catalogue_complaints;
 use crate::upkeep::erase::{LENGTH, erase, heed_notes, remember};
 use crate::upkeep::erasure_check::traces_left;
-use crate::upkeep::manifest::{numbers, write_manifest};
+use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::rebuild::rebuild;
 
 fn document(kind: DocumentKind, person: PersonId, name: Option<&str>, body: String) -> Document {

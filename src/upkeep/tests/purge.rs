@@ -3,7 +3,8 @@
 use super::*;
 use crate::model::meters::Meters;
 use crate::upkeep::Upkeep;
-use crate::upkeep::manifest::{numbers, write_manifest};
+use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest_names::numbers;
 use crate::upkeep::settled::Settled;
 
 fn upkeep(bench: &Bench) -> Upkeep {

@@ -1,0 +1,70 @@
+//! The names of manifests: whose each is, and which numbers are taken.
+
+use futures::TryStreamExt as _;
+
+use crate::model::ids::PersonId;
+use crate::store::StoreError;
+use crate::store::objects::ObjectStorage;
+
+/// The folder of all manifests.
+pub use crate::store::sealing::PEOPLE_FOLDER;
+
+/// The path of a manifest.
+#[must_use]
+pub fn manifest_path(person: PersonId, number: i64) -> String {
+    format!("{PEOPLE_FOLDER}/{person}/{number:012}.json.zst")
+}
+
+/// The person and number of a manifest. `None`: the path is not one of a manifest.
+#[must_use]
+pub fn parse_manifest_path(path: &str) -> Option<(PersonId, i64)> {
+    let mut parts = path.strip_prefix(PEOPLE_FOLDER)?.strip_prefix('/')?.split('/');
+    let person = parts.next()?.parse().ok()?;
+    let number = parts.next()?.strip_suffix(".json.zst")?.parse().ok()?;
+    (manifest_path(person, number) == path).then_some((person, number))
+}
+
+/// The numbers that are taken in a person's folder, newest first.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    pub manifests: Vec<i64>,
+    /// Claimed by somebody who is writing a manifest, or has stopped before its end.
+    pub claims: Vec<i64>,
+}
+
+impl Taken {
+    pub async fn of(objects: &ObjectStorage, person: PersonId) -> Result<Self, StoreError> {
+        let mut listed = objects.list(&format!("{PEOPLE_FOLDER}/{person}"))?;
+        let mut taken = Self::default();
+        while let Some(object) = listed.try_next().await? {
+            if let Some((_, number)) = parse_manifest_path(&object.path) {
+                if object.is_claim() {
+                    taken.claims.push(number);
+                } else {
+                    taken.manifests.push(number);
+                }
+            }
+        }
+        for numbers in [&mut taken.manifests, &mut taken.claims] {
+            numbers.sort_unstable_by(|one, other| other.cmp(one));
+        }
+        Ok(taken)
+    }
+
+    /// The highest number.
+    #[must_use]
+    pub fn highest(&self) -> Option<i64> {
+        self.manifests.first().max(self.claims.first()).copied()
+    }
+
+    /// All except the last `kept` manifests. Claims do not stay: whoever made one and is still writing
+    /// removes what takes its place.
+    pub fn except_newest(&self, kept: usize) -> impl Iterator<Item = i64> {
+        self.manifests.iter().skip(kept).chain(&self.claims).copied()
+    }
+}
+
+/// The numbers of a person's manifests, newest first.
+pub async fn numbers(objects: &ObjectStorage, person: PersonId) -> Result<Vec<i64>, StoreError> {
+    Ok(Taken::of(objects, person).await?.manifests)
+}
