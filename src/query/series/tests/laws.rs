@@ -227,7 +227,7 @@ async fn rule_1_6_a_metric_without_data_has_all_its_rows_and_an_empty_range_has_
     );
 }
 
-/// What counts of samples whose classes differ within a source is the same whether it is split by source or
+/// What counts of samples whose classes differ within a source is the same whether it is split by class or
 /// not, bin by bin.
 #[test]
 fn rule_5_3_amounts_by_group_add_up_to_the_series() {
@@ -244,7 +244,7 @@ fn rule_5_3_amounts_by_group_add_up_to_the_series() {
             let spec = spec(BEST, Grid::uniform(asked, width));
             let whole = series(&samples, &spec, &[asked], step).await;
             let mut split: HashMap<i64, f64> = HashMap::new();
-            for parts in by_source(&samples, &spec.grid, asked, step).await {
+            for parts in by_class(&samples, &spec.grid, asked, step).await {
                 for (time, amount) in times(&parts).into_iter().zip(numbers(&parts, "amount")) {
                     *split.entry(time).or_default() += amount.unwrap();
                 }
@@ -262,8 +262,8 @@ fn rule_5_3_amounts_by_group_add_up_to_the_series() {
     );
 }
 
-/// Amounts split by source, from rows that come `step` at a time.
-async fn by_source(samples: &[Sample], grid: &Grid, asked: TimeRange, step: usize) -> Vec<RecordBatch> {
+/// Amounts split by class, from rows that come `step` at a time.
+async fn by_class(samples: &[Sample], grid: &Grid, asked: TimeRange, step: usize) -> Vec<RecordBatch> {
     let rows = stored(samples);
     let parts = (0..rows.num_rows())
         .step_by(step)
@@ -275,10 +275,10 @@ async fn by_source(samples: &[Sample], grid: &Grid, asked: TimeRange, step: usiz
         counting: Counting::BestSource,
         windows: Windows::new([asked]),
         ranking: Ranking::new(SourceOrder::new(known_sources(), &[])),
-        group: vec!["source".to_owned()],
+        group: vec!["source_class".to_owned()],
         amount: "amount".to_owned(),
         most_groups: 100,
-        too_many: || unreachable!("there are three"),
+        too_many: || unreachable!("there are four"),
     };
     let plan = AmountsByGroupExec::try_new(input, spec).unwrap();
     collect(Arc::new(plan), Arc::new(TaskContext::default()))
