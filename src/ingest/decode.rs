@@ -25,7 +25,7 @@ use super::columns::{Cell, Column, UnfillableColumn};
 use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::memo::{Memo, NOTHING};
-use super::naming::{too_long_a_name, with_named_source, with_source};
+use super::naming::{Named, named, with_source};
 use super::natural::{Known, natural_id};
 pub use super::origins::DecodedSource;
 use super::origins::Origins;
@@ -136,15 +136,17 @@ impl RecordDecoder {
             self.append(row, json);
             return Ok(());
         }
-        let Some(renamed) = with_named_source(json, &self.compiled.plan) else {
-            let too_long = too_long_a_name(json, &self.compiled.plan);
-            return self.push_as_it_is(place, json, too_long);
-        };
-        match self.decoded_fast(&renamed) {
-            Some(row) => self.append(row, &renamed),
-            None => self.push_as_it_is(place, &renamed, None)?,
+        match named(json, &self.compiled.plan) {
+            Named::AsItIs => self.push_as_it_is(place, json, None),
+            Named::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
+            Named::Renamed(renamed) => match self.decoded_fast(&renamed) {
+                Some(row) => {
+                    self.append(row, &renamed);
+                    Ok(())
+                }
+                None => self.push_as_it_is(place, &renamed, None),
+            },
         }
-        Ok(())
     }
 
     fn decoded_fast<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
@@ -220,9 +222,10 @@ impl RecordDecoder {
     /// Decodes one record the complete way, whatever it looks like.
     #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
-        match with_named_source(json, &self.compiled.plan) {
-            Some(renamed) => self.push_as_it_is(place, &renamed, None),
-            None => self.push_as_it_is(place, json, too_long_a_name(json, &self.compiled.plan)),
+        match named(json, &self.compiled.plan) {
+            Named::AsItIs => self.push_as_it_is(place, json, None),
+            Named::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
+            Named::Renamed(renamed) => self.push_as_it_is(place, &renamed, None),
         }
     }
 

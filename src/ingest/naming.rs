@@ -98,18 +98,39 @@ struct WritersName<'f> {
     place: &'static str,
 }
 
-/// The record with its writer's name where the type has it: in `source_properties`, or among `sources`.
-/// `None` if it has no such name, the type has a field of that name, the record gives another source, or the
-/// name is refused: the decoder does that at the place where it was sent.
-pub(super) fn with_named_source(record: &[u8], plan: &Plan) -> Option<Vec<u8>> {
-    let fields = fields_with_a_name(record)?;
-    let WritersName { name, raw, place, .. } =
-        writers_name(&fields, plan).filter(|named| !is_refused(&named.name))?;
+/// What becomes of the name that the writer of a record gives itself.
+pub(super) enum Named {
+    /// There is none that counts, or the decoder refuses it at the place where it was sent.
+    AsItIs,
+    /// It is in this member, and longer than that of a source may be.
+    TooLong(&'static str),
+    /// The record with the name where the type has it: in `source_properties`, or among `sources`.
+    Renamed(Vec<u8>),
+}
+
+/// Looks for the name of a record's writer. None counts if the type has a field of that name, or the record
+/// gives another source.
+pub(super) fn named(record: &[u8], plan: &Plan) -> Named {
+    let Some(fields) = fields_with_a_name(record) else {
+        return Named::AsItIs;
+    };
+    let Some(named) = writers_name(&fields, plan) else {
+        return Named::AsItIs;
+    };
+    if named.name.len() > LONGEST_SOURCE {
+        return Named::TooLong(named.member);
+    }
+    let renamed = (!is_refused(&named.name)).then(|| renamed(&fields, named));
+    renamed.flatten().map_or(Named::AsItIs, Named::Renamed)
+}
+
+fn renamed(fields: &[Field<'_>], named: WritersName<'_>) -> Option<Vec<u8>> {
+    let WritersName { name, raw, place, .. } = named;
     let value = if place == SOURCE_PROPERTIES {
         json::object([("name", raw)])
     } else {
-        let mut sources: Vec<Value> = if is_given(&fields, SOURCES) {
-            serde_json::from_str(only(&fields, SOURCES)?.raw).ok()?
+        let mut sources: Vec<Value> = if is_given(fields, SOURCES) {
+            serde_json::from_str(only(fields, SOURCES)?.raw).ok()?
         } else {
             Vec::new()
         };
@@ -125,14 +146,6 @@ pub(super) fn with_named_source(record: &[u8], plan: &Plan) -> Option<Vec<u8>> {
     let others = others.map(|field| (field.name.as_ref(), field.raw));
     let value = String::from_utf8(value).ok()?;
     Some(json::object(others.chain([(place, value.as_str())])))
-}
-
-/// The member in which the writer of a record gives itself a name that is longer than that of a source may
-/// be.
-pub(super) fn too_long_a_name(record: &[u8], plan: &Plan) -> Option<&'static str> {
-    let fields = fields_with_a_name(record)?;
-    let named = writers_name(&fields, plan)?;
-    (named.name.len() > LONGEST_SOURCE).then_some(named.member)
 }
 
 /// The fields of a record in which some writer may give itself a name. Most records need not be read for it.

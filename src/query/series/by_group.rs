@@ -223,16 +223,8 @@ impl Amounts {
 
     /// Lays some of what is left when there are no more rows; returns how many cuts that took.
     fn lay_rest(&mut self, turn: &mut Turn) -> usize {
-        if let Some(resolver) = &mut self.resolver {
-            if !resolver.settle(i64::MAX, turn) {
-                return self.lay_resolved();
-            }
-            resolver.finish();
-            if !resolver.go_on(turn) {
-                return self.lay_resolved();
-            }
-        }
-        self.resolved = true;
+        let resolver = self.resolver.as_mut();
+        self.resolved = resolver.is_none_or(|resolver| resolver.finish(turn));
         self.lay_resolved()
     }
 

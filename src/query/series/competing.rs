@@ -155,10 +155,7 @@ impl Competing {
 
     /// Resolves what is left when there are no more rows. `false`: the turn is over before that.
     fn resolve_rest(&mut self, turn: &mut Turn) -> bool {
-        self.resolved = self.resolver.settle(i64::MAX, turn);
-        if self.resolved {
-            self.resolver.finish();
-        }
+        self.resolved = self.resolver.finish(turn);
         self.resolved
     }
 

@@ -175,11 +175,17 @@ impl Resolver {
             .advance(moment, &mut |stretch| contest.record(&stretch));
     }
 
-    /// Decides the rest. `go_on` finishes what is recorded in part.
-    pub(super) fn finish(&mut self) {
+    /// Decides the rest once nothing more comes, as far as the turn goes. `false`: there is more.
+    #[must_use]
+    pub(super) fn finish(&mut self, turn: &mut Turn) -> bool {
+        if !self.settle(i64::MAX, turn) {
+            return false;
+        }
         self.settle_instants();
         let contest = &mut self.contest;
         self.sweep.finish(&mut |stretch| contest.record(&stretch));
+        // What is decided last may be recorded in part.
+        self.contest.go_on(turn)
     }
 
     /// A portion that was decided and not forgotten; they are in the order of time.

@@ -14,6 +14,7 @@ use crate::model::ids::{PersonId, SystemIds};
 use crate::model::meters::UpkeepMeters;
 use crate::model::time::Instant;
 use crate::people::condition::Condition;
+use crate::people::takeout::export::Export;
 use crate::people::takeout::outlet::StoredOutlet;
 use crate::people::takeout::{Building, ExportError, ExportSettings, ExportState, Exports};
 use crate::store::StoreError;
@@ -78,6 +79,18 @@ impl Bench {
         self.clock.set(Instant::from_micros(now));
     }
 
+    /// Makes the person known.
+    async fn enrol(&self) {
+        let known = self.stores.catalog.ensure_person(self.person, None).await;
+        known.unwrap();
+    }
+
+    /// Begins an export, as a node does whose turn it is.
+    async fn begin(&self, order: Export) -> StoredOutlet<'_> {
+        let begun = StoredOutlet::begin(&self.exports, order).await;
+        begun.unwrap().unwrap()
+    }
+
     /// One look for work, by a node of its own.
     async fn round(&self) {
         let holder = Uuid::now_v7().to_string();
@@ -112,12 +125,7 @@ impl Bench {
 #[tokio::test]
 async fn an_order_becomes_an_archive_and_ends_with_its_time() {
     let bench = Bench::new().await;
-    bench
-        .stores
-        .catalog
-        .ensure_person(bench.person, None)
-        .await
-        .unwrap();
+    bench.enrol().await;
     let order = bench.exports.create(bench.person).await.unwrap();
     assert_eq!(order.state, ExportState::Waiting);
     bench.round().await;
@@ -145,12 +153,7 @@ async fn an_order_becomes_an_archive_and_ends_with_its_time() {
 #[tokio::test]
 async fn an_archive_that_is_deleted_while_it_is_read_is_missing_and_one_that_is_lost_is_damaged() {
     let bench = Bench::new().await;
-    bench
-        .stores
-        .catalog
-        .ensure_person(bench.person, None)
-        .await
-        .unwrap();
+    bench.enrol().await;
     let mut contents = Vec::new();
     for _ in 0..2 {
         let order = bench.exports.create(bench.person).await.unwrap();
@@ -176,19 +179,13 @@ async fn an_archive_that_is_deleted_while_it_is_read_is_missing_and_one_that_is_
 async fn an_archive_that_is_begun_anew_while_it_is_read_is_missing() {
     let bench = Bench::new().await;
     let order = bench.exports.create(bench.person).await.unwrap();
-    let mut outlet = StoredOutlet::begin(&bench.exports, order.clone())
-        .await
-        .unwrap()
-        .unwrap();
+    let mut outlet = bench.begin(order.clone()).await;
     let half = Bytes::from(vec![7; PART_BYTES as usize]);
     outlet.write(half).await.unwrap();
     let content = outlet.export().content();
     assert_eq!(content.parts.len(), 1);
     let current = bench.exports.get(bench.person, order.id).await.unwrap();
-    StoredOutlet::begin(&bench.exports, current)
-        .await
-        .unwrap()
-        .unwrap();
+    bench.begin(current).await;
     let read = bench.exports.contents().examine(&content).await;
     assert!(matches!(read, Err(StoreError::Missing { .. })), "{read:?}");
 }
@@ -219,18 +216,10 @@ async fn so_many_are_made_at_once_and_so_many_are_kept() {
 #[tokio::test]
 async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
     let bench = Bench::new().await;
-    bench
-        .stores
-        .catalog
-        .ensure_person(bench.person, None)
-        .await
-        .unwrap();
+    bench.enrol().await;
     let order = bench.exports.create(bench.person).await.unwrap();
     // Somebody began, stored a part of which nobody knows, and was never heard of again.
-    let mut outlet = StoredOutlet::begin(&bench.exports, order.clone())
-        .await
-        .unwrap()
-        .unwrap();
+    let mut outlet = bench.begin(order.clone()).await;
     outlet.write(Bytes::from_static(b"half")).await.unwrap();
     bench.leave(order.id).await;
     bench.round().await;
@@ -256,12 +245,7 @@ async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
 #[tokio::test]
 async fn a_node_whose_clock_is_ahead_removes_no_archive_before_its_time() {
     let bench = Bench::new().await;
-    bench
-        .stores
-        .catalog
-        .ensure_person(bench.person, None)
-        .await
-        .unwrap();
+    bench.enrol().await;
     let order = bench.exports.create(bench.person).await.unwrap();
     bench.round().await;
     let mistaken = bench.ahead(SETTINGS.lifetime * 3);
@@ -276,12 +260,7 @@ async fn a_node_whose_clock_is_ahead_removes_no_archive_before_its_time() {
 #[tokio::test]
 async fn what_a_node_whose_clock_is_ahead_began_is_soon_begun_anew() {
     let bench = Bench::new().await;
-    bench
-        .stores
-        .catalog
-        .ensure_person(bench.person, None)
-        .await
-        .unwrap();
+    bench.enrol().await;
     let mistaken = bench.ahead(SETTINGS.lifetime * 3);
     let order = mistaken.create(bench.person).await.unwrap();
     assert_eq!(order.created_at, bench.clock.now());
@@ -299,19 +278,11 @@ async fn what_a_node_whose_clock_is_ahead_began_is_soon_begun_anew() {
 #[tokio::test]
 async fn an_export_from_the_future_is_due_and_is_then_of_its_time() {
     let bench = Bench::new().await;
-    bench
-        .stores
-        .catalog
-        .ensure_person(bench.person, None)
-        .await
-        .unwrap();
+    bench.enrol().await;
     let now = bench.clock.now();
     bench.pass(SETTINGS.lifetime * 3);
     let order = bench.exports.create(bench.person).await.unwrap();
-    StoredOutlet::begin(&bench.exports, order.clone())
-        .await
-        .unwrap()
-        .unwrap();
+    bench.begin(order.clone()).await;
     // The clock is set right.
     bench.clock.set(now);
     bench.round().await;
@@ -325,10 +296,7 @@ async fn an_export_from_the_future_is_due_and_is_then_of_its_time() {
 async fn whoever_deletes_an_export_that_is_being_made_ends_it() {
     let bench = Bench::new().await;
     let order = bench.exports.create(bench.person).await.unwrap();
-    let mut outlet = StoredOutlet::begin(&bench.exports, order.clone())
-        .await
-        .unwrap()
-        .unwrap();
+    let mut outlet = bench.begin(order.clone()).await;
     outlet.write(Bytes::from_static(b"half")).await.unwrap();
     bench
         .exports
@@ -346,10 +314,7 @@ async fn whoever_deletes_an_export_that_is_being_made_ends_it() {
 async fn what_is_given_up_says_so_and_keeps_nothing() {
     let bench = Bench::new().await;
     let order = bench.exports.create(bench.person).await.unwrap();
-    let mut outlet = StoredOutlet::begin(&bench.exports, order.clone())
-        .await
-        .unwrap()
-        .unwrap();
+    let mut outlet = bench.begin(order.clone()).await;
     outlet.write(Bytes::from_static(b"half")).await.unwrap();
     outlet.fail("because").await.unwrap();
     let export = bench.exports.get(bench.person, order.id).await.unwrap();
@@ -363,12 +328,7 @@ async fn what_is_given_up_says_so_and_keeps_nothing() {
 #[tokio::test]
 async fn objects_of_exports_that_nothing_names_are_collected_and_no_others() {
     let bench = Bench::new().await;
-    bench
-        .stores
-        .catalog
-        .ensure_person(bench.person, None)
-        .await
-        .unwrap();
+    bench.enrol().await;
     let order = bench.exports.create(bench.person).await.unwrap();
     bench.round().await;
     let orphan = bench.leave(Uuid::now_v7()).await;

@@ -30,12 +30,7 @@ pub(in crate::query::sql) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan
 
 fn grouped(mut expr: Expr) -> Transformed<Expr> {
     let pattern = match &mut expr {
-        Expr::BinaryExpr(BinaryExpr {
-            op:
-                Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch,
-            right,
-            ..
-        }) => Some(right.as_mut()),
+        Expr::BinaryExpr(BinaryExpr { op, right, .. }) if is_match(*op) => Some(right.as_mut()),
         Expr::ScalarFunction(call) if call.func.name() == REGEXP_LIKE => call.args.get_mut(1),
         _ => None,
     };
@@ -46,6 +41,11 @@ fn grouped(mut expr: Expr) -> Transformed<Expr> {
         }
         _ => Transformed::no(expr),
     }
+}
+
+const fn is_match(op: Operator) -> bool {
+    use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
+    matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
 }
 
 /// Whether the optimizer takes a regular expression for another condition. One that is none is refused later.
