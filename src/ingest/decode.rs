@@ -24,7 +24,8 @@ use super::coerce::coerced;
 use super::columns::{Cell, Column, UnfillableColumn};
 use super::compile::CompiledType;
 use super::context::DecodeContext;
-use super::memo::{Memo, NOTHING};
+use super::general::Repeatable;
+use super::memo::{Memo, NOTHING, Repeated};
 use super::naming::{Named, named, with_source};
 use super::natural::{Known, natural_id};
 pub use super::origins::DecodedSource;
@@ -244,10 +245,10 @@ impl RecordDecoder {
             .enumerate()
             .filter(|(_, cell)| *cell != Cell::Null)
             .collect();
-        for (column, raw) in &record.repeatable {
+        for Repeatable { column, raw, .. } in &record.repeatable {
             let cell = cells.iter_mut().find(|(position, _)| position == column);
-            if let (Some(number), Some((_, cell))) = (self.memo.number(*column, raw.as_bytes()), cell) {
-                *cell = Cell::Known(number);
+            if let (Some(value), Some((_, cell))) = (self.memo.value(*column, raw.as_bytes()), cell) {
+                *cell = Cell::Known(value.number);
             }
         }
         let source = SourceMark {
@@ -272,17 +273,18 @@ impl RecordDecoder {
                 .and_then(Column::last_number)
                 .filter(|_| set.contains(&column))
         };
-        for (column, raw) in record.repeatable {
+        for Repeatable { column, raw, rest } in record.repeatable {
             if let Some(number) = number_in(column) {
-                self.memo.learn_value(column, raw.as_bytes(), number);
+                let rest = rest.map(Into::into);
+                self.memo
+                    .learn_value(column, raw.as_bytes(), Repeated { number, rest });
             }
         }
         if record.source_is_plain {
-            let key = self
-                .compiled
-                .plan
-                .source_columns
-                .map(|column| column.and_then(number_in).unwrap_or(NOTHING));
+            let columns = self.compiled.plan.source_columns;
+            let [properties, device, sources] =
+                columns.map(|column| column.and_then(number_in).unwrap_or(NOTHING));
+            let key = [properties, device, sources, record.source.marks];
             self.memo.learn_source(key, source);
         }
         Ok(())

@@ -2,27 +2,59 @@
 //!
 //! Lives as long as one record. Values keep every character except the blanks between tokens.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::json;
 
+/// Up to so many members, comparing a name with all others costs less than hashing it.
+const FEW: usize = 16;
+
 /// Members in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Extras {
-    members: Vec<(String, String)>,
+pub(super) struct Extras<'a> {
+    members: Vec<Member<'a>>,
+    /// All names, once they are more than few.
     names: HashSet<String>,
+    /// The object, without the bracket that closes it.
+    text: String,
 }
 
-impl Extras {
+#[derive(Debug)]
+struct Member<'a> {
+    name: Cow<'a, str>,
+    /// Where its value stands in the text.
+    value: Range<usize>,
+}
+
+impl<'a> Extras<'a> {
     /// Adds a member. Returns false, without adding it, if there already is one of that name.
-    pub(super) fn add(&mut self, name: &str, raw: &str) -> bool {
-        if !self.names.insert(name.to_owned()) {
+    pub(super) fn add(&mut self, name: impl Into<Cow<'a, str>>, raw: &str) -> bool {
+        let name = name.into();
+        if !self.is_new(&name) {
             return false;
         }
-        let mut text = String::with_capacity(raw.len());
-        json::append_compact(raw, &mut text);
-        self.members.push((name.to_owned(), text));
+        self.text.reserve(name.len() + raw.len() + 5);
+        self.text.push(if self.text.is_empty() { '{' } else { ',' });
+        json::append_string(&name, &mut self.text);
+        self.text.push(':');
+        let start = self.text.len();
+        json::append_compact(raw, &mut self.text);
+        let value = start..self.text.len();
+        self.members.push(Member { name, value });
         true
+    }
+
+    fn is_new(&mut self, name: &str) -> bool {
+        if self.members.len() < FEW {
+            return self.members.iter().all(|member| member.name != name);
+        }
+        if self.names.is_empty() {
+            let names = self.members.iter().map(|member| member.name.clone().into_owned());
+            self.names.extend(names);
+        }
+        self.names.insert(name.to_owned())
     }
 
     /// Adds the original value and unit, from before the conversion.
@@ -33,30 +65,50 @@ impl Extras {
     }
 
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.members
-            .iter()
-            .map(|(name, raw)| (name.as_str(), raw.as_str()))
+        self.members.iter().map(|member| {
+            (
+                member.name.as_ref(),
+                self.text.get(member.value.clone()).unwrap_or_default(),
+            )
+        })
     }
 
     /// The object as text, or `None` if it has no members.
-    pub(super) fn to_text(&self) -> Option<String> {
+    pub(super) fn into_text(mut self) -> Option<String> {
         if self.members.is_empty() {
             return None;
         }
-        let mut text = String::with_capacity(
-            self.members
-                .iter()
-                .map(|(name, raw)| name.len() + raw.len() + 4)
-                .sum::<usize>()
-                + 2,
-        );
-        for (name, raw) in &self.members {
-            text.push(if text.is_empty() { '{' } else { ',' });
-            json::append_string(name, &mut text);
-            text.push(':');
-            text.push_str(raw);
+        self.text.push('}');
+        Some(self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_order_and_come_once_however_many() {
+        let mut extras = Extras::default();
+        assert_eq!(Extras::default().into_text(), None);
+        for number in 0..3 * FEW {
+            assert!(extras.add(format!("n{number}"), &format!("[ {number} ]")));
+            for earlier in 0..=number {
+                assert!(!extras.add(format!("n{earlier}"), "0"), "{earlier} of {number}");
+            }
         }
-        text.push('}');
-        Some(text)
+        let expected: Vec<_> = (0..3 * FEW)
+            .map(|number| (format!("n{number}"), format!("[{number}]")))
+            .collect();
+        let found: Vec<_> = extras
+            .members()
+            .map(|(name, raw)| (name.to_owned(), raw.to_owned()))
+            .collect();
+        assert_eq!(found, expected);
+        let whole: Vec<_> = expected
+            .iter()
+            .map(|(name, raw)| format!("\"{name}\":{raw}"))
+            .collect();
+        assert_eq!(extras.into_text(), Some(format!("{{{}}}", whole.join(","))));
     }
 }

@@ -6,6 +6,7 @@
 //! a property test verifies that.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use arrow::datatypes::{DataType as ColumnType, Field};
 
@@ -13,8 +14,11 @@ use super::columns::Cell;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::extras::Extras;
+use super::general::longest_extras;
+use super::json;
 use super::json_tokens::{NumberToken, Scanner};
-use super::memo::{Memo, NOTHING, SourceKey};
+use super::memo::{Memo, OF_NOBODY, Repeated, SourceKey};
+use super::naming::is_of_sources;
 use super::origins::Origins;
 use super::plan::{KnownField, Role};
 use super::row::{Row, latest_start};
@@ -22,6 +26,7 @@ use super::scalar::{ScalarRule, Token};
 use super::units::leaves_original;
 use crate::model::ids::RecordId;
 use crate::model::registry::is_json_text;
+use crate::model::sources::SourceFacts;
 use crate::model::time::{Instant, parse_instant};
 use crate::model::units::Conversion;
 
@@ -45,14 +50,16 @@ pub(super) fn decode<'a>(
         scanner: Scanner::new(text),
         seen: 0,
         cells,
-        source_key: [NOTHING; 3],
+        source_key: OF_NOBODY,
         id: None,
         start: None,
         end: None,
         last_instant: None,
         value: None,
         unit: None,
-        extras: None,
+        extras: Extras::default(),
+        rests: Vec::new(),
+        facts: SourceFacts::default(),
     };
     record.fields()?;
     record.row(context, sources)
@@ -85,7 +92,18 @@ struct FastRecord<'c, 'm, 'a> {
     value: Option<(NumberToken<'a>, usize)>,
     /// Unit of a metric with a fixed one.
     unit: Option<&'a str>,
-    extras: Option<String>,
+    extras: Extras<'a>,
+    /// What columns cannot hold of their values, each with the field.
+    rests: Vec<(usize, Arc<str>)>,
+    /// What extras say of the source.
+    facts: SourceFacts<'a>,
+}
+
+/// The name of a member.
+#[derive(Clone, Copy)]
+enum Name<'a> {
+    Field(usize),
+    Undeclared(&'a str),
 }
 
 impl<'a> FastRecord<'_, '_, 'a> {
@@ -97,9 +115,12 @@ impl<'a> FastRecord<'_, '_, 'a> {
         let mut position = 0;
         loop {
             self.scanner.skip_blanks();
-            let field = self.name(position)?;
+            let name = self.name(position)?;
             self.scanner.skip_blanks();
-            self.value(field)?;
+            match name {
+                Name::Field(field) => self.value(field)?,
+                Name::Undeclared(name) => self.undeclared(name)?,
+            }
             position += 1;
             self.scanner.skip_blanks();
             if self.scanner.take(b',') {
@@ -113,27 +134,85 @@ impl<'a> FastRecord<'_, '_, 'a> {
         }
     }
 
-    /// The known field that is named next; also consumes its colon. Records of a body tend to name their
-    /// fields in the same order.
-    fn name(&mut self, position: usize) -> Option<usize> {
-        if let Some((announced, field)) = self.memo.order.get(position)
-            && self.scanner.rest().starts_with(announced)
+    /// The member that is named next; also consumes its colon. Records of a body tend to name their members in
+    /// the same order.
+    fn name(&mut self, position: usize) -> Option<Name<'a>> {
+        if let Some(announced) = self.memo.order.get(position)
+            && self.scanner.rest().starts_with(&announced.text)
         {
-            self.scanner.advance(announced.len());
-            return Some(*field);
+            let (length, field) = (announced.text.len(), announced.field);
+            let Some(field) = field else {
+                let name = self.scanner.string()?;
+                return self.scanner.take(b':').then_some(Name::Undeclared(name));
+            };
+            self.scanner.advance(length);
+            return Some(Name::Field(field));
         }
         let name = self.scanner.string()?;
-        let field = self.compiled.plan.field(name)?;
         self.scanner.skip_blanks();
         if !self.scanner.take(b':') {
             return None;
         }
-        let announced = format!("\"{name}\":").into_bytes();
-        match self.memo.order.get_mut(position) {
-            Some(place) => *place = (announced, field),
-            None => self.memo.order.push((announced, field)),
+        let field = self.compiled.plan.field(name);
+        self.memo.learn_order(position, name, field);
+        Some(field.map_or(Name::Undeclared(name), Name::Field))
+    }
+
+    /// What the type does not declare is kept as it is, where nothing is asked of it.
+    fn undeclared(&mut self, name: &'a str) -> Option<()> {
+        if is_of_sources(name) || !self.compiled.plan.is_free(name) {
+            return None;
         }
-        Some(field)
+        let raw = self.scanner.any_value()?;
+        self.extra(name, raw)
+    }
+
+    fn extra(&mut self, name: &'a str, raw: &'a str) -> Option<()> {
+        if raw.len() > self.text_limit || !self.extras.add(name, raw) {
+            return None;
+        }
+        self.mark(name, raw)
+    }
+
+    /// Notes what a member of extras says of the source.
+    fn mark(&mut self, name: &str, raw: &str) -> Option<()> {
+        let rules = self.compiled.source_rules();
+        if rules.is_mark(name) {
+            rules.mark(&mut self.facts, name, &serde_json::from_str(raw).ok()?);
+        }
+        Some(())
+    }
+
+    /// The object in the field `field`, whose members become extras.
+    fn members_of_extras(&mut self, field: usize) -> Option<()> {
+        let compiled = self.compiled;
+        let plan = &compiled.plan;
+        if !plan.fields.get(field)?.takes_every_object || !self.scanner.take(b'{') {
+            return None;
+        }
+        self.scanner.skip_blanks();
+        if self.scanner.take(b'}') {
+            return Some(());
+        }
+        loop {
+            self.scanner.skip_blanks();
+            let name = self.scanner.string()?;
+            self.scanner.skip_blanks();
+            if !self.scanner.take(b':') {
+                return None;
+            }
+            self.scanner.skip_blanks();
+            let known = plan.field(name).and_then(|field| plan.fields.get(field));
+            if known.is_some_and(|known| known.in_extras) {
+                return None;
+            }
+            let raw = self.scanner.any_value()?;
+            self.extra(name, raw)?;
+            self.scanner.skip_blanks();
+            if !self.scanner.take(b',') {
+                return self.scanner.take(b'}').then_some(());
+            }
+        }
     }
 
     fn value(&mut self, field: usize) -> Option<()> {
@@ -173,7 +252,8 @@ impl<'a> FastRecord<'_, '_, 'a> {
                 self.unit = Some(self.text(&rule)?);
                 Some(())
             }
-            Role::RecordedAt | Role::Extras | Role::Computed => None,
+            Role::Extras => self.members_of_extras(field),
+            Role::RecordedAt | Role::Computed => None,
         }
     }
 
@@ -191,6 +271,18 @@ impl<'a> FastRecord<'_, '_, 'a> {
         let limit = self.text_limit;
         let text = self.scanner.string()?;
         (rule.allows(Token::Text) && text.len() <= limit).then_some(text)
+    }
+
+    /// A text that may have escapes.
+    fn any_text(&mut self, rule: &ScalarRule) -> Option<Cow<'a, str>> {
+        let raw = self.scanner.escaped_string()?;
+        let plain = raw.get(1..raw.len() - 1)?;
+        let text = if plain.contains('\\') {
+            json::text(raw)?
+        } else {
+            Cow::Borrowed(plain)
+        };
+        (rule.allows(Token::Text) && text.len() <= self.text_limit).then_some(text)
     }
 
     /// A record that begins and ends at the same moment repeats the text.
@@ -245,12 +337,13 @@ impl<'a> FastRecord<'_, '_, 'a> {
                 Some(())
             }
             ColumnType::Utf8 | ColumnType::Dictionary(..) if !rule.formatted && !is_json_text(stored) => {
-                let text = self.text(rule)?;
-                self.cells.push((column, Cell::Text(Cow::Borrowed(text))));
+                let text = self.any_text(rule)?;
+                self.cells.push((column, Cell::Text(text)));
                 Some(())
             }
             ColumnType::Struct(_) | ColumnType::List(_) => {
-                let number = self.known(column)?;
+                let Repeated { number, rest } = self.known(column)?;
+                self.rests.extend(rest.map(|rest| (field, rest)));
                 if let Some(place) = self
                     .compiled
                     .plan
@@ -278,14 +371,14 @@ impl<'a> FastRecord<'_, '_, 'a> {
         self.scanner.number().filter(|number| rule.allows(token(number)))
     }
 
-    /// The number of a struct or list that occurred before.
-    fn known(&mut self, column: usize) -> Option<u32> {
-        if let Some((length, number)) = self.memo.repeated(column, self.scanner.rest()) {
+    /// A struct or list that occurred before.
+    fn known(&mut self, column: usize) -> Option<Repeated> {
+        if let Some((length, value)) = self.memo.last(column, self.scanner.rest()) {
             self.scanner.advance(length);
-            return Some(number);
+            return Some(value);
         }
         let raw = self.scanner.composite()?;
-        self.memo.number(column, raw)
+        self.memo.value(column, raw)
     }
 
     fn row(mut self, context: &DecodeContext, sources: &mut Origins) -> Option<Row<'a>> {
@@ -294,6 +387,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
             return None;
         }
         self.convert()?;
+        self.keep_rests()?;
         let (start, end) = match (self.start, self.end) {
             (Some(start), Some(end)) => (start, end),
             (Some(start), None) => (start, start),
@@ -303,10 +397,16 @@ impl<'a> FastRecord<'_, '_, 'a> {
         if end < start || (self.compiled.must_have_happened() && start > latest_start(context.now)) {
             return None;
         }
+        let extras = self.extras.into_text();
+        let most = longest_extras(context);
+        if extras.as_ref().is_some_and(|extras| extras.len() > most) {
+            return None;
+        }
+        self.source_key[3] = self.facts.marks();
         let source = match self.memo.source(&self.source_key) {
             Some(known) => known,
             // The complete way could teach nothing here.
-            None if self.source_key == [NOTHING; 3] => {
+            None if self.source_key == OF_NOBODY => {
                 let nobody = sources.of_nobody(self.compiled);
                 self.memo.learn_source(self.source_key, nobody.clone());
                 nobody
@@ -320,8 +420,22 @@ impl<'a> FastRecord<'_, '_, 'a> {
             undated: false,
             cells: self.cells,
             source,
-            extras: self.extras,
+            extras,
         })
+    }
+
+    /// Puts what columns cannot hold into extras, in the order of the fields.
+    fn keep_rests(&mut self) -> Option<()> {
+        self.rests.sort_by_key(|(field, _)| *field);
+        for (field, rest) in std::mem::take(&mut self.rests) {
+            let compiled = self.compiled;
+            let name = &compiled.plan.fields.get(field)?.name;
+            if !self.extras.add(name.clone(), &rest) {
+                return None;
+            }
+            self.mark(name, &rest)?;
+        }
+        Some(())
     }
 
     /// Puts the value into its column in the catalogue's unit, and the original into extras.
@@ -352,9 +466,9 @@ impl<'a> FastRecord<'_, '_, 'a> {
                 if !converted.is_finite() || !rule.allows(Token::Number) {
                     return None;
                 }
-                let mut original = Extras::default();
-                original.add_original(number.raw, unit);
-                self.extras = original.to_text();
+                if !self.extras.add_original(number.raw, unit) {
+                    return None;
+                }
                 value = converted;
             }
         }

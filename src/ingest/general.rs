@@ -31,6 +31,11 @@ use crate::model::time::Instant;
 /// The extras of a record may be this many times as long as one text.
 const EXTRAS_FACTOR: usize = 2;
 
+/// Most bytes of a record's extras.
+pub(super) fn longest_extras(context: &DecodeContext) -> usize {
+    context.text_limit.saturating_mul(EXTRAS_FACTOR)
+}
+
 /// A valid record, and what later records can reuse from it.
 #[derive(Debug)]
 pub(super) struct Complete<'a> {
@@ -42,10 +47,18 @@ pub(super) struct Complete<'a> {
     pub cells: Vec<Cell<'a>>,
     pub extras: Option<String>,
     pub source: FoundSource,
-    /// Columns whose cell is determined by this text alone.
-    pub repeatable: Vec<(usize, &'a str)>,
-    /// Whether the source is determined by the source columns alone.
+    pub repeatable: Vec<Repeatable<'a>>,
+    /// Whether the source is determined by the source columns and the marks among extras.
     pub source_is_plain: bool,
+}
+
+/// A value whose cell is determined by its text alone.
+#[derive(Debug)]
+pub(super) struct Repeatable<'a> {
+    pub column: usize,
+    pub raw: &'a str,
+    /// What the column cannot hold of it, as JSON.
+    pub rest: Option<String>,
 }
 
 /// The source that a record names.
@@ -56,6 +69,8 @@ pub(super) struct FoundSource {
     pub class: i8,
     /// The definition among its sources.
     pub source_id: Option<String>,
+    /// What its extras say of the source.
+    pub marks: u32,
 }
 
 /// Decodes the record `json`, which stands at `place`. `too_long_a_name`: the member in which its writer
@@ -77,8 +92,8 @@ pub(super) fn decode<'a>(
     reading.hold_sources_to_length(too_long_a_name);
     let source = reading.source(context);
     reading.keep_to_scale(context, &source);
-    let extras = reading.extras.to_text();
-    let most = context.text_limit.saturating_mul(EXTRAS_FACTOR);
+    let extras = std::mem::take(&mut reading.extras).into_text();
+    let most = longest_extras(context);
     if extras.as_ref().is_some_and(|extras| extras.len() > most) {
         reading.fault_too_long(EXTRAS);
     }
@@ -116,7 +131,7 @@ struct Reading<'c, 'a> {
     given: Vec<Option<Given<'a>>>,
     /// The record under the names of its schema.
     document: Map<String, Value>,
-    extras: Extras,
+    extras: Extras<'a>,
     /// Members of extras that stand for fields.
     shown_in_extras: Vec<json::Field<'a>>,
     converted: Option<f64>,

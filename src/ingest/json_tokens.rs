@@ -3,6 +3,9 @@
 //!
 //! Lives as long as one line, borrows it, allocates nothing.
 
+/// How many objects and lists may stand within each other.
+const DEEPEST: usize = 16;
+
 /// A position in a line.
 #[derive(Clone, Debug)]
 pub(super) struct Scanner<'a> {
@@ -78,6 +81,101 @@ impl<'a> Scanner<'a> {
             return None;
         }
         self.text.get(start..start + length)
+    }
+
+    /// Reads a string that may have escapes, but none of U+0000; returns it with its quotes.
+    pub(super) fn escaped_string(&mut self) -> Option<&'a str> {
+        let start = self.at;
+        if !self.take(b'"') {
+            return None;
+        }
+        loop {
+            self.at += plain_bytes(self.rest())?;
+            if self.take(b'"') {
+                return self.text.get(start..self.at);
+            }
+            if !self.take(b'\\') {
+                return None;
+            }
+            let kind = self.peek()?;
+            self.at += 1;
+            match kind {
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
+                b'u' => self.code_point()?,
+                _ => return None,
+            }
+        }
+    }
+
+    /// Reads what follows `\u`, with the second half if it is the first of a pair.
+    fn code_point(&mut self) -> Option<()> {
+        match self.code_unit()? {
+            0 | 0xdc00..=0xdfff => None,
+            0xd800..=0xdbff => {
+                let is_followed = self.take_word("\\u");
+                let second = self.code_unit().filter(|_| is_followed)?;
+                (0xdc00..=0xdfff).contains(&second).then_some(())
+            }
+            _ => Some(()),
+        }
+    }
+
+    fn code_unit(&mut self) -> Option<u16> {
+        let digits = self.text.get(self.at..self.at + 4)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        self.at += 4;
+        u16::from_str_radix(digits, 16).ok()
+    }
+
+    /// Reads any value, whose text is returned as it stands.
+    pub(super) fn any_value(&mut self) -> Option<&'a str> {
+        let start = self.at;
+        self.skip_value(DEEPEST)?;
+        self.text.get(start..self.at)
+    }
+
+    fn skip_value(&mut self, deepest: usize) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.escaped_string().map(|_| ()),
+            b'-' | b'0'..=b'9' => self.number().map(|_| ()),
+            b't' => self.take_word("true").then_some(()),
+            b'f' => self.take_word("false").then_some(()),
+            b'n' => self.take_word("null").then_some(()),
+            b'{' => self.skip_items(b'}', deepest, |scanner| {
+                scanner.escaped_string()?;
+                scanner.skip_blanks();
+                scanner.take(b':').then(|| scanner.skip_blanks())
+            }),
+            b'[' => self.skip_items(b']', deepest, |_| Some(())),
+            _ => None,
+        }
+    }
+
+    /// Reads the items of an object or a list up to the bracket that closes it. `name` reads what precedes
+    /// the value of an item.
+    fn skip_items(
+        &mut self,
+        closing: u8,
+        deepest: usize,
+        name: impl Fn(&mut Self) -> Option<()>,
+    ) -> Option<()> {
+        let deepest = deepest.checked_sub(1)?;
+        self.at += 1;
+        self.skip_blanks();
+        if self.take(closing) {
+            return Some(());
+        }
+        loop {
+            self.skip_blanks();
+            name(self)?;
+            self.skip_value(deepest)?;
+            self.skip_blanks();
+            if !self.take(b',') {
+                return self.take(closing).then_some(());
+            }
+        }
     }
 
     /// Reads a finite number. Few digits are exact by one division; more take the slow path.
@@ -229,6 +327,33 @@ mod tests {
         )) {
             let expected = text.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..=0x1f));
             prop_assert_eq!(plain_bytes(&text), expected);
+        }
+
+        /// Whatever is accepted as a value is JSON up to there, and holds no U+0000.
+        #[test]
+        fn values_are_values(text in r#"[\[\]{}":,a1\-. ntrue\\u0dD8c]{0,24}"#) {
+            let mut scanner = Scanner::new(&text);
+            if let Some(found) = scanner.any_value() {
+                let value: serde_json::Value = serde_json::from_str(found).unwrap();
+                prop_assert!(!value.to_string().contains("\\u0000"), "{}", found);
+                prop_assert_eq!(found, &text[..scanner.at]);
+            }
+        }
+
+        /// A text is found with its escapes, whatever is in it, unless that is U+0000.
+        #[test]
+        fn texts_with_escapes_are_found(text in any::<String>(), ascii in any::<bool>()) {
+            let mut written = serde_json::to_string(&text).unwrap();
+            if ascii {
+                let units = written.encode_utf16().map(|unit| match unit {
+                    0x20..=0x7e => char::from(unit as u8).to_string(),
+                    other => format!("\\u{other:04x}"),
+                });
+                written = units.collect();
+            }
+            let mut scanner = Scanner::new(&written);
+            let found = scanner.escaped_string();
+            prop_assert_eq!(found, (!text.contains('\0')).then_some(written.as_str()));
         }
 
         /// Whatever is accepted as a string is a string, with the same text.

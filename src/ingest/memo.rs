@@ -4,6 +4,7 @@
 //! Lives from one `take` to the next, bounded. Only the complete way adds to it; the fast way only looks up.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::columns::Cell;
 use super::row::SourceMark;
@@ -13,11 +14,25 @@ use crate::model::units::Conversion;
 const LONGEST_TEXT: usize = 2048;
 /// How many texts of one column, and how many combinations of sources, are remembered.
 const MOST_ENTRIES: usize = 4096;
+/// How many members of a record, and how long names, are remembered in their order.
+const MOST_POSITIONS: usize = 64;
+const LONGEST_NAME: usize = 64;
 /// Stands for a source column without a value.
 pub(super) const NOTHING: u32 = u32::MAX;
 
-/// The numbers of the values in the source columns.
-pub(super) type SourceKey = [u32; 3];
+/// The numbers of the values in the source columns, and what extras say of the source.
+pub(super) type SourceKey = [u32; 4];
+/// Of a record that says nothing of its source.
+pub(super) const OF_NOBODY: SourceKey = [NOTHING, NOTHING, NOTHING, 0];
+
+/// A value that came before.
+#[derive(Clone, Debug)]
+pub(super) struct Repeated {
+    /// Its number in its column.
+    pub number: u32,
+    /// What its column cannot hold, as JSON.
+    pub rest: Option<Arc<str>>,
+}
 
 #[derive(Debug)]
 pub(super) struct Memo {
@@ -25,17 +40,26 @@ pub(super) struct Memo {
     sources: HashMap<SourceKey, SourceMark>,
     last_source: Option<(SourceKey, SourceMark)>,
     unit: Option<(String, Conversion)>,
-    /// The fields of the last record, in their order, each with the text that announces it.
-    pub order: Vec<(Vec<u8>, usize)>,
+    /// The members of the last record, in their order.
+    pub order: Vec<Announced>,
     /// Reusable memory for the cells of the next row.
     pub spare: Vec<(usize, Cell<'static>)>,
 }
 
-/// The numbers of one column's values, by the text that they were made from.
+/// A member of a record, as it begins.
+#[derive(Debug)]
+pub(super) struct Announced {
+    /// Its name in quotes, and the colon.
+    pub text: Vec<u8>,
+    /// The field that it is; `None` if the type has no such field.
+    pub field: Option<usize>,
+}
+
+/// One column's values, by the text that they were made from.
 #[derive(Clone, Debug, Default)]
 struct ColumnMemo {
-    last: Option<(Vec<u8>, u32)>,
-    numbers: HashMap<Vec<u8>, u32>,
+    last: Option<(Vec<u8>, Repeated)>,
+    values: HashMap<Vec<u8>, Repeated>,
 }
 
 impl Memo {
@@ -59,28 +83,41 @@ impl Memo {
         self.last_source = None;
     }
 
-    /// If `text` begins with the column's last value, that value's length and number. A value's text is
-    /// self-delimiting, so the rest need not be checked.
-    pub(super) fn repeated(&self, column: usize, text: &[u8]) -> Option<(usize, u32)> {
-        let (last, number) = self.columns.get(column)?.last.as_ref()?;
-        text.starts_with(last).then_some((last.len(), *number))
+    /// If `text` begins with the column's last value, that value and its length. A value's text is
+    /// self-delimiting, so what follows it need not be checked.
+    pub(super) fn last(&self, column: usize, text: &[u8]) -> Option<(usize, Repeated)> {
+        let (last, value) = self.columns.get(column)?.last.as_ref()?;
+        text.starts_with(last).then(|| (last.len(), value.clone()))
     }
 
-    /// The number of the value with the text `raw`.
-    pub(super) fn number(&mut self, column: usize, raw: &[u8]) -> Option<u32> {
+    /// The value with the text `raw`.
+    pub(super) fn value(&mut self, column: usize, raw: &[u8]) -> Option<Repeated> {
         let memo = self.columns.get_mut(column)?;
-        let number = *memo.numbers.get(raw)?;
-        memo.last = Some((raw.to_vec(), number));
-        Some(number)
+        let value = memo.values.get(raw)?.clone();
+        memo.last = Some((raw.to_vec(), value.clone()));
+        Some(value)
     }
 
-    pub(super) fn learn_value(&mut self, column: usize, raw: &[u8], number: u32) {
+    pub(super) fn learn_value(&mut self, column: usize, raw: &[u8], value: Repeated) {
         let Some(memo) = self.columns.get_mut(column) else {
             return;
         };
-        if raw.len() <= LONGEST_TEXT && memo.numbers.len() < MOST_ENTRIES {
-            memo.numbers.insert(raw.to_vec(), number);
-            memo.last = Some((raw.to_vec(), number));
+        if raw.len() <= LONGEST_TEXT && memo.values.len() < MOST_ENTRIES {
+            memo.values.insert(raw.to_vec(), value.clone());
+            memo.last = Some((raw.to_vec(), value));
+        }
+    }
+
+    /// Remembers which member a record has at this position.
+    pub(super) fn learn_order(&mut self, position: usize, name: &str, field: Option<usize>) {
+        if position >= MOST_POSITIONS || name.len() > LONGEST_NAME {
+            return;
+        }
+        let text = format!("\"{name}\":").into_bytes();
+        let announced = Announced { text, field };
+        match self.order.get_mut(position) {
+            Some(place) => *place = announced,
+            None => self.order.push(announced),
         }
     }
 

@@ -20,6 +20,20 @@ const SOURCE_PROPERTIES: &str = "source_properties";
 const NAMES: [&str; 2] = ["source", "source_name"];
 /// How both names begin as members.
 const BEGINNING: &str = "\"source";
+/// The members that say where a record comes from, whether or not its type has them.
+const OF_SOURCES: [&str; 6] = [
+    "source",
+    "source_name",
+    SOURCES,
+    SOURCE_ID,
+    SOURCE_PROPERTIES,
+    "device_properties",
+];
+
+/// Whether a member of this name says where a record comes from.
+pub(super) fn is_of_sources(member: &str) -> bool {
+    OF_SOURCES.contains(&member)
+}
 
 /// The record with its definition `source` before all others that it names. What else it names as `source_id`
 /// comes after its sources. A record that cannot be read stays as it is: the decoder reports better what is

@@ -3,7 +3,7 @@
 //! Immutable, shared by every request that brings records of the type. Knows layouts and schemas; knows
 //! nothing of a record's text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arrow::datatypes::FieldRef;
 use serde_json::Value;
@@ -46,6 +46,8 @@ pub(super) struct KnownField {
     required: bool,
     /// What the schema requires of it, if that can be checked without the schema.
     pub rule: Option<ScalarRule>,
+    /// Whether the schema admits every object in it.
+    pub takes_every_object: bool,
     /// Which parts of it are kept in one spelling.
     pub canonical: Canonical,
     /// Answers show it among the extras, and it may come back there.
@@ -89,6 +91,10 @@ pub(super) struct Plan {
     pub required: u64,
     /// Whether the schema as a whole requires nothing beyond its fields' own rules.
     pub fields_are_independent: bool,
+    /// Whether the schema lets pass what it does not name.
+    admits_undeclared: bool,
+    /// Members that the schema names, though they are no fields.
+    only_in_schema: HashSet<String>,
 }
 
 /// A layout that no record can be decoded into.
@@ -127,6 +133,8 @@ impl Plan {
             columns: own.to_vec(),
             fields_are_independent: scalar::fields_are_independent(&data_type.schema)
                 && fields.list.len() <= MOST_FIELDS_ON_THE_FAST_WAY,
+            admits_undeclared: scalar::admits_undeclared(&data_type.schema),
+            only_in_schema: fields.only_in_schema(),
             required: required_bits(&fields.list),
             fields: fields.list,
             spellings: fields.spellings,
@@ -136,6 +144,11 @@ impl Plan {
     /// The field that a record calls `name`.
     pub(super) fn field(&self, name: &str) -> Option<usize> {
         self.spellings.get(name).copied()
+    }
+
+    /// Whether a member of this name, which is no field, is valid whatever its value.
+    pub(super) fn is_free(&self, name: &str) -> bool {
+        self.admits_undeclared && !self.only_in_schema.contains(name)
     }
 }
 
@@ -212,6 +225,15 @@ impl<'a> FieldList<'a> {
         self.schema.get("properties")?.get(name)
     }
 
+    fn only_in_schema(&self) -> HashSet<String> {
+        let declared = self.schema.get("properties").and_then(Value::as_object);
+        let names = declared.into_iter().flat_map(|members| members.keys());
+        names
+            .filter(|name| !self.spellings.contains_key(*name))
+            .cloned()
+            .collect()
+    }
+
     fn add(&mut self, name: &str, role: Role) {
         if self.spellings.contains_key(name) {
             return;
@@ -223,12 +245,14 @@ impl<'a> FieldList<'a> {
             .is_some_and(|names| names.iter().any(|required| required == name));
         let property = self.property(name);
         let asked = property.map_or(Some(ScalarRule::ANYTHING), scalar::rule);
+        let takes_every_object = property.is_none_or(scalar::admits_every_object);
         self.spellings.insert(name.to_owned(), self.list.len());
         self.list.push(KnownField {
             name: name.to_owned(),
             role,
             required,
             rule: asked,
+            takes_every_object,
             canonical: Canonical::AsSent,
             in_extras: false,
         });

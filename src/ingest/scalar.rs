@@ -97,6 +97,28 @@ pub(super) fn fields_are_independent(schema: &Value) -> bool {
     })
 }
 
+/// Whether a record may have members that its schema does not name, whatever their values.
+pub(super) fn admits_undeclared(schema: &Value) -> bool {
+    schema
+        .get("additionalProperties")
+        .is_none_or(|admits| *admits == true)
+}
+
+/// Whether a field's schema admits every object.
+pub(super) fn admits_every_object(schema: &Value) -> bool {
+    let Some(keywords) = schema.as_object() else {
+        return false;
+    };
+    keywords.iter().all(|(keyword, value)| match keyword.as_str() {
+        "type" => match value {
+            Value::Array(names) => names.iter().any(|name| name == "object"),
+            name => name == "object",
+        },
+        "additionalProperties" => *value == true,
+        other => is_remark(other),
+    })
+}
+
 /// The rule that a field's schema amounts to, if it requires nothing else.
 pub(super) fn rule(schema: &Value) -> Option<ScalarRule> {
     let keywords = schema.as_object()?;
@@ -155,6 +177,26 @@ mod tests {
         assert!(object.allows(Token::Null) && !object.allows(Token::Text));
         let whole = rule(&json!({"type": "integer"})).unwrap();
         assert!(whole.allows(Token::Integer) && !whole.allows(Token::Number));
+    }
+
+    #[test]
+    fn objects_are_admitted_where_nothing_is_asked_of_them() {
+        for (schema, expected) in [
+            (json!({"type": ["object", "null"], "description": "x"}), true),
+            (json!({"type": "object", "additionalProperties": true}), true),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "string"}}),
+                false,
+            ),
+            (json!({"type": "object", "required": ["a"]}), false),
+            (json!({"type": "string"}), false),
+            (json!(true), false),
+        ] {
+            assert_eq!(admits_every_object(&schema), expected, "{schema}");
+        }
+        assert!(admits_undeclared(&json!({})) && admits_undeclared(&json!({"additionalProperties": true})));
+        assert!(!admits_undeclared(&json!({"additionalProperties": false})));
+        assert!(!admits_undeclared(&json!({"additionalProperties": {}})));
     }
 
     #[test]

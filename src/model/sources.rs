@@ -99,10 +99,28 @@ enum FactField {
     ProductType,
 }
 
+impl SourceFacts<'_> {
+    /// What members of `extras` say, as a number: equal for records whose extras say the same of their source.
+    #[must_use]
+    pub fn marks(&self) -> u32 {
+        u32::from(self.by_hand) | u32::from(self.imported) << 1
+    }
+}
+
 impl SourceRules {
     /// The rules that come with the product.
     pub fn builtin() -> Result<Self, SourceRulesError> {
         Ok(serde_json::from_str(RULES)?)
+    }
+
+    /// Whether some value of this member of `extras` says something of the source.
+    #[must_use]
+    pub fn is_mark(&self, member: &str) -> bool {
+        let mut signs = self.classes.iter().flat_map(|rule| &rule.when);
+        signs.any(|sign| match sign {
+            Sign::Extras { extras, .. } => extras.iter().any(|name| name == member),
+            Sign::Words { .. } => false,
+        })
     }
 
     /// Sets in `facts` what one member of `extras` says.

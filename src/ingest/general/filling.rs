@@ -4,7 +4,7 @@
 use arrow::datatypes::{DataType as ColumnType, Field};
 use serde_json::{Number, Value};
 
-use super::Reading;
+use super::{Reading, Repeatable};
 use crate::ingest::cells::{self, Filled, Misfit};
 use crate::ingest::columns::Cell;
 use crate::ingest::plan::Role;
@@ -90,7 +90,7 @@ impl<'a> Reading<'_, 'a> {
         self.document.insert(name, Value::Number(number));
     }
 
-    pub(super) fn cells(&mut self) -> (Vec<Cell<'a>>, Vec<(usize, &'a str)>) {
+    pub(super) fn cells(&mut self) -> (Vec<Cell<'a>>, Vec<Repeatable<'a>>) {
         let plan = &self.compiled.plan;
         let mut cells = vec![Cell::Null; plan.columns.len()];
         let mut repeatable = Vec::new();
@@ -111,12 +111,12 @@ impl<'a> Reading<'_, 'a> {
             match filled {
                 Ok(Filled { cell, rest }) => {
                     let cell = cells::in_one_spelling(cell, &known.canonical);
-                    match rest {
-                        Some(rest) => self.keep_rest(&known.name, &rest),
-                        None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => {
-                            repeatable.push((position, given.raw));
-                        }
-                        None => {}
+                    if let Some(rest) = &rest {
+                        self.keep_rest(&known.name, rest);
+                    }
+                    if matches!(cell, Cell::Struct(_) | Cell::List(_)) {
+                        let (column, raw) = (position, given.raw);
+                        repeatable.push(Repeatable { column, raw, rest });
                     }
                     if let Some(slot) = cells.get_mut(position) {
                         *slot = cell;
@@ -134,8 +134,7 @@ impl<'a> Reading<'_, 'a> {
 
     /// Keeps what a column of the name `name` cannot hold.
     pub(super) fn keep_rest(&mut self, name: &str, rest: &str) {
-        self.source_is_plain = false;
-        if !self.extras.add(name, rest) {
+        if !self.extras.add(name.to_owned(), rest) {
             self.fault([name], "duplicate", format!("{name} is given in extras too"));
         }
     }

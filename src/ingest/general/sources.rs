@@ -78,6 +78,7 @@ impl Reading<'_, '_> {
             key: source_key(&facts).into_owned(),
             name: facts.source_name.map(str::to_owned),
             class: rules.classify(&facts).code(),
+            marks: facts.marks(),
             source_id: sources()
                 .find_map(definition)
                 .or_else(|| sources().next().map(str::to_owned)),

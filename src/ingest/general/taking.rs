@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{Given, Reading};
 use crate::ingest::faults;
 use crate::ingest::json::{self, MistakeKind};
+use crate::ingest::naming::is_of_sources;
 use crate::ingest::plan::Role;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
@@ -31,8 +32,8 @@ impl<'a> Reading<'_, 'a> {
             return;
         }
         let Some(position) = self.compiled.plan.field(&name) else {
-            self.source_is_plain = false;
-            if !self.extras.add(&name, raw) {
+            self.source_is_plain &= !is_of_sources(&name);
+            if !self.extras.add(name.clone(), raw) {
                 return self.fault_given_twice(&name);
             }
             self.document.insert(name.into_owned(), value);
@@ -96,7 +97,6 @@ impl<'a> Reading<'_, 'a> {
     }
 
     fn take_extras(&mut self, name: &str, raw: &'a str, value: &Value) {
-        self.source_is_plain = false;
         let Ok(members) = json::fields(raw.as_bytes()) else {
             let message = format!("expected object, found {}", faults::type_name(value));
             return self.fault([name], "type", message);
@@ -107,7 +107,7 @@ impl<'a> Reading<'_, 'a> {
                 self.shown_in_extras.push(member);
                 continue;
             }
-            if !self.extras.add(&member.name, member.raw) {
+            if !self.extras.add(member.name.clone(), member.raw) {
                 self.fault(
                     [name, member.name.as_ref()],
                     "duplicate",
@@ -139,7 +139,7 @@ impl<'a> Reading<'_, 'a> {
                     name: member.name,
                     raw: member.raw,
                 });
-            } else if !self.extras.add(&member.name, member.raw) {
+            } else if !self.extras.add(member.name.clone(), member.raw) {
                 self.fault_given_twice(&member.name);
             }
         }

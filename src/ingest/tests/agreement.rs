@@ -58,14 +58,43 @@ fn sensible_field() -> impl Strategy<Value = (String, String)> {
         ),
         choose(
             "device_properties",
-            &[r#"{"name":"Watch","hardwareVersion":"Watch6,2"}"#, "null"]
+            &[
+                r#"{"name":"Watch","hardwareVersion":"Watch6,2"}"#,
+                r#"{"name":"Watch","imported_from":"x","other": [1, 2]}"#,
+                r#"{"strap":{"length":3}}"#,
+                "null"
+            ]
         ),
+        choose(
+            "extras",
+            &[
+                r#"{"motion":1}"#,
+                r#"{ "HKWasUserEntered" : true, "zone":"Europe\/Berlin" }"#,
+                r#"{"HKWasUserEntered":0,"nested":{"a":[1.10,null,{"b":"\u00fc\n"}]}}"#,
+                r#"{"imported_from":"export","motion":2}"#,
+                r#"{"sources":["hidden"],"original_value":5}"#,
+                r#"{"motion":"\u0000"}"#,
+                "{}",
+                "null"
+            ]
+        ),
+        choose(
+            "motion",
+            &["1", "null", r#"{"a":{"b":[[[[[1]]]]]}}"#, r#""\ud83d\ude00""#]
+        ),
+        choose("imported_from", &[r#""export""#, "null"]),
+        choose("HKWasUserEntered", &["1", "true", "false", "[1e400]"]),
+        choose("source", &[r#""My App""#, "5"]),
+        choose("device", &[r#"{"name": "x", "n": [ ]}"#]),
         choose(
             "end_date",
             &[r#""2024-05-01T10:00:00Z""#, r#""2024-05-01T11:00:00Z""#, "null"]
         ),
         choose("has_undetermined_duration", &["true", "false", "null"]),
-        choose("note", &[r#""x""#, r#""y ü""#, "null"]),
+        choose(
+            "note",
+            &[r#""x""#, r#""y ü""#, r#""a\u00e4\n\"""#, r#""\ud83d""#, "null"]
+        ),
     ]
 }
 
@@ -171,9 +200,12 @@ proptest! {
 #[test]
 fn records_as_programs_write_them_take_the_fast_way() {
     let spaced = SAMPLE.replace("\":", "\": ").replace(",\"", ", \"");
+    let marked = with_extras(r#""HKWasUserEntered":true,"place":{"floor":[1,2]},"text":"\u00fc\/""#);
     for line in [
         SAMPLE,
         spaced.as_str(),
+        marked.as_str(),
+        marked.replace("\"extras\":{", "").replace("}}", "").as_str(),
         r#"{"start_date":"2024-05-01T10:00:00Z","value":80.5,"unit":"kg"}"#,
     ] {
         let name = if line.contains("kg") {
@@ -198,4 +230,10 @@ fn records_as_programs_write_them_take_the_fast_way() {
         .is_none(),
         "nothing was learnt yet"
     );
+}
+
+/// The sample with these members among its extras.
+fn with_extras(members: &str) -> String {
+    let sample = SAMPLE.strip_suffix('}').unwrap_or(SAMPLE);
+    format!("{sample},\"extras\":{{{members}}}}}")
 }
