@@ -205,7 +205,7 @@ fn records_as_programs_write_them_take_the_fast_way() {
         SAMPLE,
         spaced.as_str(),
         marked.as_str(),
-        marked.replace("\"extras\":{", "").replace("}}", "").as_str(),
+        marked.replace("\"extras\":{", "").replace("}}", "}").as_str(),
         r#"{"start_date":"2024-05-01T10:00:00Z","value":80.5,"unit":"kg"}"#,
     ] {
         let name = if line.contains("kg") {

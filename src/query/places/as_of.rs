@@ -189,7 +189,7 @@ mod tests {
             let visit = visits
                 .iter()
                 .filter(|visit| visit.from <= slot && seen(visit.nearest(slot)))
-                .min_by_key(|visit| (Reverse(visit.nearest(slot)), visit.to <= slot, visit.standing()));
+                .min_by_key(|visit| (Reverse(visit.nearest(slot)), visit.standing()));
             match (fix, visit) {
                 (Some((_, fix)), _) => placed.push(Placed {
                     slot,

@@ -98,6 +98,7 @@ pub(super) async fn collected(mut rows: SendableRecordBatchStream) -> Result<Vec
 pub(super) struct Fallback {
     /// By arrival.
     coming: Peekable<std::vec::IntoIter<Visit>>,
+    /// A visit is still going on at the moment of its departure.
     present: BTreeMap<Standing, Visit>,
     leaving: BinaryHeap<Reverse<(i64, Standing)>>,
     /// The one that ended last.
@@ -122,7 +123,7 @@ impl Fallback {
             self.present.insert(visit.standing(), visit);
         }
         while let Some(Reverse((to, standing))) = self.leaving.peek()
-            && *to <= moment
+            && *to < moment
         {
             if let Some(visit) = self.present.remove(standing)
                 && self.left.is_none_or(|left| {
@@ -151,6 +152,34 @@ mod tests {
     use super::*;
     use crate::model::time::parse_instant;
     use crate::query::ground::events::FIRST_UNKNOWN;
+
+    #[test]
+    fn rule_4_5_a_visit_counts_up_to_and_including_its_departure() {
+        let visit = |id: u128, from: i64, to: i64| Visit {
+            id: RecordId(uuid::Uuid::from_u128(id)),
+            from,
+            to,
+            position: Position::new(50.0, 8.0),
+            accuracy: None,
+        };
+        let mut visits = Fallback::new(vec![visit(1, 15, 45), visit(2, 30, 30), visit(3, 20, 40)]);
+        let mut at = |moment: i64| {
+            visits
+                .at(moment)
+                .map(|(told, visit)| (told, visit.id.0.as_u128()))
+        };
+        assert_eq!(at(14), None);
+        assert_eq!(at(15), Some((15, 1)));
+        assert_eq!(
+            at(30),
+            Some((30, 2)),
+            "who arrived last is there, though nobody knows for how long"
+        );
+        assert_eq!(at(31), Some((31, 3)));
+        assert_eq!(at(40), Some((40, 3)));
+        assert_eq!(at(45), Some((45, 1)));
+        assert_eq!(at(46), Some((45, 1)));
+    }
 
     #[test]
     fn rule_4_5_a_sentinel_is_no_moment() {
