@@ -134,8 +134,8 @@ impl<'a> FastRecord<'_, '_, 'a> {
         }
     }
 
-    /// The member that is named next; also consumes its colon. Records of a body tend to name their members in
-    /// the same order.
+    /// The member that is named next; also consumes its colon. Records of a body tend to name their members
+    /// in the same order.
     fn name(&mut self, position: usize) -> Option<Name<'a>> {
         if let Some(announced) = self.memo.order.get(position)
             && self.scanner.rest().starts_with(&announced.text)

@@ -100,7 +100,8 @@ enum FactField {
 }
 
 impl SourceFacts<'_> {
-    /// What members of `extras` say, as a number: equal for records whose extras say the same of their source.
+    /// What members of `extras` say, as a number: the same for records whose extras say the same of their
+    /// source.
     #[must_use]
     pub fn marks(&self) -> u32 {
         u32::from(self.by_hand) | u32::from(self.imported) << 1
