@@ -112,13 +112,15 @@ pub async fn has_retired(stores: &UpkeepStores, grace: Duration) -> Result<bool,
     Ok(stores.catalog.has_retired_objects(limit).await?)
 }
 
-/// Removes objects that were retired at least `grace` ago, `at_once` of them at a time. `judge` gets how many
-/// of a person's were removed, or why none could be, and says whether to go on with theirs; if it returns an
-/// error, the others have to wait. `None` stands for paths that name nobody.
+/// Removes objects that were retired at least `grace` ago, `at_once` of them at a time, except those of whom
+/// `passes_over` says so. `judge` gets how many of a person's were removed, or why none could be, and says
+/// whether to go on with theirs; if it returns an error, the others have to wait. `None` stands for paths
+/// that name nobody.
 pub async fn remove_retired(
     stores: &UpkeepStores,
     grace: Duration,
     at_once: usize,
+    passes_over: impl Fn(Option<PersonId>) -> bool + Send,
     mut judge: impl FnMut(Option<PersonId>, Result<usize, StoreError>) -> Result<bool, StoreError> + Send,
 ) -> Result<(), StoreError> {
     if forbidden(stores).await?.is_some() {
@@ -144,7 +146,7 @@ pub async fn remove_retired(
         }
         for (person, paths) in by_person {
             // A person who failed is not tried again for each page.
-            if left_alone.contains(&person) {
+            if left_alone.contains(&person) || passes_over(person) {
                 continue;
             }
             let removed = remove_retired_of(stores, person, &paths).await;

@@ -248,7 +248,7 @@ async fn purge_mentions(
         }
         outcome => outcome,
     };
-    forget_older_manifests(stores, None, judge).await?;
+    forget_older_manifests(stores, None, |_| false, judge).await?;
     Ok(damage)
 }
 

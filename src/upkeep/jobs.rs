@@ -90,7 +90,7 @@ impl Upkeep {
             .tail_bytes
             .set(backlog.iter().map(|tail| tail.bytes).sum());
         let now = self.stores.clock.now();
-        let due = flush::due(backlog, &self.settings, now);
+        let mut due = flush::due(backlog, &self.settings, now);
         if due.is_empty() {
             self.set_aside.replace("flush", set_aside);
             return Ok(());
@@ -99,6 +99,12 @@ impl Upkeep {
             // A flush removes dead rows, but not from older manifests.
             self.stores.catalog.notice_deletions().await?;
             let (mut round, room) = (self.set_aside.round("flush", set_aside), Room::default());
+            let had_its_turn = round.had_its_turn();
+            for of_person in &mut due {
+                of_person
+                    .partitions
+                    .retain(|key| !had_its_turn.contains(&whose(key)));
+            }
             let people = due.into_iter().map(|due| self.flush_person(due, &room));
             let mut people = stream::iter(people).buffer_unordered(flush::PEOPLE_AT_ONCE);
             while let Some(flushed) = people.next().await {
@@ -159,8 +165,12 @@ impl Upkeep {
         let limits = Limits::default();
         let work = async {
             let mut round = self.set_aside.round("compact", set_aside);
+            let had_its_turn = round.had_its_turn();
             for (key, version) in open {
                 let whose = whose(&key);
+                if had_its_turn.contains(&whose) {
+                    continue;
+                }
                 loop {
                     let merged = compact_or_merge_past_year(&self.stores, &key, &limits).await;
                     settled.note(&key, version, &merged);
@@ -187,16 +197,16 @@ impl Upkeep {
         }
         let work = async {
             let mut round = self.set_aside.round("collect", BTreeSet::new());
+            let had_its_turn = round.had_its_turn();
+            let whose =
+                |person: Option<PersonId>| person.map_or_else(|| "objects of nobody".to_owned(), whose_all);
             let removing = collect::remove_retired(
                 &self.stores,
                 self.settings.grace_period,
                 collect::PATHS_AT_ONCE,
+                |person| had_its_turn.contains(&whose(person)),
                 |person, removed| {
-                    let whose = person.map_or_else(
-                        || "objects of nobody".to_owned(),
-                        |person| format!("person {person}"),
-                    );
-                    let removed = round.of(&whose, removed)?;
+                    let removed = round.of(&whose(person), removed)?;
                     let count = removed.unwrap_or(0) as u64;
                     self.meters.upkeep.collected_objects.inc_by(count);
                     Ok(removed.is_some())
@@ -250,9 +260,12 @@ impl Upkeep {
     pub async fn write_manifests(&self) -> Result<(), StoreError> {
         let work = async {
             let mut round = self.set_aside.round("manifests", BTreeSet::new());
-            let people = self.stores.catalog.people_ids().await?.into_iter();
-            let written =
-                people.map(|person| async move { (person, write_manifest(&self.stores, person).await) });
+            let had_its_turn = round.had_its_turn();
+            let mut people = self.stores.catalog.people_ids().await?;
+            people.retain(|person| !had_its_turn.contains(&whose_all(*person)));
+            let written = people
+                .into_iter()
+                .map(|person| async move { (person, write_manifest(&self.stores, person).await) });
             let mut written = stream::iter(written).buffer_unordered(MANIFESTS_AT_ONCE);
             let mut looked_at: usize = 0;
             while let Some((person, written)) = written.next().await {
@@ -281,9 +294,13 @@ impl Upkeep {
         }
         let work = async {
             let mut round = self.set_aside.round("erase", BTreeSet::new());
+            let had_its_turn = round.had_its_turn();
             for erasure in &due {
                 // Without the person's name, which must not stay in the log.
                 let whose = format!("erasure {}", erasure.mark);
+                if had_its_turn.contains(&whose) {
+                    continue;
+                }
                 round.of(&whose, Box::pin(erase(&self.stores, erasure)).await)?;
             }
             round.end();
@@ -301,16 +318,20 @@ impl Upkeep {
             let now = self.stores.catalog.now().await?;
             let moment = purge::due_before(&self.settings, now);
             let mut round = self.set_aside.round("purge", BTreeSet::new());
+            let had_its_turn = round.had_its_turn();
+            let passes_over = |person: PersonId| had_its_turn.contains(&whose_all(person));
             let mut due = self.stores.catalog.deletions_before(moment).await?;
+            due.retain(|deletion| !passes_over(deletion.person));
             due.sort_by(|one, other| (one.person, &one.data_type).cmp(&(other.person, &other.data_type)));
             for of_person in due.chunk_by(|one, other| one.person == other.person) {
                 let whose = of_person
                     .first()
-                    .map_or_else(String::new, |first| format!("person {}", first.person));
+                    .map_or_else(String::new, |first| whose_all(first.person));
                 round.of(&whose, Box::pin(purge_deleted(&self.stores, of_person)).await)?;
             }
-            let judge = |person, outcome| round.of(&format!("person {person}"), outcome).map(drop);
-            Box::pin(purge::forget_older_manifests(&self.stores, Some(moment), judge)).await?;
+            let judge = |person, outcome| round.of(&whose_all(person), outcome).map(drop);
+            let forgetting = purge::forget_older_manifests(&self.stores, Some(moment), passes_over, judge);
+            Box::pin(forgetting).await?;
             round.end();
             Ok(())
         };
@@ -325,7 +346,7 @@ impl Upkeep {
         person: PersonId,
         written: Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
-        if round.of(&format!("person {person}"), written)? == Some(true) {
+        if round.of(&whose_all(person), written)? == Some(true) {
             self.meters.upkeep.manifests.inc();
         }
         Ok(())
@@ -340,6 +361,11 @@ impl Upkeep {
         self.meters.store.condemned_objects.set(orphans.condemned);
         Ok(())
     }
+}
+
+/// Everything of a person in words.
+fn whose_all(person: PersonId) -> String {
+    format!("person {person}")
 }
 
 /// A partition in words.

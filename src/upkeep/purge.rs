@@ -76,11 +76,12 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
 }
 
 /// Writes new manifests and removes all older ones, for people who have had outdated manifests since before
-/// `moment`. `None`: only for those whose manifests must go at once. `judge` gets each outcome; if it returns
-/// an error, the others have to wait.
+/// `moment`. `None`: only for those whose manifests must go at once. Whoever `passes_over` says so of is left
+/// out. `judge` gets each outcome; if it returns an error, the others have to wait.
 pub async fn forget_older_manifests(
     stores: &UpkeepStores,
     moment: Option<Instant>,
+    passes_over: impl Fn(PersonId) -> bool + Send,
     mut judge: impl FnMut(PersonId, Result<(), StoreError>) -> Result<(), StoreError> + Send,
 ) -> Result<(), StoreError> {
     let mut after = None;
@@ -91,6 +92,9 @@ pub async fn forget_older_manifests(
         };
         after = Some(last.person);
         for deletion in waiting {
+            if passes_over(deletion.person) {
+                continue;
+            }
             let outcome = replace_noticed_manifests(stores, &deletion).await;
             judge(deletion.person, outcome)?;
         }

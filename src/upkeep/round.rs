@@ -1,12 +1,13 @@
 //! A round of one job over many people: what becomes of it when some of the work fails, and what is left
 //! alone afterwards.
 //!
-//! A failure of one does not affect the others, unless so many fail that the cause must be elsewhere. Lives
-//! as long as the node, whose jobs share it. Must not know what the jobs do, when they run, or under which
-//! lease.
+//! A failure of one does not affect the others, unless so many fail that the cause must be elsewhere. Then
+//! the round ends early, and the next one goes on with those who have not had their turn, or a few who fail
+//! for ever would keep everybody behind them waiting. Lives as long as the node, whose jobs share it. Must
+//! not know what the jobs do, when they run, or under which lease.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::catalog::CatalogError;
 use crate::model::meters::Meters;
@@ -20,7 +21,15 @@ pub const FAILURES_IN_A_ROW: usize = 5;
 #[derive(Clone)]
 pub(super) struct SetAside {
     meters: Meters,
-    of_jobs: Arc<Mutex<BTreeMap<&'static str, BTreeSet<String>>>>,
+    of_jobs: Arc<Mutex<BTreeMap<&'static str, OfJob>>>,
+}
+
+/// What the rounds of one job leave to the next.
+#[derive(Default)]
+struct OfJob {
+    set_aside: BTreeSet<String>,
+    /// What rounds that ended early had set aside, since the last one that did not.
+    had_its_turn: BTreeSet<String>,
 }
 
 impl SetAside {
@@ -32,33 +41,65 @@ impl SetAside {
     }
 
     /// Begins a round of `job`, which leaves alone what is `set_aside` already.
-    pub(super) fn round(&self, job: &'static str, set_aside: BTreeSet<String>) -> Round<'_> {
+    pub(super) fn round(&self, job: &'static str, mut set_aside: BTreeSet<String>) -> Round<'_> {
+        let of_job = self.lock().get(job).map(|of_job| of_job.had_its_turn.clone());
+        let had_its_turn = of_job.unwrap_or_default();
+        set_aside.extend(had_its_turn.iter().cloned());
         Round {
             of_node: self,
             job,
             set_aside,
+            had_its_turn,
             failures_in_a_row: 0,
         }
     }
 
     /// Replaces what `job` leaves alone.
-    pub(super) fn replace(&self, job: &'static str, partitions: BTreeSet<String>) {
-        let mut of_jobs = self.of_jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        of_jobs.insert(job, partitions);
-        let all: BTreeSet<&String> = of_jobs.values().flatten().collect();
+    pub(super) fn replace(&self, job: &'static str, set_aside: BTreeSet<String>) {
+        let of_job = OfJob {
+            set_aside,
+            ..OfJob::default()
+        };
+        let mut of_jobs = self.lock();
+        of_jobs.insert(job, of_job);
+        self.count(&of_jobs);
+    }
+
+    /// Adds what a round of `job` left alone that ended early.
+    fn add(&self, job: &'static str, set_aside: BTreeSet<String>) {
+        let mut of_jobs = self.lock();
+        let of_job = of_jobs.entry(job).or_default();
+        of_job.set_aside.extend(set_aside.iter().cloned());
+        of_job.had_its_turn = set_aside;
+        self.count(&of_jobs);
+    }
+
+    fn count(&self, of_jobs: &BTreeMap<&'static str, OfJob>) {
+        let all: BTreeSet<&String> = of_jobs.values().flat_map(|of_job| &of_job.set_aside).collect();
         self.meters.set_aside_partitions.set(all.len() as i64);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, OfJob>> {
+        self.of_jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A round that has begun, with what it has set aside so far.
+/// A round that has begun, with what it has set aside so far. One that is dropped before its end ended early.
 pub(super) struct Round<'s> {
     of_node: &'s SetAside,
     job: &'static str,
     set_aside: BTreeSet<String>,
+    had_its_turn: BTreeSet<String>,
     failures_in_a_row: usize,
 }
 
 impl Round<'_> {
+    /// What was set aside by the rounds before that ended early. This one passes over it, so that the others
+    /// have their turn.
+    pub(super) fn had_its_turn(&self) -> BTreeSet<String> {
+        self.had_its_turn.clone()
+    }
+
     /// Takes the outcome of work on something that belongs to a person. Damage and failures are counted,
     /// reported, and set aside; an error here means that everything fails.
     pub(super) fn of<T>(
@@ -77,17 +118,19 @@ impl Round<'_> {
             tracing::info!(job = self.job, whose, detail, "put off: others use what it needs");
             return Ok(None);
         }
+        if matches!(
+            error,
+            StoreError::Catalog(CatalogError::Unavailable { .. } | CatalogError::Full { .. })
+        ) {
+            return Err(error);
+        }
+        self.set_aside.insert(whose.to_owned());
         let meters = &self.of_node.meters;
         if error.is_damage() {
             meters.store.corrupt.inc();
         } else {
             self.failures_in_a_row += 1;
-            if self.failures_in_a_row >= FAILURES_IN_A_ROW
-                || matches!(
-                    error,
-                    StoreError::Catalog(CatalogError::Unavailable { .. } | CatalogError::Full { .. })
-                )
-            {
+            if self.failures_in_a_row >= FAILURES_IN_A_ROW {
                 return Err(error);
             }
         }
@@ -97,12 +140,19 @@ impl Round<'_> {
         } else {
             tracing::error!(job = self.job, whose, %error, "set aside; run `almanac check`");
         }
-        self.set_aside.insert(whose.to_owned());
         Ok(None)
     }
 
     /// Ends the round: what it set aside replaces what earlier rounds did.
-    pub(super) fn end(self) {
-        self.of_node.replace(self.job, self.set_aside);
+    pub(super) fn end(mut self) {
+        self.of_node
+            .replace(self.job, std::mem::take(&mut self.set_aside));
+    }
+}
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        // What earlier rounds set aside still holds for everything that this one did not reach.
+        self.of_node.add(self.job, std::mem::take(&mut self.set_aside));
     }
 }

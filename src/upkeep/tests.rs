@@ -126,7 +126,7 @@ async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<usize,
         removed += of_person?;
         Ok(true)
     };
-    collect::remove_retired(stores, grace, collect::PATHS_AT_ONCE, judge).await?;
+    collect::remove_retired(stores, grace, collect::PATHS_AT_ONCE, |_| false, judge).await?;
     Ok(removed)
 }
 

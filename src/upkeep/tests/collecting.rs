@@ -98,7 +98,7 @@ async fn objects_that_have_to_stay_keep_nobody_elses_however_many_they_are() {
         Ok(true)
     };
     // The first two pages have nothing but objects that stay.
-    collect::remove_retired(&bench.stores, grace, 2, judge)
+    collect::remove_retired(&bench.stores, grace, 2, |_| false, judge)
         .await
         .unwrap();
     assert_eq!((removed, failed), (4, vec![Some(damaged.person)]));

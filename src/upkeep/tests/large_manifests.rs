@@ -171,7 +171,9 @@ async fn what_was_removed_does_not_come_back_with_a_large_manifest() {
             waiting.unwrap().len()
         };
         stores.catalog.request_manifest(person).await.unwrap();
-        forget_older_manifests(stores, None, judge).await.unwrap();
+        forget_older_manifests(stores, None, |_| false, judge)
+            .await
+            .unwrap();
         assert_eq!(taken(&bench).await, (vec![3], vec![]));
         assert_eq!(waiting(None).await, 0);
         assert_eq!(
@@ -189,7 +191,7 @@ async fn what_was_removed_does_not_come_back_with_a_large_manifest() {
             .put(&manifest_path(person, 2), older)
             .await
             .unwrap();
-        forget_older_manifests(stores, Some(Instant::MAX), judge)
+        forget_older_manifests(stores, Some(Instant::MAX), |_| false, judge)
             .await
             .unwrap();
         assert_eq!(taken(&bench).await, (vec![4], vec![]));

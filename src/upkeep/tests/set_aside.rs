@@ -1,12 +1,17 @@
 //! One person's trouble is theirs alone: what is damaged is set aside and counted, and all else goes on.
 
+use std::sync::Mutex;
+
+use futures::future::BoxFuture;
 use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::model::meters::Meters;
-use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
+use crate::store::faults::{Fate, Fault, Faults, FaultyStore, Operation};
+use crate::store::piece::DATA_FOLDER;
 use crate::upkeep::Upkeep;
+use crate::upkeep::manifest_names::PEOPLE_FOLDER;
 use crate::upkeep::scrub::Scrub;
 use crate::upkeep::settled::Settled;
 
@@ -161,11 +166,106 @@ async fn whoever_keeps_objects_from_being_collected_is_set_aside_and_told() {
 
 /// A partition over a store with faults.
 async fn faulty() -> (Bench, Arc<Faults>) {
+    let faults = Arc::new(Faults::default());
+    (suffering(&faults).await, faults)
+}
+
+/// A partition over a store that suffers what `fate` decides.
+async fn suffering(fate: &Arc<impl Fate + 'static>) -> Bench {
     let directory = tempfile::tempdir().unwrap();
     let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
-    let faults = Arc::new(Faults::default());
-    let objects = ObjectStorage::over(Arc::new(FaultyStore::new(local.store(), Arc::clone(&faults))));
-    (Bench::over(directory, objects).await, faults)
+    let objects = ObjectStorage::over(Arc::new(FaultyStore::new(local.store(), Arc::clone(fate))));
+    Bench::over(directory, objects).await
+}
+
+/// Lets nothing be written into some folders.
+#[derive(Debug, Default)]
+struct Closes(Mutex<Vec<String>>);
+
+impl Closes {
+    /// Closes the folders of these people in `folder`, and opens all others.
+    fn only(&self, folder: &str, people: &[PersonId]) {
+        let folders = people.iter().map(|person| format!("{folder}/{person}/"));
+        *self.0.lock().unwrap() = folders.collect();
+    }
+}
+
+#[async_trait::async_trait]
+impl Fate for Closes {
+    async fn of(&self, operation: Operation, path: &str) -> Option<Fault> {
+        let closed = self.0.lock().unwrap();
+        let is_closed = closed.iter().any(|folder| path.starts_with(folder.as_str()));
+        (operation == Operation::Put && is_closed).then_some(Fault::Fail)
+    }
+
+    fn later(&self, _work: BoxFuture<'static, ()>) {}
+}
+
+/// Six people with four objects each, and what closes their folders.
+async fn six_people() -> (Bench, Vec<PersonId>, Arc<Closes>) {
+    let closes = Arc::new(Closes::default());
+    let mut bench = suffering(&closes).await;
+    let people: Vec<PersonId> = (1..=6).map(|person| PersonId(Uuid::from_u128(person))).collect();
+    for person in &people {
+        bench.key.person = *person;
+        for piece in 0..4 {
+            bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+        }
+    }
+    (bench, people, closes)
+}
+
+#[tokio::test]
+async fn those_who_cannot_be_written_down_keep_nobody_elses_objects_however_many_they_are() {
+    let (mut bench, people, closes) = six_people().await;
+    for person in &people {
+        bench.key.person = *person;
+        assert!(
+            compact(&bench.stores, &bench.key, &Limits::default())
+                .await
+                .unwrap()
+        );
+    }
+    closes.only(PEOPLE_FOLDER, &people[..5]);
+    bench.pass(Duration::from_mins(11));
+    let (upkeep, meters) = upkeep(&bench);
+    let told = || {
+        (
+            meters.set_aside_partitions.get(),
+            meters.upkeep.collected_objects.get(),
+        )
+    };
+    assert!(
+        upkeep.collect_due().await.is_err(),
+        "it may be everybody's trouble"
+    );
+    assert_eq!(told(), (5, 0));
+    upkeep.collect_due().await.unwrap();
+    assert_eq!(told(), (5, 4));
+    assert!(upkeep.collect_due().await.is_err(), "they are tried again");
+    assert_eq!(told(), (5, 4));
+    closes.only(PEOPLE_FOLDER, &[]);
+    for _ in 0..2 {
+        upkeep.collect_due().await.unwrap();
+    }
+    assert_eq!(told(), (0, 24));
+}
+
+#[tokio::test]
+async fn those_whose_objects_cannot_be_written_keep_nobody_from_being_compacted_again() {
+    let (bench, people, closes) = six_people().await;
+    closes.only(DATA_FOLDER, &people);
+    let (upkeep, meters) = upkeep(&bench);
+    let mut settled = Settled::default();
+    let told = || (meters.set_aside_partitions.get(), meters.upkeep.compactions.get());
+    assert!(upkeep.compact_due(&mut settled).await.is_err());
+    assert_eq!(told(), (5, 0));
+    upkeep.compact_due(&mut settled).await.unwrap();
+    assert_eq!(told(), (6, 0));
+    closes.only(DATA_FOLDER, &people[..5]);
+    assert!(upkeep.compact_due(&mut settled).await.is_err());
+    upkeep.compact_due(&mut settled).await.unwrap();
+    assert_eq!(told(), (5, 1));
 }
 
 #[tokio::test]
