@@ -4,9 +4,9 @@
 //! One is written after each flush, before replaced objects are deleted, and now and then where anything else
 //! changed. Its lines are JSON: first a heading, then rows of the catalogue with the names of their tables,
 //! last a checksum of everything before. Compressed with Zstandard. The last two of a person are kept. Their
-//! numbers grow and mean nothing else; a writer that was overtaken finds its number taken and writes none, or
-//! finds a higher one noted and removes its own. A manifest that takes long to send claims its number first,
-//! as an empty object, which is a manifest to nobody.
+//! numbers grow and mean nothing else; a writer that was overtaken finds its number taken, or a higher one
+//! noted, and writes none, or removes its own. A manifest that takes long to send claims its number first, as
+//! an empty object, which is a manifest to nobody.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -138,11 +138,7 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
     // Before anything is read: a writer that reads a later state takes a higher number, or the same one
     // first. Numbers that the store has lost are not taken again.
     let before = Taken::of(stores.objects(), person).await?;
-    let known = match stores.catalog.known_manifest(person).await {
-        // What is damaged says nothing, and is replaced.
-        Err(CatalogError::Corrupt { .. }) => None,
-        known => known?.map(|known| known.number),
-    };
+    let known = known_number(stores, person).await?;
     let number = before.highest().max(known).map_or(1, |newest| newest + 1);
     let Some(estate) = stores.catalog.read_estate(person).await? else {
         return Ok(Written::Nobody);
@@ -151,6 +147,11 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
     let path = manifest_path(person, number);
     let mut upload = stores.objects().upload_contested(&path)?;
     let sent = match send(person, estate, &mut upload).await {
+        // Others may have looked before its number was claimed: they do not know that it is coming.
+        Ok(()) => expect_newest(stores, person, number).await,
+        failed => failed,
+    };
+    let sent = match sent {
         Ok(()) => upload.finish().await,
         Err(error) => {
             // What stays of it is removed with the older ones.
@@ -162,23 +163,66 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
         Err(StoreError::Exists { .. }) => return Ok(Written::Overtaken),
         sent => sent?,
     }
-    if stores.catalog.is_being_erased(person).await? {
-        // The erasure began after this write, and may have finished looking.
-        stores.objects().delete(&path).await?;
-        return Ok(Written::Nobody);
-    }
-    let manifest = KnownManifest { number, state };
     let among_others = !before.claims.is_empty();
     let older = among_others || (kept > 0 && !before.manifests.is_empty());
-    if !stores.catalog.note_manifest(person, manifest, older).await? {
-        // What has a higher number was read later, perhaps to remove what this one still says.
-        stores.objects().delete(&path).await?;
-        return Ok(Written::Overtaken);
+    let manifest = KnownManifest { number, state };
+    match note(stores, person, manifest, older).await {
+        Ok(None) => {}
+        Ok(Some(in_vain)) => return Ok(in_vain),
+        Err(error) => {
+            // Whoever noted a higher one may have looked before this one came.
+            if known_number(stores, person)
+                .await
+                .is_ok_and(|known| known > Some(number))
+            {
+                let _ = stores.objects().delete(&path).await;
+            }
+            return Err(error);
+        }
     }
     for old in before.except_newest(kept) {
         stores.objects().delete(&manifest_path(person, old)).await?;
     }
     Ok(Written::Done { among_others })
+}
+
+/// The number of the newest manifest of a person that was noted.
+async fn known_number(stores: &UpkeepStores, person: PersonId) -> Result<Option<i64>, StoreError> {
+    match stores.catalog.known_manifest(person).await {
+        // What is damaged says nothing, and is replaced.
+        Err(CatalogError::Corrupt { .. }) => Ok(None),
+        known => Ok(known?.map(|known| known.number)),
+    }
+}
+
+/// `Exists`, if a manifest was noted meanwhile with this number or a higher one.
+async fn expect_newest(stores: &UpkeepStores, person: PersonId, number: i64) -> Result<(), StoreError> {
+    if known_number(stores, person).await? >= Some(number) {
+        let path = manifest_path(person, number);
+        return Err(StoreError::Exists { path });
+    }
+    Ok(())
+}
+
+/// Notes a manifest that is in the store, or removes it, if nobody wants it any more.
+async fn note(
+    stores: &UpkeepStores,
+    person: PersonId,
+    manifest: KnownManifest,
+    older: bool,
+) -> Result<Option<Written>, StoreError> {
+    let in_vain = if stores.catalog.is_being_erased(person).await? {
+        // The erasure began after this write, and may have finished looking.
+        Written::Nobody
+    } else if !stores.catalog.note_manifest(person, manifest, older).await? {
+        // What has a higher number was read later, perhaps to remove what this one still says.
+        Written::Overtaken
+    } else {
+        return Ok(None);
+    };
+    let path = manifest_path(person, manifest.number);
+    stores.objects().delete(&path).await?;
+    Ok(Some(in_vain))
 }
 
 /// Sends everything known of a person. The number is claimed on the way, after the reading began: whoever

@@ -22,29 +22,71 @@ const FIRST: &str = "{}";
 /// What is said once the large manifest is on its way.
 const LATER: &str = "{\"zone\":\"UTC\"}";
 
-/// Holds the first part of an object until it may go on.
+/// A step of the second manifest's way into the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Claim,
+    FirstPart,
+    End,
+}
+
+impl Step {
+    /// The operation, and how many others of its kind come before it.
+    const fn operation(self) -> (Operation, usize) {
+        match self {
+            Self::Claim => (Operation::Put, 0),
+            Self::FirstPart => (Operation::Part, 0),
+            Self::End => (Operation::Put, 1),
+        }
+    }
+}
+
+/// Holds an operation on one object until it may go on.
 #[derive(Debug, Default)]
-struct HoldsPart {
+struct HoldsStep {
     path: Mutex<Option<String>>,
+    /// What is held, after so many others of its kind.
+    held: Mutex<Option<(Operation, usize)>>,
+    /// What fails once.
+    fails: Mutex<Option<Operation>>,
+    /// How often somebody put something there.
+    puts: Mutex<usize>,
     has_begun: Notify,
     goes_on: Notify,
 }
 
+impl HoldsStep {
+    fn holds(&self, operation: Operation) -> bool {
+        let is_due = |held: &mut (Operation, usize)| {
+            let is_due = *held == (operation, 0);
+            if held.0 == operation && !is_due {
+                held.1 -= 1;
+            }
+            is_due
+        };
+        self.held.lock().unwrap().take_if(is_due).is_some()
+    }
+
+    fn fails(&self, operation: Operation) -> bool {
+        let mut fails = self.fails.lock().unwrap();
+        fails.take_if(|fails| *fails == operation).is_some()
+    }
+}
+
 #[async_trait::async_trait]
-impl Fate for HoldsPart {
+impl Fate for HoldsStep {
     async fn of(&self, operation: Operation, path: &str) -> Option<Fault> {
-        let is_held = operation == Operation::Part
-            && self
-                .path
-                .lock()
-                .unwrap()
-                .take_if(|held| held.as_str() == path)
-                .is_some();
-        if is_held {
+        if self.path.lock().unwrap().as_deref() != Some(path) {
+            return None;
+        }
+        if operation == Operation::Put {
+            *self.puts.lock().unwrap() += 1;
+        }
+        if self.holds(operation) {
             self.has_begun.notify_one();
             self.goes_on.notified().await;
         }
-        None
+        self.fails(operation).then_some(Fault::Fail)
     }
 
     fn later(&self, _work: BoxFuture<'static, ()>) {}
@@ -53,19 +95,19 @@ impl Fate for HoldsPart {
 /// Somebody with a small manifest, who has said too much since for one request.
 struct Talkative {
     bench: Bench,
-    fate: Arc<HoldsPart>,
+    fate: Arc<HoldsStep>,
     said: String,
 }
 
 impl Talkative {
     /// In a directory and in memory.
     async fn all() -> [Self; 2] {
-        let (directory, fate) = (tempfile::tempdir().unwrap(), Arc::new(HoldsPart::default()));
+        let (directory, fate) = (tempfile::tempdir().unwrap(), Arc::new(HoldsStep::default()));
         let at = ObjectStoreSettings::Local(directory.path().join("objects"));
         let objects = ObjectStorage::open(&at).unwrap();
         let objects = objects.beneath(|store| held(store, &fate));
         let in_directory = Self::over(directory, objects, fate, 4 << 20).await;
-        let fate = Arc::new(HoldsPart::default());
+        let fate = Arc::new(HoldsStep::default());
         let objects = ObjectStorage::over(held(Arc::new(InMemory::new()), &fate));
         let in_memory = Self::over(tempfile::tempdir().unwrap(), objects, fate, 24 << 20).await;
         [in_directory, in_memory]
@@ -74,7 +116,7 @@ impl Talkative {
     async fn over(
         directory: tempfile::TempDir,
         objects: ObjectStorage,
-        fate: Arc<HoldsPart>,
+        fate: Arc<HoldsStep>,
         letters: usize,
     ) -> Self {
         let bench = Bench::over(directory, objects).await;
@@ -97,8 +139,14 @@ impl Talkative {
 
     /// Begins to write the second manifest, which is held in the middle; then something else is said.
     async fn begun(&self) -> JoinHandle<Result<bool, StoreError>> {
+        self.begun_until(Step::FirstPart).await
+    }
+
+    /// The same, held at any step.
+    async fn begun_until(&self, step: Step) -> JoinHandle<Result<bool, StoreError>> {
         let (stores, person) = (self.bench.stores.clone(), self.bench.key.person);
         *self.fate.path.lock().unwrap() = Some(manifest_path(person, 2));
+        *self.fate.held.lock().unwrap() = Some(step.operation());
         let catalog = stores.catalog.clone();
         let writing = tokio::spawn(async move { write_manifest(&stores, person).await });
         self.fate.has_begun.notified().await;
@@ -108,8 +156,14 @@ impl Talkative {
     }
 }
 
-fn held(store: Arc<dyn ObjectStore>, fate: &Arc<HoldsPart>) -> Arc<dyn ObjectStore> {
+fn held(store: Arc<dyn ObjectStore>, fate: &Arc<HoldsStep>) -> Arc<dyn ObjectStore> {
     Arc::new(FaultyStore::new(store, Arc::clone(fate)))
+}
+
+/// How many notices there are that manifests of somebody must go, due before `moment` or at once.
+async fn waiting(bench: &Bench, moment: Option<Instant>) -> usize {
+    let catalog = &bench.stores.catalog;
+    catalog.people_needing_manifest(moment, None).await.unwrap().len()
 }
 
 async fn taken(bench: &Bench) -> (Vec<i64>, Vec<i64>) {
@@ -196,6 +250,44 @@ async fn what_was_removed_does_not_come_back_with_a_large_manifest() {
             .unwrap();
         assert_eq!(taken(&bench).await, (vec![4], vec![]));
         assert_eq!(waiting(Some(Instant::MAX)).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_is_claimed_after_others_have_looked_is_given_up() {
+    let judge = |_: PersonId, outcome: Result<(), StoreError>| outcome;
+    for talkative in Talkative::all().await {
+        let slow = talkative.begun_until(Step::Claim).await;
+        let Talkative { bench, fate, .. } = talkative;
+        let (stores, person) = (&bench.stores, bench.key.person);
+        assert!(write_manifest(stores, person).await.unwrap());
+        assert_eq!(taken(&bench).await, (vec![2, 1], vec![]));
+        stores.catalog.request_manifest(person).await.unwrap();
+        let forgotten = forget_older_manifests(stores, None, |_| false, judge);
+        forgotten.await.unwrap();
+        assert_eq!(taken(&bench).await, (vec![3], vec![]));
+        assert_eq!(waiting(&bench, Some(Instant::MAX)).await, 0);
+        assert_eq!(*fate.puts.lock().unwrap(), 2);
+        fate.goes_on.notify_one();
+        assert!(!slow.await.unwrap().unwrap());
+        assert_eq!(taken(&bench).await, (vec![3], vec![]));
+        assert_eq!(*fate.puts.lock().unwrap(), 2, "it was claimed, and nothing else");
+    }
+}
+
+#[tokio::test]
+async fn a_large_manifest_that_was_overtaken_is_removed_although_the_store_is_away_for_a_moment() {
+    for talkative in Talkative::all().await {
+        let slow = talkative.begun_until(Step::End).await;
+        let Talkative { bench, fate, .. } = talkative;
+        let (stores, person) = (&bench.stores, bench.key.person);
+        assert_eq!(taken(&bench).await, (vec![1], vec![2]));
+        assert!(write_manifest(stores, person).await.unwrap());
+        assert_eq!(taken(&bench).await, (vec![3, 1], vec![]));
+        *fate.fails.lock().unwrap() = Some(Operation::Delete);
+        fate.goes_on.notify_one();
+        assert!(slow.await.unwrap().is_err());
+        assert_eq!(taken(&bench).await, (vec![3, 1], vec![]));
     }
 }
 
