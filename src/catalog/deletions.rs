@@ -4,6 +4,8 @@
 //! Dead rows in a partition are noticed by looking for them, so that no write pays for it. All times are the
 //! database's.
 
+use std::time::Duration;
+
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
@@ -18,6 +20,9 @@ const WRITTEN_DOWN: &str = "";
 /// Notices that must not wait have a time before this moment. It counts backwards from here, so that a later
 /// notice differs from the one being worked on.
 const AT_ONCE: Instant = Instant::from_micros(0);
+/// How long an older manifest may still appear after a newer one was noted. Its writer asks for a newer one
+/// before the request that completes it, so this is longer than any such request.
+pub(super) const STILL_APPEARS: Duration = Duration::from_hours(1);
 /// How many partitions one statement returns.
 const PAGE: i64 = 1_000;
 
@@ -107,39 +112,63 @@ impl Catalog {
         session: &mut Session,
         person: PersonId,
     ) -> Result<(), CatalogError> {
-        let now = session.now(&*self.time).await?.micros();
-        let noticed_at = Value::Int(AT_ONCE.micros().saturating_sub(now));
-        let row = vec![id(person.0), text(WRITTEN_DOWN), noticed_at];
-        session.insert(&DELETIONS, vec![row], Existing::Replace).await?;
-        Ok(())
+        let now = session.now(&*self.time).await?;
+        note_urgent(session, person, now).await
     }
 
-    /// Forgets a partition in which nothing waits any more. Rows that die from now on are noticed again.
+    /// Forgets a partition in which nothing waits any more, or older manifests that are gone, unless others
+    /// may still appear. Rows that die from now on are noticed again.
     pub async fn forget_deletion(&self, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        forget(&mut session, deletion).await?;
+        let now = session.now(&*self.time).await?;
+        if deletion.lasts_at(now) {
+            return session.rollback().await;
+        }
+        let sql = "DELETE FROM deletions WHERE person = $1 AND data_type = $2 AND noticed_at = $3";
+        let values = vec![
+            id(deletion.person.0),
+            text(&deletion.data_type.0),
+            Value::Int(deletion.noticed_at.micros()),
+        ];
+        session.execute(sql.to_owned(), values).await?;
         session.commit().await
     }
 
-    /// Forgets that a person had older manifests, and notes that they may have some from now on.
-    pub async fn notice_again(&self, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
+    /// Notes that older manifests of a person may appear for a while, and that none of them may wait.
+    pub async fn expect_older_manifests(&self, person: PersonId) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        let now = session.now(&*self.time).await?;
-        forget(&mut session, deletion).await?;
-        note_older_manifests(&mut session, deletion.person, now).await?;
+        let until = session.now(&*self.time).await?.after(STILL_APPEARS);
+        note_urgent(&mut session, person, until).await?;
         session.commit().await
     }
 }
 
-/// Forgets a notice in the same transaction, unless there is a later one in its place.
-async fn forget(session: &mut Session, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
-    let sql = "DELETE FROM deletions WHERE person = $1 AND data_type = $2 AND noticed_at = $3";
-    let values = vec![
-        id(deletion.person.0),
-        text(&deletion.data_type.0),
-        Value::Int(deletion.noticed_at.micros()),
-    ];
-    session.execute(sql.to_owned(), values).await?;
+impl NoticedDeletion {
+    /// Whether it stays a notice, whatever was done about it until `now`. A clock that was far ahead when it
+    /// was made does not keep it longer.
+    fn lasts_at(&self, now: Instant) -> bool {
+        let urgent_until = self.noticed_at.micros().saturating_neg();
+        now.micros() < urgent_until && urgent_until <= now.after(STILL_APPEARS).micros()
+    }
+}
+
+/// Notes in the same transaction that a person has, or may have until `until`, older manifests that must not
+/// wait. A notice in its place that lasts longer goes on.
+async fn note_urgent(session: &mut Session, person: PersonId, until: Instant) -> Result<(), CatalogError> {
+    let key = vec![id(person.0), text(WRITTEN_DOWN)];
+    let rest = format!("WHERE person = $1 AND data_type = $2{}", session.locking());
+    let noted = match session.select(&DELETIONS, &rest, key.clone()).await {
+        // What is damaged says nothing, and is replaced.
+        Err(CatalogError::Corrupt { .. }) => None,
+        found => found?.first().map(|row| row.int(2)).transpose()?,
+    };
+    let noticed_at = AT_ONCE.micros().saturating_sub(until.micros());
+    let noticed_at = match noted {
+        Some(noted) if noted < noticed_at => noted.saturating_sub(1),
+        _ => noticed_at,
+    };
+    let row = [key, vec![Value::Int(noticed_at)]].concat();
+    session.insert(&DELETIONS, vec![row], Existing::Replace).await?;
     Ok(())
 }
 

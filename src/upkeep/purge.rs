@@ -42,9 +42,10 @@ pub async fn purge_deleted(stores: &UpkeepStores, deletions: &[NoticedDeletion])
             done.push(deletion);
         }
     }
-    if let Some(first) = done.first() {
-        // Where older ones may still appear, this is noted with the new one.
-        replace_manifests(stores, first.person).await?;
+    if let Some(first) = done.first()
+        && replace_manifests(stores, first.person).await?
+    {
+        stores.catalog.expect_older_manifests(first.person).await?;
     }
     for deletion in done {
         stores.catalog.forget_deletion(deletion).await?;
@@ -106,8 +107,9 @@ async fn replace_noticed_manifests(
     deletion: &NoticedDeletion,
 ) -> Result<(), StoreError> {
     if replace_manifests(stores, deletion.person).await? {
-        // Whoever is writing an older one removes it, or dies of it. Then it is removed by the next round.
-        stores.catalog.notice_again(deletion).await?;
+        // Whoever is writing an older one gives up or removes it, or dies before that. Then it is removed by
+        // one of the next rounds.
+        stores.catalog.expect_older_manifests(deletion.person).await?;
     } else {
         stores.catalog.forget_deletion(deletion).await?;
     }

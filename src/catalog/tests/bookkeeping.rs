@@ -1,6 +1,7 @@
 //! What the catalogue remembers besides pieces: people, sources, definitions, leases, and what waits for
 //! upkeep.
 
+use super::super::deletions::STILL_APPEARS;
 use super::super::estates::KnownManifest;
 use super::super::records::StoredDefinition;
 use super::*;
@@ -48,25 +49,56 @@ async fn of_manifests_the_highest_is_known_whichever_is_noted_last() {
 }
 
 #[tokio::test]
-async fn older_manifests_that_may_still_appear_are_noticed_again() {
+async fn older_manifests_that_may_still_appear_stay_noticed_until_they_cannot() {
+    // Only of the bench's own database, since an hour of the other is an hour.
+    let bench = Bench::sqlite().await;
+    let (catalog, owner) = (&bench.catalog, person());
+    catalog.ensure_person(owner, None).await.unwrap();
+    let urgent = async || {
+        let waiting = catalog.people_needing_manifest(None, None).await.unwrap();
+        waiting.into_iter().find(|notice| notice.person == owner)
+    };
+    catalog.request_manifest(owner).await.unwrap();
+    let asked = urgent().await.unwrap();
+    catalog.expect_older_manifests(owner).await.unwrap();
+    let expected = urgent().await.unwrap();
+    catalog.forget_deletion(&asked).await.unwrap();
+    catalog.forget_deletion(&expected).await.unwrap();
+    assert_eq!(urgent().await, Some(expected.clone()));
+    // Somebody asks for more while that is worked on.
+    catalog.request_manifest(owner).await.unwrap();
+    bench.pass(STILL_APPEARS).await;
+    catalog.forget_deletion(&expected).await.unwrap();
+    let later = urgent().await.unwrap();
+    bench.pass(std::time::Duration::from_micros(1)).await;
+    catalog.forget_deletion(&later).await.unwrap();
+    assert_eq!(urgent().await, None);
+    // A clock that was ahead keeps nothing.
+    bench.pass(STILL_APPEARS).await;
+    catalog.expect_older_manifests(owner).await.unwrap();
+    let ahead = urgent().await.unwrap();
+    bench.clock.set(Instant::from_micros(1_000 * MINUTE));
+    catalog.forget_deletion(&ahead).await.unwrap();
+    assert_eq!(urgent().await, None);
+}
+
+#[tokio::test]
+async fn a_notice_that_is_given_while_the_last_one_is_worked_on_stays() {
     for bench in Bench::all().await {
         let (catalog, owner) = (&bench.catalog, person());
         catalog.ensure_person(owner, None).await.unwrap();
-        let waiting = async |moment| {
-            let waiting = catalog.people_needing_manifest(moment, None).await.unwrap();
+        let urgent = async || {
+            let waiting = catalog.people_needing_manifest(None, None).await.unwrap();
             waiting.into_iter().find(|notice| notice.person == owner)
         };
         catalog.request_manifest(owner).await.unwrap();
-        let first = waiting(None).await.unwrap();
-        catalog.notice_again(&first).await.unwrap();
-        assert_eq!(waiting(None).await, None, "not at once");
-        let again = waiting(Some(Instant::MAX)).await.unwrap();
-        // Somebody asks for more while that is worked on.
+        let first = urgent().await.unwrap();
+        bench.pass(std::time::Duration::from_millis(1)).await;
         catalog.request_manifest(owner).await.unwrap();
-        catalog.notice_again(&again).await.unwrap();
-        let urgent = waiting(None).await.unwrap();
-        catalog.forget_deletion(&urgent).await.unwrap();
-        assert_eq!(waiting(Some(Instant::MAX)).await, None);
+        catalog.forget_deletion(&first).await.unwrap();
+        let second = urgent().await.unwrap();
+        catalog.forget_deletion(&second).await.unwrap();
+        assert_eq!(urgent().await, None);
     }
 }
 

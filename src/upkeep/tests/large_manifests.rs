@@ -10,11 +10,12 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::catalog::NoticedDeletion;
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::erasure_check::traces_left;
 use crate::upkeep::manifest::{complaints, write_lost, write_manifest};
 use crate::upkeep::manifest_names::{Taken, manifest_path};
-use crate::upkeep::purge::forget_older_manifests;
+use crate::upkeep::purge::{forget_older_manifests, purge_deleted};
 use crate::upkeep::rebuild::rebuild;
 
 /// What the first manifest says.
@@ -220,36 +221,49 @@ async fn what_was_removed_does_not_come_back_with_a_large_manifest() {
         let slow = talkative.begun().await;
         let Talkative { bench, fate, .. } = talkative;
         let (stores, person) = (&bench.stores, bench.key.person);
-        let waiting = async |moment| {
-            let waiting = stores.catalog.people_needing_manifest(moment, None).await;
-            waiting.unwrap().len()
+        let forget_at_once = async || {
+            let forgotten = forget_older_manifests(stores, None, |_| false, judge);
+            forgotten.await.unwrap();
         };
         stores.catalog.request_manifest(person).await.unwrap();
-        forget_older_manifests(stores, None, |_| false, judge)
-            .await
-            .unwrap();
+        forget_at_once().await;
         assert_eq!(taken(&bench).await, (vec![3], vec![]));
-        assert_eq!(waiting(None).await, 0);
-        assert_eq!(
-            waiting(Some(Instant::MAX)).await,
-            1,
-            "an older one may still appear"
-        );
+        assert_eq!(waiting(&bench, None).await, 1, "an older one may still appear");
         fate.goes_on.notify_one();
         assert!(!slow.await.unwrap().unwrap());
         assert_eq!(taken(&bench).await, (vec![3], vec![]));
-        // As if it had died before it could remove its own.
-        let older = Bytes::from_static(b"older");
-        stores
-            .objects()
-            .put(&manifest_path(person, 2), older)
-            .await
-            .unwrap();
-        forget_older_manifests(stores, Some(Instant::MAX), |_| false, judge)
-            .await
-            .unwrap();
-        assert_eq!(taken(&bench).await, (vec![4], vec![]));
-        assert_eq!(waiting(Some(Instant::MAX)).await, 0);
+        // As if it had died before it could remove its own, soon or after others had looked once more.
+        for newest in [4, 6] {
+            let older = Bytes::from_static(b"older");
+            let path = manifest_path(person, 2);
+            stores.objects().put(&path, older).await.unwrap();
+            forget_at_once().await;
+            assert_eq!(taken(&bench).await, (vec![newest], vec![]));
+            forget_at_once().await;
+            assert_eq!(taken(&bench).await, (vec![newest + 1], vec![]));
+        }
+        bench.pass(Duration::from_hours(2));
+        forget_at_once().await;
+        assert_eq!(taken(&bench).await, (vec![8], vec![]));
+        assert_eq!(waiting(&bench, Some(Instant::MAX)).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn what_is_purged_while_a_large_manifest_is_written_is_looked_for_again_at_once() {
+    for talkative in Talkative::all().await {
+        let slow = talkative.begun().await;
+        let Talkative { bench, fate, .. } = talkative;
+        let deletion = NoticedDeletion {
+            person: bench.key.person,
+            data_type: bench.key.data_type.clone(),
+            noticed_at: bench.clock.now(),
+        };
+        purge_deleted(&bench.stores, &[deletion]).await.unwrap();
+        assert_eq!(taken(&bench).await, (vec![3], vec![]));
+        assert_eq!(waiting(&bench, None).await, 1);
+        fate.goes_on.notify_one();
+        assert!(!slow.await.unwrap().unwrap());
     }
 }
 
