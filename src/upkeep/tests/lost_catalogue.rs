@@ -174,6 +174,27 @@ async fn bodies_that_were_never_accepted_or_came_later_stay_out_and_are_kept() {
 }
 
 #[tokio::test]
+async fn a_catalogue_is_older_than_its_store_if_what_it_knows_was_replaced() {
+    let bench = written_down().await;
+    let (objects, person) = (bench.stores.objects(), bench.key.person);
+    let known = manifest_path(person, numbers(objects, person).await.unwrap()[0]);
+    let content = objects.get(&known).await.unwrap();
+    // The number between was claimed in vain, or is that of one that went with the known one.
+    let newest = numbers(objects, person).await.unwrap()[0] + 2;
+    objects
+        .put(&manifest_path(person, newest), content)
+        .await
+        .unwrap();
+    assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+    objects.delete(&known).await.unwrap();
+    let told = complaints(&bench.stores, person).await.unwrap();
+    assert!(
+        matches!(told.as_slice(), [told] if told.contains("older than the store")),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_manifest_that_the_store_lost_is_told_and_written_anew() {
     let bench = written_down().await;
     let (stores, person) = (&bench.stores, bench.key.person);
