@@ -16,6 +16,7 @@ pub mod flush;
 pub mod identity;
 pub mod jobs;
 pub mod lease;
+pub mod lost_manifests;
 pub mod manifest;
 pub mod manifest_names;
 pub mod merge_pieces;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::identity;
-use super::manifest;
+use super::lost_manifests;
 use super::object_check::{examine, examine_tail};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Partition, Piece, Place};
@@ -116,7 +116,7 @@ impl Check<'_> {
         complaints.extend(catalog.damaged_documents(person).await?);
         complaints.extend(catalog.damaged_registers(person).await?);
         complaints.extend(
-            manifest::complaints(self.stores, person)
+            lost_manifests::complaints(self.stores, person)
                 .await?
                 .into_iter()
                 .map(|complaint| format!("person {person}: {complaint}")),

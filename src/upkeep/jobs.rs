@@ -14,6 +14,7 @@ use super::compact::{self, Limits};
 use super::erase::{self, erase};
 use super::flush::{self, DueTails, Room, flush};
 use super::lease::Leases;
+use super::lost_manifests::write_lost;
 use super::manifest::{self, write_manifest};
 use super::past_years::{Merged, compact_or_merge_past_year};
 use super::purge::{self, purge_deleted};
@@ -229,7 +230,7 @@ impl Upkeep {
         }
         let work = async {
             collect::remove_remains(&self.stores).await?;
-            let written = manifest::write_lost(&self.stores).await?;
+            let written = write_lost(&self.stores).await?;
             self.meters.upkeep.manifests.inc_by(written as u64);
             self.stores
                 .contents()

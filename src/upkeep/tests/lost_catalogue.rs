@@ -7,7 +7,8 @@ use crate::catalog::records::{Effect, SeenSource, StoredDefinition, UploadReceip
 use crate::model::ids::UploadId;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::flush::flush;
-use crate::upkeep::manifest::{complaints, write_lost, write_manifest};
+use crate::upkeep::lost_manifests::{complaints, write_lost};
+use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::rebuild::{Rebuilt, is_ours, rebuild};
 
