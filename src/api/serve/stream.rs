@@ -1,5 +1,5 @@
-//! A connection that fails when its client does not take what it asked for, and that is reset when an answer
-//! broke off.
+//! A connection that fails when its client does not take what it asked for, and that is reset when it ends
+//! before an answer does whose end nothing else marks.
 
 use std::io;
 use std::pin::Pin;
@@ -85,7 +85,7 @@ impl<S: Transport> Impatient<S> {
 
 impl<S: Transport> Drop for Impatient<S> {
     fn drop(&mut self) {
-        if self.usage.is_broken() {
+        if self.usage.is_unproven() {
             self.stream.reset_at_end();
         }
     }
@@ -149,7 +149,11 @@ impl<S: Transport> AsyncWrite for Impatient<S> {
         if self.usage.is_broken() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
+        // Nobody shuts a connection down before everything is written.
         let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
+        if let Poll::Ready(Ok(())) = outcome {
+            self.usage.ended_in_good_order();
+        }
         self.watch(context, outcome)
     }
 }

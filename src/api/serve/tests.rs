@@ -148,6 +148,81 @@ async fn an_answer_that_breaks_off_does_not_look_whole_to_an_old_client() {
     }
 }
 
+/// Serves `router`, and asks for `/` as an HTTP/1.0 client does.
+async fn asked_by_an_old_client(
+    router: axum::Router,
+    settings: InterfaceSettings,
+) -> (TcpStream, oneshot::Sender<()>, tokio::task::JoinHandle<Ended>) {
+    let listener = listen(settings.listen).await.unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        serve(listener, router, &settings, None, Lanes::on([]), async {
+            drop(stopped.await);
+        })
+        .await
+    });
+    client
+        .write_all(b"GET / HTTP/1.0\r\nhost: almanac\r\n\r\n")
+        .await
+        .unwrap();
+    (client, stop, serving)
+}
+
+#[tokio::test]
+async fn an_answer_that_a_stopping_service_gives_up_does_not_look_whole_to_an_old_client() {
+    let endless = || async {
+        let first = futures::stream::iter([Ok::<_, std::io::Error>("a part")]);
+        axum::body::Body::from_stream(first.chain(futures::stream::pending()))
+    };
+    let router = axum::Router::new().route("/", axum::routing::get(endless));
+    let settings = InterfaceSettings {
+        shutdown_limit: std::time::Duration::from_millis(1),
+        ..settings()
+    };
+    let (mut client, stop, serving) = asked_by_an_old_client(router, settings).await;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"a part") {
+        answer.push(client.read_u8().await.unwrap());
+    }
+    stop.send(()).unwrap();
+    assert_eq!(serving.await.unwrap(), Ended::Interrupted);
+    assert!(client.read_to_end(&mut answer).await.is_err());
+}
+
+/// Tells when it is dropped.
+struct Held(Arc<Notify>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_its_client_takes_too_slowly_does_not_look_whole_to_an_old_one() {
+    const A_PART: &[u8] = &[b'x'; 1 << 16];
+    let given_up = Arc::new(Notify::new());
+    let endless = {
+        let given_up = Arc::clone(&given_up);
+        move || async move {
+            let parts = futures::stream::unfold(Held(given_up), |held| async move {
+                Some((Ok::<_, std::io::Error>(A_PART), held))
+            });
+            axum::body::Body::from_stream(parts)
+        }
+    };
+    let router = axum::Router::new().route("/", axum::routing::get(endless));
+    let settings = InterfaceSettings {
+        slow_client_limit: std::time::Duration::from_millis(50),
+        ..settings()
+    };
+    let (mut client, _stop, _serving) = asked_by_an_old_client(router, settings).await;
+    given_up.notified().await;
+    let mut answer = Vec::new();
+    assert!(client.read_to_end(&mut answer).await.is_err());
+}
+
 #[tokio::test]
 async fn a_stopping_service_does_not_wait_for_ever() {
     let gate = Gate::with_a_request_inside(InterfaceSettings {

@@ -25,6 +25,17 @@ pub(super) enum State {
     Stalled,
 }
 
+/// What the end of a connection says of an answer whose end nothing else marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// There is no such answer, or all of it was sent.
+    Proven,
+    /// Such an answer has begun. Its client would take any end in good order for the end of the answer.
+    Unproven,
+    /// Such an answer broke off.
+    Broken,
+}
+
 /// The use of one connection.
 #[derive(Debug)]
 pub(super) struct Usage(Mutex<Inner>);
@@ -33,8 +44,7 @@ pub(super) struct Usage(Mutex<Inner>);
 struct Inner {
     /// Requests whose answers are not complete.
     open: usize,
-    /// Whether an answer broke off whose end only the end of the connection marks.
-    broken: bool,
+    ending: Ending,
     /// When the last request ended, or when the connection began.
     quiet_since: Instant,
     /// The bodies that wait for their client, each since when.
@@ -47,7 +57,7 @@ impl Usage {
     pub(super) fn begin() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner {
             open: 0,
-            broken: false,
+            ending: Ending::Proven,
             quiet_since: Instant::now(),
             waiting: HashMap::new(),
             next: 0,
@@ -83,7 +93,22 @@ impl Usage {
     /// Whether an answer broke off whose end only the end of the connection marks, so the client cannot know.
     #[must_use]
     pub(super) fn is_broken(&self) -> bool {
-        self.lock().broken
+        self.lock().ending == Ending::Broken
+    }
+
+    /// Whether the client would take the end of the connection for the end of an answer that was perhaps not
+    /// sent whole.
+    #[must_use]
+    pub(super) fn is_unproven(&self) -> bool {
+        self.lock().ending != Ending::Proven
+    }
+
+    /// Notes that everything was sent, and the end of the connection after it.
+    pub(super) fn ended_in_good_order(&self) {
+        let mut inner = self.lock();
+        if inner.ending == Ending::Unproven {
+            inner.ending = Ending::Proven;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -106,6 +131,9 @@ impl Asked {
         if response.body().is_end_stream() {
             return response;
         }
+        if ends_connection {
+            self.usage.lock().ending = Ending::Unproven;
+        }
         self.waits_for_client();
         response.map(|body| {
             Body::new(Taken {
@@ -122,7 +150,7 @@ impl Asked {
 
     fn breaks_off(&self) {
         self.waits_for_us();
-        self.usage.lock().broken = true;
+        self.usage.lock().ending = Ending::Broken;
     }
 
     fn waits_for_us(&self) {
@@ -197,6 +225,38 @@ mod tests {
         assert_eq!(later(&usage), State::InUse, "an answer may take its time");
         drop(asked);
         assert_eq!((now(&usage), later(&usage)), (State::InUse, State::Idle));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_ends_its_connection_is_whole_when_that_has_ended_in_good_order() {
+        let answered = |usage: &Arc<Usage>, parts: [Result<&'static str, std::io::Error>; 1], ends: bool| {
+            let body = Body::from_stream(futures::stream::iter(parts));
+            let response = usage.request().answered(Response::new(body), ends);
+            response.into_body().into_data_stream()
+        };
+        let marked = Usage::begin();
+        drop(answered(&marked, [Ok("whole")], false));
+        assert!(
+            !marked.is_unproven(),
+            "a length or a last chunk says where it ends"
+        );
+
+        let given_up = Usage::begin();
+        drop(answered(&given_up, [Ok("whole")], true));
+        assert!(given_up.is_unproven() && !given_up.is_broken());
+
+        let whole = Usage::begin();
+        let mut parts = answered(&whole, [Ok("whole")], true);
+        while parts.next().await.is_some() {}
+        assert!(whole.is_unproven(), "what was handed over may not have been sent");
+        whole.ended_in_good_order();
+        assert!(!whole.is_unproven());
+
+        let broken = Usage::begin();
+        let mut parts = answered(&broken, [Err(std::io::Error::other("broken"))], true);
+        assert!(parts.next().await.unwrap().is_err());
+        broken.ended_in_good_order();
+        assert!(broken.is_unproven() && broken.is_broken());
     }
 
     #[tokio::test]
