@@ -36,9 +36,9 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let mut params = Params::parse(parts.uri.query().unwrap_or_default());
-        if let Some(reader) = parts.extensions.get::<Reader>()
-            && reader.disclosures().participation().is_some()
-        {
+        let reader = parts.extensions.get::<Reader>();
+        let participation = reader.and_then(|reader| reader.disclosures().participation());
+        if participation.is_some() {
             // The participant has been named already.
             params.do_not_know(SVC_USERID);
         }
@@ -53,9 +53,15 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
         if let (Some(notes), Some(range)) = (parts.extensions.get::<Notes>(), params.understood()) {
             notes.understood_range(range);
         }
+        let about = participation.map(|participation| (participation, params.stated()));
         let faults = params.into_faults();
         match read {
-            Some(query) if faults.is_empty() => Ok(Self(query)),
+            Some(query) if faults.is_empty() => {
+                if let Some((participation, stated)) = about {
+                    stated.keep_to(participation)?;
+                }
+                Ok(Self(query))
+            }
             None if faults.is_empty() => Err(ApiError::internal("a query was refused without a reason")),
             _ => Err(ApiError::invalid_all(faults)),
         }

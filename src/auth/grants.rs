@@ -72,6 +72,14 @@ impl Stated {
         };
         inside(self.start) && inside(self.end)
     }
+
+    /// Refuses a question about a participant that is about a moment outside of the group's time.
+    pub fn keep_to(self, participation: &Participation) -> Result<(), Denied> {
+        if self.lies_inside(participation.window) {
+            return Ok(());
+        }
+        Err(Denied::BeyondGroup(participation.window))
+    }
 }
 
 /// Decides who may read what.
@@ -212,13 +220,12 @@ impl Grants {
     }
 
     /// The person whom `reader`'s group knows as `participant`. From now on, this request asks about them as
-    /// the owner of the group. The moments that the request names must lie inside the group's time.
+    /// the owner of the group. What it may be about is decided where its query is read: see [`Stated`].
     pub async fn participant(
         &self,
         reader: &Reader,
         group: Uuid,
         participant: Uuid,
-        stated: Stated,
     ) -> Result<PersonId, Denied> {
         let found = self
             .ties
@@ -227,9 +234,6 @@ impl Grants {
         let participation = reader.disclosures().participate(found.ok_or(Refused)?);
         if (participation.group, participation.participant) != (group, participant) {
             return Err(Refused.into());
-        }
-        if !stated.lies_inside(participation.window) {
-            return Err(Denied::BeyondGroup(participation.window));
         }
         Ok(participation.person)
     }

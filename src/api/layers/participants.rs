@@ -8,7 +8,6 @@ use uuid::Uuid;
 use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::Params;
-use crate::auth::grants::Stated;
 use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
 
@@ -35,8 +34,7 @@ pub async fn resolve_participant(app: &App, request: Request) -> Result<Request,
         by_query(parts.uri.query().unwrap_or_default())?
     };
     if let (Some((group, participant)), Some(reader)) = (named, parts.extensions.get::<Reader>()) {
-        let stated = stated(parts.uri.query().unwrap_or_default());
-        let found = app.grants.participant(reader, group, participant, stated);
+        let found = app.grants.participant(reader, group, participant);
         // Boxed: few requests name a participant, and every request's future would be that much larger.
         Box::pin(found).await?;
     }
@@ -81,15 +79,4 @@ fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
         text.map(read).transpose()
     };
     Ok(id("pool_id", group)?.zip(id("participant_id", participant)?))
-}
-
-/// The moments that a query names. The route reports faults in them.
-fn stated(query: &str) -> Stated {
-    let mut params = Params::parse(query);
-    let moment = params.instant("time");
-    let (start, end) = params.bounds();
-    Stated {
-        start: start.or(moment),
-        end: end.or(moment),
-    }
 }

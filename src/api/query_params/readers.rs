@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
+use crate::auth::grants::Stated;
 use crate::model::excerpt::beginning;
 use crate::model::grid::start_of_day;
 use crate::model::ids::PersonId;
@@ -17,6 +18,7 @@ use super::choices::{Choice, Dates};
 
 const START: &str = "start_time";
 const END: &str = "end_time";
+const TIME: &str = "time";
 const UTC: &str = "UTC";
 /// The names of the parameter for a zone.
 const ZONES: [&str; 2] = ["tz", "time_zone"];
@@ -178,6 +180,31 @@ impl Params<'_> {
         let start = start.and_then(|text| self.bound(START, &text, days.as_ref()));
         let end = end.and_then(|text| self.bound(END, &text, days.as_ref()));
         (start, end)
+    }
+
+    /// The moments that the query names in parameters of its route, which has read them and noted their
+    /// faults.
+    pub fn stated(&mut self) -> Stated {
+        let noted = self.faults.len();
+        let moment = if self.reads(TIME) {
+            self.instant(TIME)
+        } else {
+            None
+        };
+        let (start, end) = if self.reads(START) || self.reads(END) {
+            self.bounds()
+        } else {
+            (None, None)
+        };
+        self.faults.truncate(noted);
+        Stated {
+            start: start.or(moment),
+            end: end.or(moment),
+        }
+    }
+
+    fn reads(&self, name: &str) -> bool {
+        self.asked.iter().any(|asked| asked.name == name)
     }
 
     /// The zone in which dates without a time begin, if it is not UTC.

@@ -1,6 +1,7 @@
 use std::str::FromStr;
 
 use super::*;
+use crate::auth::grants::Stated;
 use crate::model::faults::LocPart;
 use crate::model::time::{Instant, TimeRange};
 
@@ -52,6 +53,37 @@ fn what_is_no_text_is_ignored_where_nobody_asks_for_it() {
     let ignored: Vec<String> = params.ignored().iter().map(ToString::to_string).collect();
     assert_eq!(ignored, ["\"a%FF\"", "colour", "svc_userid", "\"%FE\""]);
     assert_eq!(names(params), []);
+}
+
+#[test]
+fn only_moments_that_the_route_reads_are_stated() {
+    let mut params = Params::parse("time=2024-01-03&start=2024-01-01&end_time=2024-01-06");
+    assert_eq!(params.stated(), Stated::default());
+    let time = params.instant("time");
+    assert!(time.is_some());
+    assert_eq!(
+        params.stated(),
+        Stated {
+            start: time,
+            end: time
+        }
+    );
+    assert_eq!(params.ignored().len(), 2, "stating reads nothing more");
+    let range = params.range().unwrap();
+    let stated = Stated {
+        start: Some(range.start()),
+        end: Some(range.end()),
+    };
+    assert_eq!(params.stated(), stated);
+    assert_eq!(names(params), []);
+}
+
+#[test]
+fn a_fault_in_what_is_stated_is_noted_once() {
+    let mut params = Params::parse("start_time=junk&end_time=2024-01-06");
+    assert_eq!(params.range(), None);
+    assert_eq!(params.stated().start, None);
+    assert_eq!(names(params), [("start_time".to_owned(), "datetime_parsing")]);
 }
 
 #[test]

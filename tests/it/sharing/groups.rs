@@ -258,6 +258,45 @@ async fn the_owner_reads_only_the_groups_types_inside_its_time() {
 }
 
 #[tokio::test]
+async fn only_moments_that_the_route_knows_must_lie_inside_a_groups_time() {
+    let (owner, member) = (person(), person());
+    let body = json!({
+        "title": "May", "is_public": true,
+        "svc_data_types": ["PlatformLocationUpdate", "MapsLocationUpdate", "SleepStage"],
+        "time_start": "2024-05-01T00:00:00Z", "time_end": "2024-06-01T00:00:00Z",
+    });
+    let study = group(&owner, &body).await;
+    let participant = join(&member, &study).await;
+    let ask = |route: &str| {
+        owner
+            .get(&format!(
+                "/data/v0/pool/{study}/participant/{participant}/{route}"
+            ))
+            .with("output", "jstable")
+    };
+    let before = "2024-01-01T00:00:00Z";
+    let here = |time: &str| ask("location_at_time").with("time", time);
+    here(before).await.problem(403);
+    let beside = here(&at("10:00")).with("start_time", before).with("end", before);
+    let beside = beside.await.must_be(200);
+    assert_eq!(beside.header("x-ignored-parameters"), Some("end, start_time"));
+    let stages = ask("sleep_stage_metadata")
+        .with("start", before)
+        .await
+        .must_be(200);
+    assert_eq!(stages.header("x-ignored-parameters"), Some("start"));
+    let cycles = |start: &str| {
+        ask("sleep_cycles")
+            .with("start", start)
+            .with("end_time", &at("10:00"))
+            .with("time", before)
+    };
+    cycles(before).await.problem(403);
+    let ignored = cycles(&at("00:00")).await.must_be(200);
+    assert_eq!(ignored.header("x-ignored-parameters"), Some("time"));
+}
+
+#[tokio::test]
 async fn days_of_a_zone_lie_inside_a_groups_time_where_they_begin_and_end_there() {
     let (owner, member) = (person(), person());
     member
