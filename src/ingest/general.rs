@@ -127,6 +127,8 @@ struct Reading<'c, 'a> {
     /// The most bytes of one text.
     text_limit: usize,
     loc: Vec<LocPart>,
+    /// The record as it was sent.
+    json: &'a [u8],
     /// The fields that were given, by the number of the known field.
     given: Vec<Option<Given<'a>>>,
     /// The record under the names of its schema.
@@ -156,6 +158,7 @@ impl<'c, 'a> Reading<'c, 'a> {
             given: vec![None; compiled.plan.fields.len()],
             document: Map::new(),
             extras: Extras::default(),
+            json,
             shown_in_extras: Vec::new(),
             converted: None,
             source_is_plain: true,

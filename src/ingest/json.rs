@@ -216,6 +216,17 @@ pub(super) fn append_string(text: &str, output: &mut String) {
 
 /// Explains why a text cannot be read as JSON, in terms of what a program may have meant.
 pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
+    explain_from(0, json, error)
+}
+
+/// The same for `part`, which stands in `json` as it was sent: where the mistake is, is counted from there.
+pub(super) fn explain_part(json: &[u8], part: &str, error: &serde_json::Error) -> Mistake {
+    let begins = part.as_ptr().addr().saturating_sub(json.as_ptr().addr());
+    explain_from(begins, part.as_bytes(), error)
+}
+
+/// `begins`: the number of the first byte of `json`.
+fn explain_from(begins: usize, json: &[u8], error: &serde_json::Error) -> Mistake {
     let at = offset(json, error);
     let field = field_at(json, at);
     let mut reason = error.to_string();
@@ -224,11 +235,14 @@ pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
     }
     let more_follows = reason == "trailing characters";
     let token = not_a_number_at(json, at).filter(|_| !more_follows);
+    let at = begins + at;
     let mut kind = MistakeKind::Malformed;
     let message = match token {
         Some(token) => format!("{token} is not JSON; send null, or leave the field out"),
         None if error.is_eof() => {
-            kind = MistakeKind::BreaksOff { at: json.len() };
+            kind = MistakeKind::BreaksOff {
+                at: begins + json.len(),
+            };
             "malformed JSON: the text breaks off".to_owned()
         }
         None => {
@@ -363,6 +377,21 @@ mod tests {
             let expected = (None, MistakeKind::MoreFollows { at });
             assert_eq!((found.field, found.kind), expected, "{rest:?}");
         }
+    }
+
+    #[test]
+    fn a_mistake_in_a_part_is_counted_from_the_beginning_of_the_whole() {
+        let json = r#"{"a": 1, "text": "b\ud800"}"#;
+        let found = fields(json.as_bytes()).unwrap();
+        let part = found[1].raw;
+        let error = serde_json::from_str::<serde_json::Value>(part).unwrap_err();
+        let at = |mistake: Mistake| -> usize {
+            let rest = mistake.message.strip_prefix("malformed JSON at byte ").unwrap();
+            rest.split(':').next().unwrap().parse().unwrap()
+        };
+        let within = at(explain(part.as_bytes(), &error));
+        let begins = json.find(part).unwrap();
+        assert_eq!(at(explain_part(json.as_bytes(), part, &error)), begins + within);
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl<'a> Reading<'_, 'a> {
         let value: Value = match serde_json::from_str(raw) {
             Ok(value) => value,
             Err(error) => {
-                let mistake = json::explain(raw.as_bytes(), &error);
+                let mistake = json::explain_part(self.json, raw, &error);
                 if mistake.kind == MistakeKind::TooLarge {
                     return self.fault_too_large(&name, raw, mistake.message);
                 }

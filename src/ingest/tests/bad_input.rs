@@ -76,6 +76,18 @@ fn a_text_that_is_no_record_is_told_what_was_found_where_and_what_to_send() {
 }
 
 #[test]
+fn a_mistake_within_a_field_is_placed_by_its_byte_of_the_record() {
+    let text = r#"{"start_date":"2024-05-01T10:00:00Z","value":60,"x":"\ud800"}"#;
+    let faults = decoder("HeartRate")
+        .push(Place::Whole, text.as_bytes())
+        .unwrap_err();
+    assert_eq!((place(&faults[0]).as_str(), faults[0].kind), ("body.x", "json"));
+    let at = text.find(r"\ud800").unwrap() + 6;
+    let told = format!("malformed JSON at byte {at}: ");
+    assert!(faults[0].message.starts_with(&told), "{}", faults[0].message);
+}
+
+#[test]
 fn a_body_that_is_one_object_has_no_line_in_its_place() {
     let faults = decoder("HeartRate")
         .push(Place::Whole, br#"{"start_date":"2024-05-01","value":"high"}"#)
