@@ -65,8 +65,8 @@ pub async fn answer(
         begun: request.begun,
         ticket: request.ticket,
     };
+    let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
     if form.explain != Explain::No {
-        let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
         return Ok(sending.explained(prepared, form.explain));
     }
     let packing = form.packing(request.headers);
@@ -83,7 +83,6 @@ pub async fn answer(
         let content_type = HeaderValue::from_static(form.method.content_type());
         return Ok((varies, not_modified(&tag, content_type)?).into_response());
     }
-    let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
     let question = prepared.scope.is_own().then(|| {
         Arc::new(Question {
             words: request.question.to_owned(),

@@ -151,16 +151,19 @@ pub async fn document_as<T: Serialize, Row: Serialize>(
 }
 
 /// An answer that must be computed before any of it can be sent: computed only if its body is wanted, by a
-/// caller who does not have it. `tag` follows from the question and the states of what is read for it.
+/// caller who does not have it. `tag` follows from the question and the states of what is read for it. That a
+/// table has no column of a name is said whether or not there is a body.
 pub fn computed<F>(
     headers: &HeaderMap,
     form: &ListingForm,
+    columns: &[ListedColumn],
     tag: &str,
     making: F,
 ) -> Result<Response, ApiError>
 where
     F: Future<Output = Result<Vec<u8>, ApiError>> + Send + 'static,
 {
+    chosen(columns, &form.columns)?;
     if is_known(headers, tag) {
         return not_modified(tag, form.content_type());
     }

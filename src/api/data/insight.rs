@@ -266,7 +266,7 @@ pub async fn insight(
     let besides = shaped_by(&sources, as_of);
     let tag = request.tag(&app, &states, &Scope::default(), &besides);
     let (person, form) = (reader.person(), query.form);
-    computed(&request.headers, &form.clone(), &tag, async move {
+    computed(&request.headers, &form.clone(), &COLUMNS, &tag, async move {
         let report = app.questions.insights(sources).await?;
         drop(ticket);
         let report = shown(report, person, as_of, zone);

@@ -261,19 +261,25 @@ pub async fn maps_location_bounds(
         .request
         .tag(&app, &prepared.states, &prepared.scope, &besides);
     let form = query.form;
-    computed(&asking.request.headers, &form.clone(), &tag, async move {
-        let bounds = app
-            .questions
-            .bounds_in(&prepared, &granted, only.as_ref())
-            .await?;
-        drop(ticket);
-        let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
-        let bounds = Bounds {
-            start_date: time(bounds.first_start),
-            end_date: time(bounds.last_end),
-        };
-        body_of(&app, &form, &BOUNDS, (&bounds, std::slice::from_ref(&bounds))).await
-    })
+    computed(
+        &asking.request.headers,
+        &form.clone(),
+        &BOUNDS,
+        &tag,
+        async move {
+            let bounds = app
+                .questions
+                .bounds_in(&prepared, &granted, only.as_ref())
+                .await?;
+            drop(ticket);
+            let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
+            let bounds = Bounds {
+                start_date: time(bounds.first_start),
+                end_date: time(bounds.last_end),
+            };
+            body_of(&app, &form, &BOUNDS, (&bounds, std::slice::from_ref(&bounds))).await
+        },
+    )
 }
 
 /// A range of time, and which sources to prefer.

@@ -321,7 +321,7 @@ pub async fn event_summary(
         .await?;
     let besides = format!("{owner} {data_type}");
     let tag = request.tag(&app, &prepared.states, &prepared.scope, &besides);
-    computed(&request.headers, &form.clone(), &tag, async move {
+    computed(&request.headers, &form.clone(), &SUMMARY, &tag, async move {
         let summary = app.questions.summed_up(prepared).await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);

@@ -1,4 +1,5 @@
-//! Compresses answers that are text. Arrow and Parquet compress themselves, and short answers gain nothing.
+//! Compresses answers that are text. Arrow and Parquet compress themselves, and short answers gain nothing. A
+//! head whose body is not made does not say whether that would be compressed: its length decides.
 
 use axum::http::header::{ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -6,6 +7,8 @@ use axum::response::Response;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{And, Predicate, SizeAbove};
+
+use crate::api::layers::heads::HeadAlone;
 
 const SHORTEST: u64 = 1024;
 
@@ -65,13 +68,13 @@ fn refuses(part: &str) -> bool {
     is_nothing && (name == "*" || name.eq_ignore_ascii_case("identity"))
 }
 
-/// True for answers whose media type is a kind of text.
+/// True for answers with a body whose media type is a kind of text.
 #[derive(Clone, Copy, Debug)]
 pub struct IsText;
 
 impl Predicate for IsText {
     fn should_compress<B>(&self, response: &axum::http::Response<B>) -> bool {
-        is_text(response.headers())
+        response.extensions().get::<HeadAlone>().is_none() && is_text(response.headers())
     }
 }
 
@@ -143,6 +146,14 @@ mod tests {
             );
             assert_eq!(told(status, arrow), (vec!["accept".parse().unwrap()], keeps));
         }
+    }
+
+    #[test]
+    fn a_head_alone_does_not_say_that_a_body_is_compressed() {
+        let mut head = ([(CONTENT_TYPE, "application/json")], "[]").into_response();
+        assert!(IsText.should_compress(&head));
+        head.extensions_mut().insert(HeadAlone);
+        assert!(!IsText.should_compress(&head));
     }
 
     #[test]

@@ -33,6 +33,10 @@ impl fmt::Debug for Undone {
     }
 }
 
+/// Marks an answer whose body nobody made, so that nobody knows how long it is.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadAlone;
+
 /// Answers with `head` now, and with the result of `making` if the body is wanted: its status and headers
 /// replace those of the head.
 pub fn deferred<F>(head: impl IntoResponse, making: F) -> Response
@@ -56,6 +60,9 @@ pub async fn heads(mut request: Request, next: Next) -> Response {
     }
     let mut head = next.run(request).await;
     let undone = head.extensions_mut().remove::<Undone>();
+    if undone.is_some() && !is_wanted {
+        head.extensions_mut().insert(HeadAlone);
+    }
     let Some(making) = undone.filter(|_| is_wanted).and_then(|Undone(making)| {
         let mut making = making.lock().unwrap_or_else(PoisonError::into_inner);
         making.take()
@@ -144,6 +151,7 @@ mod tests {
         assert_eq!((response.status(), made), (StatusCode::OK, 0));
         assert_eq!(response.headers()[ETAG], "\"1\"");
         assert_eq!(response.headers().get("content-length"), None);
+        assert!(response.extensions().get::<HeadAlone>().is_some());
     }
 
     #[tokio::test]
@@ -152,6 +160,7 @@ mod tests {
         assert_eq!(made, 1);
         assert_eq!(response.headers()[ETAG], "\"1\"");
         assert_eq!(response.headers()[SERVER], "made");
+        assert!(response.extensions().get::<HeadAlone>().is_none());
         let body = axum::body::to_bytes(response.into_body(), 100).await.unwrap();
         assert_eq!(body, "rows");
     }

@@ -13,7 +13,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{ACCEPT, ETAG, IF_MATCH};
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use futures::future::{BoxFuture, FutureExt as _};
 use tower::ServiceExt as _;
@@ -45,9 +45,10 @@ pub(super) fn seen(request: &Request) -> Option<Vec<HeaderValue>> {
     is_asked.then(|| conditions(request))
 }
 
-/// The answer to a read, if its tag is among those `seen`.
+/// The answer to a read, if its tag is among those `seen`: also that the caller has it unchanged (304).
 pub(super) fn still(seen: &[HeaderValue], response: Response) -> Response {
-    if !response.status().is_success() || has_one(seen, response.headers()) {
+    let is_found = response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED;
+    if !is_found || has_one(seen, response.headers()) {
         return response;
     }
     changed().into_response()
@@ -137,4 +138,26 @@ impl Look for Precheck {
 
 fn bare(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_of_what_is_not_as_seen_is_refused_also_where_the_caller_has_it() {
+        let answered = |status: StatusCode, seen: &'static str| {
+            let response = (status, [(ETAG, "W/\"now\"")]).into_response();
+            still(&[HeaderValue::from_static(seen)], response).status()
+        };
+        for status in [StatusCode::OK, StatusCode::NOT_MODIFIED] {
+            assert_eq!(answered(status, "\"before\", W/\"now\""), status);
+            assert_eq!(answered(status, "*"), status);
+            assert_eq!(answered(status, "\"before\""), StatusCode::PRECONDITION_FAILED);
+        }
+        assert_eq!(
+            answered(StatusCode::NOT_FOUND, "\"before\""),
+            StatusCode::NOT_FOUND
+        );
+    }
 }

@@ -132,6 +132,62 @@ async fn what_is_only_computed_whole_is_not_computed_for_a_head() {
 }
 
 #[tokio::test]
+async fn a_column_that_there_is_not_is_refused_for_a_head_and_for_who_has_the_answer_too() {
+    let person = with_samples().await;
+    let bounds = format!("/data/v0/{}/maps_location_updates/bounds", person.id);
+    let samples = format!("/data/v0/{}/metric_samples", person.id);
+    let range = [
+        ("start_time", ALL_TIME.0),
+        ("end_time", ALL_TIME.1),
+        ("metric", "HeartRate"),
+    ];
+    for (path, more) in [
+        ("/data/v1alpha1/insight", &[][..]),
+        ("/data/v1alpha1/event/HeartRate/summary", &[]),
+        (bounds.as_str(), &[]),
+        (samples.as_str(), &range),
+    ] {
+        let asked = [more, &[("columns", "nobody_knows_this")]].concat();
+        for call in both(&person, path, &asked) {
+            call.await.must_be(422);
+        }
+        for call in both(&person, path, &asked) {
+            call.header("if-none-match", "*").await.must_be(422);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_head_whose_length_is_not_known_does_not_say_that_it_is_compressed() {
+    let person = with_samples().await;
+    let calendars = format!("/data/v0/{}/calendars", person.id);
+    for path in [calendars.as_str(), "/data/v1alpha1/event/HeartRate"] {
+        let range = [("start_time", ALL_TIME.0), ("end_time", ALL_TIME.1)];
+        let [_, head] = both(&person, path, &range);
+        let head = head.header("accept-encoding", "gzip").await.must_be(200);
+        assert_eq!(head.header("content-encoding"), None, "{head}");
+        let vary = head.header("vary").unwrap_or_default();
+        assert!(vary.contains("accept-encoding"), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_as_seen_is_refused_before_it_is_found_to_be_known() {
+    let person = with_samples().await;
+    let range = [("start_time", ALL_TIME.0), ("end_time", ALL_TIME.1)];
+    for path in ["/data/v1alpha1/event/HeartRate", "/data/v0/metrics_catalog"] {
+        let [get, _] = both(&person, path, &range);
+        let tag = get.await.must_be(200).header("etag").unwrap().to_owned();
+        for call in both(&person, path, &range) {
+            let call = call
+                .header("if-match", "\"before\"")
+                .header("if-none-match", &tag);
+            call.await.must_be(412);
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_known_at_once_has_its_length_in_its_head() {
     let person = with_samples().await;
     let [get, head] = both(&person, "/data/v0/metrics_catalog", &[]);
