@@ -46,13 +46,9 @@ pub struct AnnotationReplacement;
 
 impl PartialSchema for AnnotationReplacement {
     fn schema() -> RefOr<Schema> {
-        AnyOfBuilder::new()
-            .item(Ref::from_schema_name(<AnnotationRoot as ToSchema>::name()))
-            .item(Ref::from_schema_name(UntypedAnnotation::name()))
-            .description(Some(
-                "What replaces an annotation: a whole one, or one without its type, which cannot change.",
-            ))
-            .into()
+        whole_or::<UntypedAnnotation>(
+            "What replaces an annotation: a whole one, or one without its type, which cannot change.",
+        )
     }
 }
 
@@ -62,25 +58,71 @@ impl ToSchema for AnnotationReplacement {
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.push((
-            <AnnotationRoot as ToSchema>::name().into(),
-            AnnotationRoot::schema(),
-        ));
-        AnnotationRoot::schemas(schemas);
-        schemas.push((UntypedAnnotation::name().into(), without_type()));
-        UntypedAnnotation::schemas(schemas);
+        schemas_of_whole_or::<UntypedAnnotation>(schemas);
     }
 }
 
+/// A new annotation: a whole one, or one without its type, which follows from what it measures.
+#[derive(Debug)]
+pub struct NewAnnotation;
+
+impl PartialSchema for NewAnnotation {
+    fn schema() -> RefOr<Schema> {
+        whole_or::<MeasuredAnnotation>(
+            "A new annotation: a whole one, or one without its type, which follows from what it measures.",
+        )
+    }
+}
+
+impl ToSchema for NewAnnotation {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("NewAnnotation")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas_of_whole_or::<MeasuredAnnotation>(schemas);
+    }
+}
+
+/// A whole annotation, or one without a type as `Untyped` has it.
+fn whole_or<Untyped: ToSchema>(description: &str) -> RefOr<Schema> {
+    AnyOfBuilder::new()
+        .item(Ref::from_schema_name(<AnnotationRoot as ToSchema>::name()))
+        .item(Ref::from_schema_name(Untyped::name()))
+        .description(Some(description))
+        .into()
+}
+
+fn schemas_of_whole_or<Untyped: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+    schemas.push((
+        <AnnotationRoot as ToSchema>::name().into(),
+        AnnotationRoot::schema(),
+    ));
+    AnnotationRoot::schemas(schemas);
+    schemas.push((Untyped::name().into(), without_type::<Untyped>()));
+    Untyped::schemas(schemas);
+}
+
 /// The schema of an annotation that has no type at all: one that has any must be a whole one.
-fn without_type() -> RefOr<Schema> {
-    let mut schema = UntypedAnnotation::schema();
+fn without_type<Untyped: ToSchema>() -> RefOr<Schema> {
+    let mut schema = Untyped::schema();
     if let RefOr::T(Schema::Object(object)) = &mut schema {
         // JSON Schema knows `not`, but the builders do not: they write what an extension says as it is.
         let typed = json!({"required": ["annotation_type"]});
         object.extensions = Some(Extensions::from_iter([("not", typed)]));
     }
     schema
+}
+
+/// An annotation without its type, which follows from what it measures.
+#[derive(Debug, ToSchema)]
+pub struct MeasuredAnnotation {
+    name: Name,
+    description: Prose,
+    #[schema(max_items = 100)]
+    tags: Vec<Line>,
+    measurement_spec: MeasurementConfiguration,
+    spec: Option<ScaleAnnotationSpec>,
 }
 
 /// An annotation without its type, which decides what it may measure.

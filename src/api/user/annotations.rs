@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
-use crate::api::docs::bodies::AnnotationReplacement;
+use crate::api::docs::bodies::{AnnotationReplacement, NewAnnotation};
 use crate::api::document::Document;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, aside, listed_as, one_as};
@@ -134,7 +134,7 @@ pub async fn list(
 #[utoipa::path(post, path = "/user/v1alpha1/annotation", operation_id = "create_annotation",
     tag = "annotations",
     params(Checked<CreateQuery>),
-    request_body = AnnotationRoot,
+    request_body = NewAnnotation,
     responses((status = 201, description = "The new annotation", body = AnnotationRow), (status = 413),
         (status = 415), (status = 422)))]
 pub async fn create(

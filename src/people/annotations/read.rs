@@ -58,13 +58,13 @@ impl AnnotationRoot {
 }
 
 fn read(body: &Part<'_>) -> Read<AnnotationRoot> {
-    let names = AnnotationType::ALL.map(AnnotationType::as_str);
-    let kind = body.choice("annotation_type", &names)?;
-    let kind: AnnotationType = kind
-        .parse()
-        .map_err(|error: UnknownAnnotationType| body.fault("enum", error.to_string()))?;
-    if let Some(measured) = body.member("measurement_spec") {
-        measured.measurement(kind)?;
+    let kind = body.annotation_type()?;
+    match body.member("measurement_spec") {
+        Some(measured) => measured.measurement(kind)?,
+        None if matches!(kind, AnnotationType::Boolean | AnnotationType::Duration) => {
+            return Err(body.fault_at("measurement_spec", "missing", "this member is required"));
+        }
+        None => {}
     }
     if kind == AnnotationType::Scale
         && let Some(mapping) = body.way(&["spec", "scale", "scale_mapping"])
@@ -90,6 +90,26 @@ fn read(body: &Part<'_>) -> Read<AnnotationRoot> {
         return Err(body.fault("too_long", message));
     }
     Ok(root)
+}
+
+/// What annotations of this type may measure.
+fn measurements(kind: AnnotationType) -> &'static [(&'static str, Check)] {
+    match kind {
+        AnnotationType::Moment | AnnotationType::People => &[],
+        AnnotationType::Boolean => &[("boolean", is::<YesNoMeasurement>)],
+        AnnotationType::Duration => &[("duration", is::<TimeSpanMeasurement>)],
+        AnnotationType::Scale => &[("scale", is::<StepMeasurement>)],
+        AnnotationType::Numeric => &[
+            ("count", is::<CountMeasurement>),
+            ("custom", is::<CustomMeasurement>),
+            ("distance", is::<DistanceMeasurement>),
+            ("mass", is::<MassMeasurement>),
+            ("percent", is::<PercentMeasurement>),
+            ("period", is::<PeriodMeasurement>),
+            ("temperature", is::<TemperatureMeasurement>),
+            ("volume", is::<VolumeMeasurement>),
+        ],
+    }
 }
 
 fn is<T: DeserializeOwned>(part: &Part<'_>) -> Read<()> {
@@ -145,24 +165,36 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// The type that is named. Where none is, what is measured may tell: only one type measures it. What
+    /// measures nothing, or does not say what, may be of several types.
+    fn annotation_type(&self) -> Read<AnnotationType> {
+        let measured = self.member("measurement_spec");
+        if let Some(measured) = measured.filter(|_| self.value.get("annotation_type").is_none())
+            && let Some(kind) = measured.measuring_type()
+        {
+            return Ok(kind);
+        }
+        let names = AnnotationType::ALL.map(AnnotationType::as_str);
+        let kind = self.choice("annotation_type", &names)?;
+        kind.parse()
+            .map_err(|error: UnknownAnnotationType| self.fault("enum", error.to_string()))
+    }
+
+    /// The only type of annotation that has this measurement.
+    fn measuring_type(&self) -> Option<AnnotationType> {
+        let measured = self.value.get("measurement_type")?.as_str()?;
+        AnnotationType::ALL.into_iter().find(|kind| {
+            let mut measurements = measurements(*kind).iter();
+            measurements.any(|(name, _)| *name == measured)
+        })
+    }
+
     fn measurement(&self, kind: AnnotationType) -> Read<()> {
-        let variants: &[(&str, Check)] = match kind {
-            // These measure nothing; reading the whole reports a measurement.
-            AnnotationType::Moment | AnnotationType::People => return Ok(()),
-            AnnotationType::Boolean => &[("boolean", is::<YesNoMeasurement>)],
-            AnnotationType::Duration => &[("duration", is::<TimeSpanMeasurement>)],
-            AnnotationType::Scale => &[("scale", is::<StepMeasurement>)],
-            AnnotationType::Numeric => &[
-                ("count", is::<CountMeasurement>),
-                ("custom", is::<CustomMeasurement>),
-                ("distance", is::<DistanceMeasurement>),
-                ("mass", is::<MassMeasurement>),
-                ("percent", is::<PercentMeasurement>),
-                ("period", is::<PeriodMeasurement>),
-                ("temperature", is::<TemperatureMeasurement>),
-                ("volume", is::<VolumeMeasurement>),
-            ],
-        };
+        let variants = measurements(kind);
+        if variants.is_empty() {
+            // Reading the whole reports a measurement.
+            return Ok(());
+        }
         self.one_of("measurement_type", variants)
     }
 
@@ -179,19 +211,14 @@ impl<'a> Part<'a> {
         if !self.value.is_object() {
             return Err(self.fault("object_type", "expected an object"));
         }
-        let at = |kind, message: String| {
-            let mut loc = self.loc.clone();
-            loc.push(by.into());
-            Box::new(Fault::new(loc, kind, message))
-        };
         let Some(value) = self.value.get(by) else {
             let message = format!("this member is required; use one of {}", names.join(", "));
-            return Err(at("missing", message));
+            return Err(self.fault_at(by, "missing", message));
         };
         let chosen = value.as_str().filter(|chosen| names.contains(chosen));
         chosen.ok_or_else(|| {
             let shown: String = value.to_string().chars().take(64).collect();
-            at("enum", format!("{shown} is none of {}", names.join(", ")))
+            self.fault_at(by, "enum", format!("{shown} is none of {}", names.join(", ")))
         })
     }
 
@@ -202,5 +229,12 @@ impl<'a> Part<'a> {
 
     fn fault(&self, kind: &'static str, message: impl Into<String>) -> Box<Fault> {
         Box::new(Fault::new(self.loc.clone(), kind, message))
+    }
+
+    /// A fault in the member `name`, whether or not there is one.
+    fn fault_at(&self, name: &str, kind: &'static str, message: impl Into<String>) -> Box<Fault> {
+        let mut loc = self.loc.clone();
+        loc.push(name.into());
+        Box::new(Fault::new(loc, kind, message))
     }
 }

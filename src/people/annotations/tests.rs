@@ -314,6 +314,45 @@ fn what_is_refused_does_not_fit_the_published_schema_and_its_place_is_named() {
 }
 
 #[test]
+fn what_is_measured_tells_the_type_where_it_is_not_named() {
+    for body in accepted() {
+        let mut unnamed = body.clone();
+        unnamed.as_object_mut().unwrap().shift_remove("annotation_type");
+        if body["measurement_spec"].is_null() {
+            assert_eq!(place(&unnamed), "body.annotation_type", "{body}");
+        } else {
+            assert_eq!(
+                AnnotationRoot::read(&unnamed),
+                AnnotationRoot::read(&body),
+                "{body}"
+            );
+        }
+    }
+    let unheard_of = json!({"name": "x", "description": "", "tags": [],
+        "measurement_spec": {"measurement_type": "length", "length": {}}});
+    assert_eq!(place(&unheard_of), "body.annotation_type");
+}
+
+#[test]
+fn a_measurement_that_is_null_is_as_required_as_one_that_is_left_out() {
+    for kind in ["boolean", "duration"] {
+        let null = body(kind, &Value::Null, &Value::Null);
+        let mut without = null.clone();
+        without.as_object_mut().unwrap().shift_remove("measurement_spec");
+        for body in [null, without] {
+            let faults = AnnotationRoot::read(&body).unwrap_err();
+            let told = (place(&body), faults[0].kind, faults[0].message.as_str());
+            let expected = (
+                "body.measurement_spec".to_owned(),
+                "missing",
+                "this member is required",
+            );
+            assert_eq!(told, expected, "{body}");
+        }
+    }
+}
+
+#[test]
 fn what_no_schema_can_say_is_refused_too() {
     let outside = |value: i64, least: i64, most: i64| {
         body(

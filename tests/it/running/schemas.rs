@@ -286,6 +286,32 @@ async fn an_annotation_is_replaced_by_one_of_a_known_type_or_of_none() {
     }
 }
 
+#[tokio::test]
+async fn an_annotation_is_made_of_a_known_type_or_of_the_one_that_is_measured() {
+    let (document, person) = (document().await, person());
+    let path = "/user/v1alpha1/annotation";
+    let schema = &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    let yes_no = json!({"measurement_type": "boolean", "boolean": {"value": null}});
+    for (kind, measured, is_taken) in [
+        (Some("boolean"), yes_no.clone(), true),
+        (None, yes_no.clone(), true),
+        (Some("duration"), yes_no, false),
+        (None, Value::Null, false),
+        (None, json!({"measurement_type": "length", "length": {}}), false),
+    ] {
+        let mut body = json!({"name": "Tea", "description": "", "tags": [], "measurement_spec": measured});
+        if let Some(kind) = kind {
+            body["annotation_type"] = json!(kind);
+        }
+        assert_eq!(faults(&document, schema, &body).is_empty(), is_taken, "{body}");
+        let reply = person.post(path, &body).await;
+        assert_eq!(reply.status == 201, is_taken, "{body}: {reply}");
+        if is_taken {
+            assert_eq!(reply.json()["annotation_type"], "boolean");
+        }
+    }
+}
+
 /// What is declared about a body is what is done with it: what may be left out, be null, or be a whole number
 /// with a fraction of zeros.
 #[tokio::test]
