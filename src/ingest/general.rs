@@ -136,6 +136,9 @@ struct Reading<'c, 'a> {
     extras: Extras<'a>,
     /// Members of extras that stand for fields.
     shown_in_extras: Vec<json::Field<'a>>,
+    /// Times that were sent as null because they are unknown: the numbers of their fields, and the names they
+    /// were given under.
+    unknown_times: Vec<(usize, Cow<'a, str>)>,
     converted: Option<f64>,
     source_is_plain: bool,
     undated: bool,
@@ -155,11 +158,12 @@ impl<'c, 'a> Reading<'c, 'a> {
             compiled,
             text_limit: context.text_limit,
             loc,
+            json,
             given: vec![None; compiled.plan.fields.len()],
             document: Map::new(),
             extras: Extras::default(),
-            json,
             shown_in_extras: Vec::new(),
+            unknown_times: Vec::new(),
             converted: None,
             source_is_plain: true,
             undated: false,
@@ -172,6 +176,7 @@ impl<'c, 'a> Reading<'c, 'a> {
             }
         }
         reading.take_shown_in_extras();
+        reading.take_unknown_times();
         reading.stop_at_faults()?;
         Ok(reading)
     }

@@ -52,6 +52,8 @@ pub(super) struct KnownField {
     pub canonical: Canonical,
     /// Answers show it among the extras, and it may come back there.
     pub in_extras: bool,
+    /// The time, as JSON, that null stands for.
+    pub unknown: Option<&'static str>,
 }
 
 impl KnownField {
@@ -149,6 +151,16 @@ impl Plan {
     /// Whether a member of this name, which is no field, is valid whatever its value.
     pub(super) fn is_free(&self, name: &str) -> bool {
         self.admits_undeclared && !self.only_in_schema.contains(name)
+    }
+}
+
+/// The time that stands for an unknown one, as JSON, where `property` says that it may be unknown.
+fn unknown_time(property: &Value, role: Role) -> Option<&'static str> {
+    let may_be_unknown = property.get("x-unknown") == Some(&Value::Bool(true));
+    match role {
+        Role::Start if may_be_unknown => Some(r#""0001-01-01T00:00:00Z""#),
+        Role::End if may_be_unknown => Some(r#""4001-01-01T00:00:00Z""#),
+        _ => None,
     }
 }
 
@@ -255,6 +267,7 @@ impl<'a> FieldList<'a> {
             takes_every_object,
             canonical: Canonical::AsSent,
             in_extras: false,
+            unknown: property.and_then(|property| unknown_time(property, role)),
         });
     }
 

@@ -43,7 +43,10 @@ impl<'a> Reading<'_, 'a> {
             return;
         };
         if value.is_null() && !matches!(known.role, Role::Column(_)) {
-            // A null id, end or extras is the same as an absent one.
+            // A null id, end or extras is the same as an absent one, unless it says that a time is unknown.
+            if known.unknown.is_some() {
+                self.unknown_times.push((position, name));
+            }
             return;
         }
         match self.given.get_mut(position) {
@@ -141,6 +144,21 @@ impl<'a> Reading<'_, 'a> {
                 });
             } else if !self.extras.add(member.name.clone(), member.raw) {
                 self.fault_given_twice(&member.name);
+            }
+        }
+    }
+
+    /// Takes the time that stands for an unknown one where null was sent, and nothing under another name.
+    pub(super) fn take_unknown_times(&mut self) {
+        for (position, name) in std::mem::take(&mut self.unknown_times) {
+            let Some(known) = self.compiled.plan.fields.get(position) else {
+                continue;
+            };
+            if let (Some(raw), Some(given @ None)) = (known.unknown, self.given.get_mut(position))
+                && let Ok(value) = serde_json::from_str(raw)
+            {
+                self.document.insert(known.name.clone(), value);
+                *given = Some(Given { name, raw });
             }
         }
     }

@@ -317,6 +317,31 @@ fn rule_0_2_the_years_that_stand_for_unknown_are_kept() {
 }
 
 #[test]
+fn rule_0_2_null_stands_for_an_unknown_end_of_a_visit_and_of_nothing_else() {
+    let visit = |times: &str| format!(r#"{{{times},"latitude_degrees":1,"longitude_degrees":2}}"#);
+    let unknown = visit(r#""arrival_date":null,"departure_date":null"#);
+    let elsewhere = visit(r#""arrival_date":null,"start_time":"2024-05-01T10:00:00Z","end_time":null"#);
+    let found = rows("PlatformLocationVisit", &[&unknown, &elsewhere]);
+    let ends = |row: usize| (cell(&found, "start_time", row), cell(&found, "end_time", row));
+    let of = |start: &str, end: &str| (start.to_owned(), end.to_owned());
+    assert_eq!(ends(0), of("0001-01-01T00:00:00Z", "4001-01-01T00:00:00Z"));
+    assert_eq!(ends(1), of("2024-05-01T10:00:00Z", "4001-01-01T00:00:00Z"));
+    let without = visit(r#""arrival_date":null"#);
+    refused(
+        "PlatformLocationVisit",
+        &without,
+        "body.7.departure_date",
+        "missing",
+    );
+    refused(
+        "HeartRate",
+        r#"{"start_date":null,"value":1}"#,
+        "body.7.start_date",
+        "missing",
+    );
+}
+
+#[test]
 fn rule_1_4e_every_row_says_where_it_comes_from() {
     let plain = r#"{"start_date":"2024-05-01T10:00:00Z","value":1}"#;
     let typed = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"extras":{"HKWasUserEntered":1},"sources":["com.example.app"]}"#;

@@ -23,7 +23,7 @@ const MERGED: [&str; 8] = [
     "examples",
 ];
 /// Annotations for the product in built-in schemas; removed from a person's.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "x-role",
     "x-aliases",
     "x-hidden",
@@ -33,6 +33,7 @@ const OURS: [&str; 10] = [
     "x-longitude",
     "x-private",
     "x-throughout",
+    "x-unknown",
     "x-yes-no",
 ];
 /// Scales with more steps than this are bounded, but their steps are not checked.
@@ -235,8 +236,12 @@ fn members_nullable(mut property: Value, depth: usize) -> Value {
     property
 }
 
-/// A member that may be left out is null in the rows that are read, so null is accepted on writing too.
+/// A member that may be left out is null in the rows that are read, so null is accepted on writing too, also
+/// where nothing else is.
 fn nullable(mut property: Value) -> Value {
+    if property == Value::Bool(false) {
+        return json!({"type": "null"});
+    }
     let Some(members) = property.as_object_mut() else {
         return property;
     };

@@ -566,6 +566,12 @@ async fn ends_that_nobody_knows_are_null_where_that_is_asked() {
     ];
     let null = ask().with("open_ends", "null").await.must_be(200).rows();
     assert_eq!(ends(&null), expected);
+    let again = person
+        .lines("PlatformLocationVisit", &null)
+        .await
+        .must_be(201)
+        .json();
+    assert_eq!(again["unchanged"], json!(3), "sent as they were read: {again}");
     let usual = ask().await.must_be(200).rows();
     assert_eq!(ask().with("open_ends", "sentinel").await.rows(), usual);
     assert_eq!(usual[0]["arrival_date"], "0001-01-01T00:00:00Z");

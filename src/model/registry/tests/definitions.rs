@@ -112,6 +112,20 @@ fn rule_6_what_is_read_from_a_persons_type_can_be_written_back() {
 }
 
 #[test]
+fn rule_6_a_member_that_may_not_be_there_is_written_back_as_null() {
+    let schema = json!({"properties": {"never": false, "part": {"type": "object",
+        "properties": {"never": false, "a": {"type": "integer"}}}}});
+    let body = json!({"name": "X", "record_spec": {"schema": schema}});
+    let validator = compile(&build(&define(Base::Event, &body)).schema).unwrap();
+    let fits = |never: Value, within: Value| {
+        validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "never": never,
+            "part": {"never": within, "a": 1}}))
+    };
+    assert!(fits(Value::Null, Value::Null));
+    assert!(!fits(json!(1), Value::Null) && !fits(Value::Null, json!(false)));
+}
+
+#[test]
 fn rule_6_a_persons_metric_has_its_unit_and_scale() {
     let body = json!({"name": "Energy", "record_spec": {"type": "metric", "aggregation": "cumulative", "unit": null, "scale": {"min": 1, "max": 9, "step": 2},
         "value_map": {"1": "low", "9": "high"}, "schema": "{\"properties\": {\"place\": {\"type\": \
