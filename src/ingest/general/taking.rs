@@ -106,11 +106,15 @@ impl<'a> Reading<'_, 'a> {
         };
         for member in members {
             let is_named = |earlier: &json::Field<'_>| earlier.name == member.name;
-            if self.is_shown_in_extras(&member) && !self.shown_in_extras.iter().any(is_named) {
-                self.shown_in_extras.push(member);
-                continue;
-            }
-            if !self.extras.add(member.name.clone(), member.raw) {
+            let is_new = if !self.is_shown_in_extras(&member) {
+                self.extras.add(member.name.clone(), member.raw)
+            } else if self.shown_in_extras.iter().any(is_named) {
+                false
+            } else {
+                self.shown_in_extras.push(member.clone());
+                true
+            };
+            if !is_new {
                 self.fault(
                     [name, member.name.as_ref()],
                     "duplicate",
@@ -120,23 +124,34 @@ impl<'a> Reading<'_, 'a> {
         }
     }
 
-    /// Whether a member of extras is a field that answers show there, in the same form.
+    /// Whether answers show the field of a member's name among the extras.
     fn is_shown_in_extras(&self, member: &json::Field<'_>) -> bool {
         let plan = &self.compiled.plan;
         let known = plan.field(&member.name).and_then(|field| plan.fields.get(field));
-        known.is_some_and(|known| known.in_extras) && serde_json::from_str::<Vec<String>>(member.raw).is_ok()
+        known.is_some_and(|known| known.in_extras)
     }
 
-    /// Takes members of extras as the fields that they are shown for, unless these were sent themselves.
+    /// Takes members of extras as the fields that they are shown for. Besides the field itself there may only
+    /// be the same again: in what is read, another member would hide it for good.
     pub(super) fn take_shown_in_extras(&mut self) {
         for member in std::mem::take(&mut self.shown_in_extras) {
-            let field = self.compiled.plan.field(&member.name);
-            let known = field.and_then(|field| self.compiled.plan.fields.get(field));
-            let given = field.and_then(|field| self.given.get_mut(field));
-            if let (Some(known), Some(given)) = (known, given)
-                && given.as_ref().is_none_or(|given| given.raw == "null")
-                && let Ok(value) = serde_json::from_str(member.raw)
-            {
+            let Ok(value) = serde_json::from_str::<Value>(member.raw) else {
+                continue;
+            };
+            let Some(field) = self.compiled.plan.field(&member.name) else {
+                continue;
+            };
+            let (Some(known), Some(given)) =
+                (self.compiled.plan.fields.get(field), self.given.get_mut(field))
+            else {
+                continue;
+            };
+            let sent = self.document.get(&known.name).filter(|sent| !sent.is_null());
+            if let Some(sent) = sent {
+                if *sent != value {
+                    self.fault_given_twice(&member.name);
+                }
+            } else if is_list_of_texts(&value) {
                 self.document.insert(known.name.clone(), value);
                 *given = Some(Given {
                     name: member.name,
@@ -162,4 +177,11 @@ impl<'a> Reading<'_, 'a> {
             }
         }
     }
+}
+
+/// Whether a field of `tags` or `sources` can hold the value.
+fn is_list_of_texts(value: &Value) -> bool {
+    value
+        .as_array()
+        .is_some_and(|items| items.iter().all(Value::is_string))
 }

@@ -47,6 +47,7 @@ fn sensible_field() -> impl Strategy<Value = (String, String)> {
         choose("count", &["1", "0", "null", "5.0"]),
         choose("id", &[r#""0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#, "null"]),
         choose("sources", &[r#"["a"]"#, r#"["a","b"]"#, "null", "[]"]),
+        choose("tags", &[r#"["x"]"#, "null"]),
         choose(
             "source_properties",
             &[
@@ -73,6 +74,8 @@ fn sensible_field() -> impl Strategy<Value = (String, String)> {
                 r#"{"HKWasUserEntered":0,"nested":{"a":[1.10,null,{"b":"\u00fc\n"}]}}"#,
                 r#"{"imported_from":"export","motion":2}"#,
                 r#"{"sources":["hidden"],"original_value":5}"#,
+                r#"{"sources":["a"],"tags":"free"}"#,
+                r#"{"tags":["x"],"motion":1,"tags":["y"]}"#,
                 r#"{"motion":"\u0000"}"#,
                 "{}",
                 "null"

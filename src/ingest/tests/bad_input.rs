@@ -305,6 +305,29 @@ fn a_field_given_twice_is_refused() {
         "body.7.extras.mood",
         "duplicate",
     );
+    for (fields, place) in [
+        (r#""tags":["new"],"extras":{"tags":["old"]}"#, "body.7.tags"),
+        (r#""extras":{"tags":["old"]},"tags":["new"]"#, "body.7.tags"),
+        (
+            r#""sources":["com.b"],"extras":{"sources":["com.a"]}"#,
+            "body.7.sources",
+        ),
+        (
+            r#""sources":["com.b"],"extras":{"sources":"free text"}"#,
+            "body.7.sources",
+        ),
+        (
+            r#""extras":{"tags":["old"],"tags":["new"]}"#,
+            "body.7.extras.tags",
+        ),
+    ] {
+        refused(
+            "HeartRate",
+            &format!(r#"{{{start},"value":1,{fields}}}"#),
+            place,
+            "duplicate",
+        );
+    }
     refused(
         "HeartRate",
         &format!(r#"{{{start},"value":1,"source_properties":{{"name":"a","name":"b"}}}}"#),

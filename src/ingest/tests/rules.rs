@@ -76,6 +76,24 @@ fn rule_8_3_tombstones_are_accepted_in_both_spellings() {
 }
 
 #[test]
+fn rule_8_4_what_answers_show_among_the_extras_is_taken_from_there_once() {
+    let found = |fields: &str| {
+        let line = format!(r#"{{"start_date":"2024-05-01T10:00:00Z","value":1,{fields}}}"#);
+        let found = rows("HeartRate", &[&line]);
+        (cell(&found, "tags", 0), cell(&found, "extras", 0))
+    };
+    let of = |tags: &str, extras: &str| (tags.to_owned(), extras.to_owned());
+    let in_extras = r#""extras":{"tags":["a"],"n":1}"#;
+    let taken = of("[a]", r#"{"n":1}"#);
+    assert_eq!(found(in_extras), taken);
+    assert_eq!(found(&format!(r#""tags":null,{in_extras}"#)), taken);
+    assert_eq!(found(&format!(r#""tags":[ "a" ],{in_extras}"#)), taken);
+    // What is no list of texts is not what answers show there.
+    let free = r#"{"tags":"free"}"#;
+    assert_eq!(found(&format!(r#""extras":{free}"#)), of("", free));
+}
+
+#[test]
 fn rule_8_4_undeclared_fields_of_built_in_types_are_kept_under_extras() {
     let line = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"mood":{"a": [1.10, 1e2]},"extras":{"b":"\u00e4"},"big":12345678901234567890123}"#;
     assert_eq!(
