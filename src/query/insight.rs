@@ -29,7 +29,7 @@ pub use stays::reads as stays_read;
 use days::Daily;
 use draft::Look;
 use nights::Nights;
-use report::{Kind, Outcome, Report};
+use report::{Kind, Outcome, Report, Skipped};
 use stays::Stay;
 
 pub const RESTING_HEART_RATE: &str = "RestingHeartRate";
@@ -139,70 +139,68 @@ impl Material {
 
     fn look_for(&self, look: &Look<'_>, kind: Kind) -> Vec<Outcome> {
         match kind {
-            Kind::SleepDebt => self.by_night(kind, |nights| {
-                nights::debt(look, nights, self.targets.sleep_hours)
-            }),
-            Kind::SleepTiming => self.by_night(kind, |nights| nights::timing(look, nights)),
-            Kind::RestingHeartRateShift => self.by_metric(kind, &[RESTING_HEART_RATE], |metric, values| {
+            Kind::SleepDebt => self.by_night(|nights| nights::debt(look, nights, self.targets.sleep_hours)),
+            Kind::SleepTiming => self.by_night(|nights| nights::timing(look, nights)),
+            Kind::RestingHeartRateShift => self.by_metric(&[RESTING_HEART_RATE], |metric, values| {
                 changes::resting_heart_rate(look, metric, values)
             }),
-            Kind::HeartRateVariabilityShift => {
-                self.by_metric(kind, &[HEART_RATE_VARIABILITY], |metric, values| {
-                    changes::heart_rate_variability(look, metric, values)
-                })
-            }
-            Kind::StepStreak => self.by_metric(kind, &[STEPS], |metric, values| {
+            Kind::HeartRateVariabilityShift => self.by_metric(&[HEART_RATE_VARIABILITY], |metric, values| {
+                changes::heart_rate_variability(look, metric, values)
+            }),
+            Kind::StepStreak => self.by_metric(&[STEPS], |metric, values| {
                 streak::steps(look, metric, values, self.targets.daily_steps)
             }),
-            Kind::ActivityChange => self.by_metric(kind, &ACTIVITY, |metric, values| {
+            Kind::ActivityChange => self.by_metric(&ACTIVITY, |metric, values| {
                 changes::activity(look, metric, values)
             }),
-            Kind::Anomaly => self.by_metric(kind, &METRICS, |metric, values| {
-                unusual::anomaly(look, metric, values)
-            }),
-            Kind::Record => self.by_metric(kind, &METRICS, |metric, values| {
-                unusual::record(look, metric, values)
-            }),
+            Kind::Anomaly => {
+                self.by_metric(&METRICS, |metric, values| unusual::anomaly(look, metric, values))
+            }
+            Kind::Record => self.by_metric(&METRICS, |metric, values| unusual::record(look, metric, values)),
             Kind::DataGap => {
                 let mut types = METRICS.to_vec();
                 types.push(SLEEP);
-                self.by_metric(kind, &types, |metric, values| {
-                    unusual::data_gap(look, metric, values)
-                })
+                self.by_metric(&types, |metric, values| unusual::data_gap(look, metric, values))
             }
-            Kind::NewPlace => match &self.stays {
-                Some(stays) => vec![stays::new_place(look, stays)],
-                None => vec![draft::skipped(kind, None, "days with a known place", 0, 14)],
-            },
+            Kind::NewPlace => vec![stays::new_place(look, self.stays.as_deref().unwrap_or_default())],
         }
     }
 
-    fn by_night(&self, kind: Kind, look: impl Fn(&Nights) -> Outcome) -> Vec<Outcome> {
-        match &self.nights {
-            Some(nights) => vec![look(nights)],
-            None => vec![draft::skipped(kind, None, "nights", 0, 1)],
-        }
+    fn by_night(&self, look: impl Fn(&Nights) -> Outcome) -> Vec<Outcome> {
+        let none = Nights::of(&self.days, &[]);
+        vec![look(self.nights.as_ref().unwrap_or(&none))]
     }
 
-    /// The outcomes for those of the named metrics that have data.
-    fn by_metric(
-        &self,
-        kind: Kind,
-        names: &[&str],
-        look: impl Fn(&Metric, &Daily) -> Outcome,
-    ) -> Vec<Outcome> {
+    /// The outcomes for those of the named metrics that have data; if none has, what such a one would need.
+    fn by_metric(&self, names: &[&str], look: impl Fn(&Metric, &Daily) -> Outcome) -> Vec<Outcome> {
         let known = self
             .metrics
             .iter()
             .filter(|(metric, _)| names.contains(&metric.id.as_str()));
         let outcomes: Vec<Outcome> = known.map(|(metric, values)| look(metric, values)).collect();
         if outcomes.is_empty() {
-            let metric = match names {
-                [only] => Some(*only),
-                _ => None,
-            };
-            return vec![draft::skipped(kind, metric, "days with a value", 0, 1)];
+            return vec![look_at_nothing(names, look)];
         }
         outcomes
+    }
+}
+
+/// The outcome for a metric without data: one of the named ones, whichever that is if they are several.
+fn look_at_nothing(names: &[&str], look: impl Fn(&Metric, &Daily) -> Outcome) -> Outcome {
+    let only = match names {
+        [only] => Some((*only).to_owned()),
+        _ => None,
+    };
+    let metric = Metric {
+        id: only.clone().unwrap_or_default(),
+        unit: String::new(),
+        kind: None,
+    };
+    match look(&metric, &Daily::default()) {
+        Outcome::Skipped(skipped) => Outcome::Skipped(Skipped {
+            metric: only,
+            ..skipped
+        }),
+        outcome => outcome,
     }
 }

@@ -293,6 +293,45 @@ fn too_few_nights_and_days_are_skipped_and_never_filled_in() {
 }
 
 #[test]
+fn without_any_data_as_much_is_needed_as_with_a_little() {
+    let days = days();
+    let mut material = material(&days);
+    let nothing = material.report(PERSON);
+    // One night, one day in a place, and one value of each metric that is looked at alone, on the last day.
+    let mut values = vec![None; 121];
+    values[119] = Some(60.0);
+    for id in [STEPS, RESTING_HEART_RATE, HEART_RATE_VARIABILITY] {
+        let metric = metric(id, "unit", MetricKind::Discrete);
+        material.metrics.push((metric, Daily(values.clone())));
+    }
+    material.nights = Some(Nights::of(&days, &[night(&days, 119, 7.0)]));
+    let from = Instant::from_micros(days.start(119).micros() + 8 * HOUR);
+    material.stays = Some(vec![Stay {
+        from,
+        to: Instant::from_micros(from.micros() + HOUR),
+        position: Position::new(50.0, 8.0),
+    }]);
+    let little = material.report(PERSON);
+    for (kind, metric, need) in [
+        (Kind::SleepDebt, Some("SleepStage"), 5),
+        (Kind::SleepTiming, Some("SleepStage"), 10),
+        (Kind::RestingHeartRateShift, Some(RESTING_HEART_RATE), 5),
+        (Kind::HeartRateVariabilityShift, Some(HEART_RATE_VARIABILITY), 5),
+        (Kind::StepStreak, Some(STEPS), 14),
+        (Kind::ActivityChange, None, 5),
+        (Kind::NewPlace, Some("PlatformLocationVisit"), 14),
+        (Kind::DataGap, None, 14),
+    ] {
+        let (before, after) = (lacking(&nothing, kind), lacking(&little, kind));
+        assert_eq!((before.have, after.have), (0, 1), "{kind}");
+        assert_eq!((before.need, after.need), (need, need), "{kind}");
+        assert_eq!(before.metric.as_deref(), metric, "{kind}");
+        assert_eq!(before.reason, after.reason, "{kind}");
+        assert!(metric.is_none() || before.metric == after.metric, "{kind}");
+    }
+}
+
+#[test]
 fn of_two_cycles_on_a_day_the_longer_is_the_night_and_one_that_may_go_on_is_none() {
     let days = in_zone(Zone::UTC, "2024-06-16T08:59:59.999998Z");
     let mut cycles: Vec<Cycle> = (114..121).map(|day| night(&days, day, 6.0)).collect();

@@ -147,13 +147,13 @@ pub(super) fn data_gap(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outc
     let until = look.days.today() + 1;
     let recent = last(RECENT, until);
     let observed: Vec<usize> = values.points(&recent).map(|(day, _)| day).collect();
-    let (Some(first), Some(latest)) = (observed.first().copied(), observed.last().copied()) else {
-        return Outcome::Nothing;
-    };
     if observed.len() < LEAST_DAYS {
         let reason = "days with a value among the last 90";
         return skipped(kind, Some(&metric.id), reason, observed.len(), LEAST_DAYS);
     }
+    let (Some(first), Some(latest)) = (observed.first().copied(), observed.last().copied()) else {
+        return Outcome::Nothing;
+    };
     let intervals: Vec<f64> = observed
         .windows(2)
         .filter_map(|pair| Some((pair.last()? - pair.first()?) as f64))
