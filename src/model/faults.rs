@@ -62,7 +62,7 @@ impl Fault {
                 loc.push(LocPart::from(name));
                 Self::new(loc, "missing", "this member is required")
             }
-            None => Self::new(loc, "value_error", message),
+            None => Self::new(loc, "value_error", in_words_of_json(message)),
         }
     }
 
@@ -76,6 +76,31 @@ impl Fault {
         };
         self.value = is_shown.then_some(value);
         self
+    }
+}
+
+/// What a reader expected and found, without its words for types of Rust.
+fn in_words_of_json(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let is_object = |expected: &str| {
+        let kinds = ["a map", "struct ", "internally tagged enum "];
+        kinds.iter().any(|kind| expected.starts_with(kind))
+    };
+    let expected = match expected {
+        "a sequence" => "an array",
+        "string or map" => "a string",
+        object if is_object(object) => "an object",
+        other => other,
+    };
+    match found {
+        "invalid type: sequence" => format!("invalid type: array, expected {expected}"),
+        "invalid type: map" => format!("invalid type: object, expected {expected}"),
+        found => match found.strip_prefix("unknown variant ") {
+            Some(name) => format!("unknown value {name}, expected {expected}"),
+            None => format!("{found}, expected {expected}"),
+        },
     }
 }
 
@@ -150,6 +175,34 @@ mod tests {
             serde_json::to_value(&fault).unwrap(),
             json!({"loc": ["body", "3", "value"], "msg": "unknown unit", "type": "unit", "value": "kgs"})
         );
+    }
+
+    #[test]
+    fn what_a_reader_says_is_told_in_words_of_json() {
+        for (said, told) in [
+            (
+                "unknown variant `real`, expected `integer`",
+                "unknown value `real`, expected `integer`",
+            ),
+            (
+                "invalid type: string \"x\", expected a sequence",
+                "invalid type: string \"x\", expected an array",
+            ),
+            (
+                "invalid type: map, expected a string",
+                "invalid type: object, expected a string",
+            ),
+            (
+                "invalid type: sequence, expected struct Terms",
+                "invalid type: array, expected an object",
+            ),
+            (
+                "expected at least one character",
+                "expected at least one character",
+            ),
+        ] {
+            assert_eq!(in_words_of_json(said), told);
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use serde_json::Value;
 use super::Reading;
 use crate::ingest::coerce::is_coercible;
 use crate::ingest::faults::{self, MOST_FAULTS_OF_A_RECORD};
+use crate::ingest::json;
+use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
 
 impl Reading<'_, '_> {
@@ -24,6 +26,7 @@ impl Reading<'_, '_> {
             for fault in &mut found {
                 self.name_as_given(fault);
                 self.name_coercion(fault);
+                self.name_conversion(fault);
             }
             found.truncate(MOST_FAULTS_OF_A_RECORD);
             if found.is_empty() {
@@ -54,6 +57,34 @@ impl Reading<'_, '_> {
         if let Some(given) = given {
             *name = given.name.to_string();
         }
+    }
+
+    /// Of a value that was converted, shows what was sent and what became of it.
+    fn name_conversion(&self, fault: &mut Fault) {
+        let plan = &self.compiled.plan;
+        let given = |field: Option<usize>| self.given.get(field?)?.as_ref();
+        let (Some(converted), Some(value), Some(unit)) =
+            (self.converted, given(plan.value), given(plan.unit))
+        else {
+            return;
+        };
+        let place = fault.loc.get(self.loc.len()..).unwrap_or_default();
+        if !matches!(place, [LocPart::Name(name)] if *name == value.name) {
+            return;
+        }
+        let expected = self.compiled.data_type.metric.as_ref();
+        let expected = expected.and_then(|metric| metric.unit.as_deref());
+        let (Some(expected), Some(unit), Ok(sent)) = (
+            expected,
+            json::text(unit.raw),
+            serde_json::from_str::<Value>(value.raw),
+        ) else {
+            return;
+        };
+        let (number, unit) = (beginning(value.raw), beginning(&unit));
+        let conversion = format!("; {number} {unit} is {converted} {expected}");
+        fault.message.push_str(&conversion);
+        *fault = fault.clone().with_value(sent);
     }
 
     /// Mentions coercion where it would have made the value acceptable.

@@ -1,4 +1,8 @@
+use serde_json::json;
+
 use super::*;
+use crate::model::ids::PersonId;
+use crate::model::registry::{Base, Definition};
 
 fn line(value: &str, unit: &str) -> String {
     format!(r#"{{"start_date":"2024-05-01T10:00:00Z","value":{value},"unit":"{unit}"}}"#)
@@ -65,6 +69,27 @@ fn rule_8_7_wrong_dimension_and_unknown_units_are_refused() {
         "body.7.unit",
         "type",
     );
+}
+
+#[test]
+fn rule_8_7_a_converted_value_that_does_not_fit_is_told_as_it_was_sent() {
+    let spec = json!({"unit": "cup", "scale": {"min": 0, "max": 5}});
+    let body = json!({"name": "Tea", "record_spec": spec});
+    let definition = Definition::read(Base::Metric, &body).unwrap();
+    let (owner, id) = (PersonId(Uuid::from_u128(1)), Uuid::from_u128(4));
+    let own = DataType::from_definition(owner, id, &data_type("Metric"), &definition, 1).unwrap();
+    let line = r#"{"start_time":"2024-05-01T10:00:00Z","value":1,"unit":"liter"}"#;
+    let faults = decoder_of(&Arc::new(own)).push(7, line.as_bytes()).unwrap_err();
+    let [fault] = faults.as_slice() else {
+        panic!("{faults:?}");
+    };
+    assert_eq!(place(fault), "body.7.value");
+    let told = "expected integer, found number; 1 liter is 4.22";
+    assert!(
+        fault.message.starts_with(told) && fault.message.ends_with(" cup"),
+        "{fault:?}"
+    );
+    assert_eq!(serde_json::to_value(fault).unwrap()["value"], json!(1));
 }
 
 #[test]
