@@ -23,6 +23,7 @@ pub mod stored_json;
 pub mod strict_json;
 pub mod sum;
 pub mod summary;
+pub mod text;
 pub mod time;
 pub mod units;
 pub mod uuid_text;

@@ -1,5 +1,4 @@
-//! Texts that people write, checked for length and characters. Names are stored in Unicode's composed form
-//! (NFC), so that names that look the same are the same.
+//! Texts that people write, checked for length and characters.
 //!
 //! Each type rejects invalid values when it is read, and its schema states the same rules.
 
@@ -7,30 +6,16 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use unicode_normalization::UnicodeNormalization as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+
+use crate::model::text::{self, TextError};
 
 /// Most characters of a name.
 const LONGEST_NAME: usize = 256;
 /// Most characters of a description or a note.
 const LONGEST_PROSE: usize = 10_000;
-
-/// Why a text cannot be stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TextError {
-    #[error("expected at least one character")]
-    Empty,
-    #[error("expected at most {most} characters, found {found}")]
-    TooLong { most: usize, found: usize },
-    #[error("control characters are not allowed")]
-    Control,
-    #[error("the character U+0000 cannot be stored")]
-    Nul,
-    #[error("blanks at the start or end are not allowed")]
-    Blanks,
-}
 
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident, $check:expr, $least:expr, $most:expr, $pattern:expr) => {
@@ -110,39 +95,16 @@ text!(
     r"^[^\u0000]*$"
 );
 
-fn within(text: &str, most: usize) -> Result<(), TextError> {
-    // A character has at least one byte, so texts of at most `most` bytes need not be counted.
-    let found = if text.len() <= most {
-        0
-    } else {
-        text.chars().count()
-    };
-    if found > most {
-        return Err(TextError::TooLong { most, found });
-    }
-    Ok(())
-}
-
 fn named(text: &str) -> Result<String, TextError> {
-    if text.is_empty() {
-        return Err(TextError::Empty);
-    }
-    if text.trim().len() != text.len() {
-        return Err(TextError::Blanks);
-    }
-    line(text)
+    text::name(text, LONGEST_NAME)
 }
 
 fn line(text: &str) -> Result<String, TextError> {
-    within(text, LONGEST_NAME)?;
-    if text.chars().any(char::is_control) {
-        return Err(TextError::Control);
-    }
-    Ok(text.nfc().collect())
+    text::line(text, LONGEST_NAME)
 }
 
 fn prose(text: &str) -> Result<String, TextError> {
-    within(text, LONGEST_PROSE)?;
+    text::within(text, LONGEST_PROSE)?;
     if text.contains('\0') {
         return Err(TextError::Nul);
     }

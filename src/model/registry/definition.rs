@@ -116,28 +116,30 @@ impl Definition {
             schema: None,
         };
         let definition = read::over(blank, body)?;
-        definition.validate()?;
+        let mut faults = rules::faults_of(&definition);
+        faults.extend(rules::faults_of_novelty(None, &definition));
+        none_of(faults)?;
         Ok(definition)
     }
 
     /// This definition changed by the body of a change request. Only what is sent changes.
     pub fn amended(&self, body: &Value) -> Result<Self, Vec<Fault>> {
         let amended = read::over(self.clone(), body)?;
-        amended.validate()?;
+        let mut faults = rules::faults_of(&amended);
+        faults.extend(rules::faults_of_novelty(Some(self), &amended));
+        none_of(faults)?;
         Self::grow(self, &amended)?;
         Ok(amended)
     }
 
-    /// Whether this can become a type.
+    /// Whether this can become a type. So can what was defined before there were rules for what is new.
     pub fn validate(&self) -> Result<(), Vec<Fault>> {
-        let faults = rules::faults_of(self);
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+        none_of(rules::faults_of(self))
     }
 
     /// Whether records stored under `old` keep their meaning under `new`.
     pub fn grow(old: &Self, new: &Self) -> Result<(), Vec<Fault>> {
-        let faults = rules::faults_of_growth(old, new);
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+        none_of(rules::faults_of_growth(old, new))
     }
 
     /// Its own members, with their schemas.
@@ -159,4 +161,8 @@ impl Definition {
             .map(|(name, property)| column(name, property))
             .collect()
     }
+}
+
+fn none_of(faults: Vec<Fault>) -> Result<(), Vec<Fault>> {
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
 }

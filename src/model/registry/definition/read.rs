@@ -7,6 +7,7 @@ use super::{Base, Definition, Scale};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::MetricKind;
 use crate::model::strict_json;
+use crate::model::text::composed;
 
 /// `definition`, changed by what `body` says.
 pub(super) fn over(mut definition: Definition, body: &Value) -> Result<Definition, Vec<Fault>> {
@@ -19,6 +20,7 @@ pub(super) fn over(mut definition: Definition, body: &Value) -> Result<Definitio
     };
     let mut reader = Reader { faults: Vec::new() };
     reader.text(members, &["body", "name"], &mut definition.name);
+    definition.name = composed(&definition.name).into_owned();
     reader.text(members, &["body", "description"], &mut definition.description);
     reader.optional_text(members, &["body", "icon"], &mut definition.icon);
     reader.texts(

@@ -6,7 +6,9 @@ use serde_json::Value;
 use super::{Base, Definition, OF_METRICS, RESERVED};
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
+use crate::model::registry::MetricKind;
 use crate::model::registry::schema::{compile, cost};
+use crate::model::text::{self, TextError, composed};
 
 /// The longest name or unit, in characters.
 const LONGEST_NAME: usize = 200;
@@ -52,6 +54,33 @@ pub(super) fn faults_of(definition: &Definition) -> Vec<Fault> {
         faults.extend(faults_of_schema(definition, schema));
     }
     faults
+}
+
+/// The faults of what is defined anew. What was defined before these were rules stays as it is.
+pub(super) fn faults_of_novelty(before: Option<&Definition>, after: &Definition) -> Vec<Fault> {
+    let is_new_name = before.is_none_or(|before| composed(&before.name) != after.name);
+    let name = fault_of_name(&after.name).filter(|_| is_new_name);
+    let amounts = fault_of_amounts(after).filter(|_| before.and_then(fault_of_amounts).is_none());
+    name.into_iter().chain(amounts).collect()
+}
+
+/// A name stands in a path and among others in a list.
+fn fault_of_name(name: &str) -> Option<Fault> {
+    match text::name(name, LONGEST_NAME) {
+        Err(error @ (TextError::Blanks | TextError::Control)) if !name.trim().is_empty() => {
+            Some(Fault::new(["body", "name"], "value_error", error.to_string()).with_value(name))
+        }
+        _ => None,
+    }
+}
+
+/// Amounts of a cumulative metric are added up and are never below 0, so its scale does not begin there.
+fn fault_of_amounts(definition: &Definition) -> Option<Fault> {
+    let is_cumulative = definition.aggregation == Some(MetricKind::Cumulative);
+    let scale = definition.scale.filter(|scale| is_cumulative && scale.min < 0)?;
+    let message = "the amounts of a cumulative metric are never below 0; begin the scale at 0 or above, or \
+                   define a discrete metric";
+    Some(Fault::new(["body", "record_spec", "scale", "min"], "scale", message).with_value(scale.min))
 }
 
 fn at_schema<'a>(rest: &'a [&'a str]) -> impl Iterator<Item = LocPart> + 'a {

@@ -311,6 +311,52 @@ fn rule_6_a_metric_may_describe_its_value_and_unit_again() {
 }
 
 #[test]
+fn rule_8_8_a_name_is_a_composed_line_without_blanks_around_it() {
+    let named = |name: &str| Definition::read(Base::Event, &json!({"name": name}));
+    assert_eq!(named("cafe\u{301}").unwrap().name, "caf\u{e9}");
+    for name in [" x", "x ", "a\nb", "a\u{0}b"] {
+        let wrong = [("body.name".to_owned(), "value_error")];
+        assert_eq!(kinds(named(name)), wrong, "{name:?}");
+    }
+    // One from before this was a rule stays until it is changed.
+    let older = Definition {
+        name: " cafe\u{301}".to_owned(),
+        ..named("x").unwrap()
+    };
+    older.validate().unwrap();
+    for change in [
+        json!({"description": "y"}),
+        json!({"name": " cafe\u{301}", "description": "y"}),
+    ] {
+        assert_eq!(older.amended(&change).unwrap().name, " caf\u{e9}", "{change}");
+    }
+    assert!(older.amended(&json!({"name": " y"})).is_err());
+}
+
+#[test]
+fn rule_1_6_the_scale_of_a_cumulative_metric_begins_at_0_or_above() {
+    let body = |aggregation: &str, min: i64| json!({"name": "Drift", "record_spec": {"aggregation": aggregation, "scale": {"min": min, "max": 5}}});
+    let wrong = [("body.record_spec.scale.min".to_owned(), "scale")];
+    assert_eq!(
+        kinds(Definition::read(Base::Metric, &body("cumulative", -5))),
+        wrong
+    );
+    let discrete = define(Base::Metric, &body("discrete", -5));
+    let added_up = json!({"record_spec": {"aggregation": "cumulative"}});
+    assert_eq!(kinds(discrete.amended(&added_up)), wrong);
+    define(Base::Metric, &body("cumulative", 0));
+    // One from before this was a rule is still a type, and is amended otherwise.
+    let older = Definition {
+        aggregation: Some(MetricKind::Cumulative),
+        ..discrete
+    };
+    build(&older);
+    older.validate().unwrap();
+    let amended = older.amended(&json!({"description": "Of clocks"})).unwrap();
+    assert_eq!(amended.description, "Of clocks");
+}
+
+#[test]
 fn rule_6_everything_wrong_with_a_definition_is_told() {
     assert_eq!(
         kinds(Definition::read(Base::Event, &json!([]))),
