@@ -77,7 +77,7 @@ fn records(criterion: &mut Criterion) {
         source_prefix: "com.almanac".into(),
         text_limit: 1 << 20,
         definition: None,
-        scales: Arc::default(),
+        value_limits: Arc::default(),
         leave: Leave::default(),
     };
     let mut group = criterion.benchmark_group("decode");

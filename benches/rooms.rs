@@ -95,7 +95,7 @@ impl HeartRate {
             source_prefix: Arc::from("com.almanac"),
             text_limit: 1 << 20,
             definition: None,
-            scales: Arc::default(),
+            value_limits: Arc::default(),
             leave: Leave::default(),
         };
         let mut decoder = RecordDecoder::new(Arc::clone(&self.compiled), context).unwrap();

@@ -43,8 +43,6 @@ use crate::people::quota::{Limited, QuotaError};
 use crate::people::types::OwnType;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The type whose definitions restrict the values of their records.
-const SCALES: &str = "ScaleAnnotation";
 /// The longest idempotency key.
 const LONGEST_KEY: usize = 255;
 
@@ -132,18 +130,17 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
         CompileError::TooCostly { .. } => invalid(["path", "data_type"], error.to_string()),
         error => ApiError::internal(error),
     })?;
-    let scales = if named.data_type.id.as_str() == SCALES {
-        app.annotations.scales(person).await?
-    } else {
-        HashMap::new()
-    };
+    let value_limits = app
+        .annotations
+        .value_limits(person, named.data_type.id.as_str())
+        .await?;
     let context = DecodeContext {
         now: app.clock.now(),
         ids: Arc::clone(&app.ids),
         source_prefix: Arc::from(app.settings.source_prefix.as_str()),
         text_limit: app.settings.text_limit,
         definition,
-        scales: Arc::new(scales),
+        value_limits: Arc::new(value_limits),
         leave: Leave::default(),
     };
     Ok(Recordable {

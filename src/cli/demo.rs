@@ -75,7 +75,7 @@ async fn record(
         source_prefix: app.settings.source_prefix.as_str().into(),
         text_limit: app.settings.text_limit,
         definition: None,
-        scales: std::sync::Arc::default(),
+        value_limits: std::sync::Arc::default(),
         leave: Leave::default(),
     };
     let memory = app.bodies.allowance(PERSON);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::coerce::Epoch;
 use crate::model::ids::IdSource;
-use crate::model::registry::Scale;
+use crate::model::registry::ValueLimits;
 use crate::model::time::Instant;
 
 /// The outside inputs of decoding.
@@ -26,9 +26,9 @@ pub struct DecodeContext {
     pub text_limit: usize,
     /// The definition that all records belong to, as a source: the one to whose address they were sent.
     pub definition: Option<Arc<str>>,
-    /// The scale of values for each definition that records belong to. Definitions not listed allow every
-    /// value.
-    pub scales: Arc<HashMap<Uuid, Scale>>,
+    /// What restricts the values of records, for each definition that they may belong to. Definitions not
+    /// listed allow every value.
+    pub value_limits: Arc<HashMap<Uuid, ValueLimits>>,
     /// The options that the sender chose.
     pub leave: Leave,
 }
@@ -77,10 +77,10 @@ impl DecodeContext {
         Uuid::try_parse(rest).ok()
     }
 
-    /// The scale for the value of a record whose source is `source`.
+    /// What restricts the value of a record whose source is `source`.
     #[must_use]
-    pub fn scale_of(&self, source: &str) -> Option<Scale> {
-        self.scales.get(&self.definition_of(source)?).copied()
+    pub fn value_limits_of(&self, source: &str) -> Option<ValueLimits> {
+        self.value_limits.get(&self.definition_of(source)?).copied()
     }
 
     /// The source that names a definition, in its one spelling.

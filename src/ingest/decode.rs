@@ -151,8 +151,8 @@ impl RecordDecoder {
     }
 
     fn decoded_fast<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
-        // Values restricted by a scale are rare, and take the complete way.
-        if self.context.scales.is_empty() {
+        // Values that a definition restricts are rare, and take the complete way.
+        if self.context.value_limits.is_empty() {
             let Self { memo, sources, .. } = self;
             fast::decode(&self.compiled, &self.context, memo, sources, json)
         } else {

@@ -91,7 +91,7 @@ pub(super) fn decode<'a>(
     let (cells, repeatable) = reading.cells();
     reading.hold_sources_to_length(too_long_a_name);
     let source = reading.source(context);
-    reading.keep_to_scale(context, &source);
+    reading.hold_value_to_limits(context, &source);
     let extras = std::mem::take(&mut reading.extras).into_text();
     let most = longest_extras(context);
     if extras.as_ref().is_some_and(|extras| extras.len() > most) {

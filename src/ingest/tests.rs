@@ -52,7 +52,7 @@ fn context() -> DecodeContext {
         source_prefix: "com.almanac".into(),
         text_limit: 1 << 20,
         definition: None,
-        scales: Arc::default(),
+        value_limits: Arc::default(),
         leave: Leave::default(),
     }
 }

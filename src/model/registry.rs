@@ -32,7 +32,7 @@ use super::sleep::SleepStage;
 use super::sources::{SourceRules, SourceRulesError};
 use super::units::{UnitTableError, Units};
 
-pub use annotation::AnnotationTraits;
+pub use annotation::{AnnotationTraits, ValueLimits};
 pub use canonical::{Canonical, respelt};
 pub use column_units::unit_of;
 pub use definition::{Base, Definition, Scale};

@@ -25,7 +25,7 @@ use crate::catalog::documents::{Document, DocumentKind, DocumentStamp};
 use crate::model::cache::Cache;
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
-use crate::model::registry::{Scale, TypeId};
+use crate::model::registry::{TypeId, ValueLimits};
 use crate::model::time::Instant;
 
 use super::condition::Condition;
@@ -38,6 +38,8 @@ const KIND: DocumentKind = DocumentKind::Annotation;
 const KEPT: u64 = 16 << 20;
 /// The size of the annotations of a person who has many.
 const LARGE: u64 = 2 << 20;
+/// The annotations that can restrict the values of their records.
+const RESTRICTED: [AnnotationType; 2] = [AnnotationType::Numeric, AnnotationType::Scale];
 /// The size of an annotation besides its text.
 const ROW_BYTES: usize = 512;
 
@@ -133,6 +135,9 @@ impl Annotations {
 
     pub async fn create(&self, person: PersonId, body: &Value) -> Result<AnnotationRow, DocumentError> {
         let root = AnnotationRoot::read(body).map_err(DocumentError::Invalid)?;
+        if let Some(fault) = root.fault_of_amounts() {
+            return Err(DocumentError::Invalid(vec![fault]));
+        }
         let text = written(KIND, Uuid::nil(), &root)?;
         let made = self
             .documents
@@ -165,12 +170,21 @@ impl Annotations {
         Ok(rows)
     }
 
-    /// The person's scales, by the ids of the annotations. Deleted annotations restrict nothing.
-    pub async fn scales(&self, person: PersonId) -> Result<HashMap<Uuid, Scale>, DocumentError> {
+    /// What restricts the values of the records of type `base`, by the ids of the person's annotations.
+    /// Deleted annotations restrict nothing.
+    pub async fn value_limits(
+        &self,
+        person: PersonId,
+        base: &str,
+    ) -> Result<HashMap<Uuid, ValueLimits>, DocumentError> {
+        if !RESTRICTED.iter().any(|kind| kind.base() == base) {
+            return Ok(HashMap::new());
+        }
         let annotations = self.all(person).await?;
         let live = annotations.iter().filter(|annotation| annotation.is_live());
         Ok(live
-            .filter_map(|annotation| Some((annotation.id, annotation.root.scale()?)))
+            .filter(|annotation| annotation.root.annotation_type().base() == base)
+            .filter_map(|annotation| Some((annotation.id, annotation.root.value_limits()?)))
             .collect())
     }
 
@@ -212,6 +226,11 @@ impl Annotations {
                     kept.annotation_type().as_str()
                 );
                 let fault = Fault::new(["body", "annotation_type"], "value_error", message);
+                return Err(DocumentError::Invalid(vec![fault]));
+            }
+            if kept.fault_of_amounts().is_none()
+                && let Some(fault) = root.fault_of_amounts()
+            {
                 return Err(DocumentError::Invalid(vec![fault]));
             }
             let after = Document {

@@ -73,7 +73,7 @@ fn context(node: &Node) -> DecodeContext {
         source_prefix: "com.almanac".into(),
         text_limit: 1 << 20,
         definition: None,
-        scales: Arc::default(),
+        value_limits: Arc::default(),
         leave: Leave::default(),
     }
 }

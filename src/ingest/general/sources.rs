@@ -7,6 +7,7 @@ use super::{FoundSource, Reading};
 use crate::ingest::bounds::LONGEST_SOURCE;
 use crate::ingest::context::DecodeContext;
 use crate::model::faults::{Fault, LocPart};
+use crate::model::registry::ValueLimits;
 use crate::model::sources::{SourceFacts, source_key};
 
 /// Members of a record that name sources, besides `sources` and `source_id`.
@@ -85,23 +86,29 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Checks the value against the scale of the record's definition.
-    pub(super) fn keep_to_scale(&mut self, context: &DecodeContext, source: &FoundSource) {
+    /// Checks the value against what the record's definition allows.
+    pub(super) fn hold_value_to_limits(&mut self, context: &DecodeContext, source: &FoundSource) {
         // The record's own `source_id` takes precedence, because it is what will be stored.
         let said = self.document.get("source_id").and_then(Value::as_str);
-        let scale = said
+        let limits = said
             .or(source.source_id.as_deref())
-            .and_then(|source| context.scale_of(source));
+            .and_then(|source| context.value_limits_of(source));
         let value = self.document.get("value").and_then(Value::as_f64);
-        let (Some(scale), Some(value)) = (scale, value) else {
+        let (Some(limits), Some(value)) = (limits, value) else {
             return;
         };
-        let (kind, message) = if value < scale.min as f64 {
-            ("minimum", format!("the scale begins at {}", scale.min))
-        } else if value > scale.max as f64 {
-            ("maximum", format!("the scale ends at {}", scale.max))
-        } else {
-            return;
+        let (kind, message) = match limits {
+            ValueLimits::Scale(scale) if value < scale.min as f64 => {
+                ("minimum", format!("the scale begins at {}", scale.min))
+            }
+            ValueLimits::Scale(scale) if value > scale.max as f64 => {
+                ("maximum", format!("the scale ends at {}", scale.max))
+            }
+            ValueLimits::NotBelowZero if value < 0.0 => (
+                "minimum",
+                "the amounts of a cumulative annotation are never below 0".to_owned(),
+            ),
+            ValueLimits::Scale(_) | ValueLimits::NotBelowZero => return,
         };
         let mut loc = self.loc.clone();
         loc.push("value".into());

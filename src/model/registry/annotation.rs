@@ -12,15 +12,24 @@ use crate::model::ids::PersonId;
 
 const CATEGORIES: [&str; 2] = ["annotations", "user_configured"];
 
+/// What restricts the values of an annotation's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueLimits {
+    Scale(Scale),
+    /// Amounts that are added up.
+    NotBelowZero,
+}
+
 /// What a person says about something that they annotate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AnnotationTraits {
     pub name: String,
     pub description: String,
-    /// For metrics only, like the following three.
+    /// For metrics only, like the following four.
     pub kind: Option<MetricKind>,
     pub unit: Option<String>,
     pub scale: Option<Scale>,
+    pub limits: Option<ValueLimits>,
     /// The names of the steps of a scale.
     pub value_map: Option<Map<String, Value>>,
 }
@@ -34,11 +43,18 @@ impl DataType {
             members.insert("title".to_owned(), json!(traits.name));
             members.insert("description".to_owned(), json!(traits.description));
         }
-        if let (Some(scale), Some(value)) = (traits.scale, schema.pointer_mut("/properties/value"))
+        if let (Some(limits), Some(value)) = (traits.limits, schema.pointer_mut("/properties/value"))
             && let Some(members) = value.as_object_mut()
         {
-            members.insert("minimum".to_owned(), json!(scale.min));
-            members.insert("maximum".to_owned(), json!(scale.max));
+            match limits {
+                ValueLimits::Scale(scale) => {
+                    members.insert("minimum".to_owned(), json!(scale.min));
+                    members.insert("maximum".to_owned(), json!(scale.max));
+                }
+                ValueLimits::NotBelowZero => {
+                    members.insert("minimum".to_owned(), json!(0));
+                }
+            }
         }
         let metric = self.metric.as_ref().map(|metric| super::MetricTraits {
             unit: traits.unit,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::AnnotationRow;
 use super::measurement::{QuantityMeasurement, ScaleMeasurement};
 use super::variants::{AnnotationRoot, ScaleAnnotation};
-use crate::model::registry::{AnnotationTraits, DataType, Registry, Scale};
+use crate::model::registry::{AnnotationTraits, DataType, MetricKind, Registry, Scale, ValueLimits};
 
 impl AnnotationRow {
     /// The data type under which clients find it. `None` if the registry lacks its base.
@@ -17,11 +17,19 @@ impl AnnotationRow {
 }
 
 impl AnnotationRoot {
-    /// The scale that restricts its records' values, if it has one.
+    /// What restricts its records' values, if anything does.
     #[must_use]
-    pub fn scale(&self) -> Option<Scale> {
+    pub fn value_limits(&self) -> Option<ValueLimits> {
         match self {
-            Self::Scale(annotation) => annotation.measurement_spec.as_ref().map(steps),
+            Self::Scale(annotation) => annotation
+                .measurement_spec
+                .as_ref()
+                .map(|measured| ValueLimits::Scale(steps(measured))),
+            Self::Numeric(annotation) => annotation
+                .measurement_spec
+                .as_ref()
+                .filter(|measured| measured.kind() == MetricKind::Cumulative)
+                .map(|_| ValueLimits::NotBelowZero),
             _ => None,
         }
     }
@@ -43,12 +51,14 @@ impl AnnotationRoot {
                 AnnotationTraits {
                     kind: measured.map(QuantityMeasurement::kind),
                     unit: measured.and_then(QuantityMeasurement::unit),
+                    limits: self.value_limits(),
                     ..traits
                 }
             }
             Self::Scale(annotation) => AnnotationTraits {
                 kind: annotation.measurement_spec.as_ref().map(ScaleMeasurement::kind),
-                scale: self.scale(),
+                scale: annotation.measurement_spec.as_ref().map(steps),
+                limits: self.value_limits(),
                 value_map: labels(annotation),
                 ..traits
             },

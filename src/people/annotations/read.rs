@@ -17,6 +17,7 @@ use super::variants::{
     NumericAnnotation, PeopleAnnotation, ScaleAnnotation, UnknownAnnotationType,
 };
 use crate::model::faults::{Fault, LocPart};
+use crate::model::registry::MetricKind;
 use crate::model::strict_json;
 
 /// The most bytes of a definition. Rows carry it, so its length adds to the cost of a row.
@@ -54,6 +55,22 @@ impl AnnotationRoot {
             }
             body => Self::read(body),
         }
+    }
+
+    /// Amounts that are added up are never below 0, so their scale does not begin there. Annotations from
+    /// before this was a rule stay as they are.
+    #[must_use]
+    pub fn fault_of_amounts(&self) -> Option<Fault> {
+        let Self::Scale(annotation) = self else {
+            return None;
+        };
+        let measured = annotation.measurement_spec.as_ref()?;
+        let ScaleMeasurement::Scale(StepMeasurement { scale, .. }) = measured;
+        let message = "the amounts of a cumulative scale are never below 0; begin it at 0 or above, or make \
+                       it discrete";
+        let loc = ["body", "measurement_spec", "scale", "min_allowed"];
+        let is_wrong = measured.kind() == MetricKind::Cumulative && scale.min_allowed < 0;
+        is_wrong.then(|| Fault::new(loc, "value_error", message).with_value(scale.min_allowed))
     }
 }
 

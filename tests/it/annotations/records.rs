@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{at, create, delete, duration, moment, numeric, people, scale, type_of, yes_no};
+use super::{PATH, at, create, delete, duration, moment, numeric, people, scale, type_of, yes_no};
 use crate::harness::{Backends, Frame, Person, Setup, id, person};
 
 const AT_TEN: &str = "2024-05-01T10:00:00Z";
@@ -615,6 +615,41 @@ async fn a_value_beside_its_scale_is_refused_while_the_scale_is_known() {
             .record("ScaleAnnotation", &json!({"value": 9}))
             .await
             .upload();
+    }
+}
+
+#[tokio::test]
+async fn amounts_that_are_added_up_are_never_below_0() {
+    let person = person();
+    let mut cups = numeric("Cups");
+    cups["measurement_spec"] =
+        json!({"measurement_type": "count", "metric_kind": "cumulative", "count": {"value": 1}});
+    let cups = create(&person, &cups).await;
+    let address = type_of(&cups);
+    let reply = person.record(&address, &json!({"value": -3})).await;
+    assert_eq!(reply.faults(), ["body.value"]);
+    let by_source = json!({"value": -3, "sources": ["com.example.app", cups["svc_source_id"]]});
+    let reply = person.record("NumericAnnotation", &by_source).await;
+    assert_eq!(reply.faults(), ["body.value"]);
+    person.record(&address, &json!({"value": 0})).await.upload();
+    let of_no_annotation = json!({"value": -3});
+    person
+        .record("NumericAnnotation", &of_no_annotation)
+        .await
+        .upload();
+    let path = format!("/data/v1/catalog/{address}/v1alpha1/schema");
+    let schema = person.get(&path).await.must_be(200).json();
+    assert_eq!(schema["properties"]["value"]["minimum"], json!(0));
+
+    let mut drift = scale("Drift");
+    drift["measurement_spec"]["scale"]["min_allowed"] = json!(-5);
+    let discrete = create(&person, &drift).await;
+    drift["measurement_spec"]["metric_kind"] = json!("cumulative");
+    for reply in [
+        person.post(PATH, &drift).await,
+        person.put(&at(&discrete), &drift).await,
+    ] {
+        assert_eq!(reply.faults(), ["body.measurement_spec.scale.min_allowed"]);
     }
 }
 
