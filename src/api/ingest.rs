@@ -15,7 +15,6 @@ use axum::http::header::{CONTENT_LENGTH, HeaderMap};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use unicode_normalization::UnicodeNormalization as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -38,6 +37,7 @@ use crate::ingest::upload::{Held, IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{DataType, Registry, TypeId};
+use crate::model::text::composed;
 use crate::people::annotations::AnnotationRow;
 use crate::people::quota::{Limited, QuotaError};
 use crate::people::types::OwnType;
@@ -202,11 +202,12 @@ impl Deleter {
         if let Some(id) = TypeId::parse(name).filter(|id| id.definition().is_some()) {
             return Some(id);
         }
-        let called: String = name.nfc().collect();
-        let mut own = self.own.iter().filter(|own| !own.definition.deprecated);
-        let first = own.find(|own| own.data_type.name == called)?;
-        let is_only = !own.any(|own| own.data_type.name == called);
-        is_only.then(|| first.data_type.id.clone())
+        let called = composed(name);
+        let is_called =
+            |own: &&OwnType| !own.definition.deprecated && composed(&own.data_type.name) == called;
+        let mut own = self.own.iter().filter(is_called);
+        let first = own.next()?;
+        own.next().is_none().then(|| first.data_type.id.clone())
     }
 }
 

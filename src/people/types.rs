@@ -4,11 +4,14 @@
 //! are named; only what is made from one version of a definition is cached. Lives as long as the process.
 //! Knows definitions and layouts; knows nothing of the rows stored under them.
 
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
 use crate::catalog::records::StoredDefinition;
@@ -21,6 +24,7 @@ use crate::model::ids::{IdSource, PersonId};
 use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 use crate::model::stored_json;
+use crate::model::text::composed;
 
 use super::condition::{Condition, Outdated};
 use super::documents::BroughtBack;
@@ -88,6 +92,16 @@ pub struct Named {
     pub data_type: Arc<DataType>,
     /// For `MomentAnnotation/<uuid>`, the definition: only records of the base that came from it are meant.
     pub annotation: Option<Uuid>,
+}
+
+impl Named {
+    /// The id of what was named: of the annotation, if it is one.
+    #[must_use]
+    pub fn id(&self) -> TypeId {
+        let base = &self.data_type.id;
+        self.annotation
+            .map_or_else(|| base.clone(), |id| TypeId::of_definition(base.as_str(), id))
+    }
 }
 
 /// An own type with its stored definition.
@@ -410,20 +424,19 @@ impl Types {
     }
 }
 
-/// Some types by their names.
-fn by_name(types: &[OwnType]) -> HashMap<&str, Vec<&TypeId>> {
-    let mut named: HashMap<&str, Vec<&TypeId>> = HashMap::with_capacity(types.len());
+/// Some types by their names in the composed form; older names are stored as they were sent.
+fn by_name(types: &[OwnType]) -> HashMap<Cow<'_, str>, Vec<&TypeId>> {
+    let mut named: HashMap<Cow<'_, str>, Vec<&TypeId>> = HashMap::with_capacity(types.len());
     for own in types {
-        let name = own.data_type.name.as_str();
+        let name = composed(&own.data_type.name);
         named.entry(name).or_default().push(&own.data_type.id);
     }
     named
 }
 
 /// The id of the one type called `name`, if there is any.
-fn called(named: &HashMap<&str, Vec<&TypeId>>, name: &str) -> Result<Option<String>, TypesError> {
-    let composed: String = name.nfc().collect();
-    match named.get(composed.as_str()).map_or(&[][..], Vec::as_slice) {
+fn called(named: &HashMap<Cow<'_, str>, Vec<&TypeId>>, name: &str) -> Result<Option<String>, TypesError> {
+    match named.get(&*composed(name)).map_or(&[][..], Vec::as_slice) {
         [] => Ok(None),
         [only] => Ok(Some(only.to_string())),
         several => Err(TypesError::Ambiguous {

@@ -18,6 +18,7 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
+use crate::model::text::composed;
 use crate::output::{Holds, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::sharing::SharingError;
@@ -204,7 +205,7 @@ impl SentGroupChange {
         let before = serde_json::to_value(before).map_err(ApiError::internal)?;
         let fixed = |(name, value): (&String, &Value)| {
             let known = before.get(name)?;
-            (known != value).then(|| {
+            (!is_same(known, value)).then(|| {
                 let message = "members agreed to this; only description, images, view_description and \
                                invitations change";
                 Fault::new(["body", name.as_str()], "value_error", message)
@@ -221,6 +222,14 @@ impl SentGroupChange {
             view_description: self.view_description,
             invited: self.invited_svc_userids,
         })
+    }
+}
+
+/// Whether a member was sent with the value that the group has. A title is kept in its composed form.
+fn is_same(known: &Value, sent: &Value) -> bool {
+    match (known.as_str(), sent.as_str()) {
+        (Some(known), Some(sent)) => composed(known) == composed(sent),
+        _ => known == sent,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
 use crate::model::registry::{Registry, TypeId};
 use crate::model::stored_json;
+use crate::model::text::composed;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::condition::Condition;
 
@@ -155,6 +156,7 @@ impl Sharing {
     ) -> Result<StoredGroup, SharingError> {
         let mut faults = Vec::new();
         check_name(&mut faults, "title", &group.title);
+        group.title = composed(&group.title).into_owned();
         for (member, text) in [
             ("responsible_entity", &group.responsible_entity),
             ("description", &group.description),

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
 use crate::catalog::CatalogError;
@@ -12,6 +11,7 @@ use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
 use crate::model::ids::PersonId;
+use crate::model::text::composed;
 use crate::model::time::Instant;
 use crate::people::condition::Condition;
 use crate::people::files::names::folder;
@@ -294,7 +294,7 @@ impl Sharing {
         let terms = &mut share.terms;
         if let Some(name) = change.name {
             check_name(&mut faults, "datashare_name", &name);
-            terms.name = name;
+            terms.name = composed(&name).into_owned();
         }
         if let Some(name) = change.user_name {
             faults.extend(fault_of(
@@ -302,7 +302,7 @@ impl Sharing {
                 &name,
                 LONGEST_LINE,
             ));
-            terms.user_name = Some(name);
+            terms.user_name = Some(composed(&name).into_owned());
         }
         if let Some(listed) = change.data_types {
             terms.data_types = spelt(self, types, before.owner, &listed, &mut faults).await?;
@@ -404,15 +404,12 @@ async fn spelt(
                 }
             }
             // Names of files are stored in this form.
-            spelt.push(text.nfc().collect());
+            spelt.push(composed(text).into_owned());
             continue;
         }
         match types.look_up(owner, text).await {
             Ok(Some(named)) if sharing.names_what_is_there(owner, &named).await? => {
-                spelt.push(named.annotation.map_or_else(
-                    || named.data_type.id.to_string(),
-                    |annotation| format!("{}/{annotation}", named.data_type.id),
-                ));
+                spelt.push(named.id().to_string());
             }
             Ok(_) => faults.push(unknown_type(loc, text)),
             Err(TypesError::Catalog(error)) => return Err(error.into()),

@@ -204,6 +204,17 @@ async fn rule_8_4_a_bad_tombstone_among_good_ones_deletes_nothing() {
 }
 
 #[tokio::test]
+async fn rule_8_8_a_tombstone_names_a_type_in_either_spelling() {
+    let person = person();
+    let own = person.define("Event", &json!({"name": "cafe\u{301}"})).await;
+    let visit = |n: u32| json!({"id": id(n), "start_time": at("10:00")});
+    person.records(&own, &[visit(1), visit(2)]).await;
+    person.delete("cafe\u{301}", id(1)).await;
+    person.delete("caf\u{e9}", id(2)).await;
+    assert!(person.rows("event", &own).await.is_empty());
+}
+
+#[tokio::test]
 async fn another_persons_record_cannot_be_deleted() {
     let (owner, other) = (person(), shared().person());
     owner

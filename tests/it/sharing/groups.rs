@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{GROUP, group, join};
+use super::{GROUP, group, join, share, share_of};
 use crate::harness::{Person, at, heart_rate, id, person, shared};
 
 fn whole() -> Value {
@@ -507,4 +507,20 @@ async fn rule_9_2h_all_participants_together_are_told_of_where_five_of_them_have
         .with("start_time", "2024-05-01T00:00:00Z")
         .with("end_time", "2024-05-02T00:00:00Z");
     stranger.await.problem(403);
+}
+
+#[tokio::test]
+async fn rule_8_8_titles_and_names_are_kept_composed_and_may_be_sent_either_way() {
+    let (owner, reader) = (person(), person());
+    let body = json!({"title": "Cafe\u{301}"});
+    let made = group(&owner, &body).await;
+    let path = format!("{GROUP}/{made}");
+    let told = owner.get(&path).await.must_be(200).json()["group"]["title"].clone();
+    assert_eq!(told, json!("Caf\u{e9}"));
+    for title in ["Cafe\u{301}", "Caf\u{e9}"] {
+        owner.put(&path, &json!({"title": title})).await.must_be(200);
+    }
+    let mut terms = share_of(&["HeartRate"], &reader);
+    terms["datashare_name"] = body["title"].clone();
+    assert_eq!(share(&owner, &terms).await["datashare_name"], told);
 }

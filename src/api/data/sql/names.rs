@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::api::app::App;
 use crate::model::ids::PersonId;
 use crate::model::registry::{DataType, Registry, TypeId};
+use crate::model::text::composed;
 use crate::people::types::TypesError;
 
 /// `HeartRate` as `heart_rate`; separators in a name become one underscore.
@@ -51,8 +52,10 @@ pub(super) async fn meant(app: &App, owner: PersonId, name: &str) -> Result<Opti
         return Ok(Some(id));
     }
     let own = app.types.all_own(owner).await?;
+    let asked = composed(name);
     let mut named = own.iter().filter(|own| {
-        !own.definition.deprecated && (own.data_type.name == name || snake(&own.data_type.name) == name)
+        let called = composed(&own.data_type.name);
+        !own.definition.deprecated && (called == asked || snake(&called) == asked)
     });
     match (named.next(), named.next()) {
         (Some(only), None) => Ok(Some(only.data_type.id.clone())),
