@@ -22,6 +22,7 @@ mod tests;
 
 pub use asked::{Asked, Form, Literal, Need};
 pub use choices::{Choice, Dedupe, OpenEnds};
+pub use readers::list_items;
 
 /// Whether parameters that the route does not know are refused instead of ignored.
 pub const STRICT: &str = "strict";

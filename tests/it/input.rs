@@ -473,11 +473,16 @@ async fn archived_types_leave_the_catalogue_and_come_back() {
         .await
         .must_be(200);
     assert!(!listed().await, "an archived type is listed");
+    let asked_for = || person.get("/data/v1/catalog").with("data_type", &own);
+    asked_for().await.problem(404);
+    let described = person.get(&format!("/data/v1/catalog/{own}/v1")).await;
+    assert_eq!(described.must_be(200).json()["deprecated"], json!(true));
     person
         .put(&path(&own), &json!({"deprecated": false}))
         .await
         .must_be(200);
     assert!(listed().await, "a restored type is not listed");
+    asked_for().await.must_be(200);
     assert_eq!(person.rows("event", &own).await.len(), 1, "its records are there");
     assert_eq!(
         entry(&person, &own).await["name"],

@@ -13,7 +13,7 @@ use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{FromParams, Params, list_items};
 use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
@@ -75,7 +75,7 @@ pub struct CatalogQuery {
 impl FromParams for CatalogQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         Some(Self {
-            data_type: params.list("data_type"),
+            data_type: params.repeated("data_type"),
             category: params.list("category"),
             owner: params.owner(),
             form: ListingForm::read(params)?,
@@ -96,7 +96,7 @@ pub async fn catalog(
 ) -> Result<Response, ApiError> {
     let permit = listed_types(&app, &reader, query.owner).await?;
     let owner = permit.owner();
-    let names = all_meant(&app, &reader, owner, &query.data_type).await?;
+    let names = named_types(&app, &reader, owner, &query.data_type).await?;
     let shared = shared_types::shared_with(&app, &permit, &names).await?;
     let mut types = Vec::new();
     if names.is_empty() {
@@ -113,7 +113,7 @@ pub async fn catalog(
     }
     for name in &names {
         shared_types::refuse_hidden(&app, &permit, name)?;
-        match catalogued(&app, owner, name).await {
+        match listed(&app, owner, name).await {
             Err(unknown)
                 if unknown.status() == StatusCode::NOT_FOUND && shared_types::is_among(&shared, name) => {}
             found => types.push(found?),
@@ -138,6 +138,26 @@ pub async fn catalog(
     let shared = shared_types::entries_read(&reader, &shared, asked_as_shared);
     let entries: Vec<Value> = entries.chain(shared).collect();
     listed_as(&app, &headers, query.form, &ENTRIES, &entries).await
+}
+
+/// The types that `values` name, each of which is a list. A name that somebody gave may contain commas, so
+/// that a value that is one as a whole is no list.
+async fn named_types(
+    app: &App,
+    reader: &Reader,
+    owner: PersonId,
+    values: &[String],
+) -> Result<Vec<String>, ApiError> {
+    let wholes = all_meant(app, reader, owner, values).await?;
+    let mut names = Vec::with_capacity(values.len());
+    for (value, whole) in values.iter().zip(wholes) {
+        if whole == *value {
+            names.extend(list_items(value));
+        } else {
+            names.push(whole);
+        }
+    }
+    all_meant(app, reader, owner, &names).await
 }
 
 /// Whose type a path means.
@@ -219,10 +239,22 @@ async fn catalogued(app: &App, owner: PersonId, name: &str) -> Result<Arc<DataTy
         .await?;
     let live = Some(annotation).filter(AnnotationRow::is_live);
     let data_type = live.and_then(|annotation| annotation.data_type(app.types.registry()));
-    data_type.map(Arc::new).ok_or_else(|| {
-        let (name, nearest) = (name.to_owned(), None);
-        TypesError::Unknown { name, nearest }.into()
-    })
+    data_type.map(Arc::new).ok_or_else(|| unknown(name))
+}
+
+/// The same for a list of types, which has no archived ones.
+async fn listed(app: &App, owner: PersonId, name: &str) -> Result<Arc<DataType>, ApiError> {
+    let data_type = catalogued(app, owner, name).await?;
+    if data_type.deprecated {
+        Err(unknown(name))
+    } else {
+        Ok(data_type)
+    }
+}
+
+fn unknown(name: &str) -> ApiError {
+    let (name, nearest) = (name.to_owned(), None);
+    TypesError::Unknown { name, nearest }.into()
 }
 
 async fn of_version(

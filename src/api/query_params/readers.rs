@@ -468,10 +468,14 @@ impl Params<'_> {
 
 /// The parts between the commas of each value.
 fn items(values: &[String]) -> Vec<String> {
-    let parts = values.iter().flat_map(|value| value.split(','));
-    parts
+    values.iter().flat_map(|value| list_items(value)).collect()
+}
+
+/// What stands between the commas of a value.
+pub fn list_items(value: &str) -> impl Iterator<Item = String> + '_ {
+    value
+        .split(',')
         .map(str::trim)
         .filter(|item| !item.is_empty())
         .map(str::to_owned)
-        .collect()
 }

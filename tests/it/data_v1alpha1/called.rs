@@ -171,3 +171,23 @@ async fn what_is_nearly_a_name_is_answered_with_the_name() {
     let reply = person.read("metric", "Nonsense").await;
     assert!(!detail(&reply).contains("meant"), "{reply}");
 }
+
+#[tokio::test]
+async fn a_name_is_found_composed_or_not_and_with_commas_in_it() {
+    let person = person();
+    let cafe = person.define("Event", &json!({"name": "cafe\u{301}"})).await;
+    let listed = person.define("Event", &json!({"name": "a,b"})).await;
+    person.records(&cafe, &[json!({"start_time": at("10:00")})]).await;
+    let catalogued = async |names: &str| -> Vec<Value> {
+        let reply = person.get("/data/v1/catalog").with("data_type", names).await;
+        let entries = reply.must_be(200).rows();
+        entries.iter().map(|entry| entry["id"].clone()).collect()
+    };
+    for name in ["cafe\u{301}", "caf\u{e9}"] {
+        assert_eq!(person.rows("event", name).await.len(), 1, "{name:?}");
+        assert_eq!(catalogued(name).await, [json!(cafe)], "{name:?}");
+    }
+    assert_eq!(catalogued("a,b").await, [json!(listed)]);
+    let both = [json!(cafe), json!("HeartRate")];
+    assert_eq!(catalogued("caf\u{e9}, HeartRate").await, both);
+}
