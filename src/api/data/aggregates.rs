@@ -301,10 +301,7 @@ async fn permits_for(
 /// Refuses what cannot be asked of a type or of a group.
 fn refuse_unfit(query: &CountQuery, measure: &AggregateMeasure, named: &Named) -> Result<(), ApiError> {
     if *measure != AggregateMeasure::Count && named.data_type.class != RecordClass::Metric {
-        let base = &named.data_type.id;
-        let asked = named
-            .annotation
-            .map_or_else(|| base.to_string(), |annotation| format!("{base}/{annotation}"));
+        let asked = named.id();
         let message =
             format!("{asked} is not a metric; count its records at /data/v1alpha1/event/{asked}/agg");
         return Err(invalid(["path", "data_type"], message));

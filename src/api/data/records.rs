@@ -326,7 +326,7 @@ pub async fn event_summary(
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let summary = RecordsSummary {
-            data_type: named.data_type.id.to_string(),
+            data_type: named.id().to_string(),
             count: summary.records,
             start_time: time(summary.first_start),
             end_time: time(summary.last_end),

@@ -562,6 +562,16 @@ async fn records_are_counted_by_the_name_of_their_definition_and_read_in_every_f
         .with("filter", "source_name:Tea")
         .await;
     assert_eq!(summary.must_be(200).json()["count"], json!(2));
+    let tea = type_of(&tea);
+    let summary = person
+        .get(&format!("/data/v1alpha1/event/{tea}/summary"))
+        .await
+        .must_be(200)
+        .json();
+    assert_eq!(
+        (&summary["data_type"], &summary["count"]),
+        (&json!(tea), &json!(2))
+    );
 }
 
 #[tokio::test]
