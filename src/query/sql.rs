@@ -37,7 +37,7 @@ use bounds::{bounded, guard};
 use meaning::checked::CheckedArithmetic;
 use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
-use meaning::{moments, outward, patterns, unknown};
+use meaning::{moments, outward, patterns, spans, unknown};
 use naming::{columns, duplicate_names};
 use optimizing::{constants_last, large_limits, namesakes, outer_side};
 use reading::explained::{UNPLANNED, explained};
@@ -140,6 +140,7 @@ async fn planned<Authority: 'static>(
         .with_allow_statements(false);
     only_reads.verify_plan(&logical).map_err(wrong)?;
     let logical = moments::compared(logical).map_err(wrong)?;
+    let logical = spans::measured(logical).map_err(wrong)?;
     let logical = unknown::kept(logical).map_err(wrong)?;
     let logical = patterns::told_apart(logical).map_err(wrong)?;
     outward::refuse_lost(&logical).map_err(wrong)?;

@@ -10,6 +10,7 @@ mod patterns;
 mod plans;
 mod refused;
 mod shared;
+mod spans;
 mod tables;
 mod unknown;
 mod zeros;

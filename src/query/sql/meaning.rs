@@ -2,9 +2,10 @@
 //!
 //! Each file stands for one rule: what is unknown is not false ([`unknown`], [`truths`]), a subquery sees
 //! what is found for the row around it ([`outward`]), a regular expression finds what it says ([`patterns`]),
-//! whole numbers do not start again at the other end ([`checked`], [`exact_sum`]), zero is one number
-//! ([`one_zero`]), and a moment has a value in all years ([`moments`], [`all_years`]). Knows expressions,
-//! functions and arrays; knows nothing of the text of a query or of what its tables hold.
+//! whole numbers do not start again at the other end ([`checked`], [`exact_sum`]), zero is
+//! one number ([`one_zero`]), a moment has a value in all years ([`moments`], [`all_years`]), and a span of
+//! time one length ([`spans`]). Knows expressions, functions and arrays; knows nothing of the text of a query
+//! or of what its tables hold.
 
 pub(super) mod all_years;
 pub(super) mod checked;
@@ -15,5 +16,6 @@ pub(super) mod moments;
 pub(super) mod one_zero;
 pub(super) mod outward;
 pub(super) mod patterns;
+pub(super) mod spans;
 pub(super) mod truths;
 pub(super) mod unknown;

@@ -1,0 +1,172 @@
+//! Spans of time by their length.
+//!
+//! The difference of two times counts units of time. An interval that is written down has months, days and
+//! nanoseconds, which the engine compares one after the other: to it a day is longer than 36 hours. In SQL a
+//! span has one length, in which a month has 30 days and a day 24 hours, so spans are compared by that, and
+//! what orders them otherwise is refused. Of a difference, the parts are its days and the time beside these.
+//! Knows plans and expressions only.
+
+mod length;
+mod part;
+
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr::{BinaryExpr, Cast};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
+
+use super::moments::compares;
+use length::length_of;
+use part::{EXTRACTING, PartOfDifference};
+
+/// Functions that return the first or the last of what they are given.
+const CHOOSING: [&str; 4] = ["min", "max", "least", "greatest"];
+
+/// The same plan, in which spans are compared by their length.
+pub(in crate::query::sql) fn measured(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let rewritten = plan.transform_up_with_subqueries(|plan| {
+        let schema = merge_schema(&plan.inputs());
+        let names = NamePreserver::new(&plan);
+        let measured = plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let measured = expr.transform_up(|expr| measured_expr(expr, &schema))?;
+            Ok(measured.update_data(|expr| name.restore(expr)))
+        })?;
+        Ok(measured.update_data(|plan| sorted(plan, &schema)))
+    })?;
+    Ok(rewritten.data)
+}
+
+fn measured_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let is_measured = match &mut expr {
+        // Chains grow on the left, and the right side alone tells nearly always that there is no span.
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
+            measure([right.as_mut(), left.as_mut()], schema)
+        }
+        Expr::Between(between) => measure(
+            [between.expr.as_mut(), between.low.as_mut(), between.high.as_mut()],
+            schema,
+        ),
+        Expr::InList(listed) => measure(
+            std::iter::once(listed.expr.as_mut()).chain(listed.list.iter_mut()),
+            schema,
+        ),
+        Expr::Case(case) => match &mut case.expr {
+            Some(operand) => {
+                let cases = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                measure(std::iter::once(operand.as_mut()).chain(cases), schema)
+            }
+            None => false,
+        },
+        Expr::AggregateFunction(call) => {
+            refuse_choosing(call.func.name(), &call.params.args, schema)?;
+            false
+        }
+        Expr::WindowFunction(call) => {
+            refuse_choosing(call.fun.name(), &call.params.args, schema)?;
+            false
+        }
+        Expr::ScalarFunction(call) => {
+            refuse_choosing(call.func.name(), &call.args, schema)?;
+            let of_difference = match call.args.get(1) {
+                Some(span)
+                    if call.func.name() == EXTRACTING && kind(span, schema) == Some(Kind::Difference) =>
+                {
+                    PartOfDifference::instead_of(call)?
+                }
+                _ => None,
+            };
+            return Ok(match of_difference {
+                Some(part) => Transformed::yes(part),
+                None => Transformed::no(expr),
+            });
+        }
+        _ => false,
+    };
+    Ok(if is_measured {
+        Transformed::yes(expr)
+    } else {
+        Transformed::no(expr)
+    })
+}
+
+/// What may be compared with a span.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Interval,
+    Difference,
+    Written,
+    Null,
+}
+
+fn kind(expr: &Expr, schema: &DFSchema) -> Option<Kind> {
+    let held = match expr {
+        Expr::Literal(value, _) if value.data_type().is_string() => return Some(Kind::Written),
+        Expr::Literal(value, _) => value.data_type(),
+        // What cannot be typed is refused by whoever plans it.
+        expr => expr.get_type(schema).ok()?,
+    };
+    match held {
+        DataType::Interval(_) => Some(Kind::Interval),
+        DataType::Duration(_) => Some(Kind::Difference),
+        DataType::Null => Some(Kind::Null),
+        _ => None,
+    }
+}
+
+/// Replaces spans that are compared with each other by their lengths, and returns whether it did. Differences
+/// are alike, and stay as they are among themselves.
+fn measure<'a>(compared: impl IntoIterator<Item = &'a mut Expr>, schema: &DFSchema) -> bool {
+    let mut spans: Vec<(&mut Expr, Kind)> = Vec::new();
+    for expr in compared {
+        let Some(kind) = kind(expr, schema) else {
+            return false;
+        };
+        spans.push((expr, kind));
+    }
+    let has = |sought: Kind| spans.iter().any(|(_, kind)| *kind == sought);
+    let is_measured = has(Kind::Interval) || (has(Kind::Difference) && has(Kind::Written));
+    if !is_measured {
+        return false;
+    }
+    for (span, kind) in spans {
+        let value = std::mem::take(span);
+        *span = length_of(match kind {
+            Kind::Written => Expr::Cast(Cast::new(
+                Box::new(value),
+                DataType::Interval(IntervalUnit::MonthDayNano),
+            )),
+            _ => value,
+        });
+    }
+    true
+}
+
+/// The same step, which sorts intervals by their length if it sorts.
+fn sorted(mut plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
+    if let LogicalPlan::Sort(sort) = &mut plan {
+        for key in &mut sort.expr {
+            if kind(&key.expr, schema) == Some(Kind::Interval) {
+                key.expr = length_of(std::mem::take(&mut key.expr));
+            }
+        }
+    }
+    plan
+}
+
+/// Refuses to choose among intervals, of which the engine would choose another.
+fn refuse_choosing(function: &str, values: &[Expr], schema: &DFSchema) -> Result<()> {
+    if !CHOOSING.contains(&function) {
+        return Ok(());
+    }
+    let mut kinds = values.iter().map(|value| kind(value, schema));
+    if kinds.any(|kind| kind == Some(Kind::Interval)) {
+        return plan_err!(
+            "'{function}' is not allowed of intervals; take it of differences of times, or of their seconds: \
+             extract(epoch FROM …)"
+        );
+    }
+    Ok(())
+}
