@@ -1,8 +1,8 @@
 //! Gives expressions the value that they have in SQL, where the engine computes another one or none.
 //!
 //! Each file stands for one rule: what is unknown is not false ([`unknown`], [`truths`]), a subquery sees
-//! what is found for the row around it ([`outward`]), a regular expression finds what it says ([`patterns`]),
-//! whole numbers do not start again at the other end ([`checked`], [`exact_sum`]), zero is
+//! what is found for the row around it ([`outward`]), a pattern finds what it says ([`patterns`],
+//! [`similar_to`]), whole numbers do not start again at the other end ([`checked`], [`exact_sum`]), zero is
 //! one number ([`one_zero`]), a moment has a value in all years ([`moments`], [`all_years`]), and a span of
 //! time one length ([`spans`]). Knows expressions, functions and arrays; knows nothing of the text of a query
 //! or of what its tables hold.
@@ -16,6 +16,7 @@ pub(super) mod moments;
 pub(super) mod one_zero;
 pub(super) mod outward;
 pub(super) mod patterns;
+mod similar_to;
 pub(super) mod spans;
 pub(super) mod truths;
 pub(super) mod unknown;

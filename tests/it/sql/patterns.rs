@@ -1,4 +1,4 @@
-//! What regular expressions find: what they say, and nothing of null.
+//! What patterns find: what they say, and nothing of null.
 
 use serde_json::json;
 
@@ -62,5 +62,36 @@ async fn whether_null_is_like_anything_is_unknown() {
     assert_eq!(
         person.post(SQL, &body).await.must_be(200).rows(),
         [json!({"kept": 0})]
+    );
+}
+
+#[tokio::test]
+async fn what_is_similar_is_so_as_a_whole() {
+    let person = person();
+    for (condition, expected) in [
+        ("c SIMILAR TO 'a%'", vec![r"a\b", "ab"]),
+        ("c NOT SIMILAR TO 'a%'", vec!["100%"]),
+        ("c SIMILAR TO 'a'", vec![]),
+        ("c SIMILAR TO 'ab'", vec!["ab"]),
+        ("c SIMILAR TO 'a.'", vec![]),
+        ("c SIMILAR TO '%'", vec!["100%", r"a\b", "ab"]),
+        ("c SIMILAR TO '(ab|10)_*%'", vec!["100%", "ab"]),
+        (r"c SIMILAR TO '%\%'", vec!["100%"]),
+        ("c SIMILAR TO '%#%' ESCAPE '#'", vec!["100%"]),
+        (r"c SIMILAR TO 'a\\b'", vec![r"a\b"]),
+        (r"c SIMILAR TO 'a\b' ESCAPE '#'", vec![r"a\b"]),
+        ("c SIMILAR TO '[0-9]+%'", vec!["100%"]),
+    ] {
+        let text = format!(
+            r"SELECT c FROM (VALUES ('a\b'), ('100%'), ('ab'), (NULL)) AS v(c) WHERE {condition} ORDER BY c"
+        );
+        assert_eq!(texts(&rows(&person, &text).await, "c"), expected, "{text}");
+    }
+    let text = "SELECT count(*) AS kept FROM (VALUES ('x'), (NULL)) AS v(c) WHERE (c SIMILAR TO '%') IS NULL";
+    assert_eq!(rows(&person, text).await, [json!({"kept": 1})]);
+    let body = json!({"query": "SELECT 'abc' SIMILAR TO $1 AS is_similar", "parameters": ["a%"]});
+    assert_eq!(
+        person.post(SQL, &body).await.must_be(200).rows(),
+        [json!({"is_similar": true})]
     );
 }

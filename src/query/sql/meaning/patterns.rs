@@ -1,4 +1,5 @@
-//! Regular expressions that the optimizer misreads, written so that it leaves them alone.
+//! Regular expressions that the optimizer misreads, written so that it leaves them alone, and `SIMILAR TO` as
+//! the regular expression that it means.
 //!
 //! It writes a regular expression that is a plain text as `LIKE`, where a backslash does not stand for
 //! itself, and takes `.*` for `IS NOT NULL`, which is false of null where a match is unknown. An empty group
@@ -8,8 +9,10 @@ use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, Like, LogicalPlan, Operator, lit};
 use regex_syntax::hir::{Hir, HirKind};
+
+use super::similar_to;
 
 const ANYTHING: &str = ".*";
 const EMPTY_GROUP: &str = "()";
@@ -29,6 +32,9 @@ pub(in crate::query::sql) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan
 }
 
 fn grouped(mut expr: Expr) -> Transformed<Expr> {
+    if let Expr::SimilarTo(similar) = expr {
+        return matched(similar);
+    }
     let pattern = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { op, right, .. }) if is_match(*op) => Some(right.as_mut()),
         Expr::ScalarFunction(call) if call.func.name() == REGEXP_LIKE => call.args.get_mut(1),
@@ -41,6 +47,21 @@ fn grouped(mut expr: Expr) -> Transformed<Expr> {
         }
         _ => Transformed::no(expr),
     }
+}
+
+/// `SIMILAR TO` as a match. A pattern that is computed is refused later.
+fn matched(similar: Like) -> Transformed<Expr> {
+    let Expr::Literal(ScalarValue::Utf8(Some(pattern)), _) = similar.pattern.as_ref() else {
+        return Transformed::no(Expr::SimilarTo(similar));
+    };
+    let pattern = similar_to::regular_expression(pattern, similar.escape_char.unwrap_or('\\'));
+    let op = if similar.negated {
+        Operator::RegexNotMatch
+    } else {
+        Operator::RegexMatch
+    };
+    let pattern = Box::new(lit(format!("{EMPTY_GROUP}{pattern}")));
+    Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(similar.expr, op, pattern)))
 }
 
 const fn is_match(op: Operator) -> bool {
