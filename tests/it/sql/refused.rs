@@ -157,6 +157,41 @@ async fn a_pattern_that_is_the_same_for_all_rows_may_be_put_together() {
 }
 
 #[tokio::test]
+async fn what_would_give_wrong_rows_is_refused_at_its_place() {
+    let person = person();
+    for (text, expected) in [
+        (
+            "SELECT * FROM (VALUES (1)) AS a(k) FULL JOIN (VALUES (1)) AS b(k) USING (k)",
+            "line 1, column 36: FULL JOIN with USING",
+        ),
+        (
+            "SELECT 1 FROM heart_rate a NATURAL RIGHT OUTER JOIN heart_rate b",
+            "line 1, column 36: RIGHT JOIN with USING",
+        ),
+        (
+            "SELECT 1 EXCEPT ALL SELECT 2",
+            "line 1, column 17: EXCEPT ALL is not allowed",
+        ),
+        (
+            "SELECT 1 UNION ALL (SELECT 1 INTERSECT ALL SELECT 2)",
+            "line 1, column 40: INTERSECT ALL is not allowed",
+        ),
+        (
+            "SELECT 1 LIMIT (SELECT 1)",
+            "line 1, column 17: LIMIT and OFFSET are numbers",
+        ),
+    ] {
+        let message = wrong(&person, text).await;
+        assert!(message.starts_with(expected), "{text}: {message}");
+    }
+    // What the refusal says.
+    let whole = "SELECT coalesce(a.k, b.k) AS k FROM (VALUES (1), (2)) AS a(k) FULL JOIN (VALUES (2), (3)) \
+                 AS b(k) ON a.k = b.k ORDER BY k";
+    let expected = [json!({"k": 1}), json!({"k": 2}), json!({"k": 3})];
+    assert_eq!(rows(&person, whole).await, expected);
+}
+
+#[tokio::test]
 async fn a_fault_has_its_place_and_the_nearest_name() {
     let person = person();
     for (text, expected) in [

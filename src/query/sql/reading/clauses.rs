@@ -8,9 +8,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query,
-    Select, SelectFlavor, SelectModifiers, SetExpr, Spanned, TableAlias, TableFactor, TableFunctionArgs,
-    TableWithJoins, Visitor, visit_expressions,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join,
+    JoinConstraint, JoinOperator, Query, Select, SelectFlavor, SelectModifiers, SetExpr, SetOperator,
+    SetQuantifier, Spanned, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Visitor,
+    visit_expressions,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
@@ -56,7 +57,10 @@ impl Visitor for Clauses {
             SetExpr::Update(_) => "UPDATE",
             SetExpr::Delete(_) => "DELETE",
             SetExpr::Merge(_) => "MERGE",
-            _ => return beside_body(query),
+            body => {
+                counted(body)?;
+                return beside_body(query);
+            }
         };
         because(
             format!("{writes} is not allowed; only reading is"),
@@ -167,12 +171,39 @@ fn constant(pattern: &Expr, message: &str) -> ControlFlow<Refused> {
     })
 }
 
+/// Refuses operations on queries that would not count how often a row is there.
+fn counted(body: &SetExpr) -> ControlFlow<Refused> {
+    let mut bodies = vec![body];
+    while let Some(body) = bodies.pop() {
+        let SetExpr::SetOperation {
+            left,
+            op,
+            set_quantifier,
+            right,
+        } = body
+        else {
+            continue;
+        };
+        if matches!(op, SetOperator::Intersect | SetOperator::Except)
+            && matches!(set_quantifier, SetQuantifier::All)
+        {
+            let message = format!(
+                "{op} ALL is not allowed; leave ALL out, and where rows are to be counted, number equal rows \
+                 on both sides by row_number() OVER (PARTITION BY all columns)"
+            );
+            return because(message, Where::Before(start(right.as_ref()), "ALL"));
+        }
+        bodies.extend([left.as_ref(), right.as_ref()]);
+    }
+    ControlFlow::Continue(())
+}
+
 fn beside_body(query: &Query) -> ControlFlow<Refused> {
     let Query {
         with: _,
         body: _,
         order_by: _,
-        limit_clause: _,
+        limit_clause,
         fetch: _,
         locks,
         for_clause,
@@ -180,6 +211,13 @@ fn beside_body(query: &Query) -> ControlFlow<Refused> {
         format_clause,
         pipe_operators: _,
     } = query;
+    visit_expressions(limit_clause, |part| match part {
+        Expr::Subquery(_) => because(
+            "LIMIT and OFFSET are numbers or parameters, and not computed by a subquery",
+            Where::At(start(part)),
+        ),
+        _ => ControlFlow::Continue(()),
+    })?;
     refuse_any(
         [
             ("FOR UPDATE or SHARE", !locks.is_empty()),
@@ -238,7 +276,25 @@ fn of_select(select: &Select) -> ControlFlow<Refused> {
 
 fn joined(tables: &TableWithJoins) -> ControlFlow<Refused> {
     let is_global = tables.joins.iter().any(|join| join.global);
-    refuse_any([("GLOBAL JOIN", is_global)], tables)
+    refuse_any([("GLOBAL JOIN", is_global)], tables)?;
+    tables.joins.iter().try_for_each(merged)
+}
+
+/// Refuses joins in whose merged columns the values of the right side would be missing.
+fn merged(join: &Join) -> ControlFlow<Refused> {
+    let (constraint, word, advice) = match &join.join_operator {
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+            (constraint, "RIGHT", "select the column of the right side")
+        }
+        JoinOperator::FullOuter(constraint) => (constraint, "FULL", "select coalesce(a.k, b.k)"),
+        _ => return ControlFlow::Continue(()),
+    };
+    if matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural) {
+        let message =
+            format!("{word} JOIN with USING or NATURAL is not allowed; write ON a.k = b.k, and {advice}");
+        return because(message, Where::Before(start(&join.relation), word));
+    }
+    ControlFlow::Continue(())
 }
 
 fn read_from(table: &TableFactor) -> ControlFlow<Refused> {
