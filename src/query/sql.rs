@@ -146,7 +146,11 @@ async fn planned<Authority: 'static>(
     outward::refuse_lost(&logical).map_err(wrong)?;
     let logical = constants_last::written(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
-    let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;
+    let logical = state.optimize(&logical).map_err(wrong)?;
+    outward::refuse_unjoined(&logical).map_err(wrong)?;
+    let planner = state.query_planner();
+    let plan = planner.create_physical_plan(&logical, &state).await;
+    let plan = plan.map_err(wrong)?;
     let plan = columns::with_names_of_their_own(plan, &own_names).map_err(wrong)?;
     let plan = guard::guarded(plan, state.config().batch_size()).map_err(wrong)?;
     Ok(Planned {

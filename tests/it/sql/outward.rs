@@ -145,3 +145,36 @@ async fn a_name_from_two_queries_further_out_is_refused_as_what_it_is() {
     ));
     assert_eq!(rows(&person, &near).await, [json!({"kept": 2})], "{near}");
 }
+
+#[tokio::test]
+async fn what_cannot_be_joined_with_the_row_around_it_is_refused_with_another_way_to_ask() {
+    let person = person();
+    for text in [
+        format!("SELECT a.n, (SELECT count(*) FROM {INNER} WHERE e.n < a.n) AS c FROM {OUTER}"),
+        format!("SELECT a.n FROM {OUTER} WHERE (SELECT count(*) FROM {INNER} WHERE e.t >= a.n) > 1"),
+        format!("SELECT avg((SELECT max(e.n) FROM {INNER} WHERE e.t < a.n)) AS m FROM {OUTER}"),
+    ] {
+        let refused = wrong(&person, &text).await;
+        assert!(refused.contains("a subquery names a.n"), "{text}: {refused}");
+        assert!(refused.contains("LEFT JOIN"), "{text}: {refused}");
+    }
+    for lateral in [
+        "SELECT a.n + 1 AS m".to_owned(),
+        format!("SELECT e.n AS m FROM {INNER} WHERE e.t = a.t ORDER BY e.n LIMIT 1"),
+        format!("SELECT e.n AS m FROM {INNER} WHERE e.t = a.t AND 1 = 0"),
+    ] {
+        let text = format!("SELECT a.n, x.m FROM {OUTER}, LATERAL ({lateral}) AS x");
+        let refused = wrong(&person, &text).await;
+        assert!(refused.contains("what LATERAL says"), "{text}: {refused}");
+    }
+    // What the refusal says.
+    let text = format!(
+        "SELECT a.n, count(e.n) AS c FROM {OUTER} LEFT JOIN {INNER} ON e.n < a.n GROUP BY a.n ORDER BY a.n"
+    );
+    let expected = [
+        json!({"n": 1, "c": 0}),
+        json!({"n": 2, "c": 1}),
+        json!({"n": 3, "c": 2}),
+    ];
+    assert_eq!(rows(&person, &text).await, expected, "{text}");
+}

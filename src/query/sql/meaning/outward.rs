@@ -5,7 +5,7 @@
 //! around it and not for one: it numbers or matches rows that are meant for others. Behind `LATERAL`, a
 //! row is kept where the subquery aggregates, also if a step above the aggregate leaves it out. And of two
 //! queries around a subquery, only the inner one is joined with it. Where nothing else says the same, such
-//! subqueries are refused. Knows plans and expressions only.
+//! subqueries are refused, and so are those that the engine could not join. Knows plans and expressions only.
 
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, plan_err};
@@ -26,6 +26,40 @@ pub(in crate::query::sql) fn refuse_lost(plan: &LogicalPlan) -> Result<()> {
                     refuse_mixed_rows(subquery)?;
                     refuse_lost(subquery)?;
                 }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(())
+}
+
+/// Refuses a plan that is optimized and has a subquery about the row around it all the same: it cannot be
+/// run.
+pub(in crate::query::sql) fn refuse_unjoined(plan: &LogicalPlan) -> Result<()> {
+    plan.apply(|step| {
+        if matches!(step, LogicalPlan::Subquery(_)) {
+            return plan_err!(
+                "what LATERAL says cannot be joined with the row beside it: it may name that row only in \
+                 conditions of WHERE that can hold, and has no LIMIT; compute with that row around it, \
+                 unnest its lists in SELECT, and number rows in a query of their own by row_number() OVER \
+                 (PARTITION BY what is compared with it)"
+            );
+        }
+        step.apply_expressions(|expr| {
+            expr.apply(|part| {
+                let Some(subquery) = subquery_of(part) else {
+                    return Ok(TreeNodeRecursion::Continue);
+                };
+                if let Some(Expr::OuterReferenceColumn(_, column)) = subquery.outer_ref_columns.first() {
+                    return plan_err!(
+                        "a subquery names {} of the row around it where it cannot be joined with that row: \
+                         the value of a subquery may depend on it by = alone, and stands in SELECT or WHERE \
+                         outside of aggregates; else write LEFT JOIN … ON the condition, and GROUP BY the \
+                         columns of that row",
+                        column.flat_name()
+                    );
+                }
+                refuse_unjoined(&subquery.subquery)?;
                 Ok(TreeNodeRecursion::Continue)
             })
         })
