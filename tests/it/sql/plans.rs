@@ -107,6 +107,33 @@ async fn the_last_records_are_read_from_the_end() {
 }
 
 #[tokio::test]
+async fn windows_over_the_newest_first_are_read_from_the_end_wherever_nulls_would_be() {
+    let person = person();
+    beating(&person).await;
+    for window in [
+        "row_number() OVER (ORDER BY start_date DESC)",
+        "row_number() OVER (ORDER BY start_date DESC NULLS LAST)",
+        "rank() OVER (ORDER BY start_date DESC NULLS FIRST)",
+        "count(*) OVER (ORDER BY start_date DESC)",
+    ] {
+        let newest = format!(
+            "SELECT start_date, place FROM (SELECT start_date, {window} AS place FROM heart_rate) t \
+             WHERE place <= 2 ORDER BY place"
+        );
+        let answered = rows(&person, &newest).await;
+        let expected = [instant(199 * 60), instant(198 * 60)];
+        assert_eq!(texts(&answered, "start_date"), expected, "{window}");
+        let found = plan(&person, &format!("EXPLAIN {newest}")).await;
+        assert!(found.contains("records of heart_rate, from the end"), "{found}");
+    }
+    let newest = "SELECT start_date FROM heart_rate QUALIFY row_number() OVER (ORDER BY start_date DESC) = 1";
+    assert_eq!(
+        texts(&rows(&person, newest).await, "start_date"),
+        [instant(199 * 60)]
+    );
+}
+
+#[tokio::test]
 async fn conditions_on_what_is_measured_reach_the_pages() {
     let (_server, person) = in_objects().await;
     let found = plan(

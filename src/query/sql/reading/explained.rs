@@ -112,7 +112,7 @@ pub fn readable(error: &DataFusionError) -> String {
     }
 }
 
-/// Where a message begins to show a value as the engine holds it, which is no text for people.
+/// Where a message begins to show a value or a plan as the engine holds it, which is no text for people.
 fn dump_in(message: &str) -> Option<usize> {
     let mut quoted = false;
     let mut last = ' ';
@@ -129,10 +129,18 @@ fn dump_in(message: &str) -> Option<usize> {
     None
 }
 
-/// Whether a text begins with a name and fields, or with what may be missing and is there.
+/// Whether a text begins with a name and fields, with a part of a plan, or with what may be missing and is
+/// there.
 fn is_dump(text: &str) -> bool {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let fields = text.trim_start_matches(is_part);
+    if text.starts_with("Plan: [")
+        || text
+            .strip_suffix(fields)
+            .is_some_and(|name| name.ends_with("Exec"))
+    {
+        return true;
+    }
     if let Some(fields) = fields.strip_prefix(" { ") {
         let after = fields.trim_start_matches(is_part);
         return after.len() < fields.len() && after.starts_with(": ");
@@ -221,11 +229,18 @@ mod tests {
             "coercion to 'sum' failed"
         );
         assert_eq!(plan("wrong options, namely Some(5)"), "wrong options");
+        let steps = "Plan: [\"SortExec: expr=[a@0 ASC]\", \"  AnswerExec: records\"] does not satisfy order";
+        assert_eq!(plan(steps), UNPLANNED);
+        assert_eq!(
+            plan("it has no order: SortExec expr=[a@0 ASC]"),
+            "it has no order"
+        );
         for message in [
             "Cannot cast string 'Ident { value: 1 }' to value of Int64 type",
             "Cannot cast string '{ a: 1 }' to value of Int64 type",
             "Invalid function 'local_dya'; did you mean 'local_day'?",
             "it doesn't exist; Some other does",
+            "Cannot cast string 'SortExec: a' to value of Int64 type",
         ] {
             assert_eq!(plan(message), message);
         }

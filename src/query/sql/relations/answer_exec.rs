@@ -29,9 +29,9 @@ use crate::query::operator::{Input, Operator, Plan, Step, Task, begins_with, one
 pub(in crate::query) struct Answer {
     inner: Plan,
     schema: SchemaRef,
-    /// The columns by which its rows are sorted, as far as they are wanted.
-    sorted_by: Vec<String>,
-    /// Whether the rows are in descending order.
+    /// What its rows are sorted by, as far as that is wanted.
+    order: Option<LexOrdering>,
+    /// Whether the plan begins at the end.
     from_the_end: bool,
     is_own: bool,
     label: String,
@@ -79,14 +79,11 @@ impl AnswerExec {
         };
         let inner: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(columns, limited)?);
         let is_there = |name: &&&str| schema.index_of(name).is_ok();
+        let sorted_by: Vec<&str> = order.iter().take_while(is_there).copied().collect();
         let step = Answer {
             inner,
             schema: Arc::clone(schema),
-            sorted_by: order
-                .iter()
-                .take_while(is_there)
-                .map(|name| (*name).to_owned())
-                .collect(),
+            order: ordered(schema, &sorted_by, false),
             from_the_end: false,
             is_own: true,
             label,
@@ -115,9 +112,9 @@ impl AnswerExec {
 }
 
 impl Answer {
-    fn order(&self, from_the_end: bool) -> Option<LexOrdering> {
-        let sorted_by: Vec<&str> = self.sorted_by.iter().map(String::as_str).collect();
-        ordered(&self.schema, &sorted_by, from_the_end)
+    /// The order of the same rows when the plan begins at its other end.
+    fn reversed(&self) -> Option<LexOrdering> {
+        LexOrdering::new(self.order.as_ref()?.iter().map(PhysicalSortExpr::reverse))
     }
 }
 
@@ -137,9 +134,9 @@ impl Step for Answer {
     }
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
-        let order = self.order(self.from_the_end);
         // DataFusion puts an operator that yields above its leaves.
-        one_partition(Arc::clone(&self.schema), order).with_scheduling_type(SchedulingType::NonCooperative)
+        one_partition(Arc::clone(&self.schema), self.order.clone())
+            .with_scheduling_type(SchedulingType::NonCooperative)
     }
 
     fn statistics(&self) -> Option<Statistics> {
@@ -147,20 +144,24 @@ impl Step for Answer {
         computed.ok().map(Arc::unwrap_or_clone)
     }
 
-    /// The same rows in descending order, where that is wanted and the plan can begin at the end.
+    /// The same rows in descending order, where that is wanted and the plan can begin at the end. No row is
+    /// without the columns by which they are sorted, so wherever nulls are wanted, there they are: operators
+    /// above compare the order that they asked for word for word.
     fn in_order(&self, order: &[PhysicalSortExpr]) -> Option<Self> {
-        let from_the_end = !self.from_the_end;
-        if !begins_with(&self.order(from_the_end)?, order) {
+        let reversed = self.reversed()?;
+        if !begins_with(&reversed, order) {
             return None;
         }
-        match self.inner.try_pushdown_sort(order).ok()? {
-            SortOrderPushdownResult::Exact { inner } => Some(Self {
-                inner,
-                from_the_end,
-                ..self.clone()
-            }),
-            _ => None,
-        }
+        let SortOrderPushdownResult::Exact { inner } = self.inner.try_pushdown_sort(order).ok()? else {
+            return None;
+        };
+        let beyond = reversed.iter().skip(order.len());
+        Some(Self {
+            inner,
+            order: LexOrdering::new(order.iter().chain(beyond).cloned()),
+            from_the_end: !self.from_the_end,
+            ..self.clone()
+        })
     }
 
     fn run(self, _inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
