@@ -98,7 +98,7 @@ pub async fn sleep_agg(
         .await
 }
 
-const STAGES: [ListedColumn; 8] = [
+const STAGES: [ListedColumn; 7] = [
     ListedColumn::new("stage", Holds::Whole),
     ListedColumn::new("name", Holds::Text),
     ListedColumn::new("label", Holds::Text),
@@ -106,7 +106,6 @@ const STAGES: [ListedColumn; 8] = [
     ListedColumn::new("is_asleep", Holds::Flag),
     ListedColumn::new("is_in_bed", Holds::Flag),
     ListedColumn::new("priority", Holds::Whole),
-    ListedColumn::new("imports", Holds::Json),
 ];
 
 /// What the stages of sleep mean.

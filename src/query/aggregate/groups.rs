@@ -12,6 +12,7 @@ use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
+use crate::model::registry::DataType;
 use crate::query::Partition;
 use crate::query::filter::{field_of, unknown_field};
 use crate::query::ground::uuid_text::UuidText;
@@ -32,6 +33,10 @@ pub(super) fn check(
     if fields.len() > MAX_GROUP_FIELDS {
         return Err(AggregateError::TooManyFields(fields.len()));
     }
+    let types: Vec<&DataType> = partitions
+        .iter()
+        .map(|partition| partition.data_type.as_ref())
+        .collect();
     for (place, name) in fields.iter().enumerate() {
         if fields.iter().take(place).any(|earlier| earlier == name) {
             return Err(AggregateError::FieldTwice(name.clone()));
@@ -39,18 +44,12 @@ pub(super) fn check(
         if taken.contains(&name.as_str()) {
             return Err(AggregateError::NameTaken(name.clone()));
         }
-        let mut found = partitions
+        let mut found = types
             .iter()
-            .filter_map(|partition| field_of(name, &partition.data_type))
+            .filter_map(|data_type| field_of(name, data_type))
             .peekable();
-        if found.peek().is_none() {
-            let Some(partition) = partitions.first() else {
-                continue;
-            };
-            return Err(AggregateError::UnknownField(unknown_field(
-                name,
-                &partition.data_type,
-            )));
+        if found.peek().is_none() && !types.is_empty() {
+            return Err(AggregateError::UnknownField(unknown_field(name, &types)));
         }
         if found
             .any(|field| field.is_json || matches!(field.holds, ArrowType::List(_) | ArrowType::Struct(_)))

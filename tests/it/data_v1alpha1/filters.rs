@@ -136,6 +136,27 @@ async fn fields_of_own_types_filter_too() {
         .faults();
 }
 
+#[tokio::test]
+async fn a_field_that_no_type_of_a_base_has_is_told_with_the_base_and_all_fields() {
+    let person = person();
+    for (name, field) in [("One", "aa"), ("Other", "bb")] {
+        let schema = json!({"properties": {field: {"type": "string"}}});
+        let own = json!({"name": name, "record_spec": {"schema": schema}});
+        person.define("Event", &own).await;
+    }
+    let filtered = person.read("event", "Event").with("filter", "cc:1").await;
+    let grouped = person.read("event", "Event/agg/day").with("group", "cc").await;
+    for (reply, place) in [(filtered, "query.filter"), (grouped, "query.group")] {
+        assert_eq!(reply.faults(), [place], "{reply}");
+        let message = reply.json()["detail"][0]["msg"].as_str().unwrap().to_owned();
+        assert!(message.starts_with("`cc` is not a field of Event;"), "{message}");
+        for known in ["start_time", "aa", "bb", "extras"] {
+            assert!(message.contains(known), "{known}: {message}");
+        }
+        assert_eq!(message.matches("start_time").count(), 1, "{message}");
+    }
+}
+
 /// A zero stays as it was sent, and is found whatever its sign.
 #[tokio::test]
 async fn zeros_are_equal_whatever_their_sign() {

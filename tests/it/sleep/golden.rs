@@ -343,25 +343,25 @@ async fn only_being_in_bed_is_a_cycle_too() {
 #[tokio::test]
 async fn stages_are_described() {
     let person = person();
-    let stages = person
-        .get(&format!("/data/v0/{}/sleep_stage_metadata", person.id))
-        .await
-        .must_be(200)
-        .rows();
+    let path = format!("/data/v0/{}/sleep_stage_metadata", person.id);
+    let stages = person.get(&path).await.must_be(200).rows();
     assert_eq!(stages.len(), 6);
-    let fields: Vec<&String> = stages[0].as_object().unwrap().keys().collect();
-    assert_eq!(
-        fields,
-        [
-            "stage",
-            "name",
-            "label",
-            "depth",
-            "is_asleep",
-            "is_in_bed",
-            "priority"
-        ]
-    );
+    let table = person.get(&path).with("output", "jstable").await.must_be(200);
+    for shown in [&stages, &table.rows()] {
+        let fields: Vec<&String> = shown[0].as_object().unwrap().keys().collect();
+        assert_eq!(
+            fields,
+            [
+                "stage",
+                "name",
+                "label",
+                "depth",
+                "is_asleep",
+                "is_in_bed",
+                "priority"
+            ]
+        );
+    }
     assert_eq!(
         stages[2],
         json!({"stage": 2, "name": "unknown", "label": "Asleep, stage unknown", "depth": null, "is_asleep": true, "is_in_bed": false, "priority": 1})

@@ -8,7 +8,7 @@ use crate::model::registry::DataType;
 use super::FilterError;
 use super::condition::{Comparison, Condition, LabelComparison};
 use super::expression::bind_one;
-use super::field::field_of;
+use super::field::{field_of, unknown_field};
 
 /// What conditions amount to on the rows of one type.
 #[derive(Clone, Debug)]
@@ -83,15 +83,13 @@ fn checked<'a>(condition: &'a Condition, types: &[&DataType]) -> Result<Vec<Requ
         .map(|data_type| Requirement::of(condition, data_type))
         .unzip();
     let fits_none: Option<Vec<FilterError>> = misfits.into_iter().collect();
-    // A type that has the field gives the better error.
-    let better = |best, next| match best {
-        FilterError::UnknownField { .. } => next,
-        _ => best,
+    let Some(misfits) = fits_none.filter(|misfits| !misfits.is_empty()) else {
+        return Ok(requirements);
     };
-    match fits_none.into_iter().flatten().reduce(better) {
-        Some(misfit) => Err(misfit),
-        None => Ok(requirements),
-    }
+    // A type that has the field gives the better error.
+    let is_of_value = |misfit: &FilterError| !matches!(misfit, FilterError::UnknownField { .. });
+    let of_value = misfits.into_iter().find(is_of_value);
+    Err(of_value.unwrap_or_else(|| unknown_field(&condition.field, types)))
 }
 
 /// Equalities on the same field are alternatives; everything else must hold together.
@@ -149,5 +147,9 @@ mod tests {
             let refused = bind_each(&conditions("value>many"), &types);
             assert!(matches!(refused, Err(FilterError::WrongType { .. })));
         }
+        let refused = bind_each(&conditions("nothing:1"), &[without, with_value]).unwrap_err();
+        let message = refused.to_string();
+        assert!(message.contains("not a field of Note, HeartRate;"), "{message}");
+        assert!(message.contains("value"), "{message}");
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn bind_one(condition: &Condition, data_type: &DataType) -> Result<Ex
 /// The same for the value just as it was asked.
 fn expression_of(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterError> {
     let field =
-        field_of(&condition.field, data_type).ok_or_else(|| unknown_field(&condition.field, data_type))?;
+        field_of(&condition.field, data_type).ok_or_else(|| unknown_field(&condition.field, &[data_type]))?;
     let text = match (&condition.value, condition.operator) {
         (Comparand::Null, Comparison::NotEqual) => return Ok(field.expression.is_not_null()),
         (Comparand::Null, _) => return Ok(field.expression.is_null()),

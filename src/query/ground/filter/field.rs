@@ -1,5 +1,7 @@
 //! Where a named field is stored and what it holds. Knows layouts; knows no condition.
 
+use std::collections::HashSet;
+
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::functions::core::expr_ext::FieldAccessor;
@@ -45,20 +47,26 @@ pub fn refuse_private<'a, 'b, Types: Iterator<Item = &'a DataType>>(
     Ok(())
 }
 
-/// The error for a field that does not exist, naming those that do.
+/// The error for a field that none of several types has, which are read together: it names the type that was
+/// asked for, and the fields that there are.
 #[must_use]
-pub fn unknown_field(field: &str, data_type: &DataType) -> FilterError {
-    let known: Vec<&str> = data_type
-        .layout
-        .read
-        .iter()
-        .map(|column| column.name.as_str())
-        .collect();
+pub fn unknown_field(field: &str, types: &[&DataType]) -> FilterError {
+    let asked: Vec<&str> = match types {
+        [data_type] => vec![data_type.id.as_str()],
+        types => distinct(types.iter().map(|data_type| data_type.id.base())),
+    };
+    let columns = types.iter().flat_map(|data_type| &data_type.layout.read);
     FilterError::UnknownField {
         field: field.to_owned(),
-        data_type: data_type.id.as_str().to_owned(),
-        known: known.join(", "),
+        data_type: asked.join(", "),
+        known: distinct(columns.map(|column| column.name.as_str())).join(", "),
     }
+}
+
+/// Each of the words where it is first.
+fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = HashSet::new();
+    words.filter(|word| seen.insert(*word)).collect()
 }
 
 /// The member called `rest` of a struct, or the field itself without `rest`.
