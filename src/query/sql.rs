@@ -39,6 +39,7 @@ use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
 use meaning::{moments, outward, patterns, spans, unknown};
 use naming::{columns, duplicate_names};
+use optimizing::sorted_once::SortedOnce;
 use optimizing::{constants_last, large_limits, namesakes, outer_side};
 use reading::explained::{UNPLANNED, explained};
 use reading::statement;
@@ -238,6 +239,7 @@ fn session<Authority: 'static>(
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_analyzer_rule(Arc::new(Truths))
         .with_optimizer_rule(Arc::new(BothZeros))
+        .with_optimizer_rule(Arc::new(SortedOnce))
         .with_table_functions(functions::all(functions))
         .with_type_planner(Arc::new(moments::Microseconds))
         .build();

@@ -11,6 +11,7 @@ mod plans;
 mod refused;
 mod shared;
 mod spans;
+mod sorted;
 mod tables;
 mod unknown;
 mod zeros;
