@@ -38,7 +38,7 @@ use meaning::checked::CheckedArithmetic;
 use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
 use meaning::{moments, outward, patterns, spans, unknown};
-use naming::{columns, duplicate_names};
+use naming::{columns, duplicate_names, group_keys};
 use optimizing::sorted_once::SortedOnce;
 use optimizing::{constants_last, large_limits, namesakes, outer_side};
 use reading::explained::{UNPLANNED, explained};
@@ -119,10 +119,11 @@ async fn planned<Authority: 'static>(
         holdings: &holdings,
         functions: &functions,
     };
-    let logical = match planning.plan(&asked.statement).await {
+    let planned = planning.plan(&asked.statement).await;
+    let logical = match planned.and_then(group_keys::unlike) {
         Err(error) if duplicate_names::is_about_names(&error) => {
             let again = planning.plan_apart(&asked.statement).await;
-            again.map_err(|again| {
+            again.and_then(group_keys::unlike).map_err(|again| {
                 if duplicate_names::tells_of_names(&again) {
                     error
                 } else {
@@ -188,12 +189,13 @@ impl<Authority: 'static> Planning<'_, Authority> {
         }
     }
 
-    /// The plan of a statement in which several columns of the answer have the same name.
+    /// The plan of a statement in which several columns of the answer, or keys of groups, have the same name.
     async fn plan_apart(&self, statement: &Statement) -> Result<LogicalPlan, DataFusionError> {
         let mut statement = statement.clone();
         if let Statement::Statement(sql) = &mut statement
             && let ast::Statement::Query(query) = sql.as_mut()
         {
+            group_keys::named_apart(query);
             let mut spelled_out = Vec::new();
             for probe in duplicate_names::wildcards(query) {
                 let probe = ast::Statement::Query(Box::new(probe));

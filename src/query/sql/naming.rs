@@ -4,3 +4,4 @@
 
 pub(super) mod columns;
 pub(super) mod duplicate_names;
+pub(super) mod group_keys;

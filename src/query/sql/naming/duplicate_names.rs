@@ -15,6 +15,7 @@ use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr};
 
 use super::columns::told_apart;
+use super::group_keys::{self, KEY};
 
 /// The beginning of the names that expressions are planned with.
 const PLANNED_AS: &str = "__column_";
@@ -32,7 +33,8 @@ pub(in crate::query::sql) fn is_about_names(error: &DataFusionError) -> bool {
 
 /// Whether an error has names in it that the query does not have.
 pub(in crate::query::sql) fn tells_of_names(error: &DataFusionError) -> bool {
-    is_about_names(error) || error.to_string().contains(PLANNED_AS)
+    let message = error.to_string();
+    is_about_names(error) || message.contains(PLANNED_AS) || message.contains(KEY)
 }
 
 /// For each `*` of the outermost SELECTs, in order, a query whose columns it stands for.
@@ -136,7 +138,7 @@ pub(in crate::query::sql) fn own_names(plan: &LogicalPlan) -> Result<HashMap<Str
             if let Planned::Alias(Alias { expr, name, .. }) = expr
                 && name.starts_with(PLANNED_AS)
             {
-                let own = expr.qualified_name().1;
+                let own = group_keys::own_name(&expr.qualified_name().1);
                 if !own.starts_with(PLANNED_AS) {
                     names.entry(name.clone()).or_insert(own);
                 }

@@ -1,0 +1,192 @@
+//! Keys of a GROUP BY whose names are the same: what is converted has the name of what it is converted from,
+//! and so has a moment in a time zone. The planner finds a key by its name. So such keys are planned within a
+//! condition that always holds: it gives them names of their own, and the optimizer removes it.
+//!
+//! Knows the grammar and plans.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, Expr, GroupByExpr, Ident, Query, Select, SelectItem, Value, Visit as _,
+    Visitor, visit_expressions_mut,
+};
+
+use crate::query::sql::meaning::all_years::AtTimeZone;
+
+/// The beginning of the texts by which keys are told apart.
+pub(super) const KEY: &str = "__key_";
+
+/// Why a query is refused in which two such keys are still the same.
+const ALIKE: &str = "keys of GROUP BY require unique expression names, and what is converted keeps the name of its \
+                     column: convert it in a subquery, under a name of its own";
+
+/// The plan, unless keys of one GROUP BY have one name in it.
+pub(in crate::query::sql) fn unlike(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.apply_with_subqueries(|step| {
+        if let LogicalPlan::Aggregate(aggregate) = step {
+            let mut named: HashMap<String, &Planned> = HashMap::new();
+            for key in &aggregate.group_expr {
+                let name = key.schema_name().to_string();
+                if named.insert(name, key).is_some_and(|other| other != key) {
+                    return plan_err!("{ALIKE}");
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(plan)
+}
+
+/// Gives the keys whose names are those of others names of their own, wherever they stand.
+pub(in crate::query::sql) fn named_apart(query: &mut Query) {
+    let mut keys = Keys::default();
+    let ControlFlow::Continue(()) = query.visit(&mut keys);
+    let ControlFlow::Continue(()) = visit_expressions_mut(query, |expr| -> ControlFlow<Infallible> {
+        if let Some(number) = keys.0.iter().position(|key| key == expr) {
+            let key = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+            *expr = under_a_name(number, key);
+        }
+        ControlFlow::Continue(())
+    });
+}
+
+/// A name as it would be if no key had been given one of its own.
+pub(super) fn own_name(name: &str) -> String {
+    const END: &str = " END";
+    let begin = format!("CASE WHEN Utf8(\"{KEY}");
+    let mut own = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((before, after)) = rest.split_once(&begin) {
+        let Some((_, key)) = after.split_once(" THEN ") else {
+            break;
+        };
+        let (key, after) = key.split_once(END).unwrap_or((key, ""));
+        own.extend([before, key]);
+        rest = after;
+    }
+    own.push_str(rest);
+    own
+}
+
+/// `CASE WHEN '__key_1' = '__key_1' THEN key END`.
+fn under_a_name(number: usize, key: Expr) -> Expr {
+    let text = || {
+        Box::new(Expr::Value(
+            Value::SingleQuotedString(format!("{KEY}{number}")).into(),
+        ))
+    };
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen {
+            condition: Expr::BinaryOp {
+                left: text(),
+                op: BinaryOperator::Eq,
+                right: text(),
+            },
+            result: key,
+        }],
+        else_result: None,
+    }
+}
+
+/// The keys that have the names of others, each once.
+#[derive(Default)]
+struct Keys(Vec<Expr>);
+
+impl Visitor for Keys {
+    type Break = Infallible;
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
+        let selected = &select.projection;
+        let keys: Vec<&Expr> = match &select.group_by {
+            GroupByExpr::All(_) => selected.iter().filter_map(expression).collect(),
+            GroupByExpr::Expressions(keys, _) => keys.iter().map(|key| meant(key, selected)).collect(),
+        };
+        for key in keys.into_iter().map(bare) {
+            if keeps_name(key) && !self.0.contains(key) {
+                self.0.push(key.clone());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The expression that a key names by its place among what is selected, or by the name that it has there.
+fn meant<'a>(key: &'a Expr, selected: &'a [SelectItem]) -> &'a Expr {
+    let item = match key {
+        Expr::Value(value) => match &value.value {
+            Value::Number(place, _) => place.parse::<usize>().ok().and_then(|place| {
+                let before = place.checked_sub(1)?;
+                selected.get(before)
+            }),
+            _ => None,
+        },
+        Expr::Identifier(name) => selected.iter().find(|item| is_called(item, name)),
+        _ => None,
+    };
+    item.and_then(expression).unwrap_or(key)
+}
+
+const fn expression(item: &SelectItem) -> Option<&Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
+fn is_called(item: &SelectItem, name: &Ident) -> bool {
+    let SelectItem::ExprWithAlias { alias, .. } = item else {
+        return false;
+    };
+    spelled(alias) == spelled(name)
+}
+
+/// A name as the planner takes it.
+fn spelled(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    }
+}
+
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        expr => expr,
+    }
+}
+
+/// Whether an expression has the name of what it is made from.
+fn keeps_name(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast { .. } => true,
+        Expr::Function(call) => call.name.to_string() == AtTimeZone::NAME,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_it_would_be_without_keys() {
+        let key = |number: usize, name: &str| {
+            format!("CASE WHEN Utf8(\"{KEY}{number}\") = Utf8(\"{KEY}{number}\") THEN {name} END")
+        };
+        assert_eq!(own_name(&key(0, "t.a")), "t.a");
+        let sum = format!("max({}) + {} + Int64(1)", key(0, "t.a"), key(12, "b"));
+        assert_eq!(own_name(&sum), "max(t.a) + b + Int64(1)");
+        for name in ["a", "CASE WHEN a THEN b END"] {
+            assert_eq!(own_name(name), name);
+        }
+    }
+}
