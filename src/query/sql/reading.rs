@@ -8,6 +8,7 @@
 mod clauses;
 mod distinct_from;
 pub(super) mod explained;
+mod hidden_names;
 mod not_exists;
 pub(super) mod parameters;
 pub(super) mod statement;

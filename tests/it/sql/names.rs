@@ -1,9 +1,9 @@
-//! Names that several things have.
+//! Names that several things have: keys of groups, queries from WITH, members of structures.
 
 use serde_json::{Value, json};
 
-use super::rows;
-use crate::harness::{Person, heart_rate, id, person};
+use super::{rows, wrong};
+use crate::harness::{Person, at, heart_rate, id, person};
 
 /// Three moments on two days.
 async fn beating(person: &Person) {
@@ -66,4 +66,60 @@ async fn keys_of_one_column_do_not_change_the_names_of_columns() {
     let both = names(both).await;
     assert_eq!(both[..3], plain[..]);
     assert_eq!(both[3], "start_date");
+}
+
+#[tokio::test]
+async fn a_name_from_with_hides_the_same_name_around_it() {
+    let person = person();
+    for (text, expected) in [
+        (
+            "WITH a AS (SELECT 1 AS x) SELECT t.x AS inner, a.x AS outer \
+             FROM (WITH a AS (SELECT 2 AS x) SELECT a.x FROM a) AS t, a",
+            json!({"inner": 2, "outer": 1}),
+        ),
+        (
+            "WITH a AS (SELECT 1 AS x) SELECT (WITH a AS (SELECT x + 1 AS x FROM a) SELECT a.x FROM a) AS inner, \
+             x AS outer FROM a",
+            json!({"inner": 2, "outer": 1}),
+        ),
+        (
+            "WITH a AS (WITH a AS (SELECT 3 AS x) SELECT x FROM a) SELECT x FROM a",
+            json!({"x": 3}),
+        ),
+        (
+            "WITH a AS (SELECT 1 AS x), b AS (WITH A AS (SELECT 2 AS x) \
+             SELECT c.x FROM (WITH a AS (SELECT 4 AS x) SELECT * FROM a) AS c JOIN a ON a.x < c.x) \
+             SELECT a.x AS outer, b.x AS inner FROM a, b",
+            json!({"outer": 1, "inner": 4}),
+        ),
+    ] {
+        assert_eq!(rows(&person, text).await, [expected], "{text}");
+    }
+    let twice = "WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a";
+    let message = wrong(&person, twice).await;
+    assert!(message.contains("WITH defines a more than once"), "{message}");
+    let within =
+        "WITH a AS (SELECT 0) SELECT * FROM (WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a) AS t";
+    let message = wrong(&person, within).await;
+    assert!(message.contains("WITH defines a more than once"), "{message}");
+}
+
+#[tokio::test]
+async fn a_member_with_capitals_is_told_with_its_quotes() {
+    let person = person();
+    let beat = json!({"uuid": id(1), "start_date": at("10:00"), "end_date": at("10:00"), "value": 60.0,
+        "source_properties": {"name": "one", "sourceBundleIdentifier": "two"}});
+    person.records("HeartRate", &[beat]).await;
+    let written = "SELECT source_properties.\"sourceBundleIdentifier\" AS source FROM heart_rate";
+    assert_eq!(rows(&person, written).await, [json!({"source": "two"})]);
+    let message = wrong(
+        &person,
+        "SELECT source_properties.sourceBundleIdentifier FROM heart_rate",
+    )
+    .await;
+    let expected = "line 1, column 26: the structure has no member sourcebundleidentifier; capitals count within \
+                    double quotes: write \"sourceBundleIdentifier\"";
+    assert_eq!(message, expected);
+    let message = wrong(&person, "SELECT source_properties.nothing FROM heart_rate").await;
+    assert_eq!(message, "line 1, column 26: the structure has no member nothing");
 }

@@ -9,6 +9,7 @@ use crate::model::nearest::{hint, nearest};
 use crate::query::sql::allowed;
 use crate::query::sql::errors::{Place, SqlError};
 
+use super::hidden_names::old_name;
 use super::text::QueryText;
 
 /// The error of the parser or the planner, explained. `known`: names of tables.
@@ -22,6 +23,15 @@ pub(in crate::query::sql) fn explained(
         DataFusionError::SchemaError(error, _) => of_names(error, text),
         root => {
             let message = readable(root);
+            if let Some(member) = missing_member(&message) {
+                return unknown_member(member, text);
+            }
+            if let Some(name) = defined_again(&message) {
+                return SqlError {
+                    place: text.place_of(name),
+                    message: format!("WITH defines {name} more than once"),
+                };
+            }
             let name = quoted(&message).map(str::to_owned);
             let place = name.as_deref().and_then(|name| text.place_of(name));
             let message = match name {
@@ -89,6 +99,31 @@ fn unknown_table(name: &str, known: &[String]) -> String {
     let near = nearest(table, known.iter().map(String::as_str)).filter(|nearest| *nearest != table);
     let hint = hint(near);
     format!("there is no table {shown}{hint}")
+}
+
+/// The name in the engine's message about a member that a structure does not have.
+fn missing_member(message: &str) -> Option<&str> {
+    message
+        .strip_prefix("Field ")?
+        .strip_suffix(" not found in struct")
+}
+
+/// Members of structures often have capitals in their names, which count within double quotes only.
+fn unknown_member(name: &str, text: &QueryText) -> SqlError {
+    let hint = match text.capitalized(name) {
+        Some(written) => format!("; capitals count within double quotes: write \"{written}\""),
+        None => String::new(),
+    };
+    SqlError {
+        place: text.place_of(name),
+        message: format!("the structure has no member {name}{hint}"),
+    }
+}
+
+/// The name in the engine's message about a `WITH` that has it twice.
+fn defined_again(message: &str) -> Option<&str> {
+    let name = message.strip_prefix("WITH query name \"")?;
+    name.strip_suffix("\" specified more than once").map(old_name)
 }
 
 /// The message of an error for the author of a query.

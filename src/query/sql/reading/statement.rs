@@ -23,6 +23,7 @@ use crate::query::sql::unfolding::in_text::Repeated;
 use super::clauses::{Clauses, Where};
 use super::distinct_from;
 use super::explained::explained;
+use super::hidden_names::Hidden;
 use super::not_exists;
 use super::parameters::Parameters;
 use super::text::QueryText;
@@ -79,6 +80,7 @@ pub(in crate::query::sql) fn read(text: &QueryText, parameters: &Parameters) -> 
     };
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::Meant);
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut not_exists::Denied);
+    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut Hidden::default());
     if let ControlFlow::Break(refused) = Visit::visit(&*query, &mut Clauses::default()) {
         return Err(SqlError {
             place: place(text, refused.place),

@@ -84,6 +84,16 @@ impl QueryText {
         found(name).or_else(|| found(last))
     }
 
+    /// A name as it was written first, if there are capitals in it that do not count.
+    pub(super) fn capitalized(&self, name: &str) -> Option<&str> {
+        self.tokens.iter().find_map(|token| match &token.token {
+            Token::Word(word) if word.quote_style.is_none() && spells(word, name) && word.value != name => {
+                Some(word.value.as_str())
+            }
+            _ => None,
+        })
+    }
+
     /// The end of the text, without trailing space.
     pub(super) fn end(&self) -> Option<Place> {
         let mut tokens = self.tokens.iter().rev();
