@@ -4,6 +4,7 @@ mod distinct_from;
 mod functions;
 mod fuzzed;
 mod joined;
+mod moments;
 mod names;
 mod one_row;
 mod outward;

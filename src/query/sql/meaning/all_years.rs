@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use super::date_trunc::DateTrunc;
+use super::local_times;
 use crate::model::time::Instant;
 
 /// What a query calls instead of the engine's `function`, if that is another.
@@ -121,7 +122,7 @@ impl ScalarUDFImpl for ToChar {
 }
 
 /// `time AT TIME ZONE 'zone'`, which the engine plans as a cast to nanoseconds: a cast that keeps the unit of
-/// moments, and gives microseconds to everything else.
+/// moments, and gives microseconds to everything else. No cast does for [times without a zone](local_times).
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::query::sql) struct AtTimeZone {
     signature: Signature,
@@ -193,7 +194,11 @@ impl ScalarUDFImpl for AtTimeZone {
         let [moment, Expr::Literal(zone, _)] = given.as_slice() else {
             return Ok(ExprSimplifyResult::Original(given));
         };
-        let held = in_zone(&moment.get_type(context.schema())?, Some(zone))?;
+        let given_as = moment.get_type(context.schema())?;
+        let held = in_zone(&given_as, Some(zone))?;
+        if local_times::are_local(&given_as) {
+            return Ok(ExprSimplifyResult::Original(given));
+        }
         let cast = Expr::Cast(Cast::new(Box::new(moment.clone()), held));
         Ok(ExprSimplifyResult::Simplified(cast))
     }
@@ -202,6 +207,17 @@ impl ScalarUDFImpl for AtTimeZone {
         let [moments, _] = arguments.args.as_slice() else {
             return plan_err!("'{}' takes a time and a time zone", Self::NAME);
         };
-        moments.cast_to(arguments.return_field.data_type(), None)
+        let held = arguments.return_field.data_type();
+        let (DataType::Timestamp(_, Some(zone)), true) = (held, local_times::are_local(&moments.data_type()))
+        else {
+            return moments.cast_to(held, None);
+        };
+        match moments {
+            ColumnarValue::Array(times) => Ok(ColumnarValue::Array(local_times::moments(times, zone)?)),
+            ColumnarValue::Scalar(time) => {
+                let one = local_times::moments(&time.to_array()?, zone)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
+            }
+        }
     }
 }

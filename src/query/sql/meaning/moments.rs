@@ -2,8 +2,8 @@
 //!
 //! The engine compares a moment with a text or a date in nanoseconds, and takes `TIMESTAMP` for nanoseconds
 //! too, which begin in 1677 and end in 2262: `start_date < '9999-12-31'` would be refused. So texts and dates
-//! are brought to the type of what they are compared with, and `TIMESTAMP` has the microseconds of all other
-//! moments. Seconds of moments are exact. Knows expressions only.
+//! are brought to the type of what they are compared with, or stand beside in a `CASE`, and `TIMESTAMP` has
+//! the microseconds of all other moments. Seconds of moments are exact. Knows expressions only.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl TypePlanner for Microseconds {
     }
 }
 
-/// The same plan, in which texts and dates have the type of the moments that they are compared with.
+/// The same plan, in which texts and dates have the type of the moments that they are beside.
 pub(in crate::query::sql) fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
@@ -77,6 +77,15 @@ fn compared_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 .collect();
             Transformed::yes(Expr::InList(listed))
         }
+        Expr::Case(mut case) => {
+            let compared = case.expr.iter_mut();
+            let compared = compared.chain(case.when_then_expr.iter_mut().map(|(when, _)| when));
+            brought_together(compared.map(Box::as_mut).collect(), schema);
+            let chosen = case.when_then_expr.iter_mut().map(|(_, then)| then);
+            let chosen = chosen.chain(case.else_expr.iter_mut());
+            brought_together(chosen.map(Box::as_mut).collect(), schema);
+            Transformed::yes(Expr::Case(case))
+        }
         Expr::ScalarFunction(call) => match Epoch::instead_of(&call) {
             Some(exact) => Transformed::yes(exact),
             None => Transformed::no(Expr::ScalarFunction(call)),
@@ -103,6 +112,17 @@ pub(in crate::query::sql) const fn compares(operator: Operator) -> bool {
 /// What cannot be typed is refused by whoever plans it.
 fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Option<DataType> {
     expr.get_type(schema).ok()
+}
+
+/// Brings values to the type of the first moments among them.
+fn brought_together(values: Vec<&mut Expr>, schema: &dyn ExprSchema) {
+    let are_moments = |held: &DataType| matches!(held, DataType::Timestamp(..));
+    let moments = values
+        .iter()
+        .find_map(|value| type_of(value, schema).filter(are_moments));
+    for value in values {
+        *value = brought_to(moments.as_ref(), std::mem::take(value), schema);
+    }
 }
 
 /// A text that is written down, or any date, as one of `moments`, if these are some.

@@ -238,6 +238,7 @@ const NANOSECONDS: &str = "a time lies outside of 1677 to 2262, which is as far 
 fn is_beyond_nanoseconds(line: &str) -> bool {
     let has = |words: &str| line.contains(words);
     (has("to Timestamp(ns") && has("exceeds the representable"))
+        || (has("Overflow converting") && has("to Nanosecond"))
         || has("DATE_BIN result timestamp out of range")
         || has("date_bin timestamp value")
 }
