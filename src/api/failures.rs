@@ -82,9 +82,10 @@ pub fn query_error(meters: &Meters, error: Broken) -> ApiError {
         Broken::Plan(error) if is_scarce(error) => return planning_error(error),
         Broken::Plan(error) => sql::readable(error),
         Broken::Encode(error) => match error {
-            EncodeError::Unsupported { .. } | EncodeError::UnknownZone { .. } | EncodeError::LongRow => {
-                error.to_string()
-            }
+            EncodeError::Unsupported { .. }
+            | EncodeError::Interval { .. }
+            | EncodeError::UnknownZone { .. }
+            | EncodeError::LongRow => error.to_string(),
             error => format!("{error}; choose another output or cast the columns"),
         },
     };

@@ -17,6 +17,10 @@ pub(super) const LARGEST_ROW: usize = 64 << 20;
 pub enum EncodeError {
     #[error("column '{column}' has the type {data_type}, which has no text form")]
     Unsupported { column: String, data_type: DataType },
+    #[error(
+        "column '{column}' holds intervals, which Parquet cannot; cast it to a text or choose another output"
+    )]
+    Interval { column: String },
     #[error("column '{column}' is shown in the time zone '{zone}', which is not known")]
     UnknownZone { column: String, zone: String },
     #[error("one row would be longer than {LARGEST_ROW} bytes")]

@@ -5,7 +5,7 @@
 //! which readers restore zones and dictionaries. Pages carry no checksum, because the library can check them
 //! but not write them; a truncated file is recognised by its missing footer.
 
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -27,6 +27,10 @@ pub(super) struct ParquetFile {
 
 impl ParquetFile {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self, EncodeError> {
+        if let Some(field) = schema.fields().iter().find(|field| holds_intervals(field)) {
+            let column = field.name().clone();
+            return Err(EncodeError::Interval { column });
+        }
         let portable = Portable::new(schema, Dictionaries::AsTheyCome);
         let properties = properties(portable.schema())?;
         let writer = ArrowWriter::try_new(Vec::new(), portable.schema().clone(), Some(properties))?;
@@ -34,6 +38,18 @@ impl ParquetFile {
             portable,
             writer: Some(writer),
         })
+    }
+}
+
+/// Whether a column holds intervals of months, days and nanoseconds, also inside lists and structures.
+fn holds_intervals(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::Interval(IntervalUnit::MonthDayNano) => true,
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            holds_intervals(item)
+        }
+        DataType::Struct(members) => members.iter().any(|member| holds_intervals(member)),
+        _ => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{rows, wrong};
+use super::{query, rows, wrong};
 use crate::harness::{Person, at, heart_rate, id, person};
 
 /// Three moments on two days.
@@ -122,4 +122,19 @@ async fn a_member_with_capitals_is_told_with_its_quotes() {
     assert_eq!(message, expected);
     let message = wrong(&person, "SELECT source_properties.nothing FROM heart_rate").await;
     assert_eq!(message, "line 1, column 26: the structure has no member nothing");
+}
+
+#[tokio::test]
+async fn the_column_that_a_form_cannot_hold_is_named() {
+    let person = person();
+    for column in ["INTERVAL '1 day'", "[INTERVAL '1 day']"] {
+        let asked = json!({"query": format!("SELECT 1 AS x, {column} AS span"), "output": "parquet"});
+        let reply = person.post(super::SQL, &asked).await;
+        assert_eq!(reply.faults(), ["body.query"], "{reply}");
+        let message = reply.json()["detail"][0]["msg"].as_str().unwrap().to_owned();
+        assert!(message.starts_with("column 'span' holds intervals"), "{message}");
+    }
+    query(&person, "SELECT INTERVAL '1 day' AS span")
+        .await
+        .must_be(200);
 }

@@ -75,6 +75,16 @@ async fn only_reading_is_allowed_and_the_rest_is_refused_by_name() {
         ("SELECT 1 FROM heart_rate WHERE unit ~ '('", "unclosed group"),
         ("SELECT regexp_like(unit, '[a') FROM heart_rate", "regex"),
         ("SELECT 'a' !~* '*'", "regex"),
+        ("SELECT uuid ~ 'a{1000}{1000}' FROM heart_rate", "too large"),
+        (
+            "SELECT regexp_like(uuid, 'a{1000}{1000}') FROM heart_rate",
+            "too large",
+        ),
+        (
+            "SELECT regexp_replace(uuid, 'a{1000}{1000}', '') FROM heart_rate",
+            "too large",
+        ),
+        ("SELECT regexp_count(uuid, '(') FROM heart_rate", "unclosed group"),
         ("EXPLAIN DROP TABLE heart_rate", "not allowed"),
         ("SELECT 1 FROM heart_rate WHERE uuid LIKE unit", "LIKE"),
         ("SELECT uuid NOT ILIKE '%' || unit FROM heart_rate", "LIKE"),

@@ -7,6 +7,7 @@ use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use regex::Regex;
 
 /// Functions that take one step for each row over a window, however wide the window is.
 const OVER_WINDOWS: [&str; 20] = [
@@ -65,9 +66,34 @@ pub(super) fn refuse(expr: &Expr) -> Result<()> {
             plan_err!("{OF_LIKE}")
         }
         expr => match regular_expression(expr) {
-            None | Some(Expr::Literal(..)) => Ok(()),
+            None => Ok(()),
+            Some(Expr::Literal(pattern, _)) if has_no_flags(expr) => refuse_pattern(pattern),
+            Some(Expr::Literal(..)) => Ok(()),
             Some(_) => plan_err!("{OF_EXPRESSIONS}"),
         },
+    }
+}
+
+/// Whether a regular expression is taken as it is written.
+fn has_no_flags(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(call) if call.func.name() == "regexp_replace" => call.args.len() <= 3,
+        Expr::ScalarFunction(call) => call.args.len() <= 2,
+        _ => true,
+    }
+}
+
+/// Refuses what is no regular expression, or a larger one than the engine takes.
+fn refuse_pattern(pattern: &ScalarValue) -> Result<()> {
+    let Some(Some(pattern)) = pattern.try_as_str() else {
+        return Ok(());
+    };
+    match Regex::new(pattern) {
+        Ok(_) => Ok(()),
+        Err(regex::Error::CompiledTooBig(_)) => {
+            plan_err!("a regular expression is too large: write it with fewer or shorter repetitions")
+        }
+        Err(error) => plan_err!("{error}"),
     }
 }
 
