@@ -40,7 +40,7 @@ use meaning::truths::Truths;
 use meaning::{moments, outward, patterns, spans, unknown};
 use naming::{columns, duplicate_names, group_keys};
 use optimizing::sorted_once::SortedOnce;
-use optimizing::{constants_last, large_limits, namesakes, outer_side};
+use optimizing::{constants_last, kept_above, large_limits, namesakes, outer_side};
 use reading::explained::{UNPLANNED, explained};
 use reading::statement;
 use reading::text::QueryText;
@@ -227,12 +227,17 @@ fn session<Authority: 'static>(
     // Parts of objects under names that belong to no table are not found again behind joins and aliases.
     // Tables are read column by column, so it makes no difference to what is read.
     options.optimizer.enable_leaf_expression_pushdown = false;
+    // What a join tells its other side, while it runs, of the numbers that it has found tells zeros apart.
+    // Scans do not listen to it, so it spares nothing.
+    options.optimizer.enable_join_dynamic_filter_pushdown = false;
     let scalars = allowed::scalars(&state, now);
     let aggregates = allowed::aggregates(&state);
+    let conditions = kept_above::minded(state.optimizers());
     let rules = outer_side::before(&namesakes::minded(state.physical_optimizers()));
     let rules = large_limits::spilled(&rules, &state.runtime_env().memory_pool.memory_limit());
     let mut state = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
+        .with_optimizer_rules(conditions)
         .with_physical_optimizer_rules(rules)
         .with_catalog_list(Arc::new(Shelves::of(holdings)))
         .with_scalar_functions(scalars)

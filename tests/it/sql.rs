@@ -6,6 +6,7 @@ mod fuzzed;
 mod joined;
 mod moments;
 mod names;
+mod kept_above;
 mod one_row;
 mod outward;
 mod patterns;

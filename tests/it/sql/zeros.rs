@@ -79,6 +79,24 @@ async fn a_zero_that_a_subquery_names_is_either_of_both() {
 }
 
 #[tokio::test]
+async fn zeros_are_equal_in_joins_that_are_sorted() {
+    let person = person();
+    for text in [
+        format!("SELECT t.n FROM {ZEROS} JOIN (SELECT 0.0::double AS z) AS b ON t.w = b.z ORDER BY t.n"),
+        format!(
+            "SELECT t.n FROM {ZEROS} JOIN (SELECT -0.0::double AS z) AS b ON t.w = b.z ORDER BY t.n DESC"
+        ),
+        format!(
+            "SELECT t.n FROM {ZEROS} JOIN (VALUES (0.0::double, 1), (7.0, 2)) AS b(z, m) ON t.w = b.z \
+             ORDER BY t.n"
+        ),
+        format!("SELECT t.n FROM {ZEROS} WHERE t.w IN (SELECT 0.0::double AS z) ORDER BY t.n"),
+    ] {
+        assert_eq!(rows(&person, &text).await.len(), 2, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn zeros_are_equal_in_windows_cases_and_groups() {
     let person = person();
     for (text, expected) in [
@@ -160,6 +178,9 @@ async fn stored_zeros_are_equal_and_keep_their_sign() {
         let text = format!("SELECT count(*) AS found FROM heart_rate WHERE {condition}");
         assert_eq!(found(&person, &text).await, json!(2), "{condition}");
     }
+    let joined = "SELECT a.value FROM heart_rate AS a JOIN (SELECT 0.0 AS zero) AS b ON a.value = b.zero \
+                  ORDER BY a.unit, a.start_date DESC";
+    assert_eq!(rows(&person, joined).await.len(), 2);
     let kept = rows(
         &person,
         "SELECT value FROM heart_rate WHERE value IN (0, 5, 6, 7) ORDER BY start_date",
