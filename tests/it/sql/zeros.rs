@@ -150,6 +150,26 @@ async fn zeros_are_equal_in_windows_cases_and_groups() {
             format!("SELECT count(DISTINCT make_array(w)) AS found FROM {ZEROS}"),
             2,
         ),
+        (format!("SELECT count(DISTINCT w) AS found FROM {ZEROS}"), 2),
+        (
+            format!("SELECT count(DISTINCT w) * 10 + count(DISTINCT n) AS found FROM {ZEROS}"),
+            23,
+        ),
+        (
+            format!("SELECT count(DISTINCT w) FILTER (WHERE n < 4) AS found FROM {ZEROS}"),
+            2,
+        ),
+        (
+            format!(
+                "SELECT max(c) AS found FROM (SELECT n < 4 AS g, count(DISTINCT w) + count(*) AS c FROM {ZEROS} \
+                 GROUP BY n < 4)"
+            ),
+            5,
+        ),
+        (
+            format!("SELECT cardinality(array_agg(DISTINCT w ORDER BY w)) AS found FROM {ZEROS}"),
+            2,
+        ),
         (
             format!(
                 "WITH l AS (SELECT make_array(w) AS l FROM {ZEROS}) \

@@ -1,9 +1,9 @@
 //! Zero and negative zero as the one number that they are.
 //!
 //! The engine takes them for equal where it compares or groups numbers, but tells them apart where it looks a
-//! number up in a list, compares lists and structures, numbers rows by a value, or chooses among cases, and
-//! so does the optimizer where it compares constants. There a query is given one zero. What is stored and
-//! returned keeps its sign. Knows plans and expressions only.
+//! number up in a list, compares lists and structures, numbers rows by a value, chooses among cases, or
+//! aggregates what is distinct, and so does the optimizer where it compares constants. There a query is given
+//! one zero. What is stored and returned keeps its sign. Knows plans and expressions only.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::utils::normalize_float_zero;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, TableReference, internal_err};
-use datafusion::logical_expr::expr::{BinaryExpr, InList};
+use datafusion::logical_expr::expr::{AggregateFunction, BinaryExpr, InList, Sort as SortExpr};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -65,6 +65,12 @@ impl OneZero {
 
     fn all(&self, values: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
         values.into_iter().map(|value| self.of(value, schema)).collect()
+    }
+
+    fn keys(&self, keys: &mut [SortExpr], schema: &DFSchema) {
+        for key in keys {
+            key.expr = self.of(std::mem::take(&mut key.expr), schema);
+        }
     }
 
     /// Gives the constants among values that are compared one zero, and says whether there were any: the
@@ -120,20 +126,19 @@ impl OneZero {
                 call.args = self.all(call.args, schema);
                 Transformed::yes(Expr::ScalarFunction(call))
             }
-            Expr::AggregateFunction(mut call) if call.params.distinct && call.func.name() == "count" => {
-                for value in &mut call.params.args {
-                    if is_nested(value, schema) {
-                        *value = self.of(std::mem::take(value), schema);
-                    }
-                }
+            Expr::AggregateFunction(mut call) if tells_values_apart(&call) => {
+                let params = &mut call.params;
+                params.args = self.all(std::mem::take(&mut params.args), schema);
+                self.keys(&mut params.order_by, schema);
                 Transformed::yes(Expr::AggregateFunction(call))
             }
             Expr::WindowFunction(mut window) => {
                 let params = &mut window.params;
-                params.partition_by = self.all(std::mem::take(&mut params.partition_by), schema);
-                for key in &mut params.order_by {
-                    key.expr = self.of(std::mem::take(&mut key.expr), schema);
+                if params.distinct {
+                    params.args = self.all(std::mem::take(&mut params.args), schema);
                 }
+                params.partition_by = self.all(std::mem::take(&mut params.partition_by), schema);
+                self.keys(&mut params.order_by, schema);
                 Transformed::yes(Expr::WindowFunction(window))
             }
             other => Transformed::no(other),
@@ -229,6 +234,11 @@ impl AnalyzerRule for OneZero {
         })?;
         Ok(rewritten.data)
     }
+}
+
+/// Whether an aggregate is made of values each of which counts once.
+fn tells_values_apart(call: &AggregateFunction) -> bool {
+    call.params.distinct || call.func.name() == "approx_distinct"
 }
 
 /// The type of a value. What cannot be typed is refused by whoever plans it.
@@ -374,6 +384,15 @@ impl ScalarUDFImpl for WithOneZero {
     /// As plans show it.
     fn name(&self) -> &'static str {
         "one_zero"
+    }
+
+    /// The name of a column: that of the value. The engine groups by what one aggregate finds distinct, but
+    /// not if that aggregate has to be given its name back.
+    fn schema_name(&self, given: &[Expr]) -> Result<String> {
+        let [value] = given else {
+            return internal_err!("{} takes one value", self.name());
+        };
+        Ok(value.schema_name().to_string())
     }
 
     fn signature(&self) -> &Signature {
