@@ -37,6 +37,7 @@ use bounds::{bounded, guard};
 use meaning::checked::CheckedArithmetic;
 use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
+use meaning::wide_frames::WideFrames;
 use meaning::{moments, outward, patterns, spans, unknown};
 use naming::{columns, duplicate_names, group_keys};
 use optimizing::sorted_once::SortedOnce;
@@ -245,6 +246,7 @@ fn session<Authority: 'static>(
         .with_analyzer_rule(Arc::new(OneZero::new()))
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_analyzer_rule(Arc::new(Truths))
+        .with_analyzer_rule(Arc::new(WideFrames))
         .with_optimizer_rule(Arc::new(BothZeros))
         .with_optimizer_rule(Arc::new(SortedOnce))
         .with_table_functions(functions::all(functions))

@@ -17,6 +17,7 @@ mod sorted;
 mod spans;
 mod tables;
 mod unknown;
+mod windows;
 mod zeros;
 
 use serde_json::{Value, json};

@@ -134,9 +134,6 @@ impl OneZero {
             }
             Expr::WindowFunction(mut window) => {
                 let params = &mut window.params;
-                if params.distinct {
-                    params.args = self.all(std::mem::take(&mut params.args), schema);
-                }
                 params.partition_by = self.all(std::mem::take(&mut params.partition_by), schema);
                 self.keys(&mut params.order_by, schema);
                 Transformed::yes(Expr::WindowFunction(window))
