@@ -12,6 +12,7 @@ mod outward;
 mod patterns;
 mod plans;
 mod refused;
+mod row_values;
 mod shared;
 mod sorted;
 mod spans;

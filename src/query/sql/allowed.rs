@@ -10,6 +10,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 use super::bounds::bounded::Bounded;
 use super::meaning::all_years::{self, AtTimeZone};
+use super::meaning::any_item::AnyItem;
 use super::meaning::choices;
 use super::meaning::exact_sum::ExactSum;
 use crate::model::time::Instant;
@@ -54,6 +55,7 @@ pub(super) fn scalars(state: &SessionState, now: Instant) -> Vec<Arc<ScalarUDF>>
     }
     allowed.push(Arc::new(ScalarUDF::new_from_impl(LocalDay::new())));
     allowed.push(Arc::new(ScalarUDF::new_from_impl(AtTimeZone::new())));
+    allowed.push(Arc::new(ScalarUDF::new_from_impl(AnyItem::new())));
     allowed
 }
 

@@ -1,15 +1,20 @@
 //! Reads the text of a query: from its words to one statement that may be planned.
 //!
 //! [`text`] limits the words before they are parsed, [`clauses`] refuses what a query may not say, and
-//! [`statement`] puts in the [`parameters`] and returns what is left. Errors of the parser and of the planner
-//! get their place in the text here ([`explained`]). Knows the grammar; knows nothing of who may read what,
-//! or of what tables and columns a name stands for.
+//! [`statement`] puts in the [`parameters`], writes out comparisons that the engine reads otherwise
+//! ([`rows`], [`any_item`]) and returns what is left. Errors of the parser and of the planner get their place
+//! in the text here ([`explained`]). Knows the grammar; knows nothing of who may read what, or of what tables
+//! and columns a name stands for.
 
+mod any_item;
+mod called;
 mod clauses;
+mod copies;
 mod distinct_from;
 pub(super) mod explained;
 mod hidden_names;
 mod not_exists;
 pub(super) mod parameters;
+mod rows;
 pub(super) mod statement;
 pub(super) mod text;

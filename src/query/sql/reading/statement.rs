@@ -7,9 +7,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Array, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, Statement as Sql, TableFactor, Value as Literal, ValueWithSpan, Visit,
-    VisitMut, VisitorMut,
+    Array, Expr, FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, Statement as Sql, TableFactor,
+    Value as Literal, ValueWithSpan, Visit, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Span;
@@ -20,12 +19,15 @@ use crate::query::sql::meaning::all_years::AtTimeZone;
 use crate::query::sql::relations::calls::QuestionFunction;
 use crate::query::sql::unfolding::in_text::Repeated;
 
-use super::clauses::{Clauses, Where};
-use super::distinct_from;
+use super::any_item::AnyItems;
+use super::called::call;
+use super::clauses::{Clauses, Refused, Where};
+use super::distinct_from::{self, taken};
 use super::explained::explained;
 use super::hidden_names::Hidden;
 use super::not_exists;
 use super::parameters::Parameters;
+use super::rows::Rows;
 use super::text::QueryText;
 
 /// What a query returns.
@@ -81,14 +83,12 @@ pub(in crate::query::sql) fn read(text: &QueryText, parameters: &Parameters) -> 
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::Meant);
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut not_exists::Denied);
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut Hidden::default());
-    if let ControlFlow::Break(refused) = Visit::visit(&*query, &mut Clauses::default()) {
-        return Err(SqlError {
-            place: place(text, refused.place),
-            message: refused.message,
-        });
-    }
-    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
-        return Err(SqlError::without_place(message));
+    let placed = |refused: Refused| SqlError {
+        place: place(text, refused.place),
+        message: refused.message,
+    };
+    if let ControlFlow::Break(clause) = Visit::visit(&*query, &mut Clauses::default()) {
+        return Err(placed(clause));
     }
     let mut binding = Binding {
         parameters,
@@ -102,6 +102,15 @@ pub(in crate::query::sql) fn read(text: &QueryText, parameters: &Parameters) -> 
         });
     }
     parameters.refuse_unused(&binding.used)?;
+    if let ControlFlow::Break(row) = VisitMut::visit(query, &mut Rows::default()) {
+        return Err(placed(row));
+    }
+    if let ControlFlow::Break(comparison) = VisitMut::visit(query, &mut AnyItems::default()) {
+        return Err(placed(comparison));
+    }
+    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
+        return Err(SqlError::without_place(message));
+    }
     Ok(Asked {
         statement: Statement::Statement(sql),
         show,
@@ -176,10 +185,7 @@ impl VisitorMut for Binding<'_> {
             }
         }
         if let Expr::AtTimeZone { timestamp, time_zone } = expr {
-            let arguments = [timestamp, time_zone].map(|argument| {
-                let argument = std::mem::replace(argument.as_mut(), Expr::Value(Literal::Null.into()));
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
-            });
+            let arguments = [timestamp, time_zone].map(|argument| taken(argument));
             *expr = call(AtTimeZone::NAME, arguments.to_vec());
         }
         ControlFlow::Continue(())
@@ -201,23 +207,6 @@ impl VisitorMut for Binding<'_> {
         }
         ControlFlow::Continue(())
     }
-}
-
-fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args,
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 fn called(name: &ObjectName) -> Option<QuestionFunction> {
