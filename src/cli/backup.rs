@@ -31,30 +31,31 @@ pub enum BackupOrder {
 pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
     installation::needed(settings)?;
     match order {
-        BackupOrder::Into(directory) => copied_into(settings, directory),
+        BackupOrder::Into(directory) => conclude(&copied_into(settings, directory)?, directory),
         BackupOrder::Among { directory, kept } => {
             let backups = Backups::open(directory)?;
             let begun = backups.begin(SystemClock.now())?;
-            match copied_into(settings, &begun.unfinished) {
-                Ok(()) => {
-                    let place = backups.finish(&begun)?;
-                    let removed = backups.keep(*kept)?;
-                    print(&format!("{}: kept, {removed} older removed\n", place.display()))
-                }
-                Err(failed) => Err(begun.given_up(&failed)),
+            let copied =
+                copied_into(settings, &begun.unfinished).map_err(|failed| begun.given_up(&failed))?;
+            if !copied.wrong.is_empty() {
+                let concluded = conclude(&copied, &begun.unfinished);
+                return concluded.map_err(|failed| begun.given_up(&failed));
             }
+            let place = backups.finish(&begun)?;
+            conclude(&copied, &place)?;
+            let removed = backups.keep(*kept)?;
+            print(&format!("{}: kept, {removed} older removed\n", place.display()))
         }
     }
 }
 
-fn copied_into(settings: &Settings, directory: &Path) -> Result<(), Failed> {
+fn copied_into(settings: &Settings, directory: &Path) -> Result<Copied, Failed> {
     refuse_full(directory)?;
     let is_new = !directory.exists();
     data_directory::open(directory)?;
-    let copied = runtimes::many_threads()
+    runtimes::many_threads()
         .and_then(|runtime| runtime.block_on(back_up(settings, directory)))
-        .map_err(|failed| undone(directory, is_new, &failed))?;
-    conclude(&copied, directory)
+        .map_err(|failed| undone(directory, is_new, &failed))
 }
 
 async fn back_up(settings: &Settings, directory: &Path) -> Result<Copied, Failed> {
