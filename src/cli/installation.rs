@@ -27,6 +27,16 @@ fn nothing_in(settings: &Settings) -> Failed {
     ))
 }
 
+/// Where an object store has lost its catalogue. A new one would take all of its objects for garbage.
+fn without_catalogue(settings: &Settings) -> Failed {
+    Failed::because(format!(
+        "there is no catalogue of the object store, which holds data, in {}: if it is lost, run `almanac \
+         check --repair`, which makes it anew from the store; if it is elsewhere, correct \
+         ALMANAC_DATABASE_URL",
+        place(settings)
+    ))
+}
+
 /// Names the installation that a command uses; refuses if there is none. The name goes to standard error,
 /// since standard output is for results that others read.
 pub(super) fn needed(settings: &Settings) -> Result<(), Failed> {
@@ -41,7 +51,11 @@ pub(super) fn begun(settings: &Settings) -> Result<(), Failed> {
 
 fn named(settings: &Settings, suffices: impl Fn(FoundAt) -> bool) -> Result<(), Failed> {
     if !suffices(found_at(&settings.database_url)?) {
-        return Err(nothing_in(settings));
+        return Err(if on_another_thread(|| is_stored(settings))? {
+            without_catalogue(settings)
+        } else {
+            nothing_in(settings)
+        });
     }
     tell_of(settings);
     Ok(())
@@ -99,19 +113,24 @@ async fn is_stored(settings: &Settings) -> Result<bool, Failed> {
     }
 }
 
-/// On a separate thread: the caller may or may not be inside a runtime.
 fn found_at(database_url: &str) -> Result<FoundAt, Failed> {
+    on_another_thread(|| async { Catalog::found_at(database_url).await.map_err(Failed::from_error) })
+}
+
+/// Looks on a separate thread: the caller may or may not be inside a runtime.
+fn on_another_thread<T, Looking>(look: impl FnOnce() -> Looking + Send) -> Result<T, Failed>
+where
+    T: Send,
+    Looking: Future<Output = Result<T, Failed>>,
+{
     let asked = thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            let looked = runtimes::one_thread()?.block_on(Catalog::found_at(database_url));
-            looked.map_err(Failed::from_error)
-        });
+        let asking = scope.spawn(|| runtimes::one_thread()?.block_on(look()));
         asking.join()
     });
     match asked {
         Ok(found) => found,
         Err(_) => Err(Failed::because(
-            "whether there is a catalogue could not be found out",
+            "whether there is an installation could not be found out",
         )),
     }
 }
