@@ -35,6 +35,11 @@ pub use error::SettingsError;
 pub use interface::own_url;
 pub use storage::EncryptionSettings;
 
+/// The most threads that compute answers. Each has a stack of its own, and a system refuses what is too many.
+const MOST_THREADS: u64 = 1024;
+/// The most connections to a database: room for each of them is made at the start.
+const MOST_CONNECTIONS: u64 = 10_000;
+
 /// All settings as values.
 #[derive(Clone)]
 pub struct Settings {
@@ -144,16 +149,15 @@ impl Settings {
             interface: interface(given)?,
             identity: identity(given)?,
             database_url: database_url(given, &data_dir)?,
-            database_connections: parse::count(setting("database_connections")?, 4)?
-                .try_into()
-                .map_err(|_| wrong(given, "database_connections", "a smaller number"))?,
+            database_connections: parse::count_within(setting("database_connections")?, 4..=MOST_CONNECTIONS)?
+                as u32,
             objects: storage(given, "object_store", data_dir.join("objects"))?,
             encryption: encryption(given, &data_dir)?,
             adopt_store: parse::flag(setting("adopt_store")?)?,
             allow_plaintext: parse::flag(setting("allow_plaintext")?)?,
             data_dir,
             queries: QuerySettings {
-                threads: parse::count(setting("query_threads")?, 0)?,
+                threads: parse::count_within(setting("query_threads")?, 0..=MOST_THREADS)?,
                 memory_limit: parse::size(setting("memory_limit")?)?,
                 cache_memory: parse::size(setting("cache_memory")?)? as u64,
                 spill_limit: parse::size(setting("spill_limit")?)? as u64,
@@ -273,7 +277,7 @@ fn identity(given: &GivenSettings) -> Result<IdentitySettings, SettingsError> {
     let lifetime = parse::duration(setting("jwks_lifetime")?)?;
     let minimum_interval = parse::duration(setting("jwks_interval")?)?;
     let stale = parse::duration(setting("jwks_stale")?)?;
-    let provider = match parse::optional_url(setting("jwks_url")?)? {
+    let provider = match parse::whole_url(setting("jwks_url")?)? {
         None => Provider::Embedded,
         Some(jwks_url) => Provider::Outside(OutsideProvider {
             jwks_url,
@@ -328,7 +332,7 @@ fn files(given: &GivenSettings) -> Result<FileSettings, SettingsError> {
 }
 
 fn geocoder(given: &GivenSettings) -> Result<Option<ServiceSettings>, SettingsError> {
-    let url = parse::optional_url(given.setting("geocoder_url")?)?;
+    let url = parse::base_url(given.setting("geocoder_url")?)?;
     let timeout = parse::some_time(given.setting("geocoder_timeout")?)?;
     let cache = parse::number(given.setting("geocoder_cache")?, 0)?;
     let per_person = parse::number(given.setting("geocoder_per_person")?, 1)?;
@@ -342,7 +346,7 @@ fn geocoder(given: &GivenSettings) -> Result<Option<ServiceSettings>, SettingsEr
 
 fn traces(given: &GivenSettings) -> Result<Option<TraceSettings>, SettingsError> {
     let headers = parse::headers(given.setting("otel_exporter_otlp_headers")?)?;
-    let endpoint = parse::optional_url(given.setting("otel_exporter_otlp_endpoint")?)?;
+    let endpoint = parse::base_url(given.setting("otel_exporter_otlp_endpoint")?)?;
     Ok(endpoint.map(|endpoint| TraceSettings { endpoint, headers }))
 }
 

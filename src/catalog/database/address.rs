@@ -21,6 +21,8 @@ impl<'a> Address<'a> {
             .or_else(|| address.strip_prefix("sqlite:"));
         let is_postgres = address.starts_with("postgres://") || address.starts_with("postgresql://");
         let understood = match sqlite {
+            // SQLite would take it for a database that ends with its connection.
+            Some(path) if path.contains(":memory:") => None,
             Some(path) if !path.is_empty() => Some(Self::Sqlite(Path::new(path))),
             None if is_postgres => {
                 let options = PgConnectOptions::from_str(address).ok();
@@ -64,6 +66,8 @@ mod tests {
             "a.db",
             "mysql://localhost/a",
             "sqlite://",
+            "sqlite::memory:",
+            "sqlite://:memory:",
             "postgres://me@host:port/a",
         ] {
             assert!(Address::read(address).is_err(), "{address}");

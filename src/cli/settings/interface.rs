@@ -12,7 +12,7 @@ use crate::api::settings::{InterfaceSettings, RateSettings};
 pub(super) fn interface(given: &GivenSettings) -> Result<InterfaceSettings, SettingsError> {
     let setting = |name| given.setting(name);
     let listen = parse::address(setting("listen")?)?;
-    let public_url = parse::optional_url(setting("public_url")?)?;
+    let public_url = parse::base_url(setting("public_url")?)?;
     let certificate = certificate(given)?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let concurrent_queries = parse::count(setting("concurrent_queries")?, 1)?;

@@ -1,15 +1,19 @@
 //! Parses the texts of settings.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use axum::http::uri::Authority;
+use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use tracing_subscriber::EnvFilter;
 
 use super::error::SettingsError;
 use super::given::GivenSetting;
+
+/// The most of anything that is counted, far beyond what a machine has room for.
+const MOST: u64 = 1_000_000_000;
 
 /// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
 pub(super) fn duration(setting: &GivenSetting) -> Result<Duration, SettingsError> {
@@ -36,7 +40,19 @@ pub(super) fn number(setting: &GivenSetting, least: u64) -> Result<u64, Settings
 }
 
 pub(super) fn count(setting: &GivenSetting, least: u64) -> Result<usize, SettingsError> {
-    usize::try_from(number(setting, least)?).map_err(|_| setting.wrong("a smaller number"))
+    count_within(setting, least..=MOST)
+}
+
+pub(super) fn count_within(
+    setting: &GivenSetting,
+    allowed: RangeInclusive<u64>,
+) -> Result<usize, SettingsError> {
+    let number: Option<u64> = setting.text.trim().parse().ok();
+    let count = number
+        .filter(|number| allowed.contains(number))
+        .and_then(|number| usize::try_from(number).ok());
+    let (least, most) = allowed.into_inner();
+    count.ok_or_else(|| setting.wrong(format!("a whole number from {least} to {most}")))
 }
 
 pub(super) fn flag(setting: &GivenSetting) -> Result<bool, SettingsError> {
@@ -120,14 +136,30 @@ pub(super) fn address(setting: &GivenSetting) -> Result<SocketAddr, SettingsErro
     resolved.ok_or_else(|| setting.wrong("an address and port such as 127.0.0.1:8080"))
 }
 
-pub(super) fn optional_url(setting: &GivenSetting) -> Result<Option<String>, SettingsError> {
+/// The address of a service, to which paths are added.
+pub(super) fn base_url(setting: &GivenSetting) -> Result<Option<String>, SettingsError> {
     match setting.value() {
-        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
-            Ok(Some(url.trim_end_matches('/').to_owned()))
-        }
-        Some(_) => Err(setting.wrong("an address that begins with http:// or https://")),
+        Some(url) if is_http(url) && !url.contains('?') => Ok(Some(url.trim_end_matches('/').to_owned())),
+        Some(_) => Err(setting.wrong("an address such as https://HOST/PATH, without ? and #")),
         None => Ok(None),
     }
+}
+
+/// An address that is asked as it is.
+pub(super) fn whole_url(setting: &GivenSetting) -> Result<Option<String>, SettingsError> {
+    match setting.value() {
+        Some(url) if is_http(url) => Ok(Some(url.to_owned())),
+        Some(_) => Err(setting.wrong("an address that begins with https://HOST or http://HOST, without #")),
+        None => Ok(None),
+    }
+}
+
+/// Whether an address names a host that is spoken to over HTTP.
+fn is_http(url: &str) -> bool {
+    let names_host = |uri: Uri| uri.host().is_some_and(|host| !host.is_empty());
+    (url.starts_with("http://") || url.starts_with("https://"))
+        && !url.contains('#')
+        && url.parse().is_ok_and(names_host)
 }
 
 /// Scheme, host and port, as a browser sends them: nothing after them, and no capitals.

@@ -69,16 +69,26 @@ pub(super) fn storage(
     let connection = connection(given)?;
     match setting.value() {
         None => Ok(ObjectStoreSettings::Local(usual)),
-        Some("s3://") => Err(setting.wrong("s3://bucket/prefix or a directory")),
-        Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
-            url: url.to_owned(),
-            options: s3_options(given, &connection)?,
-        }),
+        Some(url) if url.strip_prefix("s3://").is_some_and(|bucket| !bucket.is_empty()) => {
+            Ok(ObjectStoreSettings::S3 {
+                url: url.to_owned(),
+                options: s3_options(given, &connection)?,
+            })
+        }
         Some(path) => match path.strip_prefix("file://").unwrap_or(path) {
-            path if path.contains("://") => Err(setting.wrong("s3://bucket/prefix or a directory")),
+            path if path.is_empty() || begins_with_scheme(path) => {
+                Err(setting.wrong("s3://bucket/prefix or a directory (./NAME where it has a colon)"))
+            }
             path => Ok(ObjectStoreSettings::Local(PathBuf::from(path))),
         },
     }
+}
+
+/// Whether `s3:/bucket` and the like were meant for an address, though they could be a directory.
+fn begins_with_scheme(text: &str) -> bool {
+    let is_symbol = |symbol: char| symbol.is_ascii_alphanumeric() || matches!(symbol, '+' | '-' | '.');
+    text.split_once(':')
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_symbol))
 }
 
 /// How S3 is spoken to.
@@ -90,7 +100,7 @@ struct Connection {
 /// Read wherever objects are: a mistake is told before it has an effect.
 fn connection(given: &GivenSettings) -> Result<Connection, SettingsError> {
     Ok(Connection {
-        endpoint: parse::optional_url(given.setting("aws_endpoint_url")?)?,
+        endpoint: parse::base_url(given.setting("aws_endpoint_url")?)?,
         allow_http: parse::flag(given.setting("aws_allow_http")?)?,
     })
 }

@@ -155,9 +155,27 @@ fn what_cannot_be_is_no_value() {
         ("ALMANAC_LOG", "warning"),
         ("ALMANAC_LOG", "info,debgu"),
         ("ALMANAC_OBJECT_STORE", "s3://"),
+        ("ALMANAC_OBJECT_STORE", "s3:/bucket"),
+        ("ALMANAC_OBJECT_STORE", "s3:bucket"),
+        ("ALMANAC_OBJECT_STORE", "file:/srv/place"),
+        ("ALMANAC_OBJECT_STORE", "file://"),
         ("ALMANAC_DATABASE_CONNECTIONS", "3"),
+        ("ALMANAC_DATABASE_CONNECTIONS", "4000000000"),
+        ("ALMANAC_QUERY_THREADS", "1025"),
+        ("ALMANAC_QUERY_THREADS", "20000"),
+        ("ALMANAC_CONCURRENT_UPLOADS", "18446744073709551615"),
+        ("ALMANAC_CONCURRENT_QUERIES", "18446744073709551615"),
+        ("ALMANAC_PUBLIC_URL", "https://"),
+        ("ALMANAC_PUBLIC_URL", "https:///path"),
+        ("ALMANAC_PUBLIC_URL", "https://:8080"),
+        ("ALMANAC_PUBLIC_URL", "https://almanac.example/?q=1"),
+        ("ALMANAC_PUBLIC_URL", "https://almanac.example/#top"),
+        ("ALMANAC_PUBLIC_URL", "https://almanac example"),
+        ("ALMANAC_GEOCODER_URL", "https://"),
+        ("ALMANAC_JWKS_URL", "https://"),
         ("ALMANAC_TRUSTED_PROXIES", "proxy"),
         ("ALMANAC_DATABASE_URL", "mysql://localhost/almanac"),
+        ("ALMANAC_DATABASE_URL", "sqlite::memory:"),
         ("ALMANAC_DATABASE_URL", "postgres://localhost:port/almanac"),
         ("ALMANAC_SOURCE_PREFIX", "com almanac"),
         ("ALMANAC_SOURCE_PREFIX", "com..almanac"),
@@ -179,6 +197,25 @@ fn what_cannot_be_is_no_value() {
         assert!(settings(&[(name, value), outside]).is_err(), "{name}={value}");
         assert!(settings(&[(name, value)]).is_err(), "{name}={value}");
     }
+}
+
+#[test]
+fn addresses_may_have_ports_and_paths_and_a_key_set_a_question() {
+    for url in [
+        "https://almanac.example",
+        "http://[::1]:8080/almanac",
+        "http://10.0.0.1",
+    ] {
+        let with_slash = format!("{url}/");
+        let settings = settings(&[("ALMANAC_PUBLIC_URL", &with_slash)]).unwrap();
+        assert_eq!(settings.interface.public_url, url);
+    }
+    let url = "https://identity.example/keys?policy=users";
+    let Provider::Outside(provider) = settings(&[("ALMANAC_JWKS_URL", url)]).unwrap().identity.provider
+    else {
+        panic!("not an outside provider")
+    };
+    assert_eq!(provider.jwks_url, url);
 }
 
 #[test]
@@ -308,6 +345,7 @@ fn every_place_of_objects_is_read_the_same_way() {
     for (text, place) in [
         ("/srv/place", local("/srv/place")),
         ("file:///srv/place", local("/srv/place")),
+        ("./of:mine", local("./of:mine")),
     ] {
         let setting = settings(&[
             ("ALMANAC_OBJECT_STORE", text),
