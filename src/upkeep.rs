@@ -24,6 +24,7 @@ pub mod object_check;
 pub mod past_years;
 pub mod purge;
 pub mod rebuild;
+pub mod repair;
 pub mod round;
 pub mod runner;
 pub mod scrub;

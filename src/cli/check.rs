@@ -6,10 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::catalog::Catalog;
 use crate::catalog::erasures::Erasure;
 use crate::model::ids::PersonId;
+use crate::upkeep::UpkeepStores;
 use crate::upkeep::check::{CheckProgress, Checked, check};
 use crate::upkeep::erase;
 use crate::upkeep::erasure_check::{TracesLeft, traces_left};
 use crate::upkeep::rebuild::rebuild;
+use crate::upkeep::repair::repair;
 
 use super::progress::Progress;
 use super::settings::Settings;
@@ -40,17 +42,14 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
         cut_damaged_log(settings)?;
     }
     let stores = stores::to_go_through(settings).await?;
+    let mut left_out = 0;
     if repair {
-        let rebuilt = rebuild(&stores).await.map_err(Failed::from_error)?;
-        for line in rebuilt.done.iter().chain(&rebuilt.failed) {
-            print(&format!("repair: {line}\n"))?;
-        }
-        if !rebuilt.failed.is_empty() {
-            stores.catalog.close().await;
-            return Err(Failed::because(format!(
-                "the repair is not finished, {} people are missing: run `almanac check --repair` again",
-                rebuilt.failed.len()
-            )));
+        match repaired(&stores).await {
+            Ok(damaged) => left_out = damaged,
+            Err(failed) => {
+                stores.catalog.close().await;
+                return Err(failed);
+            }
         }
     }
     let progress = Progress::new("objects");
@@ -70,7 +69,31 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     if let Some(failed) = unprinted.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(failed);
     }
-    conclude(checked.map_err(stores::not_gone_through)?)
+    let mut checked = checked.map_err(stores::not_gone_through)?;
+    checked.wrong += left_out;
+    conclude(checked)
+}
+
+/// Makes a lost catalogue anew, and with a whole one what the store has lost. Returns how many damaged things
+/// were left out of the catalogue, which no later check knows of.
+async fn repaired(stores: &UpkeepStores) -> Result<usize, Failed> {
+    let rebuilt = rebuild(stores).await.map_err(Failed::from_error)?;
+    for line in rebuilt.done.iter().chain(&rebuilt.failed) {
+        print(&format!("repair: {line}\n"))?;
+    }
+    for line in &rebuilt.wrong {
+        print(&format!("wrong: {line}\n"))?;
+    }
+    if !rebuilt.failed.is_empty() {
+        return Err(Failed::because(format!(
+            "the repair is not finished, {} people are missing: run `almanac check --repair` again",
+            rebuilt.failed.len()
+        )));
+    }
+    for line in repair(stores).await.map_err(stores::not_gone_through)? {
+        print(&format!("repair: {line}\n"))?;
+    }
+    Ok(rebuilt.wrong.len())
 }
 
 /// `almanac check --erased`: is anything left of a person?

@@ -3,6 +3,7 @@
 //! A process that finds them apart stops, because to an empty or different catalogue every object looks like
 //! garbage. Knows the store and the catalogue; knows nothing of settings or commands.
 
+use bytes::Bytes;
 use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -52,7 +53,11 @@ pub enum ApartError {
          --repair` again; to go on without what is missing, start with ALMANAC_ADOPT_STORE=true"
     )]
     Unfinished { since: String },
-    #[error("store.json in the object store cannot be read: {reason}")]
+    #[error(
+        "store.json in the object store is damaged ({reason}): if this store and the catalogue belong \
+         together, `almanac check --repair` writes it anew, and so does one start with \
+         ALMANAC_ADOPT_STORE=true"
+    )]
     Unreadable { reason: String },
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -88,7 +93,13 @@ pub async fn settle(
     if let Some(since) = catalog.unfinished_repair().await?.filter(|_| !insist) {
         return Err(ApartError::Unfinished { since });
     }
-    match (catalog.store_identity().await?, read(objects).await?) {
+    let expected = catalog.store_identity().await?;
+    let found = if insist {
+        Some(read_or_give(objects, expected.unwrap_or_else(|| ids.next())).await?)
+    } else {
+        read(objects).await?
+    };
+    match (expected, found) {
         (Some(expected), Some(found)) if expected == found => Ok(found),
         (_, Some(found)) if insist => {
             catalog.replace_store_identity(found).await?;
@@ -98,14 +109,14 @@ pub async fn settle(
         (Some(expected), None) => {
             let is_blank =
                 !catalog.knows_anything().await? && likeness(catalog, objects).await? == Likeness::Blank;
-            if insist || is_blank {
+            if is_blank {
                 write(objects, expected).await
             } else {
                 Err(ApartError::Nameless { expected })
             }
         }
         (None, found) => {
-            if !insist && likeness(catalog, objects).await? == Likeness::Strange {
+            if likeness(catalog, objects).await? == Likeness::Strange {
                 return Err(strange(catalog).await?);
             }
             let identity = match found {
@@ -142,23 +153,60 @@ pub async fn read(objects: &ObjectStorage) -> Result<Option<Uuid>, ApartError> {
         Err(StoreError::Missing { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let named: Named = serde_json::from_slice(&content).map_err(|error| ApartError::Unreadable {
-        reason: error.to_string(),
-    })?;
+    let named: Named = serde_json::from_slice(&content).map_err(unreadable)?;
     Ok(Some(named.store))
+}
+
+/// The identity of a store. One that has none, or whose identity is damaged, gets `otherwise`.
+pub async fn read_or_give(objects: &ObjectStorage, otherwise: Uuid) -> Result<Uuid, ApartError> {
+    match read(objects).await {
+        Ok(Some(identity)) => Ok(identity),
+        Ok(None) => write(objects, otherwise).await,
+        Err(ApartError::Unreadable { .. }) => {
+            objects.replace(IDENTITY_OBJECT, named(otherwise)?).await?;
+            Ok(otherwise)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives the catalogue's identity to a store whose own is lost or damaged, if the objects show that the two
+/// belong together. Returns whether it did.
+pub async fn repair(catalog: &Catalog, objects: &ObjectStorage) -> Result<bool, ApartError> {
+    let Some(expected) = catalog.store_identity().await? else {
+        return Ok(false);
+    };
+    match read(objects).await {
+        Ok(Some(_)) => return Ok(false),
+        Ok(None) | Err(ApartError::Unreadable { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    if likeness(catalog, objects).await? == Likeness::Strange {
+        return Ok(false);
+    }
+    read_or_give(objects, expected).await?;
+    Ok(true)
 }
 
 /// Gives a store an identity if it has none, unless somebody else does so meanwhile; returns the valid one.
 pub async fn write(objects: &ObjectStorage, identity: Uuid) -> Result<Uuid, ApartError> {
-    let unreadable = |reason: String| ApartError::Unreadable { reason };
-    let named =
-        serde_json::to_vec(&Named { store: identity }).map_err(|error| unreadable(error.to_string()))?;
-    match objects.put(IDENTITY_OBJECT, named.into()).await {
+    match objects.put(IDENTITY_OBJECT, named(identity)?).await {
         Ok(()) => Ok(identity),
-        Err(StoreError::Exists { .. }) => read(objects)
-            .await?
-            .ok_or_else(|| unreadable("it came and went".to_owned())),
+        Err(StoreError::Exists { .. }) => read(objects).await?.ok_or_else(|| unreadable("it came and went")),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The content of the object that gives a store this identity.
+fn named(identity: Uuid) -> Result<Bytes, ApartError> {
+    let content = serde_json::to_vec(&Named { store: identity }).map_err(unreadable)?;
+    Ok(content.into())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+fn unreadable(reason: impl ToString) -> ApartError {
+    ApartError::Unreadable {
+        reason: reason.to_string(),
     }
 }
 

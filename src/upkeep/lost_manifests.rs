@@ -31,25 +31,32 @@ pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<S
              store, and what was written between them is lost"
         ));
     }
-    let path = manifest_path(person, newest);
-    let is_damaged = match stores.objects().get(&path).await {
+    if let Some(fault) = fault_of(stores, person, newest).await? {
+        complaints.push(format!("{fault}: `almanac check --repair` writes it anew"));
+    }
+    Ok(complaints)
+}
+
+/// Describes what is wrong with the manifest of this number, which should be the newest of its person.
+pub async fn fault_of(
+    stores: &UpkeepStores,
+    person: PersonId,
+    number: i64,
+) -> Result<Option<String>, StoreError> {
+    let path = manifest_path(person, number);
+    let is_whole = match stores.objects().get(&path).await {
         Err(StoreError::Missing { .. }) => {
-            if is_lost(stores, person, newest).await? {
-                complaints.push(format!("manifest {path} is lost"));
-            }
-            false
+            let is_lost = is_lost(stores, person, number).await?;
+            return Ok(is_lost.then(|| format!("manifest {path} is lost")));
         }
-        Err(StoreError::Corrupt { .. }) => true,
+        Err(StoreError::Corrupt { .. }) => false,
         Err(error) => return Err(error),
         Ok(content) => {
             let verified = tokio::task::spawn_blocking(move || verify(&content)).await;
-            verified.map_err(unwritable)?.is_none()
+            verified.map_err(unwritable)?.is_some()
         }
     };
-    if is_damaged {
-        complaints.push(format!("manifest {path} differs from what was written"));
-    }
-    Ok(complaints)
+    Ok((!is_whole).then(|| format!("manifest {path} differs from what was written")))
 }
 
 /// Whether a manifest that is not in the store should be: no newer one took its place.

@@ -78,6 +78,12 @@ pub async fn write_changed(stores: &UpkeepStores, person: PersonId) -> Result<bo
     Ok(matches!(written, Written::Done { .. }))
 }
 
+/// The same where the newest one may be damaged: the one before it, which may be the last sound one, stays.
+pub async fn write_above_damage(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
+    let written = write_next(stores, person, KEPT).await?;
+    Ok(matches!(written, Written::Done { .. }))
+}
+
 /// Makes the newest manifest of a person say everything that is known now. If others were faster, what they
 /// wrote may have been read earlier, so another one is written.
 pub async fn bring_up_to_date(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
@@ -185,7 +191,7 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
 }
 
 /// The number of the newest manifest of a person that was noted.
-async fn known_number(stores: &UpkeepStores, person: PersonId) -> Result<Option<i64>, StoreError> {
+pub(super) async fn known_number(stores: &UpkeepStores, person: PersonId) -> Result<Option<i64>, StoreError> {
     match stores.catalog.known_manifest(person).await {
         // What is damaged says nothing, and is replaced.
         Err(CatalogError::Corrupt { .. }) => Ok(None),

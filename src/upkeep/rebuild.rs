@@ -42,6 +42,8 @@ const PATHS_AT_ONCE: usize = 1_000;
 pub struct Rebuilt {
     /// Describes what was done.
     pub done: Vec<String>,
+    /// Describes what is damaged and was left out, though the repair may be finished.
+    pub wrong: Vec<String>,
     /// Describes what could not be done. If there is anything, the repair is unfinished.
     pub failed: Vec<String>,
 }
@@ -63,10 +65,7 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
     }
     stores.catalog.begin_repair().await?;
     // From now on the two are a pair, whatever the lost catalogue said.
-    let identity = match identity::read(stores.objects()).await? {
-        Some(identity) => identity,
-        None => identity::write(stores.objects(), stores.ids.next()).await?,
-    };
+    let identity = identity::read_or_give(stores.objects(), stores.ids.next()).await?;
     stores.catalog.replace_store_identity(identity).await?;
     let is_erasing = Box::pin(heed_erasures(stores, &mut people, &mut rebuilt)).await?;
     for person in people {
@@ -222,7 +221,7 @@ async fn put_back(
 ) -> Result<(), StoreError> {
     for number in numbers(stores.objects(), person).await? {
         match from_manifest(stores, person, number, paths, rebuilt).await {
-            Err(StoreError::Corrupt { what }) => rebuilt.done.push(format!("left out: {what}")),
+            Err(StoreError::Corrupt { what }) => rebuilt.wrong.push(format!("left out: {what}")),
             outcome => return outcome,
         }
     }
@@ -341,7 +340,7 @@ async fn from_objects(
     paths: Vec<String>,
     rebuilt: &mut Rebuilt,
 ) -> Result<(), StoreError> {
-    let Some((change, records)) = partition(stores, key, paths, &mut rebuilt.done).await? else {
+    let Some((change, records)) = partition(stores, key, paths, &mut rebuilt.wrong).await? else {
         return Ok(());
     };
     let objects = change.add.len();
@@ -365,7 +364,7 @@ async fn partition(
     stores: &UpkeepStores,
     key: &PartitionKey,
     paths: Vec<String>,
-    done: &mut Vec<String>,
+    wrong: &mut Vec<String>,
 ) -> Result<Option<(PartitionChange, i64)>, StoreError> {
     let mut pieces: BTreeMap<PieceId, (NewPiece, Vec<RecordId>)> = BTreeMap::new();
     for path in paths {
@@ -373,7 +372,7 @@ async fn partition(
             Ok((piece, ids)) => {
                 pieces.insert(piece.id, (piece, ids));
             }
-            Err(StoreError::Corrupt { what }) => done.push(format!("left out: {what}")),
+            Err(StoreError::Corrupt { what }) => wrong.push(format!("left out: {what}")),
             Err(error) => return Err(error),
         }
     }

@@ -1,8 +1,8 @@
 //! Scrub: goes through all objects, slowly, so that damage is found while other copies of the data still
-//! exist.
+//! exist, and then through the newest manifests of all people.
 //!
 //! What it finds is logged, counted and noted in the catalogue, where `almanac check` shows it. Readers skip
-//! nothing, and nothing is deleted because of it.
+//! nothing, and nothing is deleted because of it. Manifests are written anew instead, from the catalogue.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,9 +10,11 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 
 use super::object_check::{examine, has_passed};
+use super::repair::renew_manifest;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Footer, Piece, Place};
 use crate::catalog::{CatalogError, ObjectCursor};
+use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
@@ -20,11 +22,14 @@ use crate::store::StoreError;
 pub const PAUSE: Duration = Duration::from_secs(5);
 /// About how many bytes of objects one step checks: 6 MB a second, half a terabyte a day.
 const STEP_BYTES: i64 = 32 << 20;
+/// How many people's manifests one step checks.
+const STEP_MANIFESTS: usize = 32;
 /// All objects are checked once in this time.
 const ROUND: Duration = Duration::from_hours(168);
 
 /// Where the catalogue keeps the progress of the round, and the end of the last one.
 const PLACE: &str = "scrub:place";
+const MANIFESTS: &str = "scrub:manifests";
 const ENDED: &str = "scrub:ended";
 
 /// The progress of this node, which holds only until another node goes on from the same place.
@@ -50,11 +55,16 @@ impl Scrub {
         }
         let mut looked_at = 0;
         let mut failed = None;
+        let mut is_through = false;
         while looked_at < STEP_BYTES {
-            if self.waiting.is_empty() && !self.fill(stores).await? {
-                break;
+            if self.waiting.is_empty() {
+                if self.after.is_none() && !is_time(stores).await? {
+                    break;
+                }
+                self.waiting = stores.catalog.object_paths(self.after.as_ref()).await?.into();
             }
             let Some(cursor) = self.waiting.front() else {
+                is_through = true;
                 break;
             };
             match look_at(stores, cursor, corrupt).await {
@@ -72,24 +82,18 @@ impl Scrub {
         if let Some(last) = self.after.as_ref().filter(|last| Some(*last) != saved.as_ref()) {
             stores.catalog.set_meta(PLACE, &last.written()).await?;
         }
+        if is_through && look_at_manifests(stores, corrupt).await? {
+            self.after = None;
+            end_round(stores).await?;
+        }
         failed.map_or(Ok(()), Err)
     }
+}
 
-    /// Lists the next objects. `false` while it is not yet time for another round.
-    async fn fill(&mut self, stores: &UpkeepStores) -> Result<bool, StoreError> {
-        if self.after.is_none() && !is_time(stores).await? {
-            return Ok(false);
-        }
-        self.waiting = stores.catalog.object_paths(self.after.as_ref()).await?.into();
-        if self.waiting.is_empty() {
-            self.after = None;
-            stores.catalog.set_meta(PLACE, "").await?;
-            let now = stores.catalog.now().await?;
-            stores.catalog.set_meta(ENDED, &now.micros().to_string()).await?;
-            return Ok(false);
-        }
-        Ok(true)
-    }
+async fn end_round(stores: &UpkeepStores) -> Result<(), StoreError> {
+    stores.catalog.set_meta(PLACE, "").await?;
+    let now = stores.catalog.now().await?;
+    Ok(stores.catalog.set_meta(ENDED, &now.micros().to_string()).await?)
 }
 
 /// Where the round that is under way has got to.
@@ -138,6 +142,42 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
         Err(error) => return Err(error),
     }
     Ok(piece.bytes)
+}
+
+/// Checks the newest manifests of the next few people. Whether those of everybody are checked in this round.
+async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<bool, StoreError> {
+    let saved = stores.catalog.meta(MANIFESTS).await?.unwrap_or_default();
+    let after: Option<PersonId> = saved.parse().ok();
+    let people = stores.catalog.people_ids().await?;
+    let mut waiting = people
+        .into_iter()
+        .filter(|person| after.is_none_or(|after| *person > after));
+    let mut place = String::new();
+    let mut failed = None;
+    for person in waiting.by_ref().take(STEP_MANIFESTS) {
+        place = person.to_string();
+        match renew_manifest(stores, person).await {
+            Ok(None) => {}
+            Ok(Some(fault)) => {
+                corrupt.inc();
+                tracing::error!(%person, fault, "a manifest was damaged, and is written anew");
+            }
+            Err(error @ StoreError::Catalog(CatalogError::Unavailable { .. })) => return Err(error),
+            // The next step goes on behind this person.
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    let is_through = failed.is_none() && waiting.next().is_none();
+    if is_through {
+        place.clear();
+    }
+    if place != saved {
+        stores.catalog.set_meta(MANIFESTS, &place).await?;
+    }
+    failed.map_or(Ok(is_through), Err)
 }
 
 async fn find(

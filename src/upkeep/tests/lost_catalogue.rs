@@ -1,5 +1,7 @@
 //! The store alone is enough: a lost catalogue comes back from manifests and objects.
 
+use prometheus_client::metrics::counter::Counter;
+
 use super::*;
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Document, DocumentKind, Link};
@@ -11,6 +13,8 @@ use crate::upkeep::lost_manifests::{complaints, write_lost};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::rebuild::{Rebuilt, is_ours, rebuild};
+use crate::upkeep::repair::repair;
+use crate::upkeep::scrub::Scrub;
 
 #[tokio::test]
 async fn a_store_that_lost_its_name_is_known_by_what_it_holds() {
@@ -133,8 +137,8 @@ async fn a_person_comes_back_just_as_their_manifest_was_written() {
     let bench = written_down().await;
     let (rows, rest) = (bench.visible().await, beside_records(&bench).await);
     let bench = bench.without_catalogue().await;
-    let Rebuilt { done, failed } = rebuild(&bench.stores).await.unwrap();
-    assert_eq!(failed, Vec::<String>::new());
+    let Rebuilt { done, wrong, failed } = rebuild(&bench.stores).await.unwrap();
+    assert_eq!((wrong, failed), (Vec::new(), Vec::new()));
     // The objects that were replaced are still there and not named.
     assert_eq!(done.len(), 2, "{done:?}");
     assert!(done[0].contains("as of 2"), "{done:?}");
@@ -220,6 +224,97 @@ async fn a_manifest_that_the_store_lost_is_told_and_written_anew() {
     }
 }
 
+/// Changes a manifest of the person in the store.
+fn damage_manifest(bench: &Bench, number: i64, change: impl Fn(&mut Vec<u8>)) {
+    let path = manifest_path(bench.key.person, number);
+    let file = bench.directory.path().join("objects").join(path);
+    let mut content = std::fs::read(&file).unwrap();
+    change(&mut content);
+    std::fs::write(&file, content).unwrap();
+}
+
+fn flip_a_bit(content: &mut [u8]) {
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_damaged_is_told_and_written_anew_above_the_sound_one_before_it() {
+    let bench = written_down().await;
+    let (stores, person) = (&bench.stores, bench.key.person);
+    crate::upkeep::identity::settle(&stores.catalog, stores.objects(), stores.ids.as_ref(), false)
+        .await
+        .unwrap();
+    assert_eq!(numbers(stores.objects(), person).await.unwrap(), [2, 1]);
+    assert_eq!(repair(stores).await.unwrap(), [""; 0]);
+    damage_manifest(&bench, 2, |content| flip_a_bit(content));
+    let told = complaints(stores, person).await.unwrap();
+    assert!(
+        matches!(told.as_slice(), [told] if told.contains("differs from") && told.contains("--repair")),
+        "{told:?}"
+    );
+    let repaired = repair(stores).await.unwrap();
+    assert!(
+        matches!(repaired.as_slice(), [repaired] if repaired.contains("written anew")),
+        "{repaired:?}"
+    );
+    assert_eq!(numbers(stores.objects(), person).await.unwrap(), [3, 2, 1]);
+    // Cut off anywhere, and emptied, too.
+    for (number, kept) in [(3, 0), (4, 50)] {
+        damage_manifest(&bench, number, |content| content.truncate(kept));
+        assert_eq!(repair(stores).await.unwrap().len(), 1, "{number}");
+        sound(&bench).await;
+    }
+    let (rows, rest) = (bench.visible().await, beside_records(&bench).await);
+    let bench = bench.without_catalogue().await;
+    assert_eq!(rebuild(&bench.stores).await.unwrap().wrong, [""; 0]);
+    assert_eq!(
+        (bench.visible().await, beside_records(&bench).await),
+        (rows, rest)
+    );
+}
+
+#[tokio::test]
+async fn a_scrub_writes_damaged_manifests_anew_and_one_that_cannot_be_stops_no_others() {
+    let mut bench = Bench::new().await;
+    let people: Vec<PersonId> = (1..=70).map(|person| PersonId(Uuid::from_u128(person))).collect();
+    for person in &people {
+        bench.key.person = *person;
+        bench.put(&many(0, 1, LAST_DAY_OF_2023), false).await;
+        assert!(write_manifest(&bench.stores, *person).await.unwrap());
+        if person.0.as_u128() % 23 == 1 {
+            damage_manifest(&bench, 1, |content| flip_a_bit(content));
+        }
+    }
+    // Of the first one nothing can be written.
+    let first = format!("WHERE hex(person) = '{}'", people[0].0.simple()).to_uppercase();
+    tamper(
+        &bench,
+        &format!("UPDATE pieces SET checksum = checksum + 1 {first}"),
+    )
+    .await;
+    let (stores, corrupt) = (&bench.stores, Counter::default());
+    let mut scrub = Scrub::default();
+    assert!(
+        scrub
+            .step(stores, &corrupt)
+            .await
+            .is_err_and(|error| error.is_damage())
+    );
+    for _ in 0..2 {
+        scrub.step(stores, &corrupt).await.unwrap();
+        assert!(Scrub::is_due(stores).await.unwrap());
+    }
+    // Another node goes on behind those.
+    Scrub::default().step(stores, &corrupt).await.unwrap();
+    assert!(!Scrub::is_due(stores).await.unwrap());
+    assert_eq!(corrupt.get(), 3);
+    for person in &people[1..] {
+        assert_eq!(complaints(stores, *person).await.unwrap(), [""; 0]);
+    }
+    assert_eq!(complaints(stores, people[0]).await.unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn an_older_value_does_not_win_because_its_body_was_written_earlier() {
     let bench = Bench::new().await;
@@ -261,18 +356,13 @@ async fn the_last_two_manifests_are_kept_and_the_one_before_helps_when_the_last_
         assert!(write_manifest(&bench.stores, person).await.unwrap());
     }
     assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [5, 4]);
-    let newest = bench
-        .directory
-        .path()
-        .join("objects")
-        .join(manifest_path(person, 5));
-    let mut content = std::fs::read(&newest).unwrap();
-    let middle = content.len() / 2;
-    content[middle] ^= 1;
-    std::fs::write(&newest, content).unwrap();
+    damage_manifest(&bench, 5, |content| flip_a_bit(content));
     let bench = bench.without_catalogue().await;
     let rebuilt = rebuild(&bench.stores).await.unwrap();
-    assert!(rebuilt.done[0].contains("left out: manifest"), "{rebuilt:?}");
+    assert!(
+        matches!(rebuilt.wrong.as_slice(), [wrong] if wrong.contains("left out: manifest")),
+        "{rebuilt:?}"
+    );
     assert_eq!(bench.visible().await.len(), before.len() + 2);
     sound(&bench).await;
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, read, settle};
+use crate::upkeep::rebuild::rebuild;
+use crate::upkeep::repair::repair;
 
 async fn settled(bench: &Bench) -> Result<Uuid, ApartError> {
     let UpkeepStores { catalog, ids, .. } = &bench.stores;
@@ -122,6 +124,61 @@ async fn a_repair_that_is_unfinished_and_a_store_that_cannot_be_read_are_refused
         .unwrap();
     assert!(matches!(
         settled(&bench).await,
+        Err(ApartError::Unreadable { .. })
+    ));
+}
+
+/// Content that a damaged identity may have.
+const DAMAGED: [&str; 3] = ["", "{\"store\":\"0191", "{\"store\":\"no uuid\"}"];
+
+async fn damage_identity(bench: &Bench, content: &'static str) {
+    let objects = bench.stores.objects();
+    objects.replace(IDENTITY_OBJECT, content.into()).await.unwrap();
+    let refused = settled(bench).await.unwrap_err();
+    assert!(matches!(refused, ApartError::Unreadable { .. }), "{refused}");
+    let told = refused.to_string();
+    assert!(
+        told.contains("check --repair") && told.contains("ALMANAC_ADOPT_STORE"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_identity_is_that_of_the_catalogue_again_after_a_repair_or_for_an_operator_who_knows() {
+    let bench = Bench::new().await;
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    let identity = settled(&bench).await.unwrap();
+    for content in DAMAGED {
+        damage_identity(&bench, content).await;
+        assert_eq!(insisted(&bench).await, identity);
+        damage_identity(&bench, content).await;
+        assert_eq!(repair(&bench.stores).await.unwrap().len(), 1);
+        assert_eq!(settled(&bench).await.unwrap(), identity);
+    }
+    // Nor does a lost catalogue depend on it.
+    bench
+        .stores
+        .objects()
+        .replace(IDENTITY_OBJECT, "".into())
+        .await
+        .unwrap();
+    let bench = bench.without_catalogue().await;
+    assert_eq!(rebuild(&bench.stores).await.unwrap().failed, [""; 0]);
+    settled(&bench).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_repair_gives_no_identity_to_the_store_of_another_catalogue() {
+    let (one, other) = (Bench::new().await, Bench::new().await);
+    for bench in [&one, &other] {
+        settled(bench).await.unwrap();
+        bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    }
+    let crossed = crossed(&one, &other);
+    damage_identity(&crossed, "").await;
+    assert_eq!(repair(&crossed.stores).await.unwrap(), [""; 0]);
+    assert!(matches!(
+        settled(&crossed).await,
         Err(ApartError::Unreadable { .. })
     ));
 }

@@ -1,5 +1,7 @@
 //! The store alone is enough: what `almanac check --repair` brings back.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::{lose_catalogue, on, said};
@@ -108,4 +110,61 @@ async fn a_repair_that_is_killed_anywhere_is_continued_to_its_end() {
     for person in &people {
         assert_eq!(on(&repair, person).all_samples("HeartRate").await.len(), 1);
     }
+}
+
+/// Turns over one bit of the newest manifest in the folder of a person.
+fn damage_newest(folder: &Path) {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let manifests = entries.filter(|path| path.to_string_lossy().ends_with(".json.zst"));
+    let newest = manifests.max().unwrap();
+    let mut content = std::fs::read(&newest).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    std::fs::write(&newest, content).unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_manifest_is_replaced_beside_the_catalogue_and_told_where_that_is_lost() {
+    let server = super::flushing().start();
+    let person = server.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
+        .await;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while server.metrics().await.sum(&["almanac_upkeep_manifests_total"]) < 1.0 {
+        assert!(std::time::Instant::now() < deadline, "{}", server.log());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    server.until_objects(1).await;
+    server.stop();
+    let folder = server.data_dir().join(format!("objects/people/{}", person.id));
+    let at_rest = Setup::default().no_upkeep().in_dir(server.data_dir()).prepare();
+    damage_newest(&folder);
+    let (text, status) = said(&at_rest, &["check"]);
+    assert!(
+        status == Some(1) && text.contains("differs from what was written") && text.contains("--repair"),
+        "{text}"
+    );
+    let (text, status) = said(&at_rest, &["check", "--repair"]);
+    assert!(
+        status == Some(0) && text.contains(&format!("repair: person {}: manifest", person.id)),
+        "{text}"
+    );
+    let (text, status) = said(&at_rest, &["check"]);
+    assert_eq!(status, Some(0), "{text}");
+    // The new one is enough; without it, what it said is lost.
+    lose_catalogue(server.data_dir());
+    let (text, status) = said(&at_rest, &["check", "--repair"]);
+    assert!(status == Some(0) && !text.contains("wrong:"), "{text}");
+    lose_catalogue(server.data_dir());
+    damage_newest(&folder);
+    let (text, status) = said(&at_rest, &["check", "--repair"]);
+    assert!(
+        status == Some(1) && text.contains("wrong: left out: manifest"),
+        "{text}"
+    );
+    at_rest.launch();
+    assert_eq!(on(&at_rest, &person).all_samples("HeartRate").await.len(), 1);
 }

@@ -29,15 +29,30 @@ async fn a_lost_catalogue_makes_garbage_of_nothing() {
     let objects = server.until_objects(1).await;
     server.stop();
     lose_catalogue(server.data_dir());
+    let person_id = person.id.to_string();
+    let copy = server.data_dir().join("copy").display().to_string();
+    // The operator is not sent to make another catalogue, to which every object would be garbage.
+    let sends_to_repair = |command: &[&str]| {
+        let (text, status) = said(&server, command);
+        assert!(
+            status == Some(1) && text.contains("`almanac check --repair`") && !text.contains("almanac init"),
+            "{command:?}: {text}"
+        );
+    };
+    let needing_one = [
+        &["users"][..],
+        &["status"],
+        &["token", "--user", &person_id],
+        &["backup", &copy],
+    ];
+    for command in needing_one {
+        sends_to_repair(command);
+    }
+    sends_to_repair(&["check"]);
     refuses(&server, &["check --repair", "ALMANAC_ADOPT_STORE"]);
     // What is left of that is no installation yet, so that nothing is put into it by mistake.
-    let person_id = person.id.to_string();
-    for command in [vec!["users"], vec!["token", "--user", &person_id]] {
-        let (text, status) = said(&server, &command);
-        assert!(
-            status == Some(1) && text.contains("there is no installation"),
-            "{text}"
-        );
+    for command in needing_one {
+        sends_to_repair(command);
     }
     refuses(&server, &["ALMANAC_ADOPT_STORE"]);
     let (text, status) = said(&server, &["check"]);
@@ -119,5 +134,32 @@ async fn an_installation_from_before_there_were_identities_is_adopted() {
     super::tamper(&server, "DELETE FROM meta WHERE name = 'store:identity'").await;
     server.launch();
     assert!(identity.exists());
+    assert_eq!(person.all_samples("HeartRate").await.len(), ROWS as usize);
+}
+
+#[tokio::test]
+async fn a_damaged_identity_is_written_anew_by_a_repair() {
+    let server = super::flushing().start();
+    let person = server.person();
+    person.records("HeartRate", &records(1)).await;
+    server.until_objects(1).await;
+    server.stop();
+    let identity = server.data_dir().join("objects/store.json");
+    let whole = std::fs::read(&identity).unwrap();
+    std::fs::write(&identity, "").unwrap();
+    let ways_out = ["store.json", "check --repair", "ALMANAC_ADOPT_STORE"];
+    refuses(&server, &ways_out);
+    let (text, status) = said(&server, &["check"]);
+    assert!(
+        status == Some(1) && ways_out.iter().all(|way| text.contains(way)),
+        "{text}"
+    );
+    let (text, status) = said(&server, &["check", "--repair"]);
+    assert!(
+        status == Some(0) && text.contains("repair: store.json was written anew"),
+        "{text}"
+    );
+    assert_eq!(std::fs::read(&identity).unwrap(), whole);
+    server.launch();
     assert_eq!(person.all_samples("HeartRate").await.len(), ROWS as usize);
 }

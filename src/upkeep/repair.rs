@@ -1,0 +1,51 @@
+//! Repair: writes anew what a store has lost or holds damaged, from a catalogue that is whole.
+//!
+//! The other direction, a catalogue from its store, is *rebuild*.
+
+use super::identity::{self, IDENTITY_OBJECT};
+use super::lost_manifests::fault_of;
+use super::manifest::{known_number, write_above_damage};
+use super::manifest_names::Taken;
+use super::stores::UpkeepStores;
+use crate::catalog::CatalogError;
+use crate::model::ids::PersonId;
+use crate::store::StoreError;
+
+/// Writes anew the identity of the store and the newest manifests of people, where they are lost or damaged.
+/// Describes each, and what could not be written: that stays as it is, and a check finds it.
+pub async fn repair(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
+    let mut done = Vec::new();
+    match identity::repair(&stores.catalog, stores.objects()).await {
+        Ok(true) => done.push(format!("{IDENTITY_OBJECT} was written anew")),
+        Ok(false) => {}
+        Err(error) => done.push(format!("{IDENTITY_OBJECT} stays as it is: {error}")),
+    }
+    for person in stores.catalog.people_ids().await? {
+        match renew_manifest(stores, person).await {
+            Ok(Some(fault)) => done.push(format!("person {person}: {fault}, and was written anew")),
+            Ok(None) => {}
+            Err(error @ StoreError::Catalog(CatalogError::Unavailable { .. })) => return Err(error),
+            Err(error) => done.push(format!("person {person}: no manifest is written anew: {error}")),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes the newest manifest of a person anew if it is lost or damaged; returns a description of what was
+/// wrong with it. `None` also where somebody else wrote one meanwhile.
+pub async fn renew_manifest(stores: &UpkeepStores, person: PersonId) -> Result<Option<String>, StoreError> {
+    // A catalogue that was made from manifests knows of none until it writes one.
+    let Some(known) = known_number(stores, person).await? else {
+        return Ok(None);
+    };
+    let listed = Taken::of(stores.objects(), person)
+        .await?
+        .manifests
+        .first()
+        .copied();
+    let newest = listed.map_or(known, |listed| listed.max(known));
+    let Some(fault) = fault_of(stores, person, newest).await? else {
+        return Ok(None);
+    };
+    Ok(write_above_damage(stores, person).await?.then_some(fault))
+}
