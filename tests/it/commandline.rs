@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -353,7 +354,7 @@ async fn a_token_made_before_the_first_start_is_good_after_it() {
 #[test]
 fn the_data_directory_is_the_operators_alone() {
     let almanac = Almanac::start();
-    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(
         mode(almanac.data_dir()),
         0o700,
@@ -604,6 +605,11 @@ async fn backups_are_dated_and_the_newest_are_kept() {
     fs::create_dir_all(place.join("mine")).unwrap();
     let (told, complaint) = back_up();
     assert!(told.contains("kept, 0 older removed"), "{told}{complaint}");
+    let copied = told
+        .lines()
+        .find_map(|line| line.strip_prefix("copied")?.split_once(" to "));
+    let copied = copied.map(|(_, place)| place.to_owned());
+    assert!(copied.is_some_and(|place| Path::new(&place).is_dir()), "{told}");
     let first = names();
     assert_eq!(first.len(), 3, "{first:?}");
     // Perhaps in the same second.
