@@ -38,7 +38,7 @@ use almanac::query::records::RecordsSpec;
 use almanac::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use almanac::query::shape::IdForm;
 use almanac::query::spill_files::SpillFiles;
-use almanac::query::{Kept, Order, Partition, Questions};
+use almanac::query::{Order, Partition, QueryCacheSizes, Questions};
 use almanac::store::files::PieceFiles;
 use almanac::store::find::Finder;
 use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -163,7 +163,10 @@ impl Installation {
             catalog.clone(),
             snapshots,
             stores.finder.clone(),
-            Kept::default(),
+            QueryCacheSizes {
+                rollups: 32 << 20,
+                decoded: 16 << 20,
+            },
         );
         let committer = Committer {
             catalog: catalog.clone(),

@@ -7,16 +7,17 @@
 //! tokens or request bodies.
 
 pub mod aggregate;
+mod answer_columns;
 pub mod attached;
 pub mod available;
 pub mod explain;
 mod ground;
 pub mod insight;
-pub mod page;
+pub mod page_of_prepared;
 pub mod partial;
 pub mod places;
 pub mod records;
-mod selected;
+mod select_partitions;
 pub mod selector;
 pub mod series;
 pub mod sleep;
@@ -25,12 +26,11 @@ pub mod statistic;
 pub mod summary;
 pub mod totals;
 pub mod units;
-mod wanted;
 
 pub use ground::errors::QueryError;
 pub use ground::order::{Order, UnknownOrder};
 pub use ground::partition::Partition;
 pub use ground::prepared::{Prepared, ReadState, Scope};
-pub use ground::questions::{Kept, Questions};
+pub use ground::questions::{QueryCacheSizes, Questions};
 pub use ground::{annotation_definitions, columns, engine, filter, paging, shape, spill_files, sweep};
 use ground::{for_others, operator, together};

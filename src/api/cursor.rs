@@ -12,7 +12,7 @@ use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::auth::tickets::Tickets;
 use crate::model::ids::PersonId;
-use crate::query::page::NextPage;
+use crate::query::page_of_prepared::NextPage;
 use crate::query::paging::RowPlace;
 
 /// The cursor of the next page. Without this header there is no next page.

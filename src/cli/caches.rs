@@ -4,7 +4,7 @@
 //! The shares are those with which the jobs in docs/PERFORMANCE.md were measured; nobody should have to
 //! choose seven sizes. Knows sizes; what is kept is the business of each cache.
 
-use crate::query::Kept;
+use crate::query::QueryCacheSizes;
 
 /// Bytes for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl Caches {
     }
 
     /// The caches of questions.
-    pub(super) const fn of_questions(&self) -> Kept {
-        Kept {
+    pub(super) const fn of_questions(&self) -> QueryCacheSizes {
+        QueryCacheSizes {
             rollups: self.rollups,
             decoded: self.decoded,
         }

@@ -176,10 +176,10 @@ impl<Authority> Questions<Authority> {
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
-        let asked: Vec<Asked<'_, Authority>> = bound
+        let asked: Vec<PartitionPart<'_, Authority>> = bound
             .into_iter()
             .zip(&snapshots)
-            .map(|((partition, condition), snapshot)| Asked {
+            .map(|((partition, condition), snapshot)| PartitionPart {
                 permit,
                 partition,
                 condition,
@@ -217,10 +217,10 @@ impl<Authority> Questions<Authority> {
     /// `None` where only amounts are asked for.
     fn records_by_period(
         &self,
-        asked: &Asked<'_, Authority>,
+        asked: &PartitionPart<'_, Authority>,
         grid: &Grid,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
-        let Asked { spec, partition, .. } = asked;
+        let PartitionPart { spec, partition, .. } = asked;
         let amounts = amounts::are_summed(partition, spec);
         if amounts && !spec.measures() {
             return Ok(None);
@@ -249,11 +249,11 @@ impl<Authority> Questions<Authority> {
     /// The rows of a partition that the spec selects: their times, group fields, and `columns`.
     fn rows_of(
         &self,
-        asked: &Asked<'_, Authority>,
+        asked: &PartitionPart<'_, Authority>,
         columns: &[&str],
         lengths: OriginalLength,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let Asked {
+        let PartitionPart {
             permit,
             partition,
             condition,
@@ -286,7 +286,7 @@ fn groups_of(partitions: &[Partition], spec: &AggregateSpec) -> Result<Vec<Schem
 }
 
 /// One partition with its part of the question.
-struct Asked<'a, Authority> {
+struct PartitionPart<'a, Authority> {
     permit: &'a ReadPermit<Authority>,
     partition: &'a Partition,
     condition: Option<Expr>,

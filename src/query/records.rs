@@ -20,6 +20,7 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::{Undeclared, is_json_text};
 use crate::model::time::TimeRange;
 
+use super::answer_columns::AnswerColumns;
 use super::ground::columns::Columns as ShownColumns;
 use super::ground::filter::Condition;
 use super::ground::for_others::OriginalLength;
@@ -29,10 +30,9 @@ use super::ground::paging::{RowPlace, number_of, places_of};
 use super::ground::shape::{self, IdForm, Visibility};
 use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
-use super::page::NextPage;
-use super::selected::{Selected, states_of};
+use super::page_of_prepared::NextPage;
+use super::select_partitions::{SelectedPartition, states_of};
 use super::summary::{SeenOfRange, Summary, summarise};
-use super::wanted::Wanted;
 use super::{Order, Partition, Prepared, QueryError, Questions, Scope};
 
 /// A question for the records of a type. Equal specs give equal answers on equal data.
@@ -144,7 +144,7 @@ impl<Authority> Questions<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         partitions: &[Partition],
-        selected: Vec<Selected<'_>>,
+        selected: Vec<SelectedPartition<'_>>,
         spec: &RecordsSpec,
     ) -> Result<(Prepared, NextPage), QueryError> {
         let next = match spec.limit {
@@ -164,26 +164,26 @@ impl<Authority> Questions<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         partitions: &[Partition],
-        selected: Vec<Selected<'_>>,
+        selected: Vec<SelectedPartition<'_>>,
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Prepared, QueryError> {
         let sees = Visibility::through(permit);
-        let wanted = Wanted::of(partitions, spec.columns.as_ref())?;
+        let answer = AnswerColumns::of(partitions, spec.columns.as_ref())?;
         let states = states_of(permit, partitions, &selected);
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(partitions.len());
         for partition in partitions {
             let of_source = selected.next_if(|one| std::ptr::eq(one.partition, partition));
             plans.push(if let Some(one) = of_source {
-                let asked = Asked::of(partitions, &one, spec);
-                self.records_of_one(permit, &one, asked, wanted, spec, condition.clone())
+                let partition_rows = PartitionRows::of(partitions, &one, spec);
+                self.records_of_one(permit, &one, partition_rows, answer, spec, condition.clone())
                     .await?
             } else {
                 // Its columns stay: the columns and their types depend on the types, not on the conditions.
                 let layout = &partition.data_type.layout;
                 let nothing = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
-                shape::project(nothing, layout, spec.ids, sees, |name| wanted.includes(name))?
+                shape::project(nothing, layout, spec.ids, sees, |name| answer.includes(name))?
             });
         }
         let plan = together(plans, spec)?;
@@ -207,24 +207,24 @@ impl<Authority> Questions<Authority> {
     async fn records_of_one(
         &self,
         permit: &ReadPermit<Authority>,
-        selected: &Selected<'_>,
-        asked: Asked<'_>,
-        wanted: Wanted<'_>,
+        selected: &SelectedPartition<'_>,
+        partition_rows: PartitionRows<'_>,
+        answer: AnswerColumns<'_>,
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let Selected {
+        let SelectedPartition {
             partition, snapshot, ..
         } = selected;
         let layout = &partition.data_type.layout;
         let sees = Visibility::through(permit);
-        let needs = |name: &str| wanted.includes(name);
-        let narrowed = wanted.narrowed(partition, selected.condition.as_ref());
+        let needs = |name: &str| answer.includes(name);
+        let narrowed = answer.narrowed(partition, selected.condition.as_ref());
         let table = self.table(permit, partition, snapshot, OriginalLength::Dropped)?;
         // Rows that fail the condition must not use up the limit.
         let limit = spec.limit.filter(|_| condition.is_none());
         let columns = shape::stored_columns(layout, sees, needs);
-        let rows = asked.rows(table.with_members(narrowed), columns, limit)?;
+        let rows = partition_rows.rows(table.with_members(narrowed), columns, limit)?;
         let shown = shape::columns(layout, rows.schema().as_arrow(), spec.ids, sees, needs)?;
         let shown = rows.project(shown.into_iter().map(|(expr, name)| expr.alias(name)))?;
         let Some(condition) = condition else {
@@ -239,15 +239,15 @@ impl<Authority> Questions<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         partitions: &[Partition],
-        selected: &[Selected<'_>],
+        selected: &[SelectedPartition<'_>],
         spec: &RecordsSpec,
         most: usize,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let mut plans = Vec::with_capacity(selected.len());
         for one in selected {
-            let asked = Asked::of(partitions, one, spec);
+            let partition_rows = PartitionRows::of(partitions, one, spec);
             let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
-            let rows = asked.rows(table, Vec::new(), Some(most))?;
+            let rows = partition_rows.rows(table, Vec::new(), Some(most))?;
             let places = rows.project(places_of(&one.partition.id))?.build()?;
             plans.push(self.engine.planned(places).await?);
         }
@@ -261,7 +261,7 @@ impl<Authority> Questions<Authority> {
 }
 
 /// The part of the question for the rows of one partition.
-struct Asked<'a> {
+struct PartitionRows<'a> {
     condition: Option<&'a Expr>,
     order: Order,
     /// The range in which rows begin that come after the start of the page.
@@ -270,8 +270,8 @@ struct Asked<'a> {
     after: Option<Expr>,
 }
 
-impl<'a> Asked<'a> {
-    fn of(partitions: &[Partition], selected: &'a Selected<'_>, spec: &RecordsSpec) -> Self {
+impl<'a> PartitionRows<'a> {
+    fn of(partitions: &[Partition], selected: &'a SelectedPartition<'_>, spec: &RecordsSpec) -> Self {
         let after = spec.after.and_then(|place| {
             let at = |partition: &Partition| number_of(&partition.id) == place.partition;
             let mut after = partitions.iter().skip_while(|partition| !at(partition)).skip(1);

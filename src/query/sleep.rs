@@ -13,10 +13,10 @@ mod cycles;
 mod in_bed;
 mod join;
 mod night_of;
-mod operator;
 mod resolve;
 mod rows;
 mod samples;
+mod sleep_exec;
 pub mod spec;
 mod stages;
 mod summary;
@@ -33,7 +33,7 @@ use crate::store::snapshot::Snapshot;
 use super::{Partition, Prepared, QueryError, Questions, ReadState, Scope};
 use spec::{Question, SourceNames};
 
-pub(super) use operator::SleepExec;
+pub(super) use sleep_exec::SleepExec;
 pub use stages::StageTable;
 
 impl<Authority> Questions<Authority> {

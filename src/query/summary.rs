@@ -18,7 +18,7 @@ use crate::model::time::{Instant, TimeRange};
 use super::ground::engine::{Engine, deadline_passed};
 use super::ground::filter::Condition;
 use super::ground::for_others::{OriginalLength, extent_fields};
-use super::selected::{Selected, states_of};
+use super::select_partitions::{SelectedPartition, states_of};
 use super::{Partition, QueryError, Questions, ReadState, Scope};
 
 /// The number of records, and the range of their times.
@@ -76,7 +76,7 @@ impl<Authority> Questions<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         partitions: &[Partition],
-        selected: &[Selected<'_>],
+        selected: &[SelectedPartition<'_>],
     ) -> Result<PreparedSummary, QueryError> {
         let mut keys = Vec::with_capacity(selected.len());
         for one in selected {

@@ -23,7 +23,7 @@ use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
 use crate::people::types::Named;
-use crate::query::annotation_definitions::{Definitions, Shown};
+use crate::query::annotation_definitions::{Definitions, ShownDefinition};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::RecordsSpec;
 use crate::query::{Order, Partition};
@@ -400,7 +400,7 @@ async fn definitions_of(
             members.shift_remove("svc_userid");
             members.shift_remove("tags");
         }
-        let shown = Shown {
+        let shown = ShownDefinition {
             name: annotation.root.name().to_owned(),
             definition: definition.to_string(),
         };

@@ -18,7 +18,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::output::OutputMethod;
-use crate::query::page::NextPage;
+use crate::query::page_of_prepared::NextPage;
 use crate::query::records::RecordsSpec;
 use crate::query::selector::{Extent, Selector};
 use crate::query::{Order, QueryError};

@@ -19,7 +19,7 @@ use crate::query::series::{
 use crate::query::{Partition, QueryError, Questions};
 
 use super::groups::{self, MAX_GROUPS};
-use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
+use super::{AggregateSpec, MEASURED, PartitionPart, SUMMED, TIME, VALUE};
 
 /// Whether the spec sums amounts that are spread over time.
 pub(super) fn are_summed(partition: &Partition, spec: &AggregateSpec) -> bool {
@@ -35,15 +35,15 @@ impl<Authority> Questions<Authority> {
     /// Parts of amounts as (time, group fields, null as the value to measure, value to sum).
     pub(super) fn amounts_by_period(
         &self,
-        asked: &Asked<'_, Authority>,
+        part: &PartitionPart<'_, Authority>,
         known: &[KnownSource],
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let Asked {
+        let PartitionPart {
             spec,
             partition,
             permit,
             ..
-        } = asked;
+        } = part;
         let chosen = spec
             .chosen_sources
             .iter()
@@ -73,7 +73,7 @@ impl<Authority> Questions<Authority> {
                 spec: series,
                 stages: None,
             };
-            self.series_plan(one, asked.snapshot, &Arc::new(ranking))?
+            self.series_plan(one, part.snapshot, &Arc::new(ranking))?
         } else {
             let amounts = AmountsSpec {
                 grid,
@@ -90,7 +90,7 @@ impl<Authority> Questions<Authority> {
                 too_many: groups::too_many,
             };
             Arc::new(AmountsByGroupExec::try_new(
-                self.samples_with_groups(asked)?,
+                self.samples_with_groups(part)?,
                 amounts,
             )?)
         };
@@ -109,16 +109,16 @@ impl<Authority> Questions<Authority> {
     /// Samples as a series reads them, along with the values of the group fields.
     fn samples_with_groups(
         &self,
-        asked: &Asked<'_, Authority>,
+        part: &PartitionPart<'_, Authority>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
-        let rows = self.rows_of(asked, &SAMPLE, OriginalLength::Marked)?;
+        let rows = self.rows_of(part, &SAMPLE, OriginalLength::Marked)?;
         let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (ident(name), name.to_owned())).into();
         if rows.schema().index_of(ROLLUP_LONG).is_ok() {
             columns.push((ident(ROLLUP_LONG), ROLLUP_LONG.to_owned()));
         }
         // A group field that is already a sample column is not added again.
-        let others = groups::values_of(&asked.spec.group, asked.partition);
+        let others = groups::values_of(&part.spec.group, part.partition);
         columns.extend(
             others
                 .into_iter()

@@ -22,27 +22,27 @@ use crate::query::{QueryError, Questions};
 use crate::store::rollups::Step;
 
 use super::amounts::are_summed;
-use super::{Asked, Measured, TIME, VALUE, aggregated, by_time};
+use super::{Measured, PartitionPart, TIME, VALUE, aggregated, by_time};
 
 impl<Authority> Questions<Authority> {
     /// The periods of `grid` with the requested functions, where rollups can replace all samples.
     pub(super) fn periods_without_rows(
         &self,
-        asked: &Asked<'_, Authority>,
+        part: &PartitionPart<'_, Authority>,
         known: &[KnownSource],
         grid: &Grid,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
-        let Asked { spec, partition, .. } = asked;
+        let PartitionPart { spec, partition, .. } = part;
         if !(are_summed(partition, spec) && spec.measures()) {
-            return self.periods_from_rollups(asked, spec.functions(), grid);
+            return self.periods_from_rollups(part, spec.functions(), grid);
         }
         // Amounts are summed by the part that falls into a period, but measured by where they start.
         let functions = spec.functions().iter().copied();
         let of_samples: Vec<Statistic> = functions.filter(|function| *function != Statistic::Sum).collect();
-        let Some(measured) = self.periods_from_rollups(asked, &of_samples, grid)? else {
+        let Some(measured) = self.periods_from_rollups(part, &of_samples, grid)? else {
             return Ok(None);
         };
-        let summed = self.amounts_by_period(asked, known)?;
+        let summed = self.amounts_by_period(part, known)?;
         let beside = by_time(vec![measured, summed], Vec::new())?;
         Ok(Some(aggregated(beside, spec, Measured::Periods)?))
     }
@@ -51,17 +51,17 @@ impl<Authority> Questions<Authority> {
     /// needed one by one: for groups, for conditions, or where no piece is long enough on its own.
     fn periods_from_rollups(
         &self,
-        asked: &Asked<'_, Authority>,
+        part: &PartitionPart<'_, Authority>,
         functions: &[Statistic],
         grid: &Grid,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
-        let Asked {
+        let PartitionPart {
             permit,
             partition,
             snapshot,
             spec,
             ..
-        } = *asked;
+        } = *part;
         let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
         let value = partition.data_type.layout.storage.field_with_name(VALUE);
         // Records of a person's own metric may lack values, but their periods must appear too.

@@ -115,20 +115,20 @@ impl Step for GroupLimit {
     }
 
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let mut seen = Seen::new(self.columns, &task.schema())?;
+        let mut seen = SeenGroups::new(self.columns, &task.schema())?;
         let rows = only(inputs)?.open()?;
         Ok(rows.map(move |batch| seen.note(batch?)).boxed())
     }
 }
 
 /// The groups seen so far.
-struct Seen {
+struct SeenGroups {
     columns: Vec<usize>,
     converter: RowConverter,
     groups: HashSet<OwnedRow>,
 }
 
-impl Seen {
+impl SeenGroups {
     fn new(columns: Vec<usize>, schema: &SchemaRef) -> Result<Self> {
         let fields = columns
             .iter()

@@ -140,7 +140,7 @@ impl Step for Attaches {
         let mut metrics = Vec::with_capacity(self.metrics.len());
         for metric in self.metrics {
             let samples = inputs.next().ok_or_else(missing)?;
-            metrics.push(Held {
+            metrics.push(OpenSamples {
                 schema: samples.schema(),
                 input: Some(samples.open()?),
                 read_until: i64::MIN,
@@ -167,7 +167,7 @@ struct Attaching {
     cycles: SendableRecordBatchStream,
     /// Cycles that have not left yet.
     batch: Option<RecordBatch>,
-    metrics: Vec<Held>,
+    metrics: Vec<OpenSamples>,
     reach: Reach,
     schema: SchemaRef,
     context: Arc<TaskContext>,
@@ -234,7 +234,7 @@ fn times<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a [i64]> {
 }
 
 /// The samples of a metric that touch the current window or may touch a later one.
-struct Held {
+struct OpenSamples {
     schema: SchemaRef,
     /// `None` when the input is exhausted.
     input: Option<SendableRecordBatchStream>,
@@ -247,7 +247,7 @@ struct Held {
     metric: Attached,
 }
 
-impl Held {
+impl OpenSamples {
     /// The bins of a window that have a value. Windows come in the order of their starts.
     async fn series(
         &mut self,

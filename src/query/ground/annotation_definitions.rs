@@ -29,7 +29,7 @@ const METADATA: &str = "metadata";
 
 /// A definition, as records show it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Shown {
+pub struct ShownDefinition {
     pub name: String,
     /// JSON.
     pub definition: String,
@@ -40,12 +40,12 @@ pub struct Shown {
 pub struct Definitions {
     /// The prefix of a source that is a definition; its id follows.
     prefix: String,
-    known: BTreeMap<Uuid, Shown>,
+    known: BTreeMap<Uuid, ShownDefinition>,
 }
 
 impl Definitions {
     #[must_use]
-    pub const fn new(prefix: String, known: BTreeMap<Uuid, Shown>) -> Self {
+    pub const fn new(prefix: String, known: BTreeMap<Uuid, ShownDefinition>) -> Self {
         Self { prefix, known }
     }
 

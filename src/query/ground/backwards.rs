@@ -78,7 +78,7 @@ pub(in crate::query) fn from_its_end(
     context: Arc<TaskContext>,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send {
     let rows = async move {
-        let rows: Rows = match Held::read(&stretch, &context).await? {
+        let rows: Rows = match BufferedStretch::read(&stretch, &context).await? {
             Some(held) => held.given_out().boxed(),
             // Far more rows begin in it than estimated: sorting them takes longer, but can spill to disk.
             None => SortExec::new(order, stretch).execute(0, context)?.boxed(),
@@ -91,12 +91,12 @@ pub(in crate::query) fn from_its_end(
 type Rows = BoxStream<'static, Result<RecordBatch>>;
 
 /// A stretch in memory.
-struct Held {
+struct BufferedStretch {
     batches: Vec<RecordBatch>,
     reservation: MemoryReservation,
 }
 
-impl Held {
+impl BufferedStretch {
     /// `None` if it is too large to be held.
     async fn read(stretch: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Result<Option<Self>> {
         let reservation = MemoryConsumer::new("a stretch of rows").register(context.memory_pool());

@@ -88,12 +88,12 @@ impl Step for MergeSorted {
 /// An input, and its rows that were read but not passed on.
 struct Side {
     rows: SendableRecordBatchStream,
-    held: Option<Held>,
+    held: Option<CurrentBatch>,
     is_over: bool,
 }
 
 /// A batch with its keys, and the index of its first row that was not passed on. There is always one.
-struct Held {
+struct CurrentBatch {
     batch: Arc<RecordBatch>,
     starts: ScalarBuffer<i64>,
     ends: ScalarBuffer<i64>,
@@ -123,7 +123,7 @@ impl Side {
     async fn hold(&mut self) -> Result<()> {
         while self.held.is_none() && !self.is_over {
             match self.rows.next().await.transpose()? {
-                Some(batch) if batch.num_rows() > 0 => self.held = Some(Held::of(batch)?),
+                Some(batch) if batch.num_rows() > 0 => self.held = Some(CurrentBatch::of(batch)?),
                 Some(_) => {}
                 None => self.is_over = true,
             }
@@ -155,7 +155,7 @@ impl Stretch {
     }
 }
 
-impl Held {
+impl CurrentBatch {
     fn of(batch: RecordBatch) -> Result<Self> {
         let moments = |name: &str| {
             batch
@@ -247,7 +247,7 @@ impl Merge {
 
     /// Which input is next, and for how many rows.
     fn turn(&self) -> Option<(usize, usize)> {
-        let mut first: Option<((Key<'_>, usize), &Held)> = None;
+        let mut first: Option<((Key<'_>, usize), &CurrentBatch)> = None;
         let mut second: Option<(Key<'_>, usize)> = None;
         for (place, side) in self.sides.iter().enumerate() {
             let Some(held) = &side.held else { continue };

@@ -15,21 +15,12 @@ use super::rollups::Rollups;
 
 /// Limits of the caches, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct QueryCacheSizes {
     /// Rollups: ten years of one person's heart rate take about 20 MB by quarter of an hour, a quarter of
     /// that by hour.
     pub rollups: u64,
     /// Decoded moments and values, 8 bytes each.
     pub decoded: u64,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Self {
-            rollups: 32 << 20,
-            decoded: 16 << 20,
-        }
-    }
 }
 
 /// Prepares questions about records. It takes the permits of one authority only.
@@ -50,9 +41,9 @@ impl<Authority> Questions<Authority> {
         catalog: Catalog,
         snapshots: Snapshots,
         finder: Finder,
-        kept: Kept,
+        sizes: QueryCacheSizes,
     ) -> Self {
-        let rollups = Rollups::new(kept.rollups);
+        let rollups = Rollups::new(sizes.rollups);
         let held = rollups.clone();
         let files = finder.files().clone();
         files.on_replaced(move |replaced| held.forget(replaced));
@@ -60,7 +51,7 @@ impl<Authority> Questions<Authority> {
             engine,
             snapshots,
             catalog,
-            objects: Arc::new(Objects::new(files, kept.decoded)),
+            objects: Arc::new(Objects::new(files, sizes.decoded)),
             rollups,
             dead: DeadRows::new(finder),
             authority: PhantomData,

@@ -1,6 +1,6 @@
-//! Rollups in memory: what immutable pieces come to in a minute, a quarter of an hour or an hour, kept as
-//! long as there is room, and the names of their columns beside rows. The series modules decide who makes
-//! rollups and where they serve.
+//! Rollups in memory: summaries of immutable pieces by minute, quarter of an hour or hour, kept as long as
+//! there is room, and the names of their columns beside rows. The series modules decide who makes rollups and
+//! where they serve.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -40,6 +40,15 @@ pub(in crate::query) enum Kind {
     Amounts(Counting, Option<Arc<SourceOrder>>),
 }
 
+impl Kind {
+    pub(in crate::query) const fn counting(&self) -> Counting {
+        match self {
+            Self::Points(counting) | Self::Amounts(counting, _) => *counting,
+            Self::Starts => Counting::Everything,
+        }
+    }
+}
+
 /// The key of cached rollups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::query) struct Key {
@@ -55,7 +64,7 @@ const LARGE: u64 = 2 << 20;
 
 /// The rollups of one piece and month.
 #[derive(Clone, Debug)]
-pub(in crate::query) enum Held {
+pub(in crate::query) enum CachedRollups {
     Rollups(Arc<RecordBatch>),
     /// Some row spans more than one rollup.
     Unfit,
@@ -64,20 +73,20 @@ pub(in crate::query) enum Held {
 /// Rollups in memory. Cheap to clone; all clones share what is held. Lives as long as the process.
 #[derive(Clone)]
 pub(in crate::query) struct Rollups {
-    pub(in crate::query) held: Cache<Key, Held>,
+    pub(in crate::query) held: Cache<Key, CachedRollups>,
 }
 
 impl Rollups {
     /// `memory`: how many bytes of rollups to keep. With 0, every answer is computed from rows.
     pub(in crate::query) fn new(memory: u64) -> Self {
-        let weigh = |key: &Key, held: &Held| {
+        let weigh = |key: &Key, held: &CachedRollups| {
             let order = match &key.kind {
                 Kind::Amounts(_, Some(order)) => order.memory(),
                 _ => 0,
             };
             let rollups = match held {
-                Held::Rollups(rollups) => memory_of(rollups),
-                Held::Unfit => 64,
+                CachedRollups::Rollups(rollups) => memory_of(rollups),
+                CachedRollups::Unfit => 64,
             };
             order.saturating_add(rollups)
         };

@@ -6,8 +6,8 @@
 
 mod constants;
 mod decoded;
+mod drop_unselected;
 mod pieces;
-mod selected;
 mod selection;
 mod tail;
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub fn with_names(
     reader: PersonId,
     columns: (&'static str, &'static str),
 ) -> Prepared {
-    let step = Named {
+    let step = NamedPlaces {
         input: Arc::clone(&prepared.schema),
         geocoder,
         reader,
@@ -46,14 +46,14 @@ pub fn with_names(
 }
 
 #[derive(Clone, Debug)]
-struct Named {
+struct NamedPlaces {
     input: SchemaRef,
     geocoder: Arc<dyn Geocoder>,
     reader: PersonId,
     columns: (&'static str, &'static str),
 }
 
-impl Named {
+impl NamedPlaces {
     fn schema(&self) -> SchemaRef {
         let details = described(&[]).map_or(ArrowType::Null, |none| none.data_type().clone());
         let mut fields = self.input.fields().to_vec();
@@ -63,7 +63,7 @@ impl Named {
     }
 }
 
-impl Step for Named {
+impl Step for NamedPlaces {
     const NAME: &'static str = "NamedExec";
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
@@ -91,7 +91,7 @@ impl Step for Named {
     }
 }
 
-impl Named {
+impl NamedPlaces {
     /// The place of each row. Repeated positions are looked up once.
     async fn places(&self, batch: &RecordBatch) -> Result<Vec<Option<Arc<Place>>>> {
         let degrees = |name: &str| {

@@ -84,7 +84,7 @@ pub(super) struct Contest {
     free: Vec<usize>,
     crowded: usize,
     /// By number of source: the first rank of its samples, and whether another has appeared since.
-    shown: Vec<Option<Shown>>,
+    shown: Vec<Option<SourceRanks>>,
     pub(super) portions: Vec<Portion>,
     /// Whether samples that count together get separate portions.
     pub(super) apart: bool,
@@ -113,7 +113,7 @@ struct Open {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct SourceRanks {
     rank: u64,
     several: bool,
 }
@@ -155,7 +155,7 @@ impl Contest {
             self.shown.resize(place + 1, None);
         }
         if let Some(shown) = self.shown.get_mut(place) {
-            let first = shown.get_or_insert(Shown { rank, several: false });
+            let first = shown.get_or_insert(SourceRanks { rank, several: false });
             first.several |= first.rank != rank;
         }
     }

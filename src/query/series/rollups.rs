@@ -10,15 +10,15 @@
 //! HTTP.
 
 mod as_rows;
-mod asked;
-mod cut;
+mod cut_stretch;
+mod find_or_make;
 mod leaf;
-mod made;
 mod mixed_input;
+mod rollup_source;
 mod spans;
 
-pub(in crate::query) use asked::RollupsAsked;
 pub(in crate::query) use leaf::RowsOrRollupsExec;
+pub(in crate::query) use rollup_source::RollupsAsked;
 
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::key::key_schema;
 
 use super::StageTable;
-use super::operator::SleepExec;
+use super::sleep_exec::SleepExec;
 use super::spec::{CyclesSpec, Question, SourceNames};
 use super::stages::StageSet;
 
@@ -31,7 +31,7 @@ pub(super) const SECOND: i64 = 1_000_000;
 
 /// A sample in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub(super) struct GivenSample {
     pub start: i64,
     pub end: i64,
     pub stage: i64,
@@ -39,8 +39,8 @@ pub(super) struct Given {
     pub id: u128,
 }
 
-pub(super) fn given(stage: i64, start: i64, end: i64, id: u128) -> Given {
-    Given {
+pub(super) fn given(stage: i64, start: i64, end: i64, id: u128) -> GivenSample {
+    GivenSample {
         start,
         end,
         stage,
@@ -78,14 +78,14 @@ pub(super) fn cycles_of(asked: TimeRange) -> CyclesSpec {
 }
 
 /// The samples as they are stored: sorted, in batches of `batch` rows.
-pub(super) fn stored(samples: &[Given], batch: usize) -> Vec<RecordBatch> {
+pub(super) fn stored(samples: &[GivenSample], batch: usize) -> Vec<RecordBatch> {
     let mut sorted = samples.to_vec();
     sorted.sort_by_key(|sample| (sample.start, sample.end, sample.id));
     sorted.chunks(batch).map(rows).collect()
 }
 
-fn rows(samples: &[Given]) -> RecordBatch {
-    let times = |value: fn(&Given) -> i64| -> ArrayRef {
+fn rows(samples: &[GivenSample]) -> RecordBatch {
+    let times = |value: fn(&GivenSample) -> i64| -> ArrayRef {
         Arc::new(
             TimestampMicrosecondArray::from_iter_values(samples.iter().map(|sample| value(sample) * SECOND))
                 .with_timezone("UTC"),
@@ -119,7 +119,12 @@ fn storage() -> Arc<Schema> {
 }
 
 /// The answer of the operator.
-pub(super) fn asked(samples: &[Given], batch: usize, question: Question, seen: &Windows) -> Vec<RecordBatch> {
+pub(super) fn asked(
+    samples: &[GivenSample],
+    batch: usize,
+    question: Question,
+    seen: &Windows,
+) -> Vec<RecordBatch> {
     let names: SourceNames = ["watch", "phone", "app", "ring"]
         .into_iter()
         .zip(0_u128..)

@@ -20,8 +20,8 @@ use crate::store::arrange::with_columns;
 use crate::store::decoded::{DecodedRows, Stretch, can_be_kept, stretches};
 use crate::store::files::PieceFile;
 
+use super::drop_unselected::selected;
 use super::pieces::Chain;
-use super::selected::selected;
 use super::{Scan, Selection};
 
 /// The most stretches: with more, a scan has decoded all of them before the first is wanted again.

@@ -26,7 +26,7 @@ use crate::store::outline::ObjectPlace;
 use crate::store::snapshot::{Content, SnapshotPiece};
 
 use super::constants::Constants;
-use super::selected::SelectedExec;
+use super::drop_unselected::SelectedExec;
 use super::{Scan, tail};
 
 /// An object, and where it is.

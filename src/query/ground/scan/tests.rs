@@ -51,7 +51,7 @@ enum There {
 }
 
 #[derive(Clone, Debug)]
-struct Given {
+struct GivenPiece {
     rows: usize,
     /// Whether it begins after the piece before ends.
     follows: bool,
@@ -63,7 +63,7 @@ struct Given {
     about: There,
 }
 
-impl Given {
+impl GivenPiece {
     /// A piece that one device wrote.
     const fn of_one(word: Texts) -> Self {
         Self {
@@ -129,7 +129,7 @@ fn texts(texts: Texts, piece: usize, rows: usize) -> ArrayRef {
 }
 
 /// The rows of a piece of which the first begins at `from`.
-fn batch(given: &Given, piece: usize, from: i64) -> RecordBatch {
+fn batch(given: &GivenPiece, piece: usize, from: i64) -> RecordBatch {
     let rows = given.rows;
     let id = |row: usize| ((piece * 1_000 + row) as u128).to_be_bytes();
     let ids = FixedSizeBinaryArray::try_from_iter((0..rows).map(id)).unwrap();
@@ -177,7 +177,7 @@ struct Bench {
 }
 
 impl Bench {
-    async fn of(pieces: &[Given]) -> Self {
+    async fn of(pieces: &[GivenPiece]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = ObjectStoreSettings::Local(directory.path().to_owned());
         let objects = ObjectStorage::open(&settings).unwrap();
@@ -293,11 +293,11 @@ fn any_texts() -> impl Strategy<Value = Texts> {
     ]
 }
 
-fn any_given() -> impl Strategy<Value = Given> {
+fn any_given() -> impl Strategy<Value = GivenPiece> {
     let about = prop_oneof![4 => Just(There::Always), 1 => Just(There::Sometimes), 1 => Just(There::Never)];
     let texts = (any_texts(), any_texts(), [any_texts(), any_texts(), any_texts()]);
     let shape = (1_usize..30, prop::bool::weighted(0.8), prop::bool::weighted(0.1));
-    (shape, texts, about).prop_map(|(shape, (word, text, members), about)| Given {
+    (shape, texts, about).prop_map(|(shape, (word, text, members), about)| GivenPiece {
         rows: shape.0,
         follows: shape.1,
         first_is_dead: shape.2,
@@ -344,7 +344,7 @@ proptest! {
 
 #[tokio::test]
 async fn objects_of_which_footers_tell_the_same_are_read_together() {
-    let bench = Bench::of(&vec![Given::of_one(Texts::Same); 40]).await;
+    let bench = Bench::of(&vec![GivenPiece::of_one(Texts::Same); 40]).await;
     let scan = bench.scan(&["value", "word", "text", "about", "mixed"]);
     let plan = told(&scan).await;
     assert_eq!(
@@ -360,7 +360,10 @@ async fn objects_of_which_footers_tell_the_same_are_read_together() {
 
 #[tokio::test]
 async fn objects_of_which_footers_tell_something_else_are_read_in_turn() {
-    let (same, other) = (Given::of_one(Texts::Same), Given::of_one(Texts::OfPiece));
+    let (same, other) = (
+        GivenPiece::of_one(Texts::Same),
+        GivenPiece::of_one(Texts::OfPiece),
+    );
     let bench = Bench::of(&[same.clone(), other, same.clone(), same]).await;
     let scan = bench.scan(&["word"]);
     let plan = told(&scan).await;
@@ -378,7 +381,7 @@ async fn objects_of_which_footers_tell_something_else_are_read_in_turn() {
 
 #[tokio::test]
 async fn what_a_condition_speaks_of_is_decoded() {
-    let bench = Bench::of(&[Given::of_one(Texts::Same)]).await;
+    let bench = Bench::of(&[GivenPiece::of_one(Texts::Same)]).await;
     let mut scan = bench.scan(&["word", "about"]);
     scan.hint = Some(is_not_null(col("word", &scan.storage).unwrap()).unwrap());
     let plan = told(&scan).await;
@@ -390,7 +393,7 @@ async fn what_a_condition_speaks_of_is_decoded() {
 
 #[tokio::test]
 async fn what_an_object_does_not_have_is_handed_out() {
-    let bench = Bench::of(&[Given::of_one(Texts::Never)]).await;
+    let bench = Bench::of(&[GivenPiece::of_one(Texts::Never)]).await;
     let mut scan = bench.scan(&["word", "about"]);
     assert_eq!(
         operators(&told(&scan).await),
@@ -406,7 +409,7 @@ async fn what_an_object_does_not_have_is_handed_out() {
 
 #[tokio::test]
 async fn nothing_stands_above_a_scan_of_which_footers_tell_nothing() {
-    let bench = Bench::of(&[Given::of_one(Texts::Several)]).await;
+    let bench = Bench::of(&[GivenPiece::of_one(Texts::Several)]).await;
     for read in [["word"].as_slice(), &["value"], &[], &["mixed"]] {
         let scan = bench.scan(read);
         assert_eq!(operators(&told(&scan).await), ["DataSourceExec"], "{read:?}");

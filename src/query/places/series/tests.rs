@@ -19,7 +19,7 @@ const TWIN: &str = include_str!("../../../../queries/location_time_series.sql");
 
 /// An update as both are given it; the source by its number.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Update {
     time: i64,
     latitude: f64,
     longitude: f64,
@@ -38,12 +38,12 @@ struct Row {
     source: String,
 }
 
-fn floats(told: &[Told], of: fn(&Told) -> Option<f64>) -> ArrayRef {
+fn floats(told: &[Update], of: fn(&Update) -> Option<f64>) -> ArrayRef {
     Arc::new(told.iter().map(of).collect::<Float64Array>())
 }
 
-async fn by_operator(told: &[Told], step: PlaceSeries, batch_rows: usize) -> Vec<Row> {
-    let batch = |told: &[Told]| {
+async fn by_operator(told: &[Update], step: PlaceSeries, batch_rows: usize) -> Vec<Row> {
+    let batch = |told: &[Update]| {
         let times = TimestampMicrosecondArray::from_iter_values(told.iter().map(|told| told.time))
             .with_data_type(timestamp());
         RecordBatch::try_from_iter([
@@ -66,7 +66,7 @@ async fn by_operator(told: &[Told], step: PlaceSeries, batch_rows: usize) -> Vec
     batches.iter().flat_map(rows).collect()
 }
 
-async fn by_sql(told: &[Told], step: &PlaceSeries) -> Vec<Row> {
+async fn by_sql(told: &[Update], step: &PlaceSeries) -> Vec<Row> {
     let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
     let whole = |numbers: Vec<i64>| Arc::new(Int64Array::from(numbers)) as ArrayRef;
     let updates = RecordBatch::try_from_iter([
@@ -149,9 +149,9 @@ fn rule_4_3_the_query_and_the_operator_agree() {
         ..Config::with_cases(200)
     });
     let outcome = runner.run(&strategy, |(told, start, length, rate, look_back, batch_rows)| {
-        let mut told: Vec<Told> = told
+        let mut told: Vec<Update> = told
             .into_iter()
-            .map(|(time, (latitude, longitude), accuracy, source)| Told {
+            .map(|(time, (latitude, longitude), accuracy, source)| Update {
                 time,
                 latitude: f64::from(latitude) / 10.0,
                 longitude: f64::from(longitude) / 10.0,
@@ -200,7 +200,7 @@ fn rule_4_3_the_query_and_the_operator_agree() {
 #[test]
 fn series_of_many_batches_come_whole() {
     let runtime = Runtime::new().unwrap();
-    let told = Told {
+    let told = Update {
         time: 0,
         latitude: 1.0,
         longitude: 1.0,

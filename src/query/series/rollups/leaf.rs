@@ -19,14 +19,14 @@ use crate::query::ground::operator::{
 use crate::query::{Partition, Questions};
 use crate::store::snapshot::Snapshot;
 
-use super::asked::{Asked, RollupsAsked, Stretch, parts};
-use super::made::Told;
-use super::mixed_input::{MixedInputExec, Patch};
+use super::find_or_make::{FoundPart, find_or_make};
+use super::mixed_input::{InputPart, MixedInputExec};
+use super::rollup_source::{RollupSource, RollupsAsked, Stretch, snapshot_parts};
 
 /// Rows where they have to be read, and rollups elsewhere.
 #[derive(Clone, Debug)]
 pub(in crate::query) struct RowsOrRollups {
-    asked: Asked,
+    source: RollupSource,
     stretches: Arc<[Stretch]>,
     taken: ChosenPlan,
 }
@@ -46,14 +46,14 @@ impl<Authority> Questions<Authority> {
     ) -> Result<Option<Plan>> {
         let mut layers: Vec<Plan> = Vec::new();
         let mut may_serve = false;
-        for part in parts(snapshot, rollups) {
-            let Some(asked) = Asked::of(self, permit, partition, &part, rollups.clone())? else {
+        for part in snapshot_parts(snapshot, rollups) {
+            let Some(source) = RollupSource::of(self, permit, partition, &part, rollups.clone())? else {
                 return Ok(None);
             };
-            let stretches = asked.stretches();
-            may_serve |= stretches.iter().any(|stretch| asked.may_serve(stretch));
+            let stretches = source.stretches();
+            may_serve |= stretches.iter().any(|stretch| source.may_serve(stretch));
             if !stretches.is_empty() {
-                layers.push(Arc::new(RowsOrRollupsExec::of(asked, stretches)));
+                layers.push(Arc::new(RowsOrRollupsExec::of(source, stretches)));
             }
         }
         Ok(in_turn(layers).filter(|_| may_serve))
@@ -70,9 +70,9 @@ fn in_turn(mut layers: Vec<Plan>) -> Option<Plan> {
 }
 
 impl RowsOrRollupsExec {
-    fn of(asked: Asked, stretches: Vec<Stretch>) -> Self {
+    fn of(source: RollupSource, stretches: Vec<Stretch>) -> Self {
         let rows = RowsOrRollups {
-            asked,
+            source,
             stretches: stretches.into(),
             taken: ChosenPlan::default(),
         };
@@ -85,36 +85,36 @@ impl RowsOrRollupsExec {
         if let Some(taken) = step.taken.plan() {
             return Ok(taken);
         }
-        let mut patches = Patches::of(&step.asked);
+        let mut parts = PartsBuilder::of(&step.source);
         for stretch in step.stretches.iter() {
             match stretch {
-                Stretch::Rollups(_) => patches.rollups(RecordBatch::new_empty(step.asked.schema()))?,
-                Stretch::Rows(time) => patches.rows(time),
-                Stretch::ReachingInto(window) => patches.reaching_into(window)?,
+                Stretch::Rollups(_) => parts.rollups(RecordBatch::new_empty(step.source.schema()))?,
+                Stretch::Rows(time) => parts.rows(time),
+                Stretch::ReachingInto(window) => parts.reaching_into(window)?,
             }
         }
-        patches.finished()
+        parts.finished()
     }
 }
 
 impl RowsOrRollups {
     async fn plan(&self) -> Result<Plan> {
-        let mut patches = Patches::of(&self.asked);
+        let mut parts = PartsBuilder::of(&self.source);
         for stretch in self.stretches.iter() {
             match stretch {
-                Stretch::Rollups(wanted) => {
-                    for told in self.asked.told(wanted).await? {
-                        match told {
-                            Told::Rollups(rollups) => patches.rollups(rollups)?,
-                            Told::Rows(time) => patches.rows(&time),
+                Stretch::Rollups(needed) => {
+                    for found in find_or_make(&self.source, needed).await? {
+                        match found {
+                            FoundPart::Rollups(rollups) => parts.rollups(rollups)?,
+                            FoundPart::Rows(time) => parts.rows(&time),
                         }
                     }
                 }
-                Stretch::Rows(time) => patches.rows(time),
-                Stretch::ReachingInto(window) => patches.reaching_into(window)?,
+                Stretch::Rows(time) => parts.rows(time),
+                Stretch::ReachingInto(window) => parts.reaching_into(window)?,
             }
         }
-        patches.finished()
+        parts.finished()
     }
 }
 
@@ -130,7 +130,7 @@ impl Step for RowsOrRollups {
     }
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
-        let schema = self.asked.schema();
+        let schema = self.source.schema();
         let order = ascending(&schema, &["start_time"]);
         one_partition(schema, order)
     }
@@ -141,18 +141,18 @@ impl Step for RowsOrRollups {
     }
 }
 
-/// The patches found so far, in the order of time.
-struct Patches<'a> {
-    asked: &'a Asked,
-    found: Vec<Patch>,
+/// The parts found so far, in the order of time.
+struct PartsBuilder<'a> {
+    source: &'a RollupSource,
+    found: Vec<InputPart>,
     /// Stretches behind `found` in which rows are read.
     rows: Vec<Range<i64>>,
 }
 
-impl<'a> Patches<'a> {
-    const fn of(asked: &'a Asked) -> Self {
+impl<'a> PartsBuilder<'a> {
+    const fn of(source: &'a RollupSource) -> Self {
         Self {
-            asked,
+            source,
             found: Vec::new(),
             rows: Vec::new(),
         }
@@ -167,24 +167,24 @@ impl<'a> Patches<'a> {
 
     fn rollups(&mut self, rollups: RecordBatch) -> Result<()> {
         self.read()?;
-        self.found.push(Patch::Rollups(rollups));
+        self.found.push(InputPart::Rollups(rollups));
         Ok(())
     }
 
     fn reaching_into(&mut self, window: &Range<i64>) -> Result<()> {
         self.read()?;
-        self.found.push(self.asked.reaching_into(window)?);
+        self.found.push(self.source.reaching_into(window)?);
         Ok(())
     }
 
     fn read(&mut self) -> Result<()> {
         let times = std::mem::take(&mut self.rows);
-        self.found.extend(self.asked.rows(&times)?);
+        self.found.extend(self.source.rows(&times)?);
         Ok(())
     }
 
     fn finished(mut self) -> Result<Plan> {
         self.read()?;
-        Ok(Arc::new(MixedInputExec::new(self.found, self.asked.schema())))
+        Ok(Arc::new(MixedInputExec::new(self.found, self.source.schema())))
     }
 }

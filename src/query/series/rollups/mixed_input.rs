@@ -13,44 +13,44 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition};
 
 use super::as_rows::fitted;
-use super::cut::Cut;
+use super::cut_stretch::Cut;
 
 /// The rollups or rows of a stretch of time.
 #[derive(Clone, Debug)]
-pub(super) enum Patch {
+pub(super) enum InputPart {
     Rollups(RecordBatch),
     Rows { plan: Plan, time: Range<i64>, cut: Cut },
 }
 
-/// Emits the patches in turn.
+/// Emits the parts in turn.
 #[derive(Clone, Debug)]
 pub(super) struct MixedInput {
-    parts: Vec<Part>,
+    parts: Vec<OpenedPart>,
     schema: SchemaRef,
 }
 
 /// The operator.
 pub(super) type MixedInputExec = Operator<MixedInput>;
 
-/// A patch; the rows of a patch of rows are the next input of the operator.
+/// A part; the rows of a part of rows are the next input of the operator.
 #[derive(Clone, Debug)]
-enum Part {
+enum OpenedPart {
     Rollups(RecordBatch),
     Rows { time: Range<i64>, cut: Cut },
 }
 
 impl MixedInputExec {
-    /// `patches` in the order of time, which are made to fit `schema`.
-    pub(super) fn new(patches: Vec<Patch>, schema: SchemaRef) -> Self {
+    /// `parts` in the order of time, which are made to fit `schema`.
+    pub(super) fn new(parts: Vec<InputPart>, schema: SchemaRef) -> Self {
         let mut inputs = Vec::new();
         let part = |patch| match patch {
-            Patch::Rollups(rollups) => Part::Rollups(rollups),
-            Patch::Rows { plan, time, cut } => {
+            InputPart::Rollups(rollups) => OpenedPart::Rollups(rollups),
+            InputPart::Rows { plan, time, cut } => {
                 inputs.push(plan);
-                Part::Rows { time, cut }
+                OpenedPart::Rows { time, cut }
             }
         };
-        let parts = patches.into_iter().map(part).collect();
+        let parts = parts.into_iter().map(part).collect();
         Self::over(MixedInput { parts, schema }, inputs)
     }
 }
@@ -59,9 +59,9 @@ impl Step for MixedInput {
     const NAME: &'static str = "MixedInputExec";
 
     fn detail(&self) -> String {
-        let is_rollups = |part: &&Part| matches!(part, Part::Rollups(_));
+        let is_rollups = |part: &&OpenedPart| matches!(part, OpenedPart::Rollups(_));
         let rollups = self.parts.iter().filter(is_rollups).count();
-        format!("patches={}, of rollups={rollups}", self.parts.len())
+        format!("parts={}, of rollups={rollups}", self.parts.len())
     }
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
@@ -76,14 +76,14 @@ impl Step for MixedInput {
     fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let schema = self.schema;
         let mut inputs = inputs.into_iter();
-        // The next patch is opened only when the previous one is exhausted, so that one is read at a time.
+        // The next part is opened only when the previous one is exhausted, so that one is read at a time.
         let batches = futures::stream::iter(self.parts)
             .map(move |part| -> Result<BoxStream<'static, Result<RecordBatch>>> {
                 match part {
-                    Part::Rollups(rollups) => Ok(futures::stream::iter([Ok(rollups)]).boxed()),
-                    Part::Rows { time, cut } => {
+                    OpenedPart::Rollups(rollups) => Ok(futures::stream::iter([Ok(rollups)]).boxed()),
+                    OpenedPart::Rows { time, cut } => {
                         let schema = Arc::clone(&schema);
-                        let missing = || internal_datafusion_err!("a patch of rows without its input");
+                        let missing = || internal_datafusion_err!("a part of rows without its input");
                         let rows = inputs.next().ok_or_else(missing)?.open()?.map(move |batch| {
                             let (rows, long) = cut.apply(&batch?, &time)?;
                             fitted(

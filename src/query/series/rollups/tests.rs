@@ -33,7 +33,7 @@ use crate::query::filter::{Condition, parse_all};
 use crate::query::series::rollups::RowsOrRollupsExec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 use crate::query::statistic::Statistic;
-use crate::query::{Kept, Order, Partition, Questions};
+use crate::query::{Order, Partition, QueryCacheSizes, Questions};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -109,7 +109,10 @@ impl Bench {
                 catalog.clone(),
                 snapshots.clone(),
                 finder.clone(),
-                Kept::default(),
+                QueryCacheSizes {
+                    rollups: 32 << 20,
+                    decoded: 16 << 20,
+                },
             ),
             catalog,
             snapshots,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::Given;
+use super::GivenSample;
 
 /// Seconds that the model looks at.
 pub(super) const HORIZON: i64 = 1000;
@@ -11,7 +11,7 @@ pub(super) const HORIZON: i64 = 1000;
 pub(super) const PRIORITY: [i64; 6] = [0, 2, 1, 2, 2, 2];
 
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ModelQuestion {
     /// What may be seen; one window over everything where nothing is clipped.
     pub windows: Vec<(i64, i64)>,
     /// Cycles that share time with this are told of.
@@ -20,7 +20,7 @@ pub(super) struct Asked {
     pub gap_stages: Vec<i64>,
 }
 
-impl Asked {
+impl ModelQuestion {
     fn sees(&self, second: i64) -> bool {
         self.windows
             .iter()
@@ -28,7 +28,7 @@ impl Asked {
     }
 
     /// The parts of a sample that may be seen.
-    pub(super) fn parts(&self, sample: &Given) -> Vec<(i64, i64)> {
+    pub(super) fn parts(&self, sample: &GivenSample) -> Vec<(i64, i64)> {
         let parts = self
             .windows
             .iter()
@@ -38,7 +38,7 @@ impl Asked {
 }
 
 /// Who wins each second: the place of the sample.
-pub(super) fn winners(samples: &[Given], asked: &Asked) -> Vec<Option<usize>> {
+pub(super) fn winners(samples: &[GivenSample], asked: &ModelQuestion) -> Vec<Option<usize>> {
     let rank = |place: usize| {
         let sample = &samples[place];
         (
@@ -73,7 +73,7 @@ pub(super) fn runs<T: PartialEq + Copy>(values: impl IntoIterator<Item = Option<
 }
 
 /// The stage of each second.
-pub(super) fn stages(samples: &[Given], asked: &Asked) -> Vec<Option<i64>> {
+pub(super) fn stages(samples: &[GivenSample], asked: &ModelQuestion) -> Vec<Option<i64>> {
     let winners = winners(samples, asked);
     winners
         .into_iter()
@@ -82,7 +82,7 @@ pub(super) fn stages(samples: &[Given], asked: &Asked) -> Vec<Option<i64>> {
 }
 
 /// For each second the number of the cycle whose span it lies in, and the spans.
-pub(super) fn spans(stages: &[Option<i64>], asked: &Asked) -> Vec<(i64, i64)> {
+pub(super) fn spans(stages: &[Option<i64>], asked: &ModelQuestion) -> Vec<(i64, i64)> {
     let mut spans: Vec<(i64, i64)> = Vec::new();
     for (second, stage) in (0_i64..).zip(stages) {
         if stage.is_none_or(|stage| asked.gap_stages.contains(&stage)) {
@@ -98,7 +98,7 @@ pub(super) fn spans(stages: &[Option<i64>], asked: &Asked) -> Vec<(i64, i64)> {
 }
 
 /// Rows of a cycle: number, start, end, stage.
-pub(super) fn cycle_rows(samples: &[Given], asked: &Asked) -> Vec<(i64, i64, i64, i64)> {
+pub(super) fn cycle_rows(samples: &[GivenSample], asked: &ModelQuestion) -> Vec<(i64, i64, i64, i64)> {
     let stages = stages(samples, asked);
     let mut rows = Vec::new();
     for (number, (start, end)) in (0..).zip(spans(&stages, asked)) {
@@ -127,7 +127,7 @@ pub(super) struct Night {
 }
 
 /// Every cycle by counting seconds.
-pub(super) fn nights(samples: &[Given], asked: &Asked) -> Vec<Night> {
+pub(super) fn nights(samples: &[GivenSample], asked: &ModelQuestion) -> Vec<Night> {
     let stages = stages(samples, asked);
     let night = |(start, end): (i64, i64)| {
         let inside = |second: i64| stages[second as usize].filter(|_| start <= second && second < end);
@@ -190,8 +190,8 @@ pub(super) type Total = (i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// Which period a second counts for, given the cycle it lies in.
 pub(super) fn totals(
-    samples: &[Given],
-    asked: &Asked,
+    samples: &[GivenSample],
+    asked: &ModelQuestion,
     period_of: impl Fn((i64, i64), i64) -> i64,
 ) -> Vec<Total> {
     let stages = stages(samples, asked);

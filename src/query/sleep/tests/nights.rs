@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::model::{Asked, HORIZON, cycle_rows, nights, runs, stages, totals, winners};
+use super::model::{HORIZON, ModelQuestion, cycle_rows, nights, runs, stages, totals, winners};
 use super::*;
 use crate::model::duration::Truncation;
 use crate::model::zone::Zone;
@@ -11,7 +11,7 @@ use crate::query::sleep::spec::{Mode, StagesSpec};
 use crate::query::statistic::Statistic;
 
 /// Nested, touching, equal, without length: places are few, so that all of it happens often.
-pub(super) fn samples() -> impl Strategy<Value = Vec<Given>> {
+pub(super) fn samples() -> impl Strategy<Value = Vec<GivenSample>> {
     let sample = (
         0_i64..60,
         prop_oneof![Just(0_i64), 1_i64..6, 1_i64..40],
@@ -19,7 +19,7 @@ pub(super) fn samples() -> impl Strategy<Value = Vec<Given>> {
         0_usize..4,
     );
     prop::collection::vec(sample, 0..24).prop_map(|samples| {
-        let sample = |(id, (start, length, stage, source)): (usize, (i64, i64, i64, usize))| Given {
+        let sample = |(id, (start, length, stage, source)): (usize, (i64, i64, i64, usize))| GivenSample {
             start: start * 10,
             end: (start + length) * 10,
             stage,
@@ -30,7 +30,7 @@ pub(super) fn samples() -> impl Strategy<Value = Vec<Given>> {
     })
 }
 
-pub(super) fn asked_for() -> impl Strategy<Value = Asked> {
+pub(super) fn asked_for() -> impl Strategy<Value = ModelQuestion> {
     let spans = prop::collection::vec((0_i64..95, 1_i64..60), 1..4);
     (spans, 1_i64..12, prop::collection::vec(0_i64..6, 0..3)).prop_map(|(spans, gap, gap_stages)| {
         let seen = windows(
@@ -44,7 +44,7 @@ pub(super) fn asked_for() -> impl Strategy<Value = Asked> {
             .iter()
             .map(|window| (window.start().micros() / SECOND, window.end().micros() / SECOND))
             .collect();
-        Asked {
+        ModelQuestion {
             range: (windows[0].0, windows[windows.len() - 1].1),
             windows,
             gap: gap * 10,
@@ -53,7 +53,7 @@ pub(super) fn asked_for() -> impl Strategy<Value = Asked> {
     })
 }
 
-pub(super) fn spec_of(asked: &Asked, clip: bool) -> CyclesSpec {
+pub(super) fn spec_of(asked: &ModelQuestion, clip: bool) -> CyclesSpec {
     CyclesSpec {
         range: range(asked.range.0, asked.range.1),
         clip,
@@ -73,8 +73,8 @@ fn stages_of(cycles: CyclesSpec, merge_overlapping: bool, merge_contiguous: bool
 }
 
 /// Everything may be seen; cycles that share time with a part of it are asked for.
-fn whole(asked: &Asked) -> Asked {
-    Asked {
+fn whole(asked: &ModelQuestion) -> ModelQuestion {
+    ModelQuestion {
         windows: vec![(0, HORIZON)],
         ..asked.clone()
     }
@@ -90,7 +90,7 @@ proptest! {
         prop_assert_eq!(hypnogram(&found), runs(stages(&samples, &asked_for)));
 
         // Without joining, a row is a stretch that one sample wins.
-        let found = asked(&samples, batch, stages_of(spec_of(&Asked { gap_stages: vec![], ..asked_for.clone() }, true), true, false), &seen);
+        let found = asked(&samples, batch, stages_of(spec_of(&ModelQuestion { gap_stages: vec![], ..asked_for.clone() }, true), true, false), &seen);
         let by_sample: Vec<(i64, i64, i64)> = runs(winners(&samples, &asked_for))
             .into_iter()
             .map(|(start, end, place)| (start, end, samples[place].stage))
@@ -215,7 +215,7 @@ proptest! {
     fn resolving_twice_changes_nothing(samples in samples(), asked_for in asked_for()) {
         let seen = windows(&asked_for.windows);
         let once = hypnogram(&asked(&samples, 5, Question::Resolved, &seen));
-        let again: Vec<Given> = once.iter().zip(1_u128..).map(|(&(start, end, stage), id)| given(stage, start, end, id)).collect();
+        let again: Vec<GivenSample> = once.iter().zip(1_u128..).map(|(&(start, end, stage), id)| given(stage, start, end, id)).collect();
         prop_assert_eq!(hypnogram(&asked(&again, 5, Question::Resolved, &seen)), once);
     }
 
@@ -236,7 +236,7 @@ proptest! {
 
     #[test]
     fn rule_3_4_unmerged_rows_are_the_clipped_samples(samples in samples(), asked_for in asked_for(), batch in 1_usize..9) {
-        let asked_for = Asked { gap_stages: vec![], ..asked_for };
+        let asked_for = ModelQuestion { gap_stages: vec![], ..asked_for };
         let seen = windows(&asked_for.windows);
         let found = asked(&samples, batch, stages_of(spec_of(&asked_for, true), false, false), &seen);
         let mut expected: Vec<(i64, i64, u128, i64)> = samples
@@ -251,7 +251,7 @@ proptest! {
 
     #[test]
     fn rule_3_4_unmerged_rows_of_one_source_that_touch_are_joined(samples in samples(), asked_for in asked_for(), batch in 1_usize..9) {
-        let asked_for = Asked { gap_stages: vec![], ..asked_for };
+        let asked_for = ModelQuestion { gap_stages: vec![], ..asked_for };
         let seen = windows(&asked_for.windows);
         let found = hypnogram(&asked(&samples, batch, stages_of(spec_of(&asked_for, true), false, true), &seen));
         let mut parts: Vec<(i64, i64, u128, i64, usize)> = samples

@@ -10,8 +10,8 @@ use super::*;
 use crate::query::sleep::clip::Clip;
 use crate::query::sleep::cycles::{Cycle, CycleFinder, CycleSink};
 use crate::query::sleep::in_bed::InBed;
-use crate::query::sleep::operator::answers;
 use crate::query::sleep::resolve::Row;
+use crate::query::sleep::sleep_exec::answers;
 use crate::query::sleep::spec::StagesSpec;
 
 #[test]
@@ -107,7 +107,7 @@ fn a_cycle_closes_with_the_first_row_behind_its_gap_even_if_that_makes_none() {
 #[test]
 fn an_answer_begins_while_samples_are_still_read() {
     let nights = 4000;
-    let samples: Vec<Given> = (0..nights)
+    let samples: Vec<GivenSample> = (0..nights)
         .flat_map(|night| {
             (0..10).map(move |part| {
                 given(

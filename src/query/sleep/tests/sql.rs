@@ -82,7 +82,7 @@ fn the_operator_answers_as_the_sql_of_each_question() {
         .run(&strategy, |(samples, asked_for, period, mode)| {
             runtime.block_on(async {
                 let context = tables();
-                let each = |value: fn(&Given) -> i64| samples.iter().map(value).collect::<Vec<i64>>();
+                let each = |value: fn(&GivenSample) -> i64| samples.iter().map(value).collect::<Vec<i64>>();
                 let recorded = [
                     ("id", each(|sample| sample.id as i64)),
                     ("stage", each(|sample| sample.stage)),

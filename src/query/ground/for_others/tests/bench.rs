@@ -19,7 +19,7 @@ use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::Granted;
-use crate::query::{Kept, Partition, Prepared, Questions};
+use crate::query::{Partition, Prepared, QueryCacheSizes, Questions};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -28,7 +28,7 @@ use crate::store::piece::{Target, write_batch};
 use crate::store::snapshot::Snapshots;
 use crate::store::tail;
 
-use super::given::Given;
+use super::given::GivenRow;
 
 /// Decides about everything, in these tests.
 pub(super) struct Anybody;
@@ -109,7 +109,10 @@ impl Bench {
                 catalog.clone(),
                 snapshots,
                 Finder::new(files.clone(), 1 << 20),
-                Kept::default(),
+                QueryCacheSizes {
+                    rollups: 32 << 20,
+                    decoded: 16 << 20,
+                },
             ),
             registry: Registry::builtin().unwrap(),
             catalog,
@@ -138,7 +141,7 @@ impl Bench {
     }
 
     /// A new person with these rows, in pieces: every other one an object.
-    pub(super) async fn person(&self, rows: &[(&str, Vec<Vec<Given>>)]) -> PersonId {
+    pub(super) async fn person(&self, rows: &[(&str, Vec<Vec<GivenRow>>)]) -> PersonId {
         let person = PersonId(Uuid::now_v7());
         for (name, pieces) in rows {
             let batches: Vec<RecordBatch> = pieces

@@ -35,7 +35,7 @@ pub(super) const EVENTS: &str = "Event";
 
 /// One row of whatever type.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Given {
+pub(super) struct GivenRow {
     pub(super) id: u128,
     pub(super) start: i64,
     pub(super) end: i64,
@@ -48,19 +48,19 @@ pub(super) struct Given {
 }
 
 /// Rows as they are stored.
-pub(super) fn batch(name: &str, rows: &[Given]) -> RecordBatch {
+pub(super) fn batch(name: &str, rows: &[GivenRow]) -> RecordBatch {
     let ids = rows.iter().map(|row| Some(row.id.to_be_bytes()));
-    let times = |of: fn(&Given) -> i64| {
+    let times = |of: fn(&GivenRow) -> i64| {
         let times = TimestampMicrosecondArray::from_iter_values(rows.iter().map(of));
         Arc::new(times.with_timezone("UTC")) as ArrayRef
     };
-    let numbers = |of: &dyn Fn(&Given) -> Option<f64>| {
+    let numbers = |of: &dyn Fn(&GivenRow) -> Option<f64>| {
         Arc::new(rows.iter().map(of).collect::<Float64Array>()) as ArrayRef
     };
-    let words = |of: &dyn Fn(&Given) -> Option<String>| {
+    let words = |of: &dyn Fn(&GivenRow) -> Option<String>| {
         Arc::new(rows.iter().map(of).collect::<StringArray>()) as ArrayRef
     };
-    let dictionary = |of: &dyn Fn(&Given) -> Option<String>| cast(&words(of), &dictionary_text()).unwrap();
+    let dictionary = |of: &dyn Fn(&GivenRow) -> Option<String>| cast(&words(of), &dictionary_text()).unwrap();
     let content = || Arc::new(rows.iter().map(|row| row.content).collect::<Int64Array>()) as ArrayRef;
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         (
@@ -108,7 +108,7 @@ pub(super) fn batch(name: &str, rows: &[Given]) -> RecordBatch {
             ));
         }
         WORKOUTS => {
-            let kind = |row: &Given| Some(format!("kind {}", row.value));
+            let kind = |row: &GivenRow| Some(format!("kind {}", row.value));
             columns.push(("workout_activity_type", dictionary(&kind)));
             columns.push((
                 "duration",
@@ -133,7 +133,7 @@ pub(super) fn batch(name: &str, rows: &[Given]) -> RecordBatch {
 }
 
 /// What is left of rows inside `windows`.
-pub(super) fn cut(name: &str, rows: &[Given], windows: &Windows) -> Vec<Given> {
+pub(super) fn cut(name: &str, rows: &[GivenRow], windows: &Windows) -> Vec<GivenRow> {
     let windows: Vec<(i64, i64)> = windows
         .as_slice()
         .iter()
@@ -144,7 +144,7 @@ pub(super) fn cut(name: &str, rows: &[Given], windows: &Windows) -> Vec<Given> {
     for row in rows {
         // Ids of parts stand in the order of those of their rows.
         let id = |part: usize| row.id * 16 + part as u128;
-        let as_it_is = || Given {
+        let as_it_is = || GivenRow {
             id: id(0),
             ..row.clone()
         };
@@ -169,7 +169,7 @@ pub(super) fn cut(name: &str, rows: &[Given], windows: &Windows) -> Vec<Given> {
                 continue;
             }
             let share = row.value * (end - start) as f64 / (row.end - row.start) as f64;
-            left.push(Given {
+            left.push(GivenRow {
                 id: id(part),
                 start,
                 end,
@@ -187,9 +187,9 @@ pub(super) fn cut(name: &str, rows: &[Given], windows: &Windows) -> Vec<Given> {
 }
 
 /// Who wins each moment inside `windows`, rule 3.3, with the recorded times; and all time in bed.
-pub(super) fn resolved(rows: &[Given], windows: &Windows) -> Vec<Given> {
+pub(super) fn resolved(rows: &[GivenRow], windows: &Windows) -> Vec<GivenRow> {
     const PRIORITY: [i64; 6] = [0, 2, 1, 2, 2, 2];
-    let rows: Vec<&Given> = rows.iter().filter(|row| row.start < row.end).collect();
+    let rows: Vec<&GivenRow> = rows.iter().filter(|row| row.start < row.end).collect();
     let mut edges: Vec<i64> = rows.iter().flat_map(|row| [row.start, row.end]).collect();
     edges.extend(
         windows
@@ -199,7 +199,7 @@ pub(super) fn resolved(rows: &[Given], windows: &Windows) -> Vec<Given> {
     );
     edges.sort_unstable();
     edges.dedup();
-    let in_bed: Vec<Given> = rows
+    let in_bed: Vec<GivenRow> = rows
         .iter()
         .filter(|row| row.value == 0.0)
         .map(|row| (*row).clone())
@@ -212,7 +212,7 @@ pub(super) fn resolved(rows: &[Given], windows: &Windows) -> Vec<Given> {
             .iter()
             .any(|window| window.start().micros() <= from && to <= window.end().micros());
         let covering = rows.iter().filter(|row| row.start <= from && to <= row.end);
-        let rank = |row: &&&Given| {
+        let rank = |row: &&&GivenRow| {
             (
                 PRIORITY[row.value as usize],
                 row.start,
@@ -225,7 +225,7 @@ pub(super) fn resolved(rows: &[Given], windows: &Windows) -> Vec<Given> {
             .max_by_key(rank)
             .filter(|winner| seen && winner.value > 0.0)
         {
-            left.push(Given {
+            left.push(GivenRow {
                 id: (1 << 100) + left.len() as u128,
                 start: from,
                 end: to,
@@ -241,7 +241,7 @@ pub(super) fn resolved(rows: &[Given], windows: &Windows) -> Vec<Given> {
 type Oddity = (i64, i32, u8, u8);
 
 /// Runs of rows close to each other, as devices make them: now and then one that lasts, and late ones.
-pub(super) fn pieces(name: &'static str) -> impl Strategy<Value = Vec<Vec<Given>>> {
+pub(super) fn pieces(name: &'static str) -> impl Strategy<Value = Vec<Vec<GivenRow>>> {
     let step = prop_oneof![
         Just(MINUTE),
         Just(3 * MINUTE + 7),
@@ -264,7 +264,7 @@ pub(super) fn pieces(name: &'static str) -> impl Strategy<Value = Vec<Vec<Given>
         let piece = |(number, (first, step, oddities)): (usize, (i64, i64, Vec<Oddity>))| {
             let row = |(place, (length, value, source, odd)): (usize, Oddity)| {
                 let start = BEGIN + first + place as i64 * step;
-                let mut row = Given {
+                let mut row = GivenRow {
                     id: (number * 1000 + place) as u128,
                     start,
                     end: start + length,

@@ -32,22 +32,22 @@ use crate::query::statistic::Statistic;
 
 use super::bench::{Anybody, Bench, View, assert_same, range};
 use super::given::{
-    AMOUNT, BEGIN, CALENDAR, DAY, EVENTS, Given, HOUR, LEVEL, LOGGED, MAPS, MINUTE, SLEEP, UPDATES, VISITS,
-    WORKOUTS, cut, moment, pieces, resolved, windows,
+    AMOUNT, BEGIN, CALENDAR, DAY, EVENTS, GivenRow, HOUR, LEVEL, LOGGED, MAPS, MINUTE, SLEEP, UPDATES,
+    VISITS, WORKOUTS, cut, moment, pieces, resolved, windows,
 };
 
-type Told = Vec<Vec<(String, String)>>;
+type AnswerRows = Vec<Vec<(String, String)>>;
 
 /// Asks the same of what is shared and of a copy that holds only that.
 struct Compared {
     bench: Bench,
     shared: View,
     granted: Windows,
-    rows: Vec<(&'static str, Vec<Vec<Given>>)>,
+    rows: Vec<(&'static str, Vec<Vec<GivenRow>>)>,
 }
 
 impl Compared {
-    async fn new(rows: Vec<(&'static str, Vec<Vec<Given>>)>, granted: Windows) -> Self {
+    async fn new(rows: Vec<(&'static str, Vec<Vec<GivenRow>>)>, granted: Windows) -> Self {
         let bench = Bench::new().await;
         let owner = bench.person(&rows).await;
         Self {
@@ -66,11 +66,11 @@ impl Compared {
     async fn copy_made_by(
         &self,
         ranges: &[(&str, TimeRange)],
-        made: fn(&str, &[Given], &Windows) -> Vec<Given>,
+        made: fn(&str, &[GivenRow], &Windows) -> Vec<GivenRow>,
     ) -> View {
         let left = self.rows.iter().filter_map(|(name, pieces)| {
             let (_, range) = ranges.iter().find(|(asked, _)| asked == name)?;
-            let rows: Vec<Given> = pieces.iter().flatten().cloned().collect();
+            let rows: Vec<GivenRow> = pieces.iter().flatten().cloned().collect();
             // In the tail, so that the copy is answered from rows.
             Some((
                 *name,
@@ -80,7 +80,7 @@ impl Compared {
         View::Own(self.bench.person(&left.collect::<Vec<_>>()).await)
     }
 
-    async fn records(&self, view: &View, name: &str, asked: TimeRange, spec: &RecordsSpec) -> Told {
+    async fn records(&self, view: &View, name: &str, asked: TimeRange, spec: &RecordsSpec) -> AnswerRows {
         let permit = view.permit(name, asked);
         let partitions = [self.bench.partition(name)];
         let prepared = self
@@ -111,7 +111,7 @@ impl Compared {
         Arc::new(StageTable::new(self.bench.registry.sleep_stages()))
     }
 
-    async fn series(&self, view: &View, name: &str, asked: TimeRange, spec: &SeriesSpec) -> Told {
+    async fn series(&self, view: &View, name: &str, asked: TimeRange, spec: &SeriesSpec) -> AnswerRows {
         let permit = view.permit(name, asked);
         let partition = self.bench.partition(name);
         let spec = SeriesSpec {
@@ -129,7 +129,7 @@ impl Compared {
         self.bench.told(prepared).await
     }
 
-    async fn aggregate(&self, view: &View, name: &str, asked: TimeRange, spec: &AggregateSpec) -> Told {
+    async fn aggregate(&self, view: &View, name: &str, asked: TimeRange, spec: &AggregateSpec) -> AnswerRows {
         let permit = view.permit(name, asked);
         let partitions = [self.bench.partition(name)];
         let prepared = self
@@ -186,7 +186,7 @@ fn records_spec(order: Order, limit: Option<usize>, filter: &[&str]) -> RecordsS
     }
 }
 
-async fn compare_records(name: &'static str, rows: Vec<Vec<Given>>, granted: Windows, asked: TimeRange) {
+async fn compare_records(name: &'static str, rows: Vec<Vec<GivenRow>>, granted: Windows, asked: TimeRange) {
     let compared = Compared::new(vec![(name, rows)], granted).await;
     let copy = compared.copy(&[(name, asked)]).await;
     let mut specs = vec![
@@ -529,7 +529,7 @@ async fn compared_copy(compared: &Compared, updates: TimeRange, visits: TimeRang
 /// both sides telling too much.
 #[test]
 fn rule_9_2c_nothing_of_a_cut_copy_lies_outside() {
-    let row = |start: i64, end: i64| Given {
+    let row = |start: i64, end: i64| GivenRow {
         id: 1,
         start: BEGIN + start,
         end: BEGIN + end,

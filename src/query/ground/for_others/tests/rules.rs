@@ -26,10 +26,10 @@ use crate::query::shape::IdForm;
 use crate::query::{Order, QueryError};
 
 use super::bench::{Bench, View, range};
-use super::given::{AMOUNT, BEGIN, CALENDAR, DAY, Given, HOUR, LEVEL, MAPS, MINUTE, WORKOUTS};
+use super::given::{AMOUNT, BEGIN, CALENDAR, DAY, GivenRow, HOUR, LEVEL, MAPS, MINUTE, WORKOUTS};
 
-fn given(start: i64, end: i64, value: f64) -> Given {
-    Given {
+fn given(start: i64, end: i64, value: f64) -> GivenRow {
+    GivenRow {
         id: (start - BEGIN).unsigned_abs().into(),
         start,
         end,
@@ -192,7 +192,7 @@ async fn rule_9_2c_a_workout_that_is_cut_tells_its_kind_and_nothing_of_the_whole
 async fn rule_9_2c_an_event_of_whole_days_is_seen_where_all_of_its_days_are() {
     let bench = Bench::new().await;
     // Midnights in UTC are dates; in Berlin the 30th begins an hour earlier.
-    let event = Given {
+    let event = GivenRow {
         all_day: true,
         ..given(BEGIN, BEGIN + DAY, 1.0)
     };

@@ -24,8 +24,8 @@ use crate::store::rollups::{KeptRollups, Month, ROWS_A_ROLLUP, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::as_rows;
-use super::cut::Cut;
-use super::mixed_input::Patch;
+use super::cut_stretch::Cut;
+use super::mixed_input::InputPart;
 use super::spans::{Extent, Span, by_month, down, layers, spans, up};
 
 /// A question that needs at least one part in this many of a piece's month reads or makes rollups; smaller
@@ -47,7 +47,7 @@ pub(in crate::query) struct RollupsAsked {
 
 /// The rows that a series is made from, and the rollups that may replace them.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct RollupSource {
     pub(super) engine: Arc<Engine>,
     pub(super) kept: Rollups,
     pub(super) dead: DeadRows,
@@ -69,12 +69,12 @@ pub(super) enum Stretch {
     /// Rows are read.
     Rows(Range<i64>),
     /// The rollups of a piece may replace its rows.
-    Rollups(Wanted),
+    Rollups(MonthRollups),
 }
 
 /// Rollups of one piece and month.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct MonthRollups {
     pub(super) key: Key,
     pub(super) piece: SnapshotPiece,
     /// The time of the piece in that month, and the part of it that is needed.
@@ -82,7 +82,7 @@ pub(super) struct Wanted {
     pub(super) time: Range<i64>,
 }
 
-impl Wanted {
+impl MonthRollups {
     /// Whether the needed part is large enough to make them.
     pub(super) const fn is_worth_making(&self) -> bool {
         (self.time.end - self.time.start) * WORTH_A_QUARTER >= self.whole.end - self.whole.start
@@ -92,7 +92,7 @@ impl Wanted {
 /// Parts of a snapshot that are planned one by one and merged by time; none where no piece can have rollups.
 /// Amounts compete across pieces, so they are one part. Points do not: where their pieces overlap, rollups of
 /// each may replace its own rows.
-pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc<Snapshot>> {
+pub(super) fn snapshot_parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc<Snapshot>> {
     let extents = extents(&snapshot.pieces, rollups);
     if !extents.iter().any(|extent| extent.fit) {
         return Vec::new();
@@ -108,7 +108,7 @@ pub(super) fn parts(snapshot: &Arc<Snapshot>, rollups: &RollupsAsked) -> Vec<Arc
     layers.into_iter().map(part).collect()
 }
 
-impl Asked {
+impl RollupSource {
     /// The question for a snapshot and a permit. `None` where there are too many windows for rollups to be
     /// worthwhile.
     pub(super) fn of<Authority>(
@@ -137,7 +137,7 @@ impl Asked {
     /// Whether rollups exist or are worth making.
     pub(super) fn may_serve(&self, stretch: &Stretch) -> bool {
         match stretch {
-            Stretch::Rollups(wanted) => wanted.is_worth_making() || self.kept.held.contains(&wanted.key),
+            Stretch::Rollups(needed) => needed.is_worth_making() || self.kept.held.contains(&needed.key),
             Stretch::ReachingInto(_) | Stretch::Rows(_) => false,
         }
     }
@@ -166,8 +166,8 @@ impl Asked {
                 }
             }
             let spans = spans(&extents, time, rollups_from, step);
-            let stretch = |span: Span| match self.wanted(&extents, &span) {
-                Some(wanted) => Stretch::Rollups(wanted),
+            let stretch = |span: Span| match self.month_rollups(&extents, &span) {
+                Some(needed) => Stretch::Rollups(needed),
                 None => Stretch::Rows(span.time),
             };
             stretches.extend(spans.into_iter().flat_map(by_month).map(stretch));
@@ -176,7 +176,7 @@ impl Asked {
     }
 
     /// The rollups that may replace rows in a span that lies in one month.
-    fn wanted(&self, extents: &[Extent], span: &Span) -> Option<Wanted> {
+    fn month_rollups(&self, extents: &[Extent], span: &Span) -> Option<MonthRollups> {
         let alone = span.alone?;
         let (piece, extent) = (self.snapshot.pieces.get(alone)?, extents.get(alone)?);
         let month = Month::of(span.time.start)?;
@@ -186,7 +186,7 @@ impl Asked {
             step: self.meant.step,
             kind: self.meant.kind.clone(),
         };
-        Some(Wanted {
+        Some(MonthRollups {
             key,
             piece: piece.clone(),
             whole: month.time.start.max(extent.time.start)..month.time.end.min(extent.time.end),
@@ -195,30 +195,30 @@ impl Asked {
     }
 
     /// The rows of consecutive stretches of time that rollups do not replace.
-    pub(super) fn rows(&self, times: &[Range<i64>]) -> Result<Vec<Patch>> {
+    pub(super) fn rows(&self, times: &[Range<i64>]) -> Result<Vec<InputPart>> {
         let (table, cut, at_once) = match self.meant.kind {
             // A level that lasts from one window into the next is one point, so all windows are read at once.
             Kind::Points(_) => (&self.seen, Cut::Whole, times.len().max(1)),
             Kind::Starts => (&self.seen, Cut::StartInside, 1),
-            // Read uncut: they are cut to the time of their patch anyway, and ranked by their original
+            // Read uncut: they are cut to the time of their part anyway, and ranked by their original
             // length.
             Kind::Amounts(..) => (&self.recorded, Cut::Inside, 1),
         };
-        let patches = times.chunks(at_once).filter_map(|times| {
+        let parts = times.chunks(at_once).filter_map(|times| {
             let time = times.first()?.start..times.last()?.end;
             Some((time, times.iter().filter_map(range).collect::<Vec<_>>()))
         });
-        let patches = patches.map(|(time, windows)| {
+        let parts = parts.map(|(time, windows)| {
             let plan = self.read(table.clone().within(&windows))?;
-            Ok(Patch::Rows { plan, time, cut })
+            Ok(InputPart::Rows { plan, time, cut })
         });
-        patches.collect()
+        parts.collect()
     }
 
     /// Samples that start before a window and last into it.
-    pub(super) fn reaching_into(&self, window: &Range<i64>) -> Result<Patch> {
+    pub(super) fn reaching_into(&self, window: &Range<i64>) -> Result<InputPart> {
         let first = window.start..window.start + 1;
-        Ok(Patch::Rows {
+        Ok(InputPart::Rows {
             plan: self.read(self.recorded.clone().within(range(&first).as_slice()))?,
             time: i64::MIN..window.start,
             cut: Cut::StartInside,
@@ -231,9 +231,9 @@ impl Asked {
     }
 
     /// The rollups that a piece itself stores.
-    pub(super) async fn kept_by(&self, wanted: &Wanted) -> Result<Option<KeptRollups>> {
-        let (step, month) = (wanted.key.step, wanted.key.month);
-        self.recorded.rollups_in(&wanted.piece, step, month).await
+    pub(super) async fn kept_by(&self, needed: &MonthRollups) -> Result<Option<KeptRollups>> {
+        let (step, month) = (needed.key.step, needed.key.month);
+        self.recorded.rollups_in(&needed.piece, step, month).await
     }
 
     /// Reads the columns that a series needs.
@@ -243,15 +243,6 @@ impl Asked {
             Counting::Everything => &["value"],
         };
         table.without_ids(true).rows(columns.iter().copied())
-    }
-}
-
-impl Kind {
-    pub(super) const fn counting(&self) -> Counting {
-        match self {
-            Self::Points(counting) | Self::Amounts(counting, _) => *counting,
-            Self::Starts => Counting::Everything,
-        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::ground::prepared;
 use super::{Partition, QueryError, Questions, ReadState};
 
 /// A partition whose rows are read.
-pub(super) struct Selected<'a> {
+pub(super) struct SelectedPartition<'a> {
     pub partition: &'a Partition,
     pub condition: Option<Expr>,
     pub snapshot: Arc<Snapshot>,
@@ -31,12 +31,12 @@ impl<Authority> Questions<Authority> {
         permit: &ReadPermit<Authority>,
         partitions: &'a [Partition],
         conditions: &[Condition],
-    ) -> Result<Vec<Selected<'a>>, QueryError> {
+    ) -> Result<Vec<SelectedPartition<'a>>, QueryError> {
         refuse_private(permit, conditions, partitions)?;
         let bound = bind_all(partitions, conditions)?;
         let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
-        let selected = |((partition, condition), snapshot)| Selected {
+        let selected = |((partition, condition), snapshot)| SelectedPartition {
             partition,
             condition,
             snapshot,
@@ -49,7 +49,7 @@ impl<Authority> Questions<Authority> {
 pub(super) fn states_of<Authority>(
     permit: &ReadPermit<Authority>,
     partitions: &[Partition],
-    selected: &[Selected<'_>],
+    selected: &[SelectedPartition<'_>],
 ) -> Vec<ReadState> {
     selected
         .iter()

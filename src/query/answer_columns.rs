@@ -16,14 +16,14 @@ use super::ground::key::KEY_ORDER;
 
 /// The columns of an answer that are computed.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct AnswerColumns<'a> {
     columns: Option<&'a ShownColumns>,
     /// Whether rows of several partitions are merged into one order, which needs the columns of the key.
     in_order: bool,
 }
 
-impl<'a> Wanted<'a> {
-    /// What the `columns` that are wanted need, of all columns of `partitions`.
+impl<'a> AnswerColumns<'a> {
+    /// What the `columns` that are asked for need, of all columns of `partitions`.
     pub(super) fn of(
         partitions: &[Partition],
         columns: Option<&'a ShownColumns>,
