@@ -38,7 +38,7 @@ use almanac::query::records::RecordsSpec;
 use almanac::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use almanac::query::shape::IdForm;
 use almanac::query::spill_files::SpillFiles;
-use almanac::query::{Order, Partition, QueryCacheSizes, Questions};
+use almanac::query::{Order, QueryCacheSizes, Questions, TypedPartition};
 use almanac::store::files::PieceFiles;
 use almanac::store::find::Finder;
 use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -226,7 +226,7 @@ impl Installation {
         data_type: &Arc<DataType>,
         ids: IdForm,
     ) -> Vec<RecordBatch> {
-        let partition = Partition::of(Arc::clone(data_type));
+        let partition = TypedPartition::of(Arc::clone(data_type));
         let spec = RecordsSpec {
             conditions: Vec::new(),
             order: Order::Ascending,
@@ -244,7 +244,7 @@ impl Installation {
 impl Installation {
     /// How many minutes `range` has, after all of them were computed.
     async fn series(&self, permit: &ReadPermit<()>, data_type: &Arc<DataType>, range: TimeRange) -> usize {
-        let partition = Partition::of(Arc::clone(data_type));
+        let partition = TypedPartition::of(Arc::clone(data_type));
         let traits = data_type.metric.as_ref().unwrap();
         let spec = SeriesSpec {
             column: traits.value_column.clone(),

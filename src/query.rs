@@ -29,8 +29,8 @@ pub mod units;
 
 pub use ground::errors::QueryError;
 pub use ground::order::{Order, UnknownOrder};
-pub use ground::partition::Partition;
 pub use ground::prepared::{Prepared, ReadState, Scope};
 pub use ground::questions::{QueryCacheSizes, Questions};
+pub use ground::typed_partition::TypedPartition;
 pub use ground::{annotation_definitions, columns, engine, filter, paging, shape, spill_files, sweep};
 use ground::{for_others, operator, together};

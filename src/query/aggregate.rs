@@ -49,14 +49,14 @@ use super::filter::Condition;
 use super::for_others::OriginalLength;
 use super::ground::computed::{Computed, computed, projected, with_replaced};
 use super::ground::operator::Plan;
-use super::ground::partition::{bind_all, refuse_private, refuse_private_fields};
 use super::ground::prepared;
+use super::ground::typed_partition::{bind_all, refuse_private, refuse_private_fields};
 use super::together::{align, common_schema};
-use super::{Order, Partition, Prepared, QueryError, Questions, ReadState, Scope};
+use super::{Order, Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
 
-pub use super::ground::errors::{AggregateError, MAX_GROUP_FIELDS};
+pub use super::ground::errors::{AggregateError, MOST_GROUP_FIELDS};
 use groups::GroupLimitExec;
-pub use groups::MAX_GROUPS;
+pub use groups::MOST_GROUPS;
 use period::PeriodStart;
 
 const TIME: &str = "time";
@@ -101,7 +101,9 @@ fn definition(statistic: Statistic) -> Arc<AggregateUDF> {
 /// A limit that was exceeded while a question ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
-    #[error("there are more than {MAX_GROUPS} groups; group by fewer fields, or by fields with fewer values")]
+    #[error(
+        "there are more than {MOST_GROUPS} groups; group by fewer fields, or by fields with fewer values"
+    )]
     Groups,
 }
 
@@ -139,7 +141,7 @@ impl<Authority> Questions<Authority> {
     pub async fn aggregate(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         spec: &AggregateSpec,
     ) -> Result<Prepared, QueryError> {
         groups::check(&spec.group, partitions, &spec.computed())?;
@@ -274,7 +276,7 @@ impl<Authority> Questions<Authority> {
 
 /// The types of the group fields in each partition. They do not depend on the conditions, which some types
 /// may be unable to meet.
-fn groups_of(partitions: &[Partition], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
+fn groups_of(partitions: &[TypedPartition], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
     if spec.group.is_empty() || partitions.len() == 1 {
         return Ok(Vec::new());
     }
@@ -288,14 +290,14 @@ fn groups_of(partitions: &[Partition], spec: &AggregateSpec) -> Result<Vec<Schem
 /// One partition with its part of the question.
 struct PartitionPart<'a, Authority> {
     permit: &'a ReadPermit<Authority>,
-    partition: &'a Partition,
+    partition: &'a TypedPartition,
     condition: Option<Expr>,
     snapshot: &'a Arc<Snapshot>,
     spec: &'a AggregateSpec,
 }
 
 /// A stored column as a number: true is 1, false is 0.
-fn number_in(name: &str, partition: &Partition) -> Result<Expr> {
+fn number_in(name: &str, partition: &TypedPartition) -> Result<Expr> {
     let field = partition.data_type.layout.storage.field_with_name(name)?;
     Ok(match field.data_type() {
         ArrowType::Float64 => ident(name),

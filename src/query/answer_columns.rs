@@ -9,7 +9,7 @@ use datafusion::logical_expr::Expr;
 
 use crate::model::registry::ReadFrom;
 
-use super::Partition;
+use super::TypedPartition;
 use super::ground::columns::{ColumnError, Columns as ShownColumns};
 use super::ground::grown;
 use super::ground::key::KEY_ORDER;
@@ -25,7 +25,7 @@ pub(super) struct AnswerColumns<'a> {
 impl<'a> AnswerColumns<'a> {
     /// What the `columns` that are asked for need, of all columns of `partitions`.
     pub(super) fn of(
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         columns: Option<&'a ShownColumns>,
     ) -> Result<Self, ColumnError> {
         if let Some(columns) = columns {
@@ -41,7 +41,7 @@ impl<'a> AnswerColumns<'a> {
 
     /// The stored columns of a partition with struct columns reduced to the members that the answer needs, if
     /// any can be left out. Other members are not read.
-    pub(super) fn narrowed(self, partition: &Partition, condition: Option<&Expr>) -> Option<SchemaRef> {
+    pub(super) fn narrowed(self, partition: &TypedPartition, condition: Option<&Expr>) -> Option<SchemaRef> {
         let shown = self.columns?;
         let layout = &partition.data_type.layout;
         // Members that were sent before their declaration may be any of these.

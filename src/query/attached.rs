@@ -13,7 +13,7 @@ use crate::model::permit::ReadPermit;
 use super::series::AskedSeries;
 use super::sleep::spec::{CyclesSpec, Question};
 use super::sleep::{SleepExec, StageTable};
-use super::{Partition, Prepared, QueryError, Questions, ReadState, Scope};
+use super::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
 use exec::{Attached, AttachedExec};
 
 pub use exec::{Reach, TooManyCells};
@@ -24,7 +24,7 @@ impl<Authority> Questions<Authority> {
     pub async fn sleep_with_metrics(
         &self,
         permit: &ReadPermit<Authority>,
-        partition: &Partition,
+        partition: &TypedPartition,
         stages: &Arc<StageTable>,
         spec: CyclesSpec,
         metrics: Vec<AskedSeries<'_, Authority>>,

@@ -34,7 +34,7 @@ use super::for_others::OriginalLength;
 pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
 use super::ground::scan::Selection;
 use super::ground::table::PartitionTable;
-use super::{Partition, QueryError, Questions, ReadState, Scope};
+use super::{QueryError, Questions, ReadState, Scope, TypedPartition};
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
 pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
@@ -104,7 +104,7 @@ impl fmt::Display for LocationSource {
 #[derive(Debug)]
 pub struct Granted<Authority> {
     pub permit: ReadPermit<Authority>,
-    pub partition: Partition,
+    pub partition: TypedPartition,
 }
 
 /// The same with its present snapshot.

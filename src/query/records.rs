@@ -33,7 +33,7 @@ use super::ground::together::{align, common_schema};
 use super::page_of_prepared::NextPage;
 use super::select_partitions::{SelectedPartition, states_of};
 use super::summary::{SeenOfRange, Summary, summarise};
-use super::{Order, Partition, Prepared, QueryError, Questions, Scope};
+use super::{Order, Prepared, QueryError, Questions, Scope, TypedPartition};
 
 /// A question for the records of a type. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +56,7 @@ impl<Authority> Questions<Authority> {
     pub async fn records(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         spec: &RecordsSpec,
     ) -> Result<Prepared, QueryError> {
         self.records_that_may_meet(permit, partitions, spec, None).await
@@ -67,7 +67,7 @@ impl<Authority> Questions<Authority> {
     pub(in crate::query) async fn records_that_may_meet(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Prepared, QueryError> {
@@ -80,7 +80,7 @@ impl<Authority> Questions<Authority> {
     pub async fn page_of_records(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         spec: &RecordsSpec,
     ) -> Result<(Prepared, NextPage), QueryError> {
         let selected = self.select(permit, partitions, &spec.conditions).await?;
@@ -91,7 +91,7 @@ impl<Authority> Questions<Authority> {
     pub async fn moving_page_of_records(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         spec: &RecordsSpec,
         range: TimeRange,
     ) -> Result<(Prepared, NextPage, SeenOfRange), QueryError> {
@@ -108,7 +108,7 @@ impl<Authority> Questions<Authority> {
     pub async fn latest_record(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         spec: &RecordsSpec,
         range: TimeRange,
     ) -> Result<(Prepared, SeenOfRange), QueryError> {
@@ -143,7 +143,7 @@ impl<Authority> Questions<Authority> {
     async fn page_of(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         selected: Vec<SelectedPartition<'_>>,
         spec: &RecordsSpec,
     ) -> Result<(Prepared, NextPage), QueryError> {
@@ -163,7 +163,7 @@ impl<Authority> Questions<Authority> {
     async fn records_of(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         selected: Vec<SelectedPartition<'_>>,
         spec: &RecordsSpec,
         condition: Option<Expr>,
@@ -238,7 +238,7 @@ impl<Authority> Questions<Authority> {
     async fn places(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         selected: &[SelectedPartition<'_>],
         spec: &RecordsSpec,
         most: usize,
@@ -271,9 +271,9 @@ struct PartitionRows<'a> {
 }
 
 impl<'a> PartitionRows<'a> {
-    fn of(partitions: &[Partition], selected: &'a SelectedPartition<'_>, spec: &RecordsSpec) -> Self {
+    fn of(partitions: &[TypedPartition], selected: &'a SelectedPartition<'_>, spec: &RecordsSpec) -> Self {
         let after = spec.after.and_then(|place| {
-            let at = |partition: &Partition| number_of(&partition.id) == place.partition;
+            let at = |partition: &TypedPartition| number_of(&partition.id) == place.partition;
             let mut after = partitions.iter().skip_while(|partition| !at(partition)).skip(1);
             let later = after.any(|partition| std::ptr::eq(partition, selected.partition));
             place.rows_after(spec.order, later)

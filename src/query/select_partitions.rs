@@ -13,13 +13,13 @@ use crate::model::registry::TypeId;
 use crate::store::snapshot::Snapshot;
 
 use super::ground::filter::Condition;
-use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
-use super::{Partition, QueryError, Questions, ReadState};
+use super::ground::typed_partition::{bind_all, refuse_private};
+use super::{QueryError, Questions, ReadState, TypedPartition};
 
 /// A partition whose rows are read.
 pub(super) struct SelectedPartition<'a> {
-    pub partition: &'a Partition,
+    pub partition: &'a TypedPartition,
     pub condition: Option<Expr>,
     pub snapshot: Arc<Snapshot>,
 }
@@ -29,7 +29,7 @@ impl<Authority> Questions<Authority> {
     pub(super) async fn select<'a>(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &'a [Partition],
+        partitions: &'a [TypedPartition],
         conditions: &[Condition],
     ) -> Result<Vec<SelectedPartition<'a>>, QueryError> {
         refuse_private(permit, conditions, partitions)?;
@@ -48,7 +48,7 @@ impl<Authority> Questions<Authority> {
 /// The states of what is read, and of the definitions of `partitions`.
 pub(super) fn states_of<Authority>(
     permit: &ReadPermit<Authority>,
-    partitions: &[Partition],
+    partitions: &[TypedPartition],
     selected: &[SelectedPartition<'_>],
 ) -> Vec<ReadState> {
     selected

@@ -14,7 +14,7 @@ use crate::model::time::{Instant, TimeRange};
 use super::filter::Condition;
 
 /// The most bytes in a selector.
-pub const MAX_SELECTOR_BYTES: usize = 4096;
+pub const MOST_SELECTOR_BYTES: usize = 4096;
 
 /// Why a text is not a selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,11 +29,11 @@ pub enum SelectorError {
          {{__name__=\"Event/<uuid>\"}}[1d]"
     )]
     Malformed { reason: String },
-    #[error("the selector is longer than {MAX_SELECTOR_BYTES} bytes")]
+    #[error("the selector is longer than {MOST_SELECTOR_BYTES} bytes")]
     TooLong,
     #[error("the selector has no name; write it like HeartRate, or {{__name__=\"Event/<uuid>\"}} with `=`")]
     NoName,
-    #[error("{0} labels are compared; the limit is {max}", max = super::filter::MAX_FILTERS)]
+    #[error("{0} labels are compared; the limit is {max}", max = super::filter::MOST_FILTERS)]
     TooManyLabels(usize),
     #[error(
         "`{0}` is neither a number nor a length of time here; write lengths like 90s, 1h30m or 7d, and \

@@ -30,7 +30,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
-use super::{Partition, Prepared, QueryError, Questions, ReadState, Scope};
+use super::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
 use spec::{Question, SourceNames};
 
 pub(super) use sleep_exec::SleepExec;
@@ -43,7 +43,7 @@ impl<Authority> Questions<Authority> {
     pub async fn sleep(
         &self,
         permit: &ReadPermit<Authority>,
-        partition: &Partition,
+        partition: &TypedPartition,
         stages: &Arc<StageTable>,
         question: Question,
         names: Option<Arc<SourceNames>>,
@@ -77,7 +77,7 @@ impl<Authority> Questions<Authority> {
     pub fn resolved_stages(
         &self,
         permit: &ReadPermit<Authority>,
-        partition: &Partition,
+        partition: &TypedPartition,
         snapshot: &Arc<Snapshot>,
         stages: &Arc<StageTable>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
@@ -95,7 +95,7 @@ impl<Authority> Questions<Authority> {
     async fn stages_snapshot(
         &self,
         permit: &ReadPermit<Authority>,
-        partition: &Partition,
+        partition: &TypedPartition,
     ) -> Result<Arc<Snapshot>, QueryError> {
         let snapshots = self
             .snapshots

@@ -19,7 +19,7 @@ use super::ground::engine::{Engine, deadline_passed};
 use super::ground::filter::Condition;
 use super::ground::for_others::{OriginalLength, extent_fields};
 use super::select_partitions::{SelectedPartition, states_of};
-use super::{Partition, QueryError, Questions, ReadState, Scope};
+use super::{QueryError, Questions, ReadState, Scope, TypedPartition};
 
 /// The number of records, and the range of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl<Authority> Questions<Authority> {
     pub async fn summary(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         conditions: &[Condition],
     ) -> Result<Summary, QueryError> {
         let prepared = self.prepared_summary(permit, partitions, conditions).await?;
@@ -65,7 +65,7 @@ impl<Authority> Questions<Authority> {
     pub async fn prepared_summary(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         conditions: &[Condition],
     ) -> Result<PreparedSummary, QueryError> {
         let selected = self.select(permit, partitions, conditions).await?;
@@ -75,7 +75,7 @@ impl<Authority> Questions<Authority> {
     pub(super) fn summary_of(
         &self,
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         selected: &[SelectedPartition<'_>],
     ) -> Result<PreparedSummary, QueryError> {
         let mut keys = Vec::with_capacity(selected.len());
@@ -114,11 +114,11 @@ impl Summary {
 impl SeenOfRange {
     pub(super) fn of<Authority>(
         permit: &ReadPermit<Authority>,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         summary: Summary,
         range: TimeRange,
     ) -> Self {
-        let lie_elsewhere = |partition: &Partition| !extent_fields(&partition.id).is_empty();
+        let lie_elsewhere = |partition: &TypedPartition| !extent_fields(&partition.id).is_empty();
         let shows = permit.is_own() || !partitions.iter().any(lie_elsewhere);
         Self {
             summary,

@@ -32,7 +32,7 @@ pub struct DisplayUnit {
 
 /// What a column contains of a measure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Holds {
+pub enum UnitRole {
     Values,
     /// Lengths on its scale: differences between two values, or sums.
     Differences,
@@ -41,46 +41,46 @@ pub enum Holds {
 }
 
 impl Prepared {
-    /// The same answer with `columns` of one measure in the unit `told`. `named`: the column that names the
+    /// The same answer with `columns` of one measure in the unit `unit`. `named`: the column that names the
     /// unit; if the answer already has it, it is used.
     pub fn in_unit(
         mut self,
-        told: &DisplayUnit,
-        columns: &[(&str, Holds)],
+        unit: &DisplayUnit,
+        columns: &[(&str, UnitRole)],
         named: &str,
     ) -> Result<Self, QueryError> {
         let held = self.plan.schema();
         let mut made: Vec<(Expr, String)> = Vec::with_capacity(held.fields().len() + 1);
         let mut fields: Vec<FieldRef> = Vec::with_capacity(held.fields().len() + 1);
-        let unit = || (constant_text(&told.unit), named.to_owned());
+        let unit_column = || (constant_text(&unit.unit), named.to_owned());
         let unit_field = Field::new(named, constant_type(), false);
         for (field, shown) in held.fields().iter().zip(self.schema.fields()) {
-            let holds = columns.iter().find(|(name, _)| *name == field.name());
-            let (column, shown) = match (holds, told.conversion) {
-                (Some((_, holds)), conversion) => {
+            let role = columns.iter().find(|(name, _)| *name == field.name());
+            let (column, shown) = match (role, unit.conversion) {
+                (Some((_, role)), conversion) => {
                     let mut metadata = shown.metadata().clone();
-                    metadata.insert(UNIT.to_owned(), told.unit.clone());
+                    metadata.insert(UNIT.to_owned(), unit.unit.clone());
                     let shown = shown.as_ref().clone().with_metadata(metadata);
                     match conversion {
                         Some(conversion) => {
-                            let (expr, data_type) = converted(field, conversion, holds);
+                            let (expr, data_type) = converted(field, conversion, role);
                             let column = (expr, field.name().clone());
                             (column, Arc::new(shown.with_data_type(data_type)))
                         }
                         None => ((ident(field.name()), field.name().clone()), Arc::new(shown)),
                     }
                 }
-                (None, Some(_)) if field.name() == named => (unit(), Arc::new(unit_field.clone())),
+                (None, Some(_)) if field.name() == named => (unit_column(), Arc::new(unit_field.clone())),
                 (None, _) => ((ident(field.name()), field.name().clone()), Arc::clone(shown)),
             };
             fields.push(shown);
             made.push(column);
         }
-        if told.beside && !made.iter().any(|(_, name)| name == named) {
-            made.push(unit());
+        if unit.beside && !made.iter().any(|(_, name)| name == named) {
+            made.push(unit_column());
             fields.push(Arc::new(unit_field));
         }
-        if told.beside || told.conversion.is_some() {
+        if unit.beside || unit.conversion.is_some() {
             self.plan = projected(self.plan, made)?;
         }
         let metadata = self.schema.metadata().clone();
@@ -121,7 +121,7 @@ impl Prepared {
 }
 
 /// A column in another unit, and its new type.
-fn converted(field: &Field, conversion: Conversion, holds: &Holds) -> (Expr, ArrowType) {
+fn converted(field: &Field, conversion: Conversion, role: &UnitRole) -> (Expr, ArrowType) {
     let stored = ident(field.name());
     let Conversion::Linear { times, over, plus } = conversion else {
         return (stored, field.data_type().clone());
@@ -139,7 +139,7 @@ fn converted(field: &Field, conversion: Conversion, holds: &Holds) -> (Expr, Arr
         times: times.to_bits(),
         over: over.to_bits(),
         plus: plus.to_bits(),
-        holds: holds.clone(),
+        role: role.clone(),
     };
     (computed(converted, [stored]), data_type)
 }
@@ -152,32 +152,29 @@ struct Converted {
     times: u64,
     over: u64,
     plus: u64,
-    holds: Holds,
+    role: UnitRole,
 }
 
 impl Converted {
-    fn evaluate(&self, array: &ArrayRef, holds: &Holds) -> Result<ArrayRef> {
+    fn evaluate(&self, array: &ArrayRef, role: &UnitRole) -> Result<ArrayRef> {
         if let Some(numbers) = array.as_primitive_opt::<Float64Type>() {
             let (times, over) = (f64::from_bits(self.times), f64::from_bits(self.over));
-            let plus = match holds {
-                Holds::Differences => 0.0,
-                Holds::Values | Holds::Members(_) => f64::from_bits(self.plus),
+            let plus = match role {
+                UnitRole::Differences => 0.0,
+                UnitRole::Values | UnitRole::Members(_) => f64::from_bits(self.plus),
             };
-            let told: Float64Array = numbers.unary(|value| scaled(value, times, over, plus));
-            return Ok(Arc::new(told));
+            let converted: Float64Array = numbers.unary(|value| scaled(value, times, over, plus));
+            return Ok(Arc::new(converted));
         }
-        if let (Some(structures), Holds::Members(members)) = (array.as_struct_opt(), holds) {
+        if let (Some(structures), UnitRole::Members(members)) = (array.as_struct_opt(), role) {
             let fields = structures.fields().iter().zip(structures.columns());
-            let told = fields.map(|(field, column)| {
+            let converted = fields.map(|(field, column)| {
                 let known = members.iter().find(|(name, _)| name == field.name());
-                known.map_or_else(
-                    || Ok(Arc::clone(column)),
-                    |(_, holds)| self.evaluate(column, holds),
-                )
+                known.map_or_else(|| Ok(Arc::clone(column)), |(_, role)| self.evaluate(column, role))
             });
             return Ok(Arc::new(StructArray::try_new(
                 structures.fields().clone(),
-                told.collect::<Result<Vec<_>>>()?,
+                converted.collect::<Result<Vec<_>>>()?,
                 structures.nulls().cloned(),
             )?));
         }
@@ -187,11 +184,11 @@ impl Converted {
         let ArrowType::List(item) = lists.data_type() else {
             return internal_err!("a list has items");
         };
-        let told = self.evaluate(lists.values(), holds)?;
+        let converted = self.evaluate(lists.values(), role)?;
         Ok(Arc::new(ListArray::try_new(
             Arc::clone(item),
             lists.offsets().clone(),
-            told,
+            converted,
             lists.nulls().cloned(),
         )?))
     }
@@ -205,6 +202,6 @@ impl Computed<1> for Converted {
     }
 
     fn compute(&self, [values]: [ArrayRef; 1]) -> Result<ArrayRef> {
-        self.evaluate(&values, &self.holds)
+        self.evaluate(&values, &self.role)
     }
 }

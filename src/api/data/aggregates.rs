@@ -29,8 +29,8 @@ use crate::query::aggregate::over_people::OverPeople;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::partial::WholeWindows;
 use crate::query::statistic::Statistic;
-use crate::query::units::Holds;
-use crate::query::{Partition, Prepared};
+use crate::query::units::UnitRole;
+use crate::query::{Prepared, TypedPartition};
 
 use super::names::meant;
 use super::read_request::ReadRequest;
@@ -231,10 +231,12 @@ async fn aggregate(
     let owner = permits.first().map_or(reader.person(), Readable::owner);
     let named = readable(app, owner, data_type.as_str()).await?;
     refuse_unfit(&query, &measure, &named)?;
-    let told = match units {
+    let unit = match units {
         Some(units) => {
             let hindrance = |moves_zero: bool| hindrance(&query, &measure, moves_zero);
-            units.told(app, reader, &named.data_type, hindrance).await?
+            units
+                .display_unit(app, reader, &named.data_type, hindrance)
+                .await?
         }
         None => None,
     };
@@ -247,7 +249,7 @@ async fn aggregate(
         measure: &measure,
         periods: resolution.periods(),
     };
-    let mut besides = format!("{data_type} {told:?}");
+    let mut besides = format!("{data_type} {unit:?}");
     let mut each = Vec::with_capacity(permits.len());
     for permit in &permits {
         let (prepared, chosen_sources) = question.of(permit).await?;
@@ -262,8 +264,8 @@ async fn aggregate(
             (over.prepared, Some(over.left_out))
         }
     };
-    let prepared = match &told {
-        Some(told) => prepared.in_unit(told, &COLUMNS, UNIT)?,
+    let prepared = match &unit {
+        Some(unit) => prepared.in_unit(unit, &COLUMNS, UNIT)?,
         None => prepared,
     };
     let prepared = prepared.marking(query.whole(resolution.periods(), &permits), TIME)?;
@@ -316,11 +318,11 @@ fn refuse_unfit(query: &CountQuery, measure: &AggregateMeasure, named: &Named) -
 }
 
 /// The columns that are in the unit of the metric.
-const COLUMNS: [(&str, Holds); 4] = [
-    (Statistic::Sum.name(), Holds::Differences),
-    (Statistic::Avg.name(), Holds::Values),
-    (Statistic::Min.name(), Holds::Values),
-    (Statistic::Max.name(), Holds::Values),
+const COLUMNS: [(&str, UnitRole); 4] = [
+    (Statistic::Sum.name(), UnitRole::Differences),
+    (Statistic::Avg.name(), UnitRole::Values),
+    (Statistic::Min.name(), UnitRole::Values),
+    (Statistic::Max.name(), UnitRole::Values),
 ];
 
 /// Why values cannot be shown in units other than the stored ones.
@@ -382,7 +384,7 @@ impl Question<'_> {
         let sums = |functions: &Vec<Statistic>| functions.contains(&Statistic::Sum);
         if matches!(self.measure, AggregateMeasure::Values(functions) if sums(functions)) {
             let preferences = Preferences::of(&app.catalog, owner).await?;
-            let chosen = |partition: &Partition| {
+            let chosen = |partition: &TypedPartition| {
                 (
                     partition.data_type.id.clone(),
                     preferences.chosen_sources(&partition.data_type.id),

@@ -18,7 +18,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::query::paging::RowPlace;
 use crate::query::places::Granted;
-use crate::query::{Order, Partition, Prepared};
+use crate::query::{Order, Prepared, TypedPartition};
 
 use super::read_request::ReadRequest;
 
@@ -80,7 +80,7 @@ impl Asking {
         permit: Readable,
     ) -> Result<Granted<GrantAuthority>, ApiError> {
         let named = app.types.find(self.owner, name).await?;
-        let partition = Partition {
+        let partition = TypedPartition {
             data_type: named.data_type,
             id: TypeId::new(name),
             definitions: None,

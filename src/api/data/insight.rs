@@ -31,7 +31,7 @@ use crate::query::insight::{
 };
 use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS, stays};
 use crate::query::sleep::StageTable;
-use crate::query::{Partition, Scope};
+use crate::query::{Scope, TypedPartition};
 
 use super::read_request::ReadRequest;
 
@@ -383,7 +383,7 @@ async fn granted(
     let named = app.types.find(reader.person(), name).await?;
     Ok(Granted {
         permit,
-        partition: Partition {
+        partition: TypedPartition {
             data_type: named.data_type,
             id: partition,
             definitions: None,

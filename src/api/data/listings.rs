@@ -27,7 +27,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn, joined};
 use crate::people::types::Named;
-use crate::query::Partition;
+use crate::query::TypedPartition;
 
 /// A range of time, and whose data is meant.
 #[derive(Debug)]
@@ -221,7 +221,7 @@ async fn of_annotations(
     let _held_until_all_are_asked = app.queries.enter(reader.person()).await?;
     let mut found = Vec::new();
     // The annotations of one type share a partition, which knows all of its definitions.
-    let mut known: HashMap<String, Vec<Partition>> = HashMap::new();
+    let mut known: HashMap<String, Vec<TypedPartition>> = HashMap::new();
     for annotation in &alone {
         let id = &annotation.id;
         let windows = app.grants.windows(reader, owner, id, range).await?;

@@ -26,11 +26,11 @@ use crate::people::types::Named;
 use crate::query::annotation_definitions::{Definitions, ShownDefinition};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::RecordsSpec;
-use crate::query::{Order, Partition};
+use crate::query::{Order, TypedPartition};
 
 use super::names::meant;
 use super::read_request::ReadRequest;
-use super::units::{Wanted, told_as};
+use super::units::{Wanted, in_display_unit};
 
 /// Which records, in which order and form.
 #[derive(Debug)]
@@ -169,12 +169,12 @@ async fn records(
         columns: form.columns.clone(),
     };
     let (prepared, next) = app.questions.page_of_records(&permit, &partitions, &spec).await?;
-    let told = query
+    let unit = query
         .units
         .of_records(app, reader, &named, (&spec.conditions, "filter"))
         .await?;
-    let prepared = told_as(prepared, &named, told.as_ref())?;
-    let besides = format!("{owner} {data_type} {told:?}");
+    let prepared = in_display_unit(prepared, &named, unit.as_ref())?;
+    let besides = format!("{owner} {data_type} {unit:?}");
     let answer = request.answer(app, ticket, prepared, &form, &besides).await?;
     pages.lead_on(app, answer, next).await
 }
@@ -262,12 +262,12 @@ pub async fn latest_event(
         columns: query.form.columns.clone(),
     };
     let prepared = app.questions.records(&permit, &partitions, &spec).await?;
-    let told = query
+    let unit = query
         .units
         .of_records(&app, reader, &named, (&spec.conditions, "filter"))
         .await?;
-    let prepared = told_as(prepared, &named, told.as_ref())?;
-    let besides = format!("{owner} {data_type} {told:?}");
+    let prepared = in_display_unit(prepared, &named, unit.as_ref())?;
+    let besides = format!("{owner} {data_type} {unit:?}");
     request
         .answer(&app, ticket, prepared, &query.form, &besides)
         .await
@@ -355,9 +355,9 @@ pub async fn partitions_of(
     owner: PersonId,
     named: &Named,
     mut conditions: Vec<Condition>,
-) -> Result<(Vec<Partition>, Vec<Condition>), ApiError> {
-    let partition = |data_type: &Arc<DataType>| Partition::of(Arc::clone(data_type));
-    let mut partitions = vec![Partition {
+) -> Result<(Vec<TypedPartition>, Vec<Condition>), ApiError> {
+    let partition = |data_type: &Arc<DataType>| TypedPartition::of(Arc::clone(data_type));
+    let mut partitions = vec![TypedPartition {
         definitions: definitions_of(app, reader, owner, &named.data_type).await?,
         ..partition(&named.data_type)
     }];

@@ -18,7 +18,7 @@ use crate::query::records::RecordsSpec;
 use super::names::meant;
 use super::read_request::ReadRequest;
 use super::records::partitions_of;
-use super::units::{Wanted, told_as};
+use super::units::{Wanted, in_display_unit};
 
 /// Which samples, and in which form.
 #[derive(Debug)]
@@ -87,12 +87,12 @@ pub async fn metric_samples(
         columns: query.form.columns.clone(),
     };
     let (prepared, next) = app.questions.page_of_records(&permit, &partitions, &spec).await?;
-    let told = query
+    let unit = query
         .units
         .of_records(&app, reader, &named, (&spec.conditions, "filter"))
         .await?;
-    let prepared = told_as(prepared, &named, told.as_ref())?;
-    let besides = format!("{owner} {metric} {told:?}");
+    let prepared = in_display_unit(prepared, &named, unit.as_ref())?;
+    let besides = format!("{owner} {metric} {unit:?}");
     let answer = request
         .answer(&app, ticket, prepared, &query.form, &besides)
         .await?;

@@ -26,7 +26,7 @@ use crate::query::{Order, QueryError};
 use super::names::meant;
 use super::read_request::ReadRequest;
 use super::records::{partitions_of, readable};
-use super::units::{Wanted, told_as};
+use super::units::{Wanted, in_display_unit};
 
 /// Which records, whose, and in which form.
 #[derive(Debug)]
@@ -169,12 +169,12 @@ pub async fn selected_records(
             (prepared, NextPage::default(), format!("{seen:?}"))
         }
     };
-    let told = query
+    let unit = query
         .units
         .of_records(&app, reader, &named, (&spec.conditions, "q"))
         .await?;
-    let prepared = told_as(prepared, &named, told.as_ref())?;
-    let besides = format!("{owner} {seen} {told:?}");
+    let prepared = in_display_unit(prepared, &named, unit.as_ref())?;
+    let besides = format!("{owner} {seen} {unit:?}");
     let answer = request
         .answer(&app, ticket, prepared, &query.form, &besides)
         .await?;

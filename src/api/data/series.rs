@@ -27,13 +27,13 @@ use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
-use crate::query::Partition;
+use crate::query::TypedPartition;
 use crate::query::filter::Condition;
 use crate::query::paging::RowKey;
 use crate::query::partial::WholeWindows;
 use crate::query::series::{AskedSeries, Calculation, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::sleep::StageTable;
-use crate::query::units::{DisplayUnit, Holds};
+use crate::query::units::{DisplayUnit, UnitRole};
 
 use super::names::{all_meant, meant};
 use super::read_request::ReadRequest;
@@ -187,7 +187,7 @@ pub async fn metric_time_series(
     refuse_too_many(&app, spec.cells())?;
     let unit = windows
         .units
-        .told(&app, reader, &named.data_type, |moves_zero| {
+        .display_unit(&app, reader, &named.data_type, |moves_zero| {
             hindrance(&spec, moves_zero)
         })
         .await?;
@@ -294,14 +294,14 @@ struct SideBySide<'a> {
 
 /// One metric of several, as it is to be computed.
 struct OneOfSeveral {
-    partition: Partition,
+    partition: TypedPartition,
     conditions: Vec<Condition>,
     spec: SeriesSpec,
     stages: Option<Arc<StageTable>>,
 }
 
 /// A unit with the columns that are shown in it, and the name of the column that tells it.
-type UnitOfColumns = (DisplayUnit, Vec<(String, Holds)>, String);
+type UnitOfColumns = (DisplayUnit, Vec<(String, UnitRole)>, String);
 
 impl SideBySide<'_> {
     async fn series_of(
@@ -326,7 +326,7 @@ impl SideBySide<'_> {
         };
         let unit = windows
             .units
-            .told(app, self.reader, &named.data_type, |moves_zero| {
+            .display_unit(app, self.reader, &named.data_type, |moves_zero| {
                 hindrance(&spec, moves_zero)
             })
             .await?;
@@ -382,17 +382,17 @@ fn hindrance(spec: &SeriesSpec, moves_zero: bool) -> Option<(&'static str, &'sta
 }
 
 /// The columns of a series that are in the unit of its metric.
-fn measured(spec: &SeriesSpec) -> Vec<(String, Holds)> {
+fn measured(spec: &SeriesSpec) -> Vec<(String, UnitRole)> {
     let calculated = spec.calculations.iter().filter_map(|calculation| {
         let holds = held_by(*calculation)?;
         Some((calculation.column(&spec.column), holds))
     });
-    std::iter::once((spec.column.clone(), Holds::Values))
+    std::iter::once((spec.column.clone(), UnitRole::Values))
         .chain(calculated)
         .collect()
 }
 
-fn by_name(columns: &[(String, Holds)]) -> Vec<(&str, Holds)> {
+fn by_name(columns: &[(String, UnitRole)]) -> Vec<(&str, UnitRole)> {
     columns
         .iter()
         .map(|(name, holds)| (name.as_str(), holds.clone()))

@@ -22,7 +22,7 @@ use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
-use crate::query::Partition;
+use crate::query::TypedPartition;
 use crate::query::partial::WholeWindows;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
@@ -209,9 +209,9 @@ impl<'a> Asked<'a> {
     }
 
     /// The partition of the stages.
-    async fn partition(&self) -> Result<Partition, ApiError> {
+    async fn partition(&self) -> Result<TypedPartition, ApiError> {
         let named = self.app.types.find(self.asking.owner, SLEEP_STAGE).await?;
-        Ok(Partition::of(named.data_type))
+        Ok(TypedPartition::of(named.data_type))
     }
 
     async fn answer(

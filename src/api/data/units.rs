@@ -12,7 +12,7 @@ use crate::people::types::Named;
 use crate::query::Prepared;
 use crate::query::filter::Condition;
 use crate::query::series::Calculation;
-use crate::query::units::{DisplayUnit, Holds};
+use crate::query::units::{DisplayUnit, UnitRole};
 
 /// The field of records that holds the measured value.
 pub(super) const VALUE: &str = "value";
@@ -46,7 +46,7 @@ impl Wanted {
         if !columns.iter().any(is_constant) {
             return Ok(None);
         }
-        self.told(app, reader, &named.data_type, |_| {
+        self.display_unit(app, reader, &named.data_type, |_| {
             compares_values(conditions, parameter)
         })
         .await
@@ -56,17 +56,17 @@ impl Wanted {
     /// question rules out units other than the stored ones; it is passed whether the conversion moves zero. A
     /// question that names the units is then refused; one from a reader who only prefers them gets the stored
     /// units. `None`: the metric has no unit.
-    pub(super) async fn told(
+    pub(super) async fn display_unit(
         self,
         app: &App,
         reader: &Reader,
         data_type: &DataType,
         hindrance: impl Fn(bool) -> Option<(&'static str, &'static str)>,
     ) -> Result<Option<DisplayUnit>, ApiError> {
-        let kept = data_type.metric.as_ref().and_then(|metric| metric.unit.clone());
-        let Some(kept) = kept else { return Ok(None) };
+        let stored = data_type.metric.as_ref().and_then(|metric| metric.unit.clone());
+        let Some(stored) = stored else { return Ok(None) };
         let units = app.types.registry().units();
-        let shown = |system: UnitSystem| units.shown(system, &kept, data_type.id.as_str());
+        let shown = |system: UnitSystem| units.shown(system, &stored, data_type.id.as_str());
         let preferred = match self.0 {
             // Preferences are only read where they make a difference.
             None if UnitSystem::ALL.into_iter().any(|system| shown(system).is_some()) => {
@@ -74,13 +74,13 @@ impl Wanted {
             }
             _ => None,
         };
-        let as_kept = |beside: bool| DisplayUnit {
-            unit: kept.clone(),
+        let as_stored = |beside: bool| DisplayUnit {
+            unit: stored.clone(),
             conversion: None,
             beside,
         };
         let Some((unit, conversion)) = self.0.or(preferred).and_then(shown) else {
-            return Ok(Some(as_kept(self.0.is_some())));
+            return Ok(Some(as_stored(self.0.is_some())));
         };
         let moves_zero = matches!(conversion, Conversion::Linear { plus, .. } if plus != 0.0);
         match (hindrance(moves_zero), self.0) {
@@ -89,24 +89,24 @@ impl Wanted {
                 conversion: Some(conversion),
                 beside: true,
             })),
-            (Some(_), None) => Ok(Some(as_kept(true))),
+            (Some(_), None) => Ok(Some(as_stored(true))),
             (Some((parameter, what)), Some(_)) => Err(invalid(
                 ["query", parameter],
-                format!("{what} {kept}; leave units out, or name catalogue"),
+                format!("{what} {stored}; leave units out, or name catalogue"),
             )),
         }
     }
 }
 
-/// Records with the units of their columns, and with the values of the value column converted to `told`.
-pub(super) fn told_as(
+/// Records with the units of their columns, and with the values of the value column converted to `unit`.
+pub(super) fn in_display_unit(
     prepared: Prepared,
     named: &Named,
-    told: Option<&DisplayUnit>,
+    unit: Option<&DisplayUnit>,
 ) -> Result<Prepared, ApiError> {
     let prepared = prepared.with_units(&named.data_type.column_units());
-    let Some(told) = told else { return Ok(prepared) };
-    Ok(prepared.in_unit(told, &[(VALUE, Holds::Values)], UNIT)?)
+    let Some(unit) = unit else { return Ok(prepared) };
+    Ok(prepared.in_unit(unit, &[(VALUE, UnitRole::Values)], UNIT)?)
 }
 
 /// Whether a condition compares values.
@@ -122,10 +122,10 @@ pub(super) fn compares_values(
 }
 
 /// What a column of a series holds of the metric, if anything.
-pub(super) const fn held_by(calculation: Calculation) -> Option<Holds> {
+pub(super) const fn held_by(calculation: Calculation) -> Option<UnitRole> {
     match calculation {
         Calculation::Count => None,
-        Calculation::Delta | Calculation::Std | Calculation::Sum => Some(Holds::Differences),
+        Calculation::Delta | Calculation::Std | Calculation::Sum => Some(UnitRole::Differences),
         Calculation::Max
         | Calculation::Min
         | Calculation::Mean
@@ -135,6 +135,6 @@ pub(super) const fn held_by(calculation: Calculation) -> Option<Holds> {
         | Calculation::First
         | Calculation::Last
         | Calculation::Median
-        | Calculation::Percentile(_) => Some(Holds::Values),
+        | Calculation::Percentile(_) => Some(UnitRole::Values),
     }
 }

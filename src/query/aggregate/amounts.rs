@@ -16,18 +16,18 @@ use crate::query::ground::rollups::ROLLUP_LONG;
 use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec,
 };
-use crate::query::{Partition, QueryError, Questions};
+use crate::query::{QueryError, Questions, TypedPartition};
 
-use super::groups::{self, MAX_GROUPS};
+use super::groups::{self, MOST_GROUPS};
 use super::{AggregateSpec, MEASURED, PartitionPart, SUMMED, TIME, VALUE};
 
 /// Whether the spec sums amounts that are spread over time.
-pub(super) fn are_summed(partition: &Partition, spec: &AggregateSpec) -> bool {
+pub(super) fn are_summed(partition: &TypedPartition, spec: &AggregateSpec) -> bool {
     spec.sums() && are_spread(&partition.data_type)
 }
 
 /// Whether the sum depends on which source measured.
-pub(super) fn competing(partition: &Partition, spec: &AggregateSpec) -> bool {
+pub(super) fn competing(partition: &TypedPartition, spec: &AggregateSpec) -> bool {
     spec.sums() && counting_of_amounts(&partition.data_type) == Some(Counting::BestSource)
 }
 
@@ -86,7 +86,7 @@ impl<Authority> Questions<Authority> {
                     .map(|(_, name)| name)
                     .collect(),
                 amount: SUMMED.to_owned(),
-                most_groups: MAX_GROUPS,
+                most_groups: MOST_GROUPS,
                 too_many: groups::too_many,
             };
             Arc::new(AmountsByGroupExec::try_new(

@@ -13,24 +13,24 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use crate::model::registry::DataType;
-use crate::query::Partition;
+use crate::query::TypedPartition;
 use crate::query::filter::{field_of, unknown_field};
 use crate::query::ground::uuid_text::UuidText;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-use super::{AggregateError, Excess, MAX_GROUP_FIELDS};
+use super::{AggregateError, Excess, MOST_GROUP_FIELDS};
 
 /// The greatest number of groups in an answer.
-pub const MAX_GROUPS: usize = 10_000;
+pub const MOST_GROUPS: usize = 10_000;
 
 /// Checks the fields before anything is read: each exists in one of the partitions, holds one value, and
 /// has a name of its own in the answer.
 pub(super) fn check(
     fields: &[String],
-    partitions: &[Partition],
+    partitions: &[TypedPartition],
     taken: &[&str],
 ) -> Result<(), AggregateError> {
-    if fields.len() > MAX_GROUP_FIELDS {
+    if fields.len() > MOST_GROUP_FIELDS {
         return Err(AggregateError::TooManyFields(fields.len()));
     }
     let types: Vec<&DataType> = partitions
@@ -61,7 +61,7 @@ pub(super) fn check(
 }
 
 /// The group fields that a type has: their values, in the form in which they are shown, with their names.
-pub(super) fn values_of(fields: &[String], partition: &Partition) -> Vec<(Expr, String)> {
+pub(super) fn values_of(fields: &[String], partition: &TypedPartition) -> Vec<(Expr, String)> {
     let value = |name: &String| {
         let field = field_of(name, &partition.data_type)?;
         let value = match field.holds {
@@ -81,7 +81,7 @@ pub(super) fn too_many() -> DataFusionError {
     DataFusionError::External(Box::new(Excess::Groups))
 }
 
-/// Passes rows on until there are more than [`MAX_GROUPS`] combinations of values in some columns; then it
+/// Passes rows on until there are more than [`MOST_GROUPS`] combinations of values in some columns; then it
 /// fails with [`Excess`].
 #[derive(Clone, Debug)]
 pub(super) struct GroupLimit {
@@ -103,7 +103,7 @@ impl Step for GroupLimit {
     const KEEPS_ORDER: bool = true;
 
     fn detail(&self) -> String {
-        format!("columns={:?}, limit={MAX_GROUPS}", self.columns)
+        format!("columns={:?}, limit={MOST_GROUPS}", self.columns)
     }
 
     fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
@@ -148,7 +148,7 @@ impl SeenGroups {
             .collect();
         for row in &self.converter.convert_columns(&columns)? {
             self.groups.insert(row.owned());
-            if self.groups.len() > MAX_GROUPS {
+            if self.groups.len() > MOST_GROUPS {
                 return Err(too_many());
             }
         }

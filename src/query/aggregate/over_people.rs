@@ -71,7 +71,7 @@ impl<Authority> Questions<Authority> {
         let all = periods.len() as u64;
         periods.retain(|_, together| together.people >= least);
         let left_out = all - periods.len() as u64;
-        let batch = told(&periods, &columns, order)?;
+        let batch = result_batch(&periods, &columns, order)?;
         prepared.schema = batch.schema();
         prepared.plan = MemorySourceConfig::try_new_exec(&[vec![batch]], Arc::clone(&prepared.schema), None)?;
         prepared.states = states;
@@ -111,7 +111,7 @@ fn take(
     Ok(())
 }
 
-fn told(
+fn result_batch(
     periods: &BTreeMap<i64, Together>,
     columns: &[Option<Statistic>],
     order: Order,

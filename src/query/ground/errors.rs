@@ -10,7 +10,7 @@ use super::columns::ColumnError;
 use super::filter::FilterError;
 
 /// The most fields to group by.
-pub const MAX_GROUP_FIELDS: usize = 5;
+pub const MOST_GROUP_FIELDS: usize = 5;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum QueryError {
 /// Why records cannot be aggregated in this way.
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateError {
-    #[error("{0} fields to group by were given; the limit is {MAX_GROUP_FIELDS}")]
+    #[error("{0} fields to group by were given; the limit is {MOST_GROUP_FIELDS}")]
     TooManyFields(usize),
     #[error("`{}` is named twice", beginning(.0))]
     FieldTwice(String),

@@ -19,16 +19,16 @@ pub use field::{StoredField, field_of, refuse_private, unknown_field};
 use crate::model::excerpt::beginning;
 
 /// The most conditions in a request.
-pub const MAX_FILTERS: usize = 20;
+pub const MOST_FILTERS: usize = 20;
 /// The most bytes in one condition.
-pub const MAX_FILTER_BYTES: usize = 1024;
+pub const MOST_FILTER_BYTES: usize = 1024;
 
 /// Why a filter cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FilterError {
-    #[error("{0} filters were given; the limit is {MAX_FILTERS}")]
+    #[error("{0} filters were given; the limit is {MOST_FILTERS}")]
     TooMany(usize),
-    #[error("a filter is longer than {MAX_FILTER_BYTES} bytes")]
+    #[error("a filter is longer than {MOST_FILTER_BYTES} bytes")]
     TooLong,
     #[error("`{0}` has no operator; expected field, one of : = != <= >= < > ~, and a value")]
     NoOperator(String),

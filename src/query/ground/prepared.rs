@@ -12,7 +12,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
-use super::partition::Partition;
+use super::typed_partition::TypedPartition;
 
 /// The name of the definitions among the states that an answer depends on.
 const DEFINITIONS: &str = "definitions";
@@ -132,7 +132,11 @@ impl ReadState {
     }
 
     #[must_use]
-    pub fn of<Authority>(permit: &ReadPermit<Authority>, partition: &Partition, snapshot: &Snapshot) -> Self {
+    pub fn of<Authority>(
+        permit: &ReadPermit<Authority>,
+        partition: &TypedPartition,
+        snapshot: &Snapshot,
+    ) -> Self {
         Self {
             partition: partition.id.clone(),
             rows: RowsState::of(permit, snapshot),
@@ -142,7 +146,7 @@ impl ReadState {
 }
 
 /// The states of the definitions that an answer depends on.
-pub(in crate::query) fn definitions(partitions: &[Partition]) -> impl Iterator<Item = ReadState> {
+pub(in crate::query) fn definitions(partitions: &[TypedPartition]) -> impl Iterator<Item = ReadState> {
     partitions
         .iter()
         .filter_map(|partition| partition.definitions.as_ref())

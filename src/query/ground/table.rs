@@ -32,9 +32,9 @@ use super::grown;
 use super::key::{KEY_COLUMNS, key_schema};
 use super::operator::Plan;
 use super::order::Order;
-use super::partition::Partition;
 use super::questions::Questions;
 use super::scan::{Scan, Selection};
+use super::typed_partition::TypedPartition;
 
 pub(in crate::query) use leaf::{PartitionExec, within};
 
@@ -62,7 +62,7 @@ impl<Authority> Questions<Authority> {
     pub(in crate::query) fn table(
         &self,
         permit: &ReadPermit<Authority>,
-        partition: &Partition,
+        partition: &TypedPartition,
         snapshot: &Arc<Snapshot>,
         lengths: OriginalLength,
     ) -> Result<PartitionTable> {
@@ -88,7 +88,7 @@ impl<Authority> Questions<Authority> {
     pub(in crate::query) fn table_uncut(
         &self,
         permit: &ReadPermit<Authority>,
-        partition: &Partition,
+        partition: &TypedPartition,
         snapshot: &Arc<Snapshot>,
     ) -> Result<PartitionTable> {
         let table = self.table(permit, partition, snapshot, OriginalLength::Dropped)?;

@@ -21,7 +21,7 @@ use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{CyclesSpec, Question, StageSet};
-use crate::query::{Partition, Prepared, QueryError, Questions, ReadState};
+use crate::query::{Prepared, QueryError, Questions, ReadState, TypedPartition};
 
 use super::days::{Daily, Days};
 use super::nights::{CYCLE_GAP, Cycle, Nights};
@@ -42,7 +42,7 @@ const VISIT_COLUMNS: &[&str] = &[
 /// A metric that may be read on all days of the report.
 pub struct AskedMetric<Authority> {
     pub permit: ReadPermit<Authority>,
-    pub partition: Partition,
+    pub partition: TypedPartition,
     pub traits: MetricTraits,
     /// Sources that the person prefers to all others, best first.
     pub chosen_sources: Vec<Uuid>,
@@ -83,7 +83,7 @@ impl<Authority> Questions<Authority> {
         let others = sleep
             .chain(places)
             .map(|granted| (&granted.permit, &granted.partition));
-        let mut read: Vec<(&ReadPermit<Authority>, &Partition)> = metrics.chain(others).collect();
+        let mut read: Vec<(&ReadPermit<Authority>, &TypedPartition)> = metrics.chain(others).collect();
         // Stages of sleep are looked at as a metric and as nights.
         read.sort_by(|(_, one), (_, other)| one.id.cmp(&other.id));
         read.dedup_by(|(_, one), (_, other)| one.id == other.id);

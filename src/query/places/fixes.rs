@@ -26,7 +26,7 @@ pub(super) const LATITUDE: &str = "latitude_degrees";
 pub(super) const LONGITUDE: &str = "longitude_degrees";
 pub(super) const ACCURACY: &str = "horizontal_accuracy_meters";
 pub(super) const TIME: &str = "start_time";
-const SOURCE: &str = "told_by";
+const SOURCE: &str = "with_source_flag";
 
 /// Where somebody was at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl<Authority> Questions<Authority> {
         for (source, pinned) in with_rows(sources, Some(wanted)) {
             let seen = self.seen(pinned, &pinned.windows(Some(wanted)))?;
             let rows = seen.rows([LATITUDE, LONGITUDE, ACCURACY])?;
-            plans.push(told_by(*source, rows)?);
+            plans.push(with_source_flag(*source, rows)?);
         }
         if plans.len() == 1 {
             return Ok(plans.remove(0));
@@ -72,7 +72,7 @@ fn by_time(union: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(Arc::new(SortPreservingMergeExec::new(order, union)))
 }
 
-fn told_by(source: LocationSource, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn with_source_flag(source: LocationSource, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = rows.schema();
     let mut expressions = [TIME, LATITUDE, LONGITUDE, ACCURACY]
         .into_iter()

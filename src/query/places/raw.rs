@@ -15,7 +15,7 @@ use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
 use crate::query::ground::computed::{Columns, projected};
 use crate::query::shape::{self, IdForm, Visibility};
-use crate::query::{Order, Partition, Prepared, QueryError, Questions};
+use crate::query::{Order, Prepared, QueryError, Questions, TypedPartition};
 
 use super::{Granted, Pinned};
 
@@ -92,7 +92,7 @@ impl<Authority> Questions<Authority> {
 pub(super) fn shown<Authority>(
     rows: Arc<dyn ExecutionPlan>,
     permit: &ReadPermit<Authority>,
-    partition: &Partition,
+    partition: &TypedPartition,
     spec: &RawSpec,
 ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
     let columns = columns(&rows.schema(), permit, partition, spec)?;
@@ -103,7 +103,7 @@ pub(super) fn shown<Authority>(
 pub(super) fn columns<Authority>(
     stored: &SchemaRef,
     permit: &ReadPermit<Authority>,
-    partition: &Partition,
+    partition: &TypedPartition,
     spec: &RawSpec,
 ) -> Result<Columns, QueryError> {
     let place = |name: &str| spec.columns.iter().position(|column| *column == name);

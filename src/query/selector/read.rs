@@ -6,16 +6,16 @@ use promql_parser::label::{MatchOp, Matcher};
 use promql_parser::parser::{self, AtModifier, Expr, Offset, VectorSelector};
 
 use super::words::{Words, said, unsupported};
-use super::{Extent, MAX_SELECTOR_BYTES, Selector, SelectorError};
+use super::{Extent, MOST_SELECTOR_BYTES, Selector, SelectorError};
 use crate::model::time::Instant;
-use crate::query::filter::{Comparand, Comparison, Condition, LabelComparison, MAX_FILTERS};
+use crate::query::filter::{Comparand, Comparison, Condition, LabelComparison, MOST_FILTERS};
 
 const NAME: &str = "__name__";
 
 impl Selector {
     /// Reads a selector.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        if text.len() > MAX_SELECTOR_BYTES {
+        if text.len() > MOST_SELECTOR_BYTES {
             return Err(SelectorError::TooLong);
         }
         let words = Words::read(text)?;
@@ -53,7 +53,7 @@ impl Selector {
             (None, [(one, false)]) if matches!(one.op, MatchOp::Equal) => one.value.clone(),
             _ => return Err(SelectorError::NoName),
         };
-        if labels.len() > MAX_FILTERS {
+        if labels.len() > MOST_FILTERS {
             return Err(SelectorError::TooManyLabels(labels.len()));
         }
         let at = match &selector.at {

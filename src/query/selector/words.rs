@@ -7,11 +7,11 @@
 use super::SelectorError;
 
 /// The most signs that a selector can have outside of quoted texts.
-const MAX_SIGNS: usize = 64;
+const MOST_SIGNS: usize = 64;
 /// The most seconds in a length or moment: more lies outside the calendar, from any moment.
-const MAX_SECONDS: i64 = 1_000_000_000_000;
+const MOST_SECONDS: i64 = 1_000_000_000_000;
 /// The most digits of a number in a length.
-const MAX_DIGITS: usize = 15;
+const MOST_DIGITS: usize = 15;
 const MICROS: i64 = 1_000_000;
 /// Units of lengths with their milliseconds, in the order in which they must appear. A day has 24 hours and a
 /// year 365 days.
@@ -73,9 +73,9 @@ impl Words {
                 }
                 Piece::Sign(sign) => {
                     signs += 1;
-                    if signs > MAX_SIGNS {
+                    if signs > MOST_SIGNS {
                         return Err(SelectorError::Malformed {
-                            reason: format!("there are more than {MAX_SIGNS} signs"),
+                            reason: format!("there are more than {MOST_SIGNS} signs"),
                         });
                     }
                     moment_follows = match (sign, moment_follows) {
@@ -218,7 +218,7 @@ fn seconds(word: &str) -> Result<Option<String>, SelectorError> {
     }
     if word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         let number: f64 = word.parse().map_err(|_| wrong())?;
-        return if number <= MAX_SECONDS as f64 {
+        return if number <= MOST_SECONDS as f64 {
             Ok(Some(word.to_owned()))
         } else {
             Err(SelectorError::TooFar(said(word)))
@@ -235,7 +235,7 @@ fn seconds(word: &str) -> Result<Option<String>, SelectorError> {
             .iter()
             .position(|(name, _)| *name == unit)
             .ok_or_else(wrong)?;
-        if digits > MAX_DIGITS {
+        if digits > MOST_DIGITS {
             return Err(SelectorError::TooFar(said(word)));
         }
         let amount: i128 = amount.parse().map_err(|_| wrong())?;
@@ -245,7 +245,7 @@ fn seconds(word: &str) -> Result<Option<String>, SelectorError> {
         rest = after;
     }
     // A longer length leaves the calendar from any moment just as well.
-    let millis = millis.min(i128::from(MAX_SECONDS) * 1000);
+    let millis = millis.min(i128::from(MOST_SECONDS) * 1000);
     Ok(Some(format!("{}.{:03}", millis / 1000, millis % 1000)))
 }
 

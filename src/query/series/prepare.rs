@@ -16,7 +16,7 @@ use crate::query::for_others::OriginalLength;
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::series::rollups::RollupsAsked;
 use crate::query::sleep::StageTable;
-use crate::query::{Partition, Prepared, QueryError, Questions, ReadState, Scope};
+use crate::query::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
@@ -29,7 +29,7 @@ use super::spec::SeriesSpec;
 pub struct AskedSeries<'a, Authority> {
     /// Its windows are those that count.
     pub permit: &'a ReadPermit<Authority>,
-    pub partition: &'a Partition,
+    pub partition: &'a TypedPartition,
     /// The conditions that select records of the partition.
     pub conditions: &'a [Condition],
     pub spec: SeriesSpec,

@@ -21,11 +21,11 @@ use crate::model::registry::{MetricKind, MetricTraits, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::query::Partition;
+use crate::query::TypedPartition;
 use crate::query::attached::Reach;
 use crate::query::filter::Condition;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
-use crate::query::units::{DisplayUnit, Holds};
+use crate::query::units::{DisplayUnit, UnitRole};
 
 use super::query::CyclesQuery;
 use super::{Asked, around};
@@ -137,16 +137,16 @@ pub async fn sleep_cycles_extended(
         )
         .await?;
     for metric in &metrics {
-        if let Some(told) = &metric.told {
+        if let Some(unit) = &metric.unit {
             let column = metric.spec.column.as_str();
-            let held = [(column, Holds::Members(metric.members()))];
-            prepared = prepared.in_unit(told, &held, &format!("{column}_unit"))?;
+            let held = [(column, UnitRole::Members(metric.members()))];
+            prepared = prepared.in_unit(unit, &held, &format!("{column}_unit"))?;
         }
     }
-    let told: Vec<_> = metrics.iter().map(|metric| &metric.told).collect();
+    let units: Vec<_> = metrics.iter().map(|metric| &metric.unit).collect();
     let seen: Vec<_> = permits.iter().map(Readable::windows).collect();
     let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();
-    let besides = format!("{} {seen:?} {orders:?} {told:?}", asked.besides);
+    let besides = format!("{} {seen:?} {orders:?} {units:?}", asked.besides);
     asking
         .answer(&app, ticket, prepared, &query.cycles.form, &besides)
         .await
@@ -166,22 +166,22 @@ fn window(query: &ExtendedQuery, clip: bool) -> TimeRange {
 
 /// A metric to attach.
 struct Metric {
-    partition: Partition,
+    partition: TypedPartition,
     conditions: Vec<Condition>,
     spec: SeriesSpec,
     traits: MetricTraits,
     /// The unit that its values are shown in; `None` if it has no unit.
-    told: Option<DisplayUnit>,
+    unit: Option<DisplayUnit>,
 }
 
 impl Metric {
     /// The members of its windows that are in this unit.
-    fn members(&self) -> Vec<(String, Holds)> {
+    fn members(&self) -> Vec<(String, UnitRole)> {
         let calculated = self.spec.calculations.iter().filter_map(|calculation| {
             let holds = held_by(*calculation)?;
             Some((calculation.name().to_string(), holds))
         });
-        std::iter::once((VALUE.to_owned(), Holds::Values))
+        std::iter::once((VALUE.to_owned(), UnitRole::Values))
             .chain(calculated)
             .collect()
     }
@@ -213,9 +213,9 @@ async fn attached(
         refuse_calculations(&query.calculations, traits, named.data_type.id.as_str())?;
         let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new()).await?;
         let partition = partitions.into_iter().next();
-        let told = query
+        let unit = query
             .units
-            .told(app, reader, &named.data_type, |moves_zero| {
+            .display_unit(app, reader, &named.data_type, |moves_zero| {
                 let sums = query.calculations.contains(&Calculation::Sum);
                 (moves_zero && sums).then_some((
                     CALCULATIONS,
@@ -239,7 +239,7 @@ async fn attached(
                 chosen_sources: preferences.chosen_sources(&named.data_type.id),
             },
             traits: traits.clone(),
-            told,
+            unit,
         });
     }
     Ok(metrics)

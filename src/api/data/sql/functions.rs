@@ -29,7 +29,7 @@ use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Mode, Question, Stage
 use crate::query::sql::{Call, Span, outside};
 use crate::query::statistic::Statistic;
 use crate::query::summary::Summary;
-use crate::query::{Order, Partition, Prepared};
+use crate::query::{Order, Prepared, TypedPartition};
 
 use super::holdings::{Readings, Unanswered};
 use super::names::meant;
@@ -119,7 +119,7 @@ impl Readings {
 
     async fn sleep_totals(&self, span: Span, period: Truncation, zone: Zone) -> Result<Prepared> {
         let stage = self.named(SLEEP_STAGE).await?;
-        let partition = Partition::of(Arc::clone(&stage.data_type));
+        let partition = TypedPartition::of(Arc::clone(&stage.data_type));
         let range = self.closed(span, &stage.data_type, &[partition], &[]).await?;
         self.refuse_too_many("sleep_agg", period.grid(&zone, range).len())?;
         let question = Question::Aggregate(AggregateSpec {
@@ -159,7 +159,7 @@ impl Readings {
 
     async fn location_series(&self, span: Span, step: i64) -> Result<Prepared> {
         let updates = self.named(PLATFORM_UPDATES).await?;
-        let partition = Partition::of(Arc::clone(&updates.data_type));
+        let partition = TypedPartition::of(Arc::clone(&updates.data_type));
         let spec = PlacesSpec {
             range: self.closed(span, &updates.data_type, &[partition], &[]).await?,
             sample_rate: step,
@@ -274,7 +274,7 @@ impl Readings {
         let permit = self.app.grants.windows(&self.reader, owner, id, range).await;
         Ok(Granted {
             permit: permit.map_err(Unanswered::wrapped)?,
-            partition: Partition::of(Arc::clone(&named.data_type)),
+            partition: TypedPartition::of(Arc::clone(&named.data_type)),
         })
     }
 
@@ -283,7 +283,7 @@ impl Readings {
         &self,
         span: Span,
         data_type: &DataType,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         conditions: &[Condition],
     ) -> Result<TimeRange> {
         let range = match span {
@@ -307,7 +307,7 @@ impl Readings {
     async fn recorded(
         &self,
         data_type: &DataType,
-        partitions: &[Partition],
+        partitions: &[TypedPartition],
         conditions: &[Condition],
     ) -> Result<Summary> {
         let owner = self.reader.person();

@@ -18,7 +18,7 @@ use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
 use crate::people::types::{Named, TypesError};
 use crate::query::sql::{Call, Holding, Holdings, Listed, QuestionFunction};
-use crate::query::{Partition, Prepared, Questions};
+use crate::query::{Prepared, Questions, TypedPartition};
 
 use super::names::{meant, snake};
 
@@ -99,7 +99,7 @@ fn table(of: Option<PersonId>, data_type: &Arc<DataType>) -> Listed {
     Listed {
         of,
         name,
-        partitions: vec![Partition::of(Arc::clone(data_type))],
+        partitions: vec![TypedPartition::of(Arc::clone(data_type))],
     }
 }
 

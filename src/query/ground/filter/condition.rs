@@ -1,6 +1,6 @@
 //! What was asked, as plain data. Knows no type.
 
-use super::{FilterError, MAX_FILTER_BYTES, MAX_FILTERS};
+use super::{FilterError, MOST_FILTER_BYTES, MOST_FILTERS};
 
 /// One condition as it was requested, not yet checked against a type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ pub enum Comparand {
 
 /// Reads the texts of the `filter` parameter.
 pub fn parse_all(texts: &[String]) -> Result<Vec<Condition>, FilterError> {
-    if texts.len() > MAX_FILTERS {
+    if texts.len() > MOST_FILTERS {
         return Err(FilterError::TooMany(texts.len()));
     }
     texts.iter().map(|text| parse(text)).collect()
@@ -106,7 +106,7 @@ impl LabelComparison {
 }
 
 fn parse(text: &str) -> Result<Condition, FilterError> {
-    if text.len() > MAX_FILTER_BYTES {
+    if text.len() > MOST_FILTER_BYTES {
         return Err(FilterError::TooLong);
     }
     let no_operator = || FilterError::NoOperator(text.to_owned());
@@ -190,7 +190,7 @@ mod tests {
         assert!(matches!(parse(":x"), Err(FilterError::NoField(_))));
         assert!(matches!(parse("a!b"), Err(FilterError::NoOperator(_))));
         assert_eq!(
-            parse(&format!("a:{}", "x".repeat(MAX_FILTER_BYTES))),
+            parse(&format!("a:{}", "x".repeat(MOST_FILTER_BYTES))),
             Err(FilterError::TooLong)
         );
         assert_eq!(

@@ -16,7 +16,7 @@ use crate::query::ground::merge_sorted::MergeSortedExec;
 use crate::query::ground::operator::{
     ChosenPlan, Input, Operator, Plan, Step, Task, ascending, one_partition,
 };
-use crate::query::{Partition, Questions};
+use crate::query::{Questions, TypedPartition};
 use crate::store::snapshot::Snapshot;
 
 use super::find_or_make::{FoundPart, find_or_make};
@@ -40,7 +40,7 @@ impl<Authority> Questions<Authority> {
     pub(in crate::query) fn with_rollups(
         &self,
         permit: &ReadPermit<Authority>,
-        partition: &Partition,
+        partition: &TypedPartition,
         snapshot: &Arc<Snapshot>,
         rollups: &RollupsAsked,
     ) -> Result<Option<Plan>> {

@@ -19,7 +19,7 @@ use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::{Key, Kind, Rollups};
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
-use crate::query::{Partition, Questions};
+use crate::query::{Questions, TypedPartition};
 use crate::store::rollups::{KeptRollups, Month, ROWS_A_ROLLUP, Step};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
@@ -114,7 +114,7 @@ impl RollupSource {
     pub(super) fn of<Authority>(
         questions: &Questions<Authority>,
         permit: &ReadPermit<Authority>,
-        partition: &Partition,
+        partition: &TypedPartition,
         snapshot: &Arc<Snapshot>,
         rollups: RollupsAsked,
     ) -> Result<Option<Self>> {

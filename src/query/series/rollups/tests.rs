@@ -33,7 +33,7 @@ use crate::query::filter::{Condition, parse_all};
 use crate::query::series::rollups::RowsOrRollupsExec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 use crate::query::statistic::Statistic;
-use crate::query::{Order, Partition, QueryCacheSizes, Questions};
+use crate::query::{Order, QueryCacheSizes, Questions, TypedPartition};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -81,7 +81,7 @@ struct Bench {
     files: PieceFiles,
     finder: Finder,
     person: PersonId,
-    partition: Partition,
+    partition: TypedPartition,
     directory: tempfile::TempDir,
 }
 
@@ -119,7 +119,7 @@ impl Bench {
             finder,
             files,
             person: PersonId(Uuid::now_v7()),
-            partition: Partition::of(Arc::clone(metric)),
+            partition: TypedPartition::of(Arc::clone(metric)),
             directory,
         }
     }

@@ -15,7 +15,7 @@ use crate::model::permit::ReadPermit;
 use crate::query::filter::Condition;
 use crate::query::shape::{self, IdForm, Visibility};
 use crate::query::together::common_schema;
-use crate::query::{Partition, Prepared, Questions};
+use crate::query::{Prepared, Questions, TypedPartition};
 
 use super::calls::Call;
 
@@ -54,7 +54,7 @@ pub trait Holdings<Authority>: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Holding<Authority> {
     pub permit: ReadPermit<Authority>,
-    pub partitions: Vec<Partition>,
+    pub partitions: Vec<TypedPartition>,
     /// Conditions that distinguish it among the records of its partitions.
     pub conditions: Vec<Condition>,
 }
@@ -66,7 +66,7 @@ pub struct Listed {
     pub of: Option<PersonId>,
     pub name: String,
     /// The partitions of its rows, the type of the table first.
-    pub partitions: Vec<Partition>,
+    pub partitions: Vec<TypedPartition>,
 }
 
 impl Listed {
@@ -92,8 +92,8 @@ impl Listed {
 }
 
 /// The columns of the raw answers of `partitions` at a given visibility.
-pub(super) fn columns_of(partitions: &[Partition], sees: Visibility) -> Result<SchemaRef> {
-    let one = |partition: &Partition| -> Result<SchemaRef> {
+pub(super) fn columns_of(partitions: &[TypedPartition], sees: Visibility) -> Result<SchemaRef> {
+    let one = |partition: &TypedPartition| -> Result<SchemaRef> {
         let layout = &partition.data_type.layout;
         let rows = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
         let plan = shape::project(rows, layout, IdForm::Text, sees, shape::everything)?;

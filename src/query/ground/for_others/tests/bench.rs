@@ -19,7 +19,7 @@ use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::Granted;
-use crate::query::{Partition, Prepared, QueryCacheSizes, Questions};
+use crate::query::{Prepared, QueryCacheSizes, Questions, TypedPartition};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -125,8 +125,8 @@ impl Bench {
         Arc::clone(self.registry.get(name).unwrap())
     }
 
-    pub(super) fn partition(&self, name: &str) -> Partition {
-        Partition {
+    pub(super) fn partition(&self, name: &str) -> TypedPartition {
+        TypedPartition {
             data_type: self.data_type(name),
             id: TypeId::new(name),
             definitions: None,

@@ -12,7 +12,7 @@ use super::filter::{self, Bound, Condition, FilterError};
 
 /// The records that a person stored under one type, with the type that they have now.
 #[derive(Clone, Debug)]
-pub struct Partition {
+pub struct TypedPartition {
     pub data_type: Arc<DataType>,
     /// The type under which its rows are stored.
     pub id: TypeId,
@@ -20,7 +20,7 @@ pub struct Partition {
     pub definitions: Option<Arc<Definitions>>,
 }
 
-impl Partition {
+impl TypedPartition {
     /// The partition stored under the type itself.
     #[must_use]
     pub fn of(data_type: Arc<DataType>) -> Self {
@@ -36,7 +36,7 @@ impl Partition {
 pub(in crate::query) fn refuse_private<Authority>(
     permit: &ReadPermit<Authority>,
     conditions: &[Condition],
-    partitions: &[Partition],
+    partitions: &[TypedPartition],
 ) -> Result<(), FilterError> {
     refuse_private_fields(permit, filter::asked_fields(conditions), partitions)
 }
@@ -45,7 +45,7 @@ pub(in crate::query) fn refuse_private<Authority>(
 pub(in crate::query) fn refuse_private_fields<'a, Authority>(
     permit: &ReadPermit<Authority>,
     fields: impl IntoIterator<Item = &'a String>,
-    partitions: &[Partition],
+    partitions: &[TypedPartition],
 ) -> Result<(), FilterError> {
     if permit.is_own() {
         return Ok(());
@@ -56,9 +56,9 @@ pub(in crate::query) fn refuse_private_fields<'a, Authority>(
 
 /// The partitions that can have matching rows, each with its bound condition.
 pub(in crate::query) fn bind_all<'a>(
-    partitions: &'a [Partition],
+    partitions: &'a [TypedPartition],
     conditions: &[Condition],
-) -> Result<Vec<(&'a Partition, Option<Expr>)>, FilterError> {
+) -> Result<Vec<(&'a TypedPartition, Option<Expr>)>, FilterError> {
     let types: Vec<&DataType> = partitions
         .iter()
         .map(|partition| partition.data_type.as_ref())
