@@ -25,13 +25,13 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, cast, ident, lit};
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlanProperties as _;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
 use uuid::Uuid;
 
 use crate::model::columns::VALUE;
@@ -221,7 +221,7 @@ impl<Authority> Questions<Authority> {
         &self,
         asked: &PartitionPart<'_, Authority>,
         grid: &Grid,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+    ) -> Result<Option<Plan>, QueryError> {
         let PartitionPart { spec, partition, .. } = asked;
         let amounts = amounts::are_summed(partition, spec);
         if amounts && !spec.measures() {
@@ -254,7 +254,7 @@ impl<Authority> Questions<Authority> {
         asked: &PartitionPart<'_, Authority>,
         columns: &[&str],
         lengths: OriginalLength,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let PartitionPart {
             permit,
             partition,
@@ -319,7 +319,7 @@ fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
 }
 
 /// Merges several plans by time into one, which has at least the columns of `groups`.
-fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Result<Arc<dyn ExecutionPlan>> {
+fn by_time(mut plans: Vec<Plan>, groups: Vec<SchemaRef>) -> Result<Plan> {
     if plans.len() == 1 && groups.is_empty() {
         return Ok(plans.remove(0));
     }
@@ -354,11 +354,7 @@ enum Measured {
 }
 
 /// Aggregates the rows of each period and group.
-fn aggregated(
-    rows: Arc<dyn ExecutionPlan>,
-    spec: &AggregateSpec,
-    measured: Measured,
-) -> Result<Arc<dyn ExecutionPlan>> {
+fn aggregated(rows: Plan, spec: &AggregateSpec, measured: Measured) -> Result<Plan> {
     let schema = rows.schema();
     let keys = [TIME].into_iter().chain(spec.group.iter().map(String::as_str));
     let keys = keys
@@ -445,7 +441,7 @@ fn measure(
 }
 
 /// Sorts as the spec asks, and limits the number of groups.
-fn finished(mut plan: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<dyn ExecutionPlan>> {
+fn finished(mut plan: Plan, spec: &AggregateSpec) -> Result<Plan> {
     if !spec.group.is_empty() {
         plan = Arc::new(GroupLimitExec::new(plan, (1..=spec.group.len()).collect()));
     }

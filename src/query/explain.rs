@@ -33,7 +33,7 @@ use super::engine::{Engine, deadline_passed};
 use super::ground::merge_sorted::MergeSortedExec;
 use super::ground::scan::ConstantsExec;
 use super::ground::table::PartitionExec;
-use super::operator::{KnownOrderExec, is_sound};
+use super::operator::{KnownOrderExec, Plan, is_sound};
 use super::series::rollups::RowsOrRollupsExec;
 use super::sql::{AnswerExec, GuardExec, OuterSideExec};
 
@@ -165,7 +165,7 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
 
 /// What a leaf runs that is not part of the plan around it. Footers describe all rows of a piece, also those
 /// that others may not see, so others see the plan as it would be without footers.
-fn below(plan: &dyn ExecutionPlan, is_own: bool) -> Option<Arc<dyn ExecutionPlan>> {
+fn below(plan: &dyn ExecutionPlan, is_own: bool) -> Option<Plan> {
     if let Some(answer) = plan.downcast_ref::<AnswerExec>() {
         return Some(Arc::clone(answer.inner()));
     }
@@ -181,7 +181,7 @@ fn below(plan: &dyn ExecutionPlan, is_own: bool) -> Option<Arc<dyn ExecutionPlan
     }
 }
 
-fn is_sound_throughout(plan: &Arc<dyn ExecutionPlan>) -> bool {
+fn is_sound_throughout(plan: &Plan) -> bool {
     fn have_sound_leaves(plan: &dyn ExecutionPlan) -> bool {
         below(plan, true).is_none_or(|below| is_sound_throughout(&below))
             && plan
@@ -193,13 +193,7 @@ fn is_sound_throughout(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Describes the inputs of an operator that is itself not shown.
-fn inner_of(
-    inputs: &[Arc<dyn ExecutionPlan>],
-    depth: usize,
-    explain: Explain,
-    from: From,
-    lines: &mut Vec<String>,
-) {
+fn inner_of(inputs: &[Plan], depth: usize, explain: Explain, from: From, lines: &mut Vec<String>) {
     for input in inputs {
         describe(input.as_ref(), depth, explain, from, lines);
     }

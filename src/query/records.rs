@@ -9,7 +9,6 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_expr::LexOrdering;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -25,7 +24,7 @@ use super::ground::columns::Columns as ShownColumns;
 use super::ground::filter::Condition;
 use super::ground::for_others::OriginalLength;
 use super::ground::key::KEY_ORDER;
-use super::ground::operator::{known_order, ordered};
+use super::ground::operator::{Plan, known_order, ordered};
 use super::ground::paging::{RowPlace, number_of, places_of};
 use super::ground::shape::{self, IdForm, Visibility};
 use super::ground::table::PartitionTable;
@@ -212,7 +211,7 @@ impl<Authority> Questions<Authority> {
         answer: AnswerColumns<'_>,
         spec: &RecordsSpec,
         condition: Option<Expr>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let SelectedPartition {
             partition, snapshot, ..
         } = selected;
@@ -242,7 +241,7 @@ impl<Authority> Questions<Authority> {
         selected: &[SelectedPartition<'_>],
         spec: &RecordsSpec,
         most: usize,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+    ) -> Result<Option<Plan>, QueryError> {
         let mut plans = Vec::with_capacity(selected.len());
         for one in selected {
             let partition_rows = PartitionRows::of(partitions, one, spec);
@@ -325,10 +324,7 @@ fn spreading(schema: &SchemaRef) -> SchemaRef {
 }
 
 /// Combines several plans into one, with the columns of all.
-fn together(
-    mut plans: Vec<Arc<dyn ExecutionPlan>>,
-    spec: &RecordsSpec,
-) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+fn together(mut plans: Vec<Plan>, spec: &RecordsSpec) -> Result<Plan, DataFusionError> {
     if plans.len() == 1 {
         return Ok(plans.remove(0));
     }
@@ -351,7 +347,7 @@ fn together(
 
 /// Merges rows of several partitions into one order. Equal rows always come in the order of their partitions,
 /// or a page could not continue where another ended.
-fn merged(order: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> SortPreservingMergeExec {
+fn merged(order: LexOrdering, rows: Plan) -> SortPreservingMergeExec {
     SortPreservingMergeExec::new(order, rows).with_round_robin_repartition(false)
 }
 

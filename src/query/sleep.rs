@@ -25,11 +25,11 @@ mod tests;
 
 use std::sync::Arc;
 
-use datafusion::physical_plan::ExecutionPlan;
-
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
+use datafusion::physical_plan::ExecutionPlan as _;
 
+use super::ground::operator::Plan;
 use super::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
 use spec::{Question, SourceNames};
 
@@ -80,7 +80,7 @@ impl<Authority> Questions<Authority> {
         partition: &TypedPartition,
         snapshot: &Arc<Snapshot>,
         stages: &Arc<StageTable>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let input = self.table_uncut(permit, partition, snapshot)?.rows(["value"])?;
         let plan = SleepExec::new(
             input,

@@ -4,12 +4,9 @@
 //! the same records. Reads only the columns of the key; must not know which records an answer shows, in which
 //! order or form.
 
-use std::sync::Arc;
-
 use datafusion::arrow::compute::{max, min};
 use datafusion::arrow::datatypes::TimestampMicrosecondType;
 use datafusion::common::DataFusionError;
-use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt as _;
 
 use crate::model::permit::ReadPermit;
@@ -18,6 +15,7 @@ use crate::model::time::{Instant, TimeRange};
 use super::ground::engine::{Engine, deadline_passed};
 use super::ground::filter::Condition;
 use super::ground::for_others::{OriginalLength, extent_fields};
+use super::ground::operator::Plan;
 use super::select_partitions::{SelectedPartition, states_of};
 use super::{QueryError, Questions, ReadState, Scope, TypedPartition};
 
@@ -33,7 +31,7 @@ pub struct Summary {
 /// A summary that is ready to be made, and what tells it from others.
 #[derive(Debug)]
 pub struct PreparedSummary {
-    keys: Vec<Arc<dyn ExecutionPlan>>,
+    keys: Vec<Plan>,
     pub states: Vec<ReadState>,
     pub scope: Scope,
 }
@@ -128,10 +126,7 @@ impl SeenOfRange {
 }
 
 /// Summarises the rows of a plan that has the key columns.
-pub(super) async fn summarise(
-    engine: &Engine,
-    plan: Arc<dyn ExecutionPlan>,
-) -> Result<Summary, DataFusionError> {
+pub(super) async fn summarise(engine: &Engine, plan: Plan) -> Result<Summary, DataFusionError> {
     let mut summary = Summary::default();
     let mut rows = Box::pin(engine.drive(engine.start(plan)?, deadline_passed));
     while let Some(batch) = rows.next().await.transpose()? {

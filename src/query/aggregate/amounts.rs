@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ident, lit};
-use datafusion::physical_plan::ExecutionPlan;
 
 use crate::catalog::records::KnownSource;
 use crate::people::preferences::SourceOrder;
 use crate::query::for_others::OriginalLength;
 use crate::query::ground::computed::projected;
 use crate::query::ground::measure::{are_spread, counting_of_amounts};
+use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::ROLLUP_LONG;
 use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec,
@@ -37,7 +37,7 @@ impl<Authority> Questions<Authority> {
         &self,
         part: &PartitionPart<'_, Authority>,
         known: &[KnownSource],
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let PartitionPart {
             spec,
             partition,
@@ -107,10 +107,7 @@ impl<Authority> Questions<Authority> {
     }
 
     /// Samples as a series reads them, along with the values of the group fields.
-    fn samples_with_groups(
-        &self,
-        part: &PartitionPart<'_, Authority>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    fn samples_with_groups(&self, part: &PartitionPart<'_, Authority>) -> Result<Plan, QueryError> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
         let rows = self.rows_of(part, &SAMPLE, OriginalLength::Marked)?;
         let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (ident(name), name.to_owned())).into();

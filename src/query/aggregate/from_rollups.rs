@@ -6,7 +6,6 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::catalog::records::KnownSource;
@@ -14,6 +13,7 @@ use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::registry::MetricKind;
 use crate::model::time::TimeRange;
+use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::Kind;
 use crate::query::series::rollups::RollupsAsked;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
@@ -31,7 +31,7 @@ impl<Authority> Questions<Authority> {
         part: &PartitionPart<'_, Authority>,
         known: &[KnownSource],
         grid: &Grid,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+    ) -> Result<Option<Plan>, QueryError> {
         let PartitionPart { spec, partition, .. } = part;
         if !(are_summed(partition, spec) && spec.measures()) {
             return self.periods_from_rollups(part, spec.functions(), grid);
@@ -54,7 +54,7 @@ impl<Authority> Questions<Authority> {
         part: &PartitionPart<'_, Authority>,
         functions: &[Statistic],
         grid: &Grid,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+    ) -> Result<Option<Plan>, QueryError> {
         let PartitionPart {
             permit,
             partition,
@@ -117,10 +117,7 @@ impl<Authority> Questions<Authority> {
             Windows::new(whole),
             Arc::new(Ranking::default()),
         );
-        Ok(Some(named(
-            &(Arc::new(plan) as Arc<dyn ExecutionPlan>),
-            functions,
-        )?))
+        Ok(Some(named(&(Arc::new(plan) as Plan), functions)?))
     }
 }
 
@@ -134,7 +131,7 @@ const fn calculation(function: Statistic) -> Calculation {
 }
 
 /// The time and the functions, without the value column that every series has.
-fn named(series: &Arc<dyn ExecutionPlan>, functions: &[Statistic]) -> Result<Arc<dyn ExecutionPlan>> {
+fn named(series: &Plan, functions: &[Statistic]) -> Result<Plan> {
     let column = |name: String, alias: &str| -> Result<ProjectionExpr> {
         let index = series.schema().index_of(&name)?;
         let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(&name, index));

@@ -13,13 +13,13 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Int32Type};
 use datafusion::common::Result;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::ident;
 use uuid::Uuid;
 
 use crate::model::registry::DataType;
 
 use super::computed::{Computed, computed, with_replaced};
+use super::operator::Plan;
 
 /// The stored column that names a record's definition.
 const SOURCE_ID: &str = "source_id";
@@ -80,10 +80,7 @@ pub(in crate::query) fn needed(
 }
 
 /// The rows of `plan`, which has the stored columns of [`needed`], with the definitions laid over.
-pub(in crate::query) fn laid_over(
-    plan: Arc<dyn ExecutionPlan>,
-    definitions: Option<&Arc<Definitions>>,
-) -> Result<Arc<dyn ExecutionPlan>> {
+pub(in crate::query) fn laid_over(plan: Plan, definitions: Option<&Arc<Definitions>>) -> Result<Plan> {
     let schema = plan.schema();
     let is_theirs = |name: &str| [SOURCE_NAME, METADATA].contains(&name);
     let Some(definitions) = definitions else {

@@ -13,11 +13,12 @@ use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_expr::LexOrdering;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::ExecutionPlan as _;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
+use super::operator::Plan;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
@@ -73,7 +74,7 @@ pub(in crate::query) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) ->
 /// The rows of an ascending stretch from the last to the first, which is what `order` says. Reads nothing
 /// until the first row is asked for.
 pub(in crate::query) fn from_its_end(
-    stretch: Arc<dyn ExecutionPlan>,
+    stretch: Plan,
     order: LexOrdering,
     context: Arc<TaskContext>,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send {
@@ -98,7 +99,7 @@ struct BufferedStretch {
 
 impl BufferedStretch {
     /// `None` if it is too large to be held.
-    async fn read(stretch: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Result<Option<Self>> {
+    async fn read(stretch: &Plan, context: &Arc<TaskContext>) -> Result<Option<Self>> {
         let reservation = MemoryConsumer::new("a stretch of rows").register(context.memory_pool());
         let mut rows = stretch.execute(0, Arc::clone(context))?;
         let (mut batches, mut held) = (Vec::new(), 0);

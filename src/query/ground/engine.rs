@@ -17,7 +17,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
 use tokio::runtime::Handle;
@@ -26,6 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::bursts::{Burst, bursts};
 use super::logical::Lookups;
+use super::operator::Plan;
 use super::spill_files::SpillFiles;
 
 /// The most batches that cross to the reader's runtime together, if they are ready.
@@ -140,15 +141,12 @@ impl Engine {
     }
 
     /// The physical plan of a lookup, made without the optimizer.
-    pub(in crate::query) async fn planned(&self, logical: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(in crate::query) async fn planned(&self, logical: LogicalPlan) -> Result<Plan> {
         self.lookups.plan(&logical).await
     }
 
     /// The same, with conditions pushed down to their tables.
-    pub(in crate::query) async fn planned_with_conditions(
-        &self,
-        logical: LogicalPlan,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(in crate::query) async fn planned_with_conditions(&self, logical: LogicalPlan) -> Result<Plan> {
         self.lookups.plan(&self.lookups.with_conditions(logical)?).await
     }
 
@@ -202,7 +200,7 @@ impl Engine {
     }
 
     /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`].
-    pub fn start(&self, plan: Arc<dyn ExecutionPlan>) -> Result<SendableRecordBatchStream> {
+    pub fn start(&self, plan: Plan) -> Result<SendableRecordBatchStream> {
         // Some operators start to read ahead as soon as they are executed, on the runtime that is current
         // then.
         let _on_its_runtime = self.runtime.enter();

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::Result;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::ident;
 
 use crate::ingest::late::declared_later;
@@ -17,6 +16,7 @@ use crate::model::columns::EXTRAS;
 use crate::model::registry::{Canonical, DataType, Undeclared};
 
 use super::computed::{Computed, computed, with_replaced};
+use super::operator::Plan;
 
 /// The first version of a definition; each change increments it.
 const FIRST_VERSION: u32 = 1;
@@ -60,11 +60,7 @@ pub(in crate::query) fn needed(data_type: &DataType, mut columns: Vec<usize>) ->
 }
 
 /// The rows of `plan`, which has the stored columns of [`needed`], with the fields filled.
-pub(in crate::query) fn filled(
-    plan: Arc<dyn ExecutionPlan>,
-    data_type: &DataType,
-    columns: &[usize],
-) -> Result<Arc<dyn ExecutionPlan>> {
+pub(in crate::query) fn filled(plan: Plan, data_type: &DataType, columns: &[usize]) -> Result<Plan> {
     let late = late(data_type, columns);
     if late.is_empty() {
         return Ok(plan);

@@ -5,14 +5,12 @@
 //! no later page. Knows plans and the order of rows; knows nothing of how a place is encoded for clients.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema, TimestampMicrosecondType, UInt64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast as expr_cast};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{ident, lit};
 use uuid::Uuid;
 
@@ -21,6 +19,7 @@ use crate::model::time::{Instant, TimeRange};
 
 use super::computed::{filtered, projected};
 use super::key::KEY_ORDER;
+use super::operator::Plan;
 use super::order::Order;
 
 /// The column that says which partition a row comes from, on its way through a plan.
@@ -149,17 +148,13 @@ impl RowKey {
     }
 
     /// `rows` reduced to these columns.
-    pub(in crate::query) fn of(&self, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(in crate::query) fn of(&self, rows: Plan) -> Result<Plan> {
         let columns = self.names().map(|name| (ident(name), name.to_owned()));
         projected(rows, columns.collect())
     }
 
     /// The rows that come after a place.
-    pub(in crate::query) fn after(
-        &self,
-        rows: Arc<dyn ExecutionPlan>,
-        place: &RowPlace,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(in crate::query) fn after(&self, rows: Plan, place: &RowPlace) -> Result<Plan> {
         let schema = rows.schema();
         let mut keys = vec![(ident(self.start), moment(&schema, self.start, place.start)?)];
         if let Some(end) = self.end {

@@ -1,10 +1,8 @@
 //! A question that is ready to run: its plan, and what distinguishes its answer from others.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::physical_plan::ExecutionPlan;
 
 use crate::catalog::records::Stamp;
 use crate::model::permit::{ReadPermit, SharedWith, Windows};
@@ -12,6 +10,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
+use super::operator::Plan;
 use super::typed_partition::TypedPartition;
 
 /// The name of the definitions among the states that an answer depends on.
@@ -20,7 +19,7 @@ const DEFINITIONS: &str = "definitions";
 /// A question that is ready to run.
 #[derive(Debug)]
 pub struct Prepared {
-    pub plan: Arc<dyn ExecutionPlan>,
+    pub plan: Plan,
     pub schema: SchemaRef,
     /// The states of all that would be read; the same states give the same answer to the same reader.
     pub states: Vec<ReadState>,

@@ -13,12 +13,12 @@ use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::model::registry::{is_json_text, json_text};
 
 use super::json_text::JsonText;
+use super::operator::Plan;
 
 /// The columns of all schemas, in the order in which they first appear.
 pub(in crate::query) fn common_schema(schemas: impl Iterator<Item = SchemaRef>) -> SchemaRef {
@@ -65,10 +65,7 @@ fn is_plain_text(field: &Field) -> bool {
 }
 
 /// `plan` with the columns of `schema`, the common schema of several plans.
-pub(in crate::query) fn align(
-    plan: Arc<dyn ExecutionPlan>,
-    schema: &SchemaRef,
-) -> Result<Arc<dyn ExecutionPlan>> {
+pub(in crate::query) fn align(plan: Plan, schema: &SchemaRef) -> Result<Plan> {
     let own = plan.schema();
     let expressions = schema
         .fields()

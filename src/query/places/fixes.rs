@@ -11,13 +11,13 @@ use datafusion::arrow::datatypes::{Float64Type, Int8Type, TimestampMicrosecondTy
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use crate::model::geo::Position;
 use crate::model::time::TimeRange;
+use crate::query::ground::operator::Plan;
 use crate::query::{QueryError, Questions};
 
 use super::{LocationSource, PinnedSource, with_rows};
@@ -51,7 +51,7 @@ impl<Authority> Questions<Authority> {
         &self,
         sources: &[PinnedSource<'_, Authority>],
         wanted: TimeRange,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let mut plans = Vec::with_capacity(sources.len());
         for (source, pinned) in with_rows(sources, Some(wanted)) {
             let seen = self.seen(pinned, &pinned.windows(Some(wanted)))?;
@@ -65,14 +65,14 @@ impl<Authority> Questions<Authority> {
     }
 }
 
-fn by_time(union: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn by_time(union: Plan) -> Result<Plan> {
     let time = Arc::new(Column::new(TIME, union.schema().index_of(TIME)?));
     let order = LexOrdering::new([PhysicalSortExpr::new(time, SortOptions::default())]);
     let order = order.ok_or_else(|| internal_datafusion_err!("an order has keys"))?;
     Ok(Arc::new(SortPreservingMergeExec::new(order, union)))
 }
 
-fn with_source_flag(source: LocationSource, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn with_source_flag(source: LocationSource, rows: Plan) -> Result<Plan> {
     let schema = rows.schema();
     let mut expressions = [TIME, LATITUDE, LONGITUDE, ACCURACY]
         .into_iter()

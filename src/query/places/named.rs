@@ -8,7 +8,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Fields, Float64Type, Schema, SchemaRef};
 use datafusion::common::Result;
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::PlanProperties;
 use futures::stream::{BoxStream, StreamExt as _};
 
 use crate::model::geo::Position;
@@ -36,7 +36,7 @@ pub fn with_names(
         reader,
         columns,
     };
-    let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![prepared.plan]));
+    let plan: Plan = Arc::new(Operator::over(step, vec![prepared.plan]));
     Prepared {
         schema: plan.schema(),
         plan,

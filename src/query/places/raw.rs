@@ -6,7 +6,6 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
 use datafusion::logical_expr::utils::disjunction;
 use datafusion::logical_expr::{Expr, cast};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::prelude::{ident, lit};
 
@@ -14,6 +13,7 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
 use crate::query::ground::computed::{Columns, projected};
+use crate::query::ground::operator::Plan;
 use crate::query::shape::{self, IdForm, Visibility};
 use crate::query::{Order, Prepared, QueryError, Questions, TypedPartition};
 
@@ -58,7 +58,7 @@ impl<Authority> Questions<Authority> {
         pinned: &Pinned<'_, Authority>,
         spec: &RawSpec,
         wanted: Option<TimeRange>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let rows = self.chosen(pinned, spec, wanted)?;
         shown(rows, &pinned.granted.permit, &pinned.granted.partition, spec)
     }
@@ -69,7 +69,7 @@ impl<Authority> Questions<Authority> {
         pinned: &Pinned<'_, Authority>,
         spec: &RawSpec,
         wanted: Option<TimeRange>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let Granted { permit, partition } = pinned.granted;
         let layout = &partition.data_type.layout;
         let columns = shape::stored_columns(layout, Visibility::through(permit), |name| {
@@ -90,11 +90,11 @@ impl<Authority> Questions<Authority> {
 
 /// Stored rows in the columns of the answer.
 pub(super) fn shown<Authority>(
-    rows: Arc<dyn ExecutionPlan>,
+    rows: Plan,
     permit: &ReadPermit<Authority>,
     partition: &TypedPartition,
     spec: &RawSpec,
-) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+) -> Result<Plan, QueryError> {
     let columns = columns(&rows.schema(), permit, partition, spec)?;
     Ok(projected(rows, columns)?)
 }

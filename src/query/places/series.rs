@@ -8,7 +8,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Int32Type, Schema, SchemaRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::PlanProperties;
 use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 
 use crate::model::registry::{dictionary_text, timestamp};
@@ -82,7 +82,7 @@ impl<Authority> Questions<Authority> {
             look_back: spec.look_back,
             change_meters: spec.change_meters,
         };
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, inputs));
+        let plan: Plan = Arc::new(Operator::over(step, inputs));
         Ok(Prepared {
             schema: plan.schema(),
             plan,

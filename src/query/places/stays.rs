@@ -17,7 +17,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::PlanProperties;
 use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 use uuid::Uuid;
 
@@ -74,7 +74,7 @@ impl<Authority> Questions<Authority> {
             asked: asked.collect(),
             ids,
         };
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![rows]));
+        let plan: Plan = Arc::new(Operator::over(step, vec![rows]));
         Ok(Prepared {
             schema: plan.schema(),
             plan,

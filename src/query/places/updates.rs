@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::prelude::lit;
@@ -141,11 +140,7 @@ impl<Authority> Questions<Authority> {
         ))
     }
 
-    fn update_rows(
-        &self,
-        sources: &[PinnedSource<'_, Authority>],
-        ids: IdForm,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    fn update_rows(&self, sources: &[PinnedSource<'_, Authority>], ids: IdForm) -> Result<Plan, QueryError> {
         let mut plans = Vec::with_capacity(sources.len());
         for (source, pinned) in with_rows(sources, None) {
             let (rows, shown) = self.stored_updates(*source, pinned, ids, None)?;

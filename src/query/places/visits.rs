@@ -7,17 +7,16 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::iter::Peekable;
-use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt as _;
 
 use crate::model::geo::Position;
 use crate::model::ids::RecordId;
 use crate::model::time::TimeRange;
+use crate::query::ground::operator::Plan;
 use crate::query::{QueryError, Questions};
 
 use super::Pinned;
@@ -56,7 +55,7 @@ impl<Authority> Questions<Authority> {
         &self,
         pinned: &Pinned<'_, Authority>,
         wanted: TimeRange,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let seen = self.seen(pinned, &pinned.windows(Some(wanted)))?;
         Ok(seen.rows([LATITUDE, LONGITUDE, ACCURACY])?)
     }

@@ -14,7 +14,7 @@ use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{cast, is_not_null};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float64Type, SchemaRef, TimestampMicrosecondType};
 use datafusion::common::{DataFusionError, Result, internal_err};
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
@@ -83,7 +83,7 @@ impl<Authority> Questions<Authority> {
             schema: Arc::clone(&prepared.schema),
             defaults,
         };
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![prepared.plan]));
+        let plan: Plan = Arc::new(Operator::over(step, vec![prepared.plan]));
         Ok(Prepared { plan, ..prepared })
     }
 }

@@ -25,7 +25,7 @@ use crate::query::ground::measure::{Counting, prorated};
 use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
-use super::clip::Clip;
+use super::clip::WindowClip;
 use super::contest::Sample;
 use super::ranking::Ranking;
 use super::resolve::Resolver;
@@ -119,7 +119,7 @@ struct Amounts {
     schema: SchemaRef,
     reader: RowReader,
     groups: Groups,
-    clip: Clip,
+    clip: WindowClip,
     /// `None` where every sample counts.
     resolver: Option<Resolver>,
     /// The current rows with the numbers of their groups; `row` is the next to lay.
@@ -135,7 +135,7 @@ impl Amounts {
     fn new(spec: Arc<AmountsSpec>, schema: SchemaRef, input: &SchemaRef) -> Result<Self> {
         let grid = &spec.grid;
         let (first, last) = (grid.edge(0).micros(), grid.edge(grid.len()).micros());
-        let clip = Clip::new(&spec.windows, first, last);
+        let clip = WindowClip::new(&spec.windows, first, last);
         let best = spec.counting == Counting::BestSource;
         Ok(Self {
             schema,

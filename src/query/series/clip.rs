@@ -3,13 +3,15 @@
 use crate::model::permit::Windows;
 use crate::model::time::TimeRange;
 
-/// Windows in microseconds, sorted, not touching.
+/// Windows in microseconds, sorted, not touching. Takes spans in any order: several amounts are clipped at
+/// once, each over whatever time it covers. Sleep, which clips one span after the other, has a clip of its own
+/// that remembers where it is.
 #[derive(Clone, Debug)]
-pub(super) struct Clip {
+pub(super) struct WindowClip {
     windows: Vec<(i64, i64)>,
 }
 
-impl Clip {
+impl WindowClip {
     /// The parts of `windows` between two moments.
     pub(super) fn new(windows: &Windows, from: i64, to: i64) -> Self {
         let within = |window: &TimeRange| (window.start().micros().max(from), window.end().micros().min(to));
@@ -59,7 +61,7 @@ mod tests {
     fn rule_9_2c_only_what_lies_in_a_window_is_left() {
         let window =
             |start, end| TimeRange::new(Instant::from_micros(start), Instant::from_micros(end)).unwrap();
-        let clip = Clip::new(
+        let clip = WindowClip::new(
             &Windows::new([window(10, 20), window(30, 40), window(60, 70)]),
             0,
             50,

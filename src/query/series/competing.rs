@@ -3,7 +3,7 @@
 
 use super::bins::Place;
 use super::calculation::Calculation;
-use super::clip::Clip;
+use super::clip::WindowClip;
 use super::contest::Sample;
 use super::output::{Cell, Output};
 use super::resolve::Resolver;
@@ -62,7 +62,7 @@ impl Amount {
 }
 
 impl Competing {
-    pub(super) fn new(spec: &SeriesSpec, place: Place, clip: Clip) -> Self {
+    pub(super) fn new(spec: &SeriesSpec, place: Place, clip: WindowClip) -> Self {
         let counts = spec.calculations.contains(&Calculation::Count);
         Self {
             place,

@@ -6,7 +6,7 @@ use crate::query::ground::measure::prorated;
 use crate::query::ground::turn::Turn;
 use crate::query::sweep::{Contender, Stretch};
 
-use super::clip::Clip;
+use super::clip::WindowClip;
 use super::ranking::Standing;
 
 /// An incoming sample.
@@ -77,7 +77,7 @@ impl Portion {
 /// The open samples, and the portions that resulted from earlier ones.
 #[derive(Debug)]
 pub(super) struct Contest {
-    pub(super) clip: Clip,
+    pub(super) clip: WindowClip,
     /// The bins in which samples are counted, if they are.
     counts: Option<Grid>,
     open: Vec<Open>,
@@ -133,7 +133,7 @@ impl Open {
 }
 
 impl Contest {
-    pub(super) const fn new(clip: Clip, counts: Option<Grid>) -> Self {
+    pub(super) const fn new(clip: WindowClip, counts: Option<Grid>) -> Self {
         Self {
             clip,
             counts,

@@ -18,7 +18,7 @@ use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::bins::Place;
-use super::clip::Clip;
+use super::clip::WindowClip;
 use super::competing::Competing;
 use super::independent::{Independent, Reading};
 use super::output::Output;
@@ -78,7 +78,7 @@ impl Step for Series {
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let spec = &self.spec;
         let place = Place::first(spec.grid.clone());
-        let clip = Clip::new(&self.windows, place.start, place.edge(place.last()));
+        let clip = WindowClip::new(&self.windows, place.start, place.edge(place.last()));
         let evaluator = match spec.measure {
             Measure::Amounts(Counting::BestSource) => {
                 Evaluator::Competing(Box::new(Competing::new(spec, place, clip)))

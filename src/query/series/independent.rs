@@ -6,7 +6,7 @@
 
 use super::bins::Place;
 use super::calculation::Calculation;
-use super::clip::Clip;
+use super::clip::WindowClip;
 use super::output::{Cell, Output};
 use super::points::{Needs, Point, Points};
 use super::ranking::Standing;
@@ -25,7 +25,7 @@ pub(super) struct Independent {
     /// Whether only the mean of levels is asked for.
     means_alone: bool,
     place: Place,
-    clip: Clip,
+    clip: WindowClip,
     rows: Option<Rows>,
     row: usize,
     ended: bool,
@@ -76,7 +76,7 @@ struct Seat {
 }
 
 impl Independent {
-    pub(super) fn new(spec: &SeriesSpec, reading: Reading, place: Place, clip: Clip) -> Self {
+    pub(super) fn new(spec: &SeriesSpec, reading: Reading, place: Place, clip: WindowClip) -> Self {
         let needs = Needs {
             values: spec.needs_values(),
             order: spec.calculations.contains(&Calculation::AllPoints),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use datafusion::common::Result as PlanResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::model::permit::ReadPermit;
@@ -14,6 +13,7 @@ use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
 use crate::query::for_others::OriginalLength;
 use crate::query::ground::measure::{Counting, Measure};
+use crate::query::ground::operator::Plan;
 use crate::query::series::rollups::RollupsAsked;
 use crate::query::sleep::StageTable;
 use crate::query::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
@@ -64,7 +64,7 @@ impl<Authority> Questions<Authority> {
         asked: AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
         ranking: &Arc<Ranking>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let rows = match self.rollups_of(&asked, snapshot, ranking)? {
             Some(rollups) => rollups,
             None => self.series_rows(&asked, snapshot)?,
@@ -83,7 +83,7 @@ impl<Authority> Questions<Authority> {
         &self,
         asked: &AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         match &asked.stages {
             Some(stages) => Ok(levels_of(self.resolved_stages(
                 asked.permit,
@@ -125,7 +125,7 @@ impl<Authority> Questions<Authority> {
         &self,
         asked: &AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<Plan, QueryError> {
         let AskedSeries {
             permit,
             partition,
@@ -150,7 +150,7 @@ impl<Authority> Questions<Authority> {
     async fn series_plans(
         &self,
         asked: Vec<AskedSeries<'_, Authority>>,
-    ) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<ReadState>), QueryError> {
+    ) -> Result<(Vec<Plan>, Vec<ReadState>), QueryError> {
         let Some(first) = asked.first() else {
             return Ok((Vec::new(), Vec::new()));
         };
@@ -176,7 +176,7 @@ impl<Authority> Questions<Authority> {
         asked: &AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
         ranking: &Arc<Ranking>,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+    ) -> Result<Option<Plan>, QueryError> {
         if asked.stages.is_some() || !asked.conditions.is_empty() {
             return Ok(None);
         }
@@ -190,7 +190,7 @@ impl<Authority> Questions<Authority> {
 }
 
 /// Stages as a series of levels.
-fn levels_of(stages: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
+fn levels_of(stages: Plan) -> PlanResult<Plan> {
     let schema = stages.schema();
     let columns = [
         ("start_time", "start_time"),
@@ -208,7 +208,7 @@ fn levels_of(stages: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan
     Ok(Arc::new(ProjectionExec::try_new(columns, stages)?))
 }
 
-fn prepared(plan: Arc<dyn ExecutionPlan>, states: Vec<ReadState>, scope: Scope) -> Prepared {
+fn prepared(plan: Plan, states: Vec<ReadState>, scope: Scope) -> Prepared {
     Prepared {
         schema: plan.schema(),
         plan,

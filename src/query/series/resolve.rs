@@ -10,7 +10,7 @@ use crate::query::ground::measure::LONG;
 use crate::query::ground::turn::Turn;
 use crate::query::sweep::{Stretch, Sweep};
 
-use super::clip::Clip;
+use super::clip::WindowClip;
 use super::contest::{Claim, Contest, LONG_RANK, Portion, Sample};
 use super::ranking::Standing;
 
@@ -49,7 +49,7 @@ struct Cover {
 
 impl Resolver {
     /// `counts`: the bins in which samples are counted.
-    pub(super) fn new(clip: Clip, counts: Option<Grid>) -> Self {
+    pub(super) fn new(clip: WindowClip, counts: Option<Grid>) -> Self {
         Self {
             sweep: Sweep::default(),
             contest: Contest::new(clip, counts),

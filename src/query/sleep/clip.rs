@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use crate::model::permit::Windows;
 
-/// Cuts spans that come in the order of their starts.
+/// Cuts spans that come in the order of their starts, without searching: it remembers how many windows are
+/// over. The clip of series takes spans in any order instead.
 #[derive(Clone, Debug)]
-pub(super) struct Clip {
+pub(super) struct OrderedWindowClip {
     windows: Arc<[(i64, i64)]>,
     /// The number of windows that end before every later span.
     passed: usize,
 }
 
-impl Clip {
+impl OrderedWindowClip {
     #[must_use]
     pub(super) fn to(windows: &Windows) -> Self {
         let windows = windows.as_slice().iter();

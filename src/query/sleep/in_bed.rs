@@ -2,19 +2,19 @@
 
 use std::collections::VecDeque;
 
-use super::clip::Clip;
+use super::clip::OrderedWindowClip;
 
 /// Samples of being in bed that a cycle may still touch. A sample inside another is redundant and dropped, so
 /// starts and ends of the others both ascend: a month in bed hides every night in it.
 #[derive(Debug)]
 pub(super) struct InBed {
-    clip: Clip,
+    clip: OrderedWindowClip,
     samples: VecDeque<(i64, i64)>,
 }
 
 impl InBed {
     #[must_use]
-    pub(super) fn new(clip: Clip) -> Self {
+    pub(super) fn new(clip: OrderedWindowClip) -> Self {
         Self {
             clip,
             samples: VecDeque::new(),

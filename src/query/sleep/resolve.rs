@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use crate::query::sweep::{Stretch, Sweep};
 
-use super::clip::Clip;
+use super::clip::OrderedWindowClip;
 use super::samples::{Sample, SourceNumber};
 
 /// A span of time in one stage. Rows are ordered as answers are: by start, end and id.
@@ -39,7 +39,7 @@ impl Row {
 /// Makes rows of samples that come in the order of their starts. Emits rows in order.
 #[derive(Debug)]
 pub(super) struct Rows {
-    clip: Clip,
+    clip: OrderedWindowClip,
     way: Way,
 }
 
@@ -53,7 +53,7 @@ enum Way {
 
 impl Rows {
     #[must_use]
-    pub(super) fn new(clip: Clip, merge_overlapping: bool) -> Self {
+    pub(super) fn new(clip: OrderedWindowClip, merge_overlapping: bool) -> Self {
         let way = if merge_overlapping {
             Way::Resolved(Sweep::default())
         } else {
@@ -103,7 +103,7 @@ impl Rows {
     }
 }
 
-fn won(clip: &mut Clip, stretch: &Stretch<'_, Sample>, emit: &mut impl FnMut(Row)) {
+fn won(clip: &mut OrderedWindowClip, stretch: &Stretch<'_, Sample>, emit: &mut impl FnMut(Row)) {
     if let Some(winner) = stretch.winners.first() {
         clip.parts(stretch.start, stretch.end, &mut |start, end| {
             emit(Row::of(winner, start, end));

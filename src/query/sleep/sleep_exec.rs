@@ -17,7 +17,7 @@ use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending
 
 use super::aggregate::Totals;
 use super::answers::{AggregateAnswer, Answer, CyclesAnswer, StagesAnswer, is_due};
-use super::clip::Clip;
+use super::clip::OrderedWindowClip;
 use super::cycles::CycleFinder;
 use super::in_bed::InBed;
 use super::join::{Chains, Joiner};
@@ -65,9 +65,9 @@ impl Sleep {
         let reader = SampleReader::new(Arc::clone(&self.stages), self.question.needs_sources());
         let clip = |clips: bool| {
             if clips {
-                Clip::to(&self.windows)
+                OrderedWindowClip::to(&self.windows)
             } else {
-                Clip::nothing()
+                OrderedWindowClip::nothing()
             }
         };
         match &self.question {

@@ -11,7 +11,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
-use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::physical_plan::displayable;
 use futures::TryStreamExt as _;
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -30,6 +30,7 @@ use crate::people::preferences::SourceOrder;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::filter::{Condition, parse_all};
+use crate::query::ground::operator::Plan;
 use crate::query::series::rollups::RowsOrRollupsExec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 use crate::query::statistic::Statistic;
@@ -191,7 +192,7 @@ impl Bench {
             .unwrap();
     }
 
-    async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> RecordBatch {
+    async fn run(&self, plan: Plan) -> RecordBatch {
         let schema = plan.schema();
         let batches: Vec<RecordBatch> = self
             .questions
@@ -236,12 +237,12 @@ impl Bench {
 }
 
 /// Whether rollups took the place of rows when a plan ran.
-fn was_made_from_rollups(plan: &Arc<dyn ExecutionPlan>) -> bool {
+fn was_made_from_rollups(plan: &Plan) -> bool {
     served_by_rollups(plan) > 0
 }
 
 /// In how many places of a plan they did.
-fn served_by_rollups(plan: &Arc<dyn ExecutionPlan>) -> usize {
+fn served_by_rollups(plan: &Plan) -> usize {
     let below = plan
         .downcast_ref::<RowsOrRollupsExec>()
         .map(|rollups| rollups.below().unwrap());

@@ -6,7 +6,6 @@ use std::time::Duration;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt as _;
 use uuid::Uuid;
 
@@ -18,6 +17,7 @@ use crate::model::permit::{ListPermit, ReadPermit, Sharing, Visible, Windows};
 use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::query::engine::{Engine, EngineSettings};
+use crate::query::ground::operator::Plan;
 use crate::query::places::Granted;
 use crate::query::{Prepared, QueryCacheSizes, Questions, TypedPartition};
 use crate::store::arrange::{sort_rows, with_columns};
@@ -211,7 +211,7 @@ impl Bench {
         known.into_iter().map(|source| source.id).collect()
     }
 
-    pub(super) async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> RecordBatch {
+    pub(super) async fn run(&self, plan: Plan) -> RecordBatch {
         let schema = plan.schema();
         let rows = self.questions.engine.start(plan).unwrap();
         let batches: Vec<RecordBatch> = rows.try_collect().await.unwrap();
