@@ -8,15 +8,13 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::model::ids::PersonId;
-use crate::model::time::Instant;
+use crate::model::time::{Instant, MICROS_PER_SECOND};
 
 use super::keys::SigningKey;
 use super::keys::ring::KeyRing;
 use super::reach::Reach;
 use super::settings::IdentitySettings;
 use super::tokens::SESSION_CLAIM;
-
-const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// The lifetime of a token for which nobody asks for another, if tokens may live that long.
 pub const USUAL_LIFETIME: Duration = Duration::from_hours(365 * 24);

@@ -9,7 +9,7 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::model::time::Instant;
+use crate::model::time::{Instant, MICROS_PER_SECOND};
 
 /// The name of the secret in the catalogue.
 const SECRET: &str = "ticket_secret";
@@ -21,7 +21,6 @@ const ERASURES: &[u8] = b"almanac erasure confirmation 1";
 const FRAMES: &[u8] = b"almanac frame ticket 1";
 /// The same for tags of answers.
 const TAGS: &[u8] = b"almanac tag of an answer 1";
-const SECOND: i64 = 1_000_000;
 
 /// The ticket is not one of ours, or it has expired. The caller does not learn which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +96,7 @@ impl Tickets {
     /// A ticket for `id` that ends at `until`, or up to a second before.
     #[must_use]
     pub fn issue(&self, id: Uuid, until: Instant) -> String {
-        let second = until.micros().div_euclid(SECOND);
+        let second = until.micros().div_euclid(MICROS_PER_SECOND);
         let signature = self.mac(id, second).finalize().into_bytes();
         let mut ticket = format!("{}.{second}.", id.simple());
         for byte in signature {
@@ -123,7 +122,7 @@ impl Tickets {
             .map_err(|_| Refused)?;
         // Only one spelling is accepted: any change makes another ticket.
         let spelt = named.simple().to_string() == id && ends.to_string() == second;
-        if spelt && now.micros() < ends.saturating_mul(SECOND) {
+        if spelt && now.micros() < ends.saturating_mul(MICROS_PER_SECOND) {
             Ok(named)
         } else {
             Err(Refused)
@@ -167,7 +166,7 @@ mod tests {
     }
 
     fn second(second: i64) -> Instant {
-        Instant::from_micros(second * SECOND)
+        Instant::from_micros(second * MICROS_PER_SECOND)
     }
 
     #[test]

@@ -21,9 +21,8 @@ use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PIECES, SOURCES, U
 use super::witness::is_repeated;
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
-use crate::model::time::Instant;
+use crate::model::time::{Instant, MICROS_PER_MINUTE};
 
-const MINUTE: i64 = 60_000_000;
 /// Pieces removed by one statement.
 const PIECES_AT_ONCE: usize = 64;
 
@@ -267,7 +266,7 @@ fn update_partitions(
     inserted: Inserted,
     now: Instant,
 ) -> Updated {
-    let minute = now.micros().div_euclid(MINUTE) * MINUTE;
+    let minute = now.micros().div_euclid(MICROS_PER_MINUTE) * MICROS_PER_MINUTE;
     let mut piece_checksums = inserted.pieces.into_iter();
     let mut dead_checksums = inserted.dead_rows.into_iter();
     let mut updated = Updated {

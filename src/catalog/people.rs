@@ -15,9 +15,8 @@ use super::rows::{id, text};
 use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS, one_of};
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::TypeId;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_MINUTE, TimeRange};
 
-const MINUTE: i64 = 60_000_000;
 /// How many idempotency keys are looked up in one statement.
 const KEYS_AT_ONCE: usize = 256;
 
@@ -206,7 +205,11 @@ impl Catalog {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        let from = range.start().micros().div_euclid(MINUTE).saturating_mul(MINUTE);
+        let from = range
+            .start()
+            .micros()
+            .div_euclid(MICROS_PER_MINUTE)
+            .saturating_mul(MICROS_PER_MINUTE);
         let until = range.end().micros();
         let mut counts: BTreeMap<TypeId, i64> = BTreeMap::new();
         let mut session = self.database.read().await?;

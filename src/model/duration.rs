@@ -9,13 +9,12 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+use super::time::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE};
 use error::{shown, too_long};
 use read::Amounts;
 
 pub use error::DurationError;
 
-pub(super) const MICROS_PER_SECOND: i64 = 1_000_000;
-pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 /// Ten thousand years in months of 31 days. No period and no offset reaches further than the calendar itself,
 /// so that the sum of a time and a period always fits into 64 bits.
 const LONGEST: i128 = 120_000 * 31 * MICROS_PER_DAY as i128;
@@ -49,9 +48,9 @@ pub(super) struct Offset {
 
 impl Truncation {
     /// Quarters of an hour.
-    pub const QUARTER_HOURS: Self = Self::plain(Every::Fixed(15 * 60 * MICROS_PER_SECOND));
+    pub const QUARTER_HOURS: Self = Self::plain(Every::Fixed(15 * MICROS_PER_MINUTE));
     /// Hours of the wall clock.
-    pub const HOURS: Self = Self::plain(Every::Fixed(3600 * MICROS_PER_SECOND));
+    pub const HOURS: Self = Self::plain(Every::Fixed(MICROS_PER_HOUR));
     /// Days from midnight to midnight.
     pub const DAYS: Self = Self::plain(Every::Days(1));
 

@@ -12,7 +12,11 @@ use std::time::Duration;
 
 pub use parse::{TimeError, parse_instant, parse_instant_in_query};
 
-const MICROS_PER_SECOND: i64 = 1_000_000;
+pub const MICROS_PER_SECOND: i64 = 1_000_000;
+pub const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
+pub const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
+/// Of a day with 24 hours.
+pub const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 const SECONDS_PER_DAY: i64 = 86_400;
 
 /// A moment in UTC, in microseconds since 1970. Covers years 1 to 9999 and more.

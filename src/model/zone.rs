@@ -6,8 +6,7 @@
 use chrono::{DateTime, NaiveDateTime, Offset as _, TimeZone as _};
 use chrono_tz::Tz;
 
-use super::duration::{MICROS_PER_DAY, MICROS_PER_SECOND};
-use super::time::Instant;
+use super::time::{Instant, MICROS_PER_DAY, MICROS_PER_SECOND};
 
 /// Before 1800 no clock was ever set back or forward, and no rule is known after 2200.
 const FIRST_CHANGE: i64 = -5_364_662_400;

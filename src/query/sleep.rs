@@ -25,9 +25,10 @@ mod tests;
 
 use std::sync::Arc;
 
+use datafusion::physical_plan::ExecutionPlan as _;
+
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
-use datafusion::physical_plan::ExecutionPlan as _;
 
 use super::ground::operator::Plan;
 use super::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};

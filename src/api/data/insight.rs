@@ -21,7 +21,7 @@ use crate::catalog::records::PartitionSummary;
 use crate::model::duration::Truncation;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
 use crate::model::zone::Zone;
 use crate::output::{Holds, ListedColumn};
 use crate::people::preferences::Preferences;
@@ -35,7 +35,6 @@ use crate::query::{Scope, TypedPartition};
 
 use super::read_request::ReadRequest;
 
-const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// Days before the moment of a report that it always looks at.
 const LEAST_DAYS: i64 = 120;
 /// The longest history that a report looks at: nobody measured anything earlier, whatever a record says.

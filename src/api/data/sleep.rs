@@ -20,7 +20,7 @@ use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
 use crate::output::{Holds, ListedColumn};
 use crate::query::TypedPartition;
 use crate::query::partial::WholeWindows;
@@ -34,7 +34,7 @@ pub(super) const SLEEP_STAGE: &str = "SleepStage";
 /// The column with the beginning of a total's period.
 const PERIOD: &str = "period_start_time";
 /// How far beyond the range a cycle is followed if it is not clipped.
-const LOOK_AROUND: i64 = 48 * 3_600_000_000;
+const LOOK_AROUND: i64 = 48 * MICROS_PER_HOUR;
 
 /// Stages of sleep with conflicts between sources resolved, each with the number of its cycle.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_stages", tag = "sleep",

@@ -12,7 +12,7 @@ use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Form, FromParams, Literal, Need, Params};
 use crate::auth::grants::GrantAuthority;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_SECOND, TimeRange};
 use crate::query::Prepared;
 use crate::query::paging::RowKey;
 use crate::query::places::at_time::AtTimeSpec;
@@ -24,7 +24,6 @@ use crate::query::places::{Granted, LocationSource, PLATFORM_VISITS};
 use super::asking::Asking;
 use super::locations::{location_sources, updates_of};
 
-const MICROS: i64 = 1_000_000;
 /// Seconds for which a position stays valid, by default.
 pub(super) const LOOK_BACK: i64 = 14_400;
 /// Seconds from one slot to the next, by default.
@@ -210,16 +209,16 @@ fn seconds(params: &mut Params<'_>, name: &'static str, otherwise: i64, least: i
     let need = Need::Or(Literal::Whole(otherwise));
     let given = match params.one(name, Form::Whole(least), need) {
         None => Some(otherwise),
-        Some(text) => params.whole(name, &text, (least, i64::MAX / MICROS)),
+        Some(text) => params.whole(name, &text, (least, i64::MAX / MICROS_PER_SECOND)),
     }?;
-    let micros = given.checked_mul(MICROS).filter(|_| given >= least);
+    let micros = given.checked_mul(MICROS_PER_SECOND).filter(|_| given >= least);
     if micros.is_none() {
         params.fault(
             name,
             "greater_than_equal",
             format!(
                 "expected a number of seconds from {least} to {}",
-                i64::MAX / MICROS
+                i64::MAX / MICROS_PER_SECOND
             ),
         );
     }

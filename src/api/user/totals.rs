@@ -14,10 +14,9 @@ use crate::api::listed::{ListingQuery, one_as};
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 use crate::model::sources::product_of;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
 use crate::output::{Holds, ListedColumn};
 
-const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// A stay with an unknown arrival begins in year 1, which is nobody's day.
 const FIRST_KNOWN: Instant = Instant::from_micros(Instant::MIN.micros() + 366 * MICROS_PER_DAY);
 

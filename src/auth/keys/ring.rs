@@ -18,10 +18,10 @@ use uuid::Uuid;
 use super::{FILE_NAME, KeyError, SigningKey, new_secret, read, write_private};
 use crate::auth::key_set::{KeySet, VerifyingKey};
 use crate::model::clock::Clock;
-use crate::model::time::Instant;
+use crate::model::time::{Instant, MICROS_PER_SECOND};
 
 /// How long the result of a look at the files is reused.
-const FRESH_MICROS: i64 = 1_000_000;
+const FRESH_MICROS: i64 = MICROS_PER_SECOND;
 
 /// Keys that follow their files as these change.
 pub struct KeyRing {

@@ -8,15 +8,13 @@ use uuid::Uuid;
 use crate::auth::reach::Reach;
 use crate::auth::settings::{IdentitySettings, Provider};
 use crate::model::ids::PersonId;
-use crate::model::time::Instant;
+use crate::model::time::{Instant, MICROS_PER_SECOND};
 
 use super::{Identity, Refusal};
 
 /// The claim for the session that a token belongs to. `jti` has the same value, but earlier tokens have one
 /// too without a session.
 pub(in crate::auth) const SESSION_CLAIM: &str = "sid";
-
-const MICROS_PER_SECOND: f64 = 1_000_000.0;
 
 /// The person that `claims` name, if they are valid at `now` for these settings.
 pub(super) fn identity(
@@ -105,7 +103,7 @@ fn session(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<O
 fn moment(claims: &Map<String, Value>, name: &str) -> Option<Instant> {
     let seconds = claims.get(name)?.as_f64().filter(|seconds| seconds.is_finite())?;
     // Moments in the far future saturate, which is what they mean.
-    Some(Instant::from_micros((seconds * MICROS_PER_SECOND) as i64))
+    Some(Instant::from_micros((seconds * MICROS_PER_SECOND as f64) as i64))
 }
 
 fn names(audience: Option<&Value>, wanted: &str) -> bool {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SECOND: i64 = MICROS_PER_SECOND;
+const SECOND: i64 = crate::model::time::MICROS_PER_SECOND;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 

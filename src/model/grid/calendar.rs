@@ -5,8 +5,8 @@
 //! periods of fixed length begin again with the repeated hour.
 
 use super::{Edges, Grid};
-use crate::model::duration::{Every, MICROS_PER_DAY, Truncation};
-use crate::model::time::{Instant, TimeRange, date_of, days_of};
+use crate::model::duration::{Every, Truncation};
+use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange, date_of, days_of};
 use crate::model::zone::{Stretch, Zone};
 
 /// Monday 1970-01-05, from which weeks are counted.

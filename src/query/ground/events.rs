@@ -9,13 +9,13 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimestampMicrosecondType};
 use datafusion::common::{DataFusionError, Result};
 
-use crate::model::time::Instant;
+use crate::model::time::{Instant, MICROS_PER_DAY};
 
 pub const PLATFORM_VISITS: &str = "PlatformLocationVisit";
 pub const CALENDAR_EVENTS: &str = "CalendarEvent";
 
 /// 0002-01-01: an arrival before it is unknown.
-pub(in crate::query) const FIRST_KNOWN: i64 = Instant::MIN.micros() + 365 * 86_400 * 1_000_000;
+pub(in crate::query) const FIRST_KNOWN: i64 = Instant::MIN.micros() + 365 * MICROS_PER_DAY;
 /// 4001-01-01: a departure from then on is unknown.
 pub(in crate::query) const FIRST_UNKNOWN: i64 = 64_092_211_200_000_000;
 

@@ -1,9 +1,10 @@
 //! What a metric measures, and which samples count.
 
 use crate::model::registry::{DataType, DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
+use crate::model::time::MICROS_PER_DAY;
 
 /// Amounts over a longer time rank after all others, whatever their source: they say little about a day.
-pub(in crate::query) const LONG: i64 = 7 * 86_400_000_000;
+pub(in crate::query) const LONG: i64 = 7 * MICROS_PER_DAY;
 
 /// How the value of a bin is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,10 +92,10 @@ pub(in crate::query) fn prorated(amount: f64, covered: i64, length: i64) -> f64 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::MICROS_PER_HOUR as HOUR;
 
     #[test]
     fn rule_1_3_a_part_of_an_amount_is_a_number_wherever_the_amount_is() {
-        const HOUR: i64 = 3_600_000_000;
         for (amount, half) in [
             (7.0, 3.5),
             (1e308, 5e307),

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use crate::catalog::records::Stamp;
 use crate::model::permit::{ReadPermit, SharedWith, Windows};
 use crate::model::registry::TypeId;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::operator::Plan;
@@ -99,7 +99,7 @@ enum RowsState {
 
 /// How far outside a window a row can lie and still affect the answer: days of whole-day events follow the
 /// clock of their zone, and samples that overlap compete.
-const NEIGHBOURHOOD: i64 = 2 * 86_400_000_000;
+const NEIGHBOURHOOD: i64 = 2 * MICROS_PER_DAY;
 
 impl RowsState {
     fn of<Authority>(permit: &ReadPermit<Authority>, snapshot: &Snapshot) -> Self {

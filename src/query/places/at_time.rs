@@ -18,7 +18,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 
 use crate::model::registry::timestamp;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
 use crate::query::ground::computed::projector;
 use crate::query::ground::table::within;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
@@ -33,7 +33,7 @@ use super::{Granted, LocationSource, widened, with_leaving, with_rows};
 /// The kind of a row that is a visit.
 const VISIT: &str = "platform_location_visit";
 /// The width of the first search: microseconds on either side of the moment.
-const FIRST_SEARCH: i64 = 14_400 * 1_000_000;
+const FIRST_SEARCH: i64 = 4 * MICROS_PER_HOUR;
 /// The factor by which each search is wider than the previous one.
 const FARTHER: i64 = 8;
 

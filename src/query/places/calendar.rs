@@ -14,7 +14,7 @@ use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
-use crate::model::time::TimeRange;
+use crate::model::time::{MICROS_PER_DAY, TimeRange};
 use crate::query::for_others;
 use crate::query::ground::events::Events;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
@@ -107,7 +107,7 @@ pub const EVENT_KEY: RowKey = RowKey {
 
 /// How far the days of an event can reach beyond its recorded times: a day on either side, plus the greatest
 /// difference between two zones.
-pub const DAY_MARGIN: i64 = 3 * 86_400 * 1_000_000;
+pub const DAY_MARGIN: i64 = 3 * MICROS_PER_DAY;
 
 impl<Authority> Questions<Authority> {
     /// The events that take place in `range`. The permit is requested with `DAY_MARGIN` around it. Somebody

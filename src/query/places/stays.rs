@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::model::geo::{Middle, Position};
 use crate::model::registry::timestamp;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_MINUTE, TimeRange};
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 use crate::query::shape::IdForm;
 use crate::query::{Prepared, QueryError, Questions};
@@ -31,15 +31,14 @@ use crate::query::{Prepared, QueryError, Questions};
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times};
 use super::{Granted, widened};
 
-const SECOND: i64 = 1_000_000;
 /// The greatest distance in metres from the first update.
 const NEAR: f64 = 100.0;
 /// The shortest stay.
-const LEAST_STAY: i64 = 600 * SECOND;
+const LEAST_STAY: i64 = 10 * MICROS_PER_MINUTE;
 /// The longest silence inside a stay.
-const LONGEST_GAP: i64 = 900 * SECOND;
+const LONGEST_GAP: i64 = 15 * MICROS_PER_MINUTE;
 /// How far beyond a range updates are read, so that stays have their whole length.
-const MARGIN: i64 = 86_400 * SECOND;
+const MARGIN: i64 = MICROS_PER_DAY;
 
 /// The time that has to be read for the stays of a range.
 #[must_use]
@@ -344,12 +343,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::time::MICROS_PER_SECOND;
 
     /// An update in a minute, so many metres north of somewhere.
     fn update(minute: f64, metres: f64) -> Update {
         Update {
             id: Uuid::from_u128((minute * 60.0) as u128),
-            time: (minute * 60.0) as i64 * SECOND,
+            time: (minute * 60.0) as i64 * MICROS_PER_SECOND,
             position: Position::new(40.0 + metres / 111_195.08, 8.0),
             accuracy: Some(10.0),
         }
@@ -369,7 +369,7 @@ mod tests {
             .iter()
             .map(|(minute, metres)| update(*minute, *metres))
             .collect();
-        let minutes = |micros: i64| micros / 60 / SECOND;
+        let minutes = |micros: i64| micros / MICROS_PER_MINUTE;
         found(&updates)
             .iter()
             .map(|stay| (minutes(stay.from), minutes(stay.to)))

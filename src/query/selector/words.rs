@@ -5,6 +5,7 @@
 //! names the part that is not supported.
 
 use super::SelectorError;
+use crate::model::time::MICROS_PER_SECOND;
 
 /// The most signs that a selector can have outside of quoted texts.
 const MOST_SIGNS: usize = 64;
@@ -12,7 +13,6 @@ const MOST_SIGNS: usize = 64;
 const MOST_SECONDS: i64 = 1_000_000_000_000;
 /// The most digits of a number in a length.
 const MOST_DIGITS: usize = 15;
-const MICROS: i64 = 1_000_000;
 /// Units of lengths with their milliseconds, in the order in which they must appear. A day has 24 hours and a
 /// year 365 days.
 const UNITS: [(&str, i128); 7] = [
@@ -253,8 +253,8 @@ fn seconds(word: &str) -> Result<Option<String>, SelectorError> {
 fn micros(seconds: &str, is_before: bool) -> Option<i64> {
     let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
     let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let mut micros = whole.checked_mul(MICROS)?;
-    let mut unit = MICROS;
+    let mut micros = whole.checked_mul(MICROS_PER_SECOND)?;
+    let mut unit = MICROS_PER_SECOND;
     for digit in fraction.bytes().take(6) {
         unit /= 10;
         micros += i64::from(digit - b'0') * unit;

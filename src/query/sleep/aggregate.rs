@@ -13,7 +13,7 @@ use datafusion::common::Result;
 
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
 use crate::model::zone::Zone;
 use crate::query::statistic::Statistic;
 
@@ -268,7 +268,7 @@ struct Periods {
 }
 
 /// How far ahead periods are looked up at first, in microseconds.
-const AHEAD: i64 = 48 * 3_600_000_000;
+const AHEAD: i64 = 48 * MICROS_PER_HOUR;
 
 impl Periods {
     const fn new(length: Truncation, zone: Zone) -> Self {

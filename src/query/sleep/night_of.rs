@@ -3,11 +3,11 @@
 
 use datafusion::arrow::datatypes::{DataType, Field};
 
+use crate::model::time::MICROS_PER_DAY;
 use crate::model::zone::Zone;
 
 /// The column that names the night.
 const NIGHT_OF: &str = "night_of";
-const DAY: i64 = 86_400_000_000;
 
 pub(super) fn field() -> Field {
     Field::new(NIGHT_OF, DataType::Date32, false)
@@ -15,7 +15,10 @@ pub(super) fn field() -> Field {
 
 /// The night that contains a moment, in days since 1970.
 pub(super) fn night_of(zone: &Zone, micros: i64) -> i32 {
-    let days = zone.wall_clock(micros).saturating_sub(DAY / 2).div_euclid(DAY);
+    let days = zone
+        .wall_clock(micros)
+        .saturating_sub(MICROS_PER_DAY / 2)
+        .div_euclid(MICROS_PER_DAY);
     i32::try_from(days).unwrap_or(if days < 0 { i32::MIN } else { i32::MAX })
 }
 

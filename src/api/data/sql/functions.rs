@@ -12,7 +12,7 @@ use crate::auth::grants::GrantAuthority;
 use crate::model::duration::{SampleRate, Truncation, parse_length};
 use crate::model::grid::Grid;
 use crate::model::registry::{DataType, RecordClass, TypeId};
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_SECOND, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
@@ -34,7 +34,6 @@ use crate::query::{Order, Prepared, TypedPartition};
 use super::holdings::{Readings, Unanswered};
 use super::names::meant;
 
-const MICROS: i64 = 1_000_000;
 /// The default gap that separates two cycles.
 const USUAL_GAP: &str = "PT2H";
 
@@ -145,7 +144,7 @@ impl Readings {
     }
 
     async fn location_at(&self, time: Instant) -> Result<Prepared> {
-        let Some(spec) = AtTimeSpec::new(time, LOOK_BACK * MICROS, false, IdForm::Text) else {
+        let Some(spec) = AtTimeSpec::new(time, LOOK_BACK * MICROS_PER_SECOND, false, IdForm::Text) else {
             return plan_err!("'location_at': there is no time after this");
         };
         let (updates, visits) = self.places(spec.reads(), spec.reads_visits()).await?;
@@ -163,7 +162,7 @@ impl Readings {
         let spec = PlacesSpec {
             range: self.closed(span, &updates.data_type, &[partition], &[]).await?,
             sample_rate: step,
-            look_back: LOOK_BACK * MICROS,
+            look_back: LOOK_BACK * MICROS_PER_SECOND,
             change_meters: None,
         };
         self.refuse_too_many("location_series", spec.slots())?;
