@@ -34,6 +34,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use uuid::Uuid;
 
+use crate::catalog::records::KnownSource;
 use crate::model::columns::VALUE;
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
@@ -144,41 +145,17 @@ impl<Authority> Questions<Authority> {
         partitions: &[TypedPartition],
         spec: &AggregateSpec,
     ) -> Result<Prepared, QueryError> {
-        groups::check(&spec.group, partitions, &spec.computed())?;
-        refuse_private(permit, &spec.conditions, partitions)?;
-        refuse_private_fields(permit, &spec.group, partitions).map_err(AggregateError::from)?;
-        if let AggregateMeasure::Values(_) = &spec.measure
-            && let Some(partition) = partitions
-                .iter()
-                .find(|partition| partition.data_type.layout.storage.index_of(VALUE).is_err())
-        {
-            return Err(AggregateError::NoValue(partition.data_type.id.clone()).into());
-        }
+        refuse_unfit(permit, partitions, spec)?;
         let bound = bind_all(partitions, &spec.conditions)?;
         let groups = groups_of(partitions, spec)?;
-        let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
-        let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
-        let known = if bound
-            .iter()
-            .any(|(partition, _)| amounts::competing(partition, spec))
-        {
-            // After the snapshot: a source is known before its first row is.
-            self.catalog
-                .sources_of(permit.owner())
-                .await
-                .map_err(StoreError::from)?
-        } else {
-            Vec::new()
-        };
+        let (snapshots, sources) = self.snapshots_and_sources(permit, &bound, spec).await?;
         let states = bound
             .iter()
             .zip(&snapshots)
             .map(|((partition, _), snapshot)| ReadState::of(permit, partition, snapshot))
             .chain(prepared::definitions(partitions))
             .collect();
-
-        let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
-        let asked: Vec<PartitionPart<'_, Authority>> = bound
+        let parts: Vec<PartitionPart<'_, Authority>> = bound
             .into_iter()
             .zip(&snapshots)
             .map(|((partition, condition), snapshot)| PartitionPart {
@@ -189,23 +166,8 @@ impl<Authority> Questions<Authority> {
                 spec,
             })
             .collect();
-        let without_rows = match (&spec.measure, asked.as_slice()) {
-            (AggregateMeasure::Values(_), [one]) => self.periods_without_rows(one, &known, &grid)?,
-            _ => None,
-        };
-        let plan = if let Some(plan) = without_rows {
-            plan
-        } else {
-            let mut plans = Vec::with_capacity(asked.len());
-            for one in &asked {
-                plans.extend(self.records_by_period(one, &grid)?);
-                if amounts::are_summed(one.partition, spec) {
-                    plans.push(self.amounts_by_period(one, &known)?);
-                }
-            }
-            aggregated(by_time(plans, groups)?, spec, Measured::Samples)?
-        };
-        let plan = finished(plan, spec)?;
+        let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
+        let plan = finished(self.plan_of(&parts, groups, &sources, &grid, spec)?, spec)?;
         let schema = plan.schema();
         Ok(Prepared {
             plan,
@@ -215,14 +177,59 @@ impl<Authority> Questions<Authority> {
         })
     }
 
+    /// A snapshot of each partition, all as of one moment, and the person's sources where the answer depends
+    /// on which of them measured.
+    async fn snapshots_and_sources(
+        &self,
+        permit: &ReadPermit<Authority>,
+        bound: &[(&TypedPartition, Option<Expr>)],
+        spec: &AggregateSpec,
+    ) -> Result<(Vec<Arc<Snapshot>>, Vec<KnownSource>), QueryError> {
+        let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
+        let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
+        if !bound
+            .iter()
+            .any(|(partition, _)| amounts::competing(partition, spec))
+        {
+            return Ok((snapshots, Vec::new()));
+        }
+        // After the snapshot: a source is known before its first row is.
+        let sources = self.catalog.sources_of(permit.owner()).await;
+        Ok((snapshots, sources.map_err(StoreError::from)?))
+    }
+
+    /// The periods and groups of all parts, from rollups where they can replace all rows.
+    fn plan_of(
+        &self,
+        parts: &[PartitionPart<'_, Authority>],
+        groups: Vec<SchemaRef>,
+        sources: &[KnownSource],
+        grid: &Grid,
+        spec: &AggregateSpec,
+    ) -> Result<Plan, QueryError> {
+        if let (AggregateMeasure::Values(_), [part]) = (&spec.measure, parts)
+            && let Some(plan) = self.periods_without_rows(part, sources, grid)?
+        {
+            return Ok(plan);
+        }
+        let mut plans = Vec::with_capacity(parts.len());
+        for part in parts {
+            plans.extend(self.records_by_period(part, grid)?);
+            if amounts::are_summed(part.partition, spec) {
+                plans.push(self.amounts_by_period(part, sources)?);
+            }
+        }
+        Ok(aggregated(by_time(plans, groups)?, spec, Measured::Samples)?)
+    }
+
     /// Each record by itself, in the order of time: (time, group fields, value to measure, value to sum).
     /// `None` where only amounts are asked for.
     fn records_by_period(
         &self,
-        asked: &PartitionPart<'_, Authority>,
+        part: &PartitionPart<'_, Authority>,
         grid: &Grid,
     ) -> Result<Option<Plan>, QueryError> {
-        let PartitionPart { spec, partition, .. } = asked;
+        let PartitionPart { spec, partition, .. } = part;
         let amounts = amounts::are_summed(partition, spec);
         if amounts && !spec.measures() {
             return Ok(None);
@@ -244,14 +251,14 @@ impl<Authority> Questions<Authority> {
                 columns.push((value, MEASURED.to_owned()));
             }
         }
-        let rows = self.rows_of(asked, &[VALUE], OriginalLength::Dropped)?;
+        let rows = self.rows_of(part, &[VALUE], OriginalLength::Dropped)?;
         Ok(Some(projected(rows, columns)?))
     }
 
     /// The rows of a partition that the spec selects: their times, group fields, and `columns`.
     fn rows_of(
         &self,
-        asked: &PartitionPart<'_, Authority>,
+        part: &PartitionPart<'_, Authority>,
         columns: &[&str],
         lengths: OriginalLength,
     ) -> Result<Plan, QueryError> {
@@ -261,7 +268,7 @@ impl<Authority> Questions<Authority> {
             condition,
             snapshot,
             spec,
-        } = asked;
+        } = part;
         let mut names: BTreeSet<String> = columns.iter().map(|name| (*name).to_owned()).collect();
         for (value, _) in groups::values_of(&spec.group, partition) {
             names.extend(value.column_refs().into_iter().map(|column| column.name.clone()));
@@ -271,6 +278,25 @@ impl<Authority> Questions<Authority> {
         let table = self.table(permit, partition, snapshot, lengths)?;
         let rows = table.without_ids(!by_id).meeting(condition.clone());
         Ok(rows.rows(names.iter().map(String::as_str))?)
+    }
+}
+
+/// Refuses groups that cannot be made, what a reader must not ask about, and values where there are none.
+fn refuse_unfit<Authority>(
+    permit: &ReadPermit<Authority>,
+    partitions: &[TypedPartition],
+    spec: &AggregateSpec,
+) -> Result<(), QueryError> {
+    groups::check(&spec.group, partitions, &spec.computed())?;
+    refuse_private(permit, &spec.conditions, partitions)?;
+    refuse_private_fields(permit, &spec.group, partitions).map_err(AggregateError::from)?;
+    let has_no_value =
+        |partition: &&TypedPartition| partition.data_type.layout.storage.index_of(VALUE).is_err();
+    match (&spec.measure, partitions.iter().find(has_no_value)) {
+        (AggregateMeasure::Values(_), Some(partition)) => {
+            Err(AggregateError::NoValue(partition.data_type.id.clone()).into())
+        }
+        _ => Ok(()),
     }
 }
 

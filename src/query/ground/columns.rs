@@ -14,8 +14,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::Fields;
 use datafusion::common::Result;
 
-use crate::model::excerpt::beginning;
-use crate::model::nearest::{hint, nearest};
+use crate::model::nearest::nearest;
+
+pub use super::errors::ColumnError;
 
 /// A column, or a member of one: `value`, `source_properties.name`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,21 +25,6 @@ struct ColumnPath(String);
 /// The columns of an answer, in order. There is at least one, and none twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Columns(Vec<ColumnPath>);
-
-/// Why columns cannot be selected.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ColumnError {
-    #[error("no column is named")]
-    None,
-    #[error("column {} is named twice", beginning(.0))]
-    Twice(String),
-    #[error("there is no column {}{}", beginning(.name), hint(.nearest.as_deref()))]
-    Unknown { name: String, nearest: Option<String> },
-    #[error("column {} has no members", beginning(.0))]
-    NoMembers(String),
-    #[error("the answer has a column {0} already")]
-    Taken(&'static str),
-}
 
 impl ColumnPath {
     /// The column in which it lies.

@@ -3,10 +3,10 @@
 use datafusion::common::DataFusionError;
 
 use crate::model::excerpt::beginning;
+use crate::model::nearest::hint;
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
 
-use super::columns::ColumnError;
 use super::filter::FilterError;
 
 /// The most fields to group by.
@@ -25,6 +25,21 @@ pub enum QueryError {
     Store(#[from] StoreError),
     #[error("the question could not be planned: {0}")]
     Plan(#[from] DataFusionError),
+}
+
+/// Why columns cannot be selected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnError {
+    #[error("no column is named")]
+    None,
+    #[error("column {} is named twice", beginning(.0))]
+    Twice(String),
+    #[error("there is no column {}{}", beginning(.name), hint(.nearest.as_deref()))]
+    Unknown { name: String, nearest: Option<String> },
+    #[error("column {} has no members", beginning(.0))]
+    NoMembers(String),
+    #[error("the answer has a column {0} already")]
+    Taken(&'static str),
 }
 
 /// Why records cannot be aggregated in this way.

@@ -20,7 +20,7 @@ impl Turn {
         Self { left: WORK }
     }
 
-    /// Notes that as many samples were touched, or as much else was done.
+    /// Records `work` samples touched, or an equal amount of other work.
     #[inline]
     pub(in crate::query) const fn spend(&mut self, work: usize) {
         self.left = self.left.saturating_sub(work);

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{
     ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
     TimestampMicrosecondArray, new_null_array,
 };
-use datafusion::arrow::datatypes::{DataType as ArrowType, Int32Type, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Int32Type, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::projection::Projector;
@@ -270,36 +270,34 @@ async fn nearest(
 
 /// A visit in the shape of an update.
 fn as_update(visit: &Visit, moment: i64, schema: &SchemaRef) -> Result<RecordBatch> {
-    let number = |value: Option<f64>| Arc::new(Float64Array::from(vec![value])) as ArrayRef;
-    let columns = schema
-        .fields()
-        .iter()
-        .map(|field| -> Result<ArrayRef> {
-            Ok(match field.name().as_str() {
-                "uuid" => match field.data_type() {
-                    ArrowType::Utf8 => Arc::new(StringArray::from(vec![visit.id.to_string()])),
-                    _ => Arc::new(FixedSizeBinaryArray::try_from_iter(std::iter::once(
-                        visit.id.as_bytes(),
-                    ))?),
-                },
-                "timestamp" => {
-                    Arc::new(TimestampMicrosecondArray::from(vec![moment]).with_data_type(timestamp()))
-                }
-                LATITUDE => number(Some(visit.position.latitude)),
-                LONGITUDE => number(Some(visit.position.longitude)),
-                ACCURACY => number(visit.accuracy),
-                LOCATION_SOURCE => {
-                    let kinds = Arc::new(StringArray::from(vec![VISIT]));
-                    Arc::new(DictionaryArray::<Int32Type>::try_new(
-                        Int32Array::from(vec![0]),
-                        kinds,
-                    )?)
-                }
-                _ => new_null_array(field.data_type(), 1),
-            })
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let columns = schema.fields().iter();
+    let columns = columns.map(|field| visit_column(field, visit, moment));
+    let columns = columns.collect::<Result<Vec<_>>>()?;
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// The value that a visit gives to a column of updates; null if it knows none.
+fn visit_column(field: &Field, visit: &Visit, moment: i64) -> Result<ArrayRef> {
+    let number = |value: Option<f64>| Arc::new(Float64Array::from(vec![value])) as ArrayRef;
+    Ok(match (field.name().as_str(), field.data_type()) {
+        ("uuid", ArrowType::Utf8) => Arc::new(StringArray::from(vec![visit.id.to_string()])),
+        ("uuid", _) => {
+            let id = std::iter::once(visit.id.as_bytes());
+            Arc::new(FixedSizeBinaryArray::try_from_iter(id)?)
+        }
+        ("timestamp", _) => {
+            Arc::new(TimestampMicrosecondArray::from(vec![moment]).with_data_type(timestamp()))
+        }
+        (LATITUDE, _) => number(Some(visit.position.latitude)),
+        (LONGITUDE, _) => number(Some(visit.position.longitude)),
+        (ACCURACY, _) => number(visit.accuracy),
+        (LOCATION_SOURCE, _) => {
+            let kinds = Arc::new(StringArray::from(vec![VISIT]));
+            let first = Int32Array::from(vec![0]);
+            Arc::new(DictionaryArray::<Int32Type>::try_new(first, kinds)?)
+        }
+        (_, data_type) => new_null_array(data_type, 1),
+    })
 }
 
 #[cfg(test)]

@@ -43,68 +43,101 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn read(text: &str) -> Result<Self, SelectorError> {
-        let mut words = Self {
-            text: String::with_capacity(text.len()),
+        let mut reader = Reader::new(text.len());
+        for piece in pieces(text) {
+            // Only the very next piece continues a comparison.
+            let begun = reader.comparison.take();
+            match piece {
+                Piece::Blank(text) | Piece::Quoted(text) => reader.words.text.push_str(text),
+                Piece::Word(word) => reader.word(word)?,
+                Piece::Sign(sign) => reader.sign(sign, begun)?,
+            }
+        }
+        Ok(reader.words)
+    }
+}
+
+/// Reads a text piece by piece.
+#[derive(Debug)]
+struct Reader {
+    words: Words,
+    signs: usize,
+    in_labels: bool,
+    /// The start of a comparison that the next sign may continue.
+    comparison: Option<char>,
+    /// Set when a moment follows; whether it is before 1970.
+    moment_follows: Option<bool>,
+}
+
+impl Reader {
+    fn new(length: usize) -> Self {
+        let words = Words {
+            text: String::with_capacity(length),
             moment: None,
             patterns: Vec::new(),
         };
-        // The start of a comparison that the next sign may continue.
-        let mut comparison = None;
-        let (mut signs, mut in_labels) = (0, false);
-        // Set when a moment follows; whether it is before 1970.
-        let mut moment_follows = None;
-        for piece in pieces(text) {
-            let begun = comparison.take();
-            match piece {
-                Piece::Blank(blank) => words.text.push_str(blank),
-                Piece::Quoted(text) => words.text.push_str(text),
-                Piece::Word(word) => {
-                    let seconds = seconds(word)?.filter(|_| !in_labels);
-                    if let (Some(seconds), Some(is_before)) = (&seconds, moment_follows.take()) {
-                        words.moment = micros(seconds, is_before);
-                    }
-                    words.text.push_str(seconds.as_deref().unwrap_or(word));
-                }
-                // Comments are useless here, and the parser interprets escapes even in raw strings.
-                Piece::Sign(sign @ ('#' | '`')) => {
-                    return Err(SelectorError::Unsupported {
-                        token: sign.to_string(),
-                    });
-                }
-                Piece::Sign(sign) => {
-                    signs += 1;
-                    if signs > MOST_SIGNS {
-                        return Err(SelectorError::Malformed {
-                            reason: format!("there are more than {MOST_SIGNS} signs"),
-                        });
-                    }
-                    moment_follows = match (sign, moment_follows) {
-                        ('@', _) if !in_labels => Some(false),
-                        ('+' | '-', Some(_)) => Some(sign == '-'),
-                        _ => None,
-                    };
-                    if in_labels && begun.is_none() && matches!(sign, '=' | '!') {
-                        comparison = Some(sign);
-                        words.patterns.push(false);
-                    }
-                    in_labels = (in_labels || sign == '{') && sign != '}';
-                    match (begun, sign) {
-                        (Some(begun), '~') => {
-                            if begun == '!' {
-                                words.text.push('=');
-                            }
-                            words
-                                .patterns
-                                .last_mut()
-                                .into_iter()
-                                .for_each(|is_pattern| *is_pattern = true);
-                        }
-                        (_, sign) => words.text.push(sign),
-                    }
-                }
-            }
+        Self {
+            words,
+            signs: 0,
+            in_labels: false,
+            comparison: None,
+            moment_follows: None,
         }
-        Ok(words)
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), SelectorError> {
+        let seconds = seconds(word)?.filter(|_| !self.in_labels);
+        if let (Some(seconds), Some(is_before)) = (&seconds, self.moment_follows.take()) {
+            self.words.moment = micros(seconds, is_before);
+        }
+        self.words.text.push_str(seconds.as_deref().unwrap_or(word));
+        Ok(())
+    }
+
+    /// `begun`: the start of the comparison that this sign may continue.
+    fn sign(&mut self, sign: char, begun: Option<char>) -> Result<(), SelectorError> {
+        // Comments are useless here, and the parser interprets escapes even in raw strings.
+        if matches!(sign, '#' | '`') {
+            return Err(SelectorError::Unsupported {
+                token: sign.to_string(),
+            });
+        }
+        self.signs += 1;
+        if self.signs > MOST_SIGNS {
+            return Err(SelectorError::Malformed {
+                reason: format!("there are more than {MOST_SIGNS} signs"),
+            });
+        }
+        self.moment_follows = self.moment_sign(sign);
+        if self.in_labels && begun.is_none() && matches!(sign, '=' | '!') {
+            self.comparison = Some(sign);
+            self.words.patterns.push(false);
+        }
+        self.in_labels = (self.in_labels || sign == '{') && sign != '}';
+        match (begun, sign) {
+            (Some(begun), '~') => self.pattern(begun),
+            (_, sign) => self.words.text.push(sign),
+        }
+        Ok(())
+    }
+
+    /// Whether a moment follows a sign, and is before 1970.
+    const fn moment_sign(&self, sign: char) -> Option<bool> {
+        match (sign, self.moment_follows) {
+            ('@', _) if !self.in_labels => Some(false),
+            ('+' | '-', Some(_)) => Some(sign == '-'),
+            _ => None,
+        }
+    }
+
+    /// Turns the comparison that `begun` starts, which is with a pattern, into one with a plain text.
+    fn pattern(&mut self, begun: char) {
+        if begun == '!' {
+            self.words.text.push('=');
+        }
+        if let Some(is_pattern) = self.words.patterns.last_mut() {
+            *is_pattern = true;
+        }
     }
 }
 

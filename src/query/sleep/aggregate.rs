@@ -21,50 +21,37 @@ use super::cycles::{Cycle, CycleSink};
 use super::night_of;
 use super::resolve::Row;
 use super::rows::{BATCH_ROWS, days, numbers};
-use super::spec::{CyclesSpec, Mode};
+use super::spec::{AggregateSpec, Mode};
 
-/// Totals of stages by period.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct AggregateSpec {
-    pub cycles: CyclesSpec,
-    pub mode: Mode,
-    pub period: Truncation,
-    pub zone: Zone,
-    /// Each at most once, in the order of their columns.
-    pub functions: Vec<Statistic>,
-}
-
-impl AggregateSpec {
-    #[must_use]
-    pub fn schema(&self) -> SchemaRef {
-        let time = |name: &str| {
-            let zone = self.zone.written().into();
-            Field::new(
-                name,
-                DataType::Timestamp(TimeUnit::Microsecond, Some(zone)),
-                false,
-            )
+/// The columns of totals.
+pub(super) fn schema(spec: &AggregateSpec) -> SchemaRef {
+    let time = |name: &str| {
+        let zone = spec.zone.written().into();
+        Field::new(
+            name,
+            DataType::Timestamp(TimeUnit::Microsecond, Some(zone)),
+            false,
+        )
+    };
+    let mut fields = vec![
+        time("period_start_time"),
+        Field::new("value", DataType::Int64, false),
+    ];
+    fields.extend(spec.functions.iter().map(|function| {
+        let kind = if *function == Statistic::Avg {
+            DataType::Float64
+        } else {
+            DataType::Int64
         };
-        let mut fields = vec![
-            time("period_start_time"),
-            Field::new("value", DataType::Int64, false),
-        ];
-        fields.extend(self.functions.iter().map(|function| {
-            let kind = if *function == Statistic::Avg {
-                DataType::Float64
-            } else {
-                DataType::Int64
-            };
-            Field::new(column_of(*function), kind, false)
-        }));
-        fields.extend([
-            time("min_start_time"),
-            time("max_end_time"),
-            Field::new("cycles", DataType::Int64, false),
-        ]);
-        fields.extend(self.cycles.nights.map(|_| night_of::field()));
-        Arc::new(Schema::new(fields))
-    }
+        Field::new(column_of(*function), kind, false)
+    }));
+    fields.extend([
+        time("min_start_time"),
+        time("max_end_time"),
+        Field::new("cycles", DataType::Int64, false),
+    ]);
+    fields.extend(spec.cycles.nights.map(|_| night_of::field()));
+    Arc::new(Schema::new(fields))
 }
 
 /// The time that one cycle spends in one stage.

@@ -6,12 +6,12 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 
-use super::aggregate::{self, AggregateSpec, Totals};
+use super::aggregate::{self, Totals};
 use super::cycles::{Cycle, CycleSink};
 use super::resolve::Row;
 use super::rows::{BATCH_ROWS, StageRows};
 use super::samples::{Sample, SampleReader};
-use super::spec::SourceNames;
+use super::spec::{AggregateSpec, SourceNames};
 use super::stages::StageTable;
 use super::summary::{self, Summaries};
 

@@ -15,7 +15,7 @@ use futures::{Stream, StreamExt as _};
 use crate::model::permit::Windows;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only};
 
-use super::aggregate::Totals;
+use super::aggregate::{self, Totals};
 use super::answers::{AggregateAnswer, Answer, CyclesAnswer, StagesAnswer, is_due};
 use super::clip::OrderedWindowClip;
 use super::cycles::CycleFinder;
@@ -129,7 +129,7 @@ fn schema_of(question: &Question) -> SchemaRef {
         Question::Resolved => ResolvedRows::schema(),
         Question::Stages(spec) => StageRows::schema(spec),
         Question::Cycles(spec) => summary::schema(spec),
-        Question::Aggregate(spec) => spec.schema(),
+        Question::Aggregate(spec) => aggregate::schema(spec),
     }
 }
 

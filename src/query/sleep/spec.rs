@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
+use crate::model::duration::Truncation;
 use crate::model::excerpt::beginning;
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
+use crate::query::statistic::Statistic;
 
-pub use super::aggregate::AggregateSpec;
 pub use super::stages::StageSet;
 
 /// A question about sleep.
@@ -80,6 +81,17 @@ pub struct StagesSpec {
     pub merge_overlapping: bool,
     /// Whether neighbours of the same stage become one row. Otherwise rows name their source.
     pub merge_contiguous: bool,
+}
+
+/// Totals of stages by period.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AggregateSpec {
+    pub cycles: CyclesSpec,
+    pub mode: Mode,
+    pub period: Truncation,
+    pub zone: Zone,
+    /// Each at most once, in the order of their columns.
+    pub functions: Vec<Statistic>,
 }
 
 /// The ids under which a person's sources are listed, by their stored keys.

@@ -6,7 +6,7 @@ use super::model::{HORIZON, ModelQuestion, cycle_rows, nights, runs, stages, tot
 use super::*;
 use crate::model::duration::Truncation;
 use crate::model::zone::Zone;
-use crate::query::sleep::aggregate::AggregateSpec;
+use crate::query::sleep::spec::AggregateSpec;
 use crate::query::sleep::spec::{Mode, StagesSpec};
 use crate::query::statistic::Statistic;
 
