@@ -3,8 +3,9 @@
 //! A question is a spec that can be built, printed and compared without HTTP. It reads stored rows only
 //! through a [`ReadPermit`](crate::model::permit::ReadPermit), which names one person, one data type and the
 //! windows of time that the reader may see. Each question has a module of its own; [`ground`] holds what
-//! they share and knows none of them. Knows Arrow, DataFusion and the store's snapshots; must not know HTTP,
-//! tokens or request bodies.
+//! they share and knows none of them. Knows Arrow, DataFusion, the store's snapshots, the partitions
+//! and sources that the catalogue lists, how people order their sources, and what intake keeps of members
+//! that were sent before their declaration; must not know HTTP, tokens or request bodies.
 
 pub mod aggregate;
 mod answer_columns;

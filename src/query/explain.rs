@@ -96,7 +96,7 @@ impl Prepared {
         self.explained_as(engine, explain, From::Question { own }).await
     }
 
-    /// The same for an SQL query, whose own words are shown.
+    /// The plan of an SQL query as text, with the words of the query, one line for each operator.
     pub async fn explained_query(&self, engine: &Engine, explain: Explain) -> Result<Vec<String>> {
         self.explained_as(engine, explain, From::Query).await
     }

@@ -59,7 +59,7 @@ impl WholeWindows {
 }
 
 impl Prepared {
-    /// The same answer with a column that marks incomplete windows. `time`: the column of their starts.
+    /// This answer with a column that marks incomplete windows. `time`: the column of their starts.
     /// Without `whole`, the answer is unchanged.
     pub fn marking(self, whole: Option<WholeWindows>, time: &str) -> Result<Self, QueryError> {
         let Some(whole) = whole else { return Ok(self) };

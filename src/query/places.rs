@@ -107,7 +107,7 @@ pub struct Granted<Authority> {
     pub partition: TypedPartition,
 }
 
-/// The same with its present snapshot.
+/// A type of one person that may be read, with its present snapshot.
 struct Pinned<'a, Authority> {
     granted: &'a Granted<Authority>,
     snapshot: Arc<Snapshot>,

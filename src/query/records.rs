@@ -61,8 +61,8 @@ impl<Authority> Questions<Authority> {
         self.records_that_may_meet(permit, partitions, spec, None).await
     }
 
-    /// The same without some records that fail a condition on the columns of the answer: pages without any
-    /// matching row are not read. Other records that fail it may be included.
+    /// The records of `partitions` without some that fail a condition on the columns of the answer: pages
+    /// without any matching row are not read. Other records that fail it may be included.
     pub(in crate::query) async fn records_that_may_meet(
         &self,
         permit: &ReadPermit<Authority>,
@@ -75,7 +75,8 @@ impl<Authority> Questions<Authority> {
             .await
     }
 
-    /// The same, with the start of the next page, if more records follow than `spec` wants.
+    /// A page of the records of `partitions`, with the start of the next page, if more records follow than
+    /// `spec` wants.
     pub async fn page_of_records(
         &self,
         permit: &ReadPermit<Authority>,
@@ -86,7 +87,8 @@ impl<Authority> Questions<Authority> {
         self.page_of(permit, partitions, selected, spec).await
     }
 
-    /// The same in a `range` that moves with the clock, with what is seen of it.
+    /// A page of the records in a `range` that moves with the clock, with the start of the next page and what
+    /// is seen of the range.
     pub async fn moving_page_of_records(
         &self,
         permit: &ReadPermit<Authority>,

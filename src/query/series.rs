@@ -5,8 +5,9 @@
 //! it: only what is open at one moment is in memory, however long the answer. Amounts are spread evenly over
 //! the time they cover; where several sources may have measured the same, they compete for it
 //! ([`competing`]). Logged amounts and levels each stand for themselves ([`independent`]). Amounts can also
-//! be split by other columns of their samples ([`by_group`]). Knows grids, permits and stored rows; knows
-//! nothing of HTTP or of where a person's order of sources is kept.
+//! be split by other columns of their samples ([`by_group`]). Knows grids, permits, stored rows and the
+//! sources that the catalogue lists; knows nothing of HTTP or of what a person prefers: the sources that they
+//! chose come with the question.
 
 mod bins;
 mod by_group;

@@ -59,7 +59,7 @@ impl<Authority> Questions<Authority> {
         self.summed_up(prepared).await
     }
 
-    /// The same, before any record is looked at.
+    /// What a summary is made from: plans that read the records, of which none is looked at yet.
     pub async fn prepared_summary(
         &self,
         permit: &ReadPermit<Authority>,

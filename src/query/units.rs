@@ -41,7 +41,7 @@ pub enum UnitRole {
 }
 
 impl Prepared {
-    /// The same answer with `columns` of one measure in the unit `unit`. `named`: the column that names the
+    /// This answer with `columns` of one measure in the unit `unit`. `named`: the column that names the
     /// unit; if the answer already has it, it is used.
     pub fn in_unit(
         mut self,
@@ -90,13 +90,13 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// The same answer, about sleep or places, with the fixed units of its columns.
+    /// This answer, about sleep or places, with the fixed units of its columns.
     #[must_use]
     pub fn with_units_by_name(self) -> Self {
         self.with_units_of(|name| unit_of(name).map(str::to_owned))
     }
 
-    /// The same answer, of records, with the units of their columns.
+    /// This answer, of records, with the units of their columns.
     #[must_use]
     pub fn with_units(self, units: &BTreeMap<String, String>) -> Self {
         self.with_units_of(|name| units.get(name).cloned())

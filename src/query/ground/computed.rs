@@ -55,8 +55,8 @@ pub(in crate::query) fn projected(rows: Plan, columns: Columns) -> Result<Plan> 
     Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
 }
 
-/// The same for single batches with the columns of `held`. Few rows are left when rows are inspected before
-/// they are shown, and the ordering that a plan would derive is not needed.
+/// Computes these columns for single batches with the columns of `held`. Few rows are left when rows are
+/// inspected before they are shown, and the ordering that a plan would derive is not needed.
 pub(in crate::query) fn projector(held: &SchemaRef, columns: Columns) -> Result<Projector> {
     ProjectionExprs::new(expressions(held, columns)?).make_projector(held)
 }

@@ -31,7 +31,8 @@ use super::spill_files::SpillFiles;
 
 /// The most batches that cross to the reader's runtime together, if they are ready.
 const BURST: usize = 8;
-/// The same limit in bytes of an answer: enough that a batch with all its columns is one burst or two.
+/// The most bytes of an answer that cross to the reader's runtime together: enough that a batch with all its
+/// columns is one burst or two.
 const BURST_BYTES: usize = 1 << 20;
 /// The bytes that a chunk of an answer counts for besides its own.
 const AROUND_CHUNK: usize = 16 << 10;
@@ -145,7 +146,8 @@ impl Engine {
         self.lookups.plan(&logical).await
     }
 
-    /// The same, with conditions pushed down to their tables.
+    /// The physical plan of a lookup, with its conditions pushed down to their tables, otherwise made
+    /// without the optimizer.
     pub(in crate::query) async fn planned_with_conditions(&self, logical: LogicalPlan) -> Result<Plan> {
         self.lookups.plan(&self.lookups.with_conditions(logical)?).await
     }
@@ -217,8 +219,9 @@ impl Engine {
         self.driven(bursts(stream, BURST, |_| 1), late, DeadlineFor::Whole)
     }
 
-    /// The same for an answer that is sent as it comes: the deadline applies to the first part and anew to
-    /// each further one, and does not run while the reader is busy.
+    /// Polls `chunks` of an answer that is sent as it comes on the engine's runtime, and ends them with what
+    /// `late` makes: the deadline applies to the first part and anew to each further one, and does not run
+    /// while the reader is busy.
     pub fn drive_answer<S, E>(
         &self,
         chunks: S,

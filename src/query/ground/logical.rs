@@ -32,7 +32,7 @@ impl Lookups {
         Self { state: rules.build() }
     }
 
-    /// The same plan with conditions pushed down to their tables.
+    /// The plan with conditions pushed down to their tables.
     pub(super) fn with_conditions(&self, logical: LogicalPlan) -> Result<LogicalPlan> {
         let rule = Optimizer::with_rules(vec![Arc::new(PushDownFilter::new())]);
         rule.optimize(logical, &self.state, |_, _| {})

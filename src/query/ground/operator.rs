@@ -247,7 +247,7 @@ impl Input {
         self.open_within(Arc::clone(&self.context))
     }
 
-    /// The same under other settings than the step's.
+    /// Opens the input under other settings than the step's.
     pub(in crate::query) fn open_within(
         &self,
         context: Arc<TaskContext>,

@@ -48,7 +48,8 @@ impl Scope {
         self.0.is_empty()
     }
 
-    /// The same for a range that moves with the clock: windows that end where it does are open there.
+    /// The scope of a question whose range moves with the clock: windows that end where it does are open
+    /// there.
     #[must_use]
     pub fn regardless_of(self, range: TimeRange) -> Self {
         let opened = |window: &TimeRange| {

@@ -33,7 +33,7 @@ pub(in crate::query) const ROLLUP_LONG: &str = "\u{1}rollup long";
 pub(in crate::query) enum Kind {
     /// Count, sum, minimum and maximum of the points in a rollup, for each source or for all together.
     Points(Counting),
-    /// The same for all samples that start in a rollup, however long they last.
+    /// Count, sum, minimum and maximum of all samples that start in a rollup, however long they last.
     Starts,
     /// The part of the counting amounts that falls into a rollup. Where one source is chosen, the order of
     /// sources that decided it is included.

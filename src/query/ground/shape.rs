@@ -119,7 +119,7 @@ pub(in crate::query) fn project(
     projected(rows, columns)
 }
 
-/// The same for somebody other than the owner.
+/// A column of the answer for somebody other than the owner.
 fn public(from: &ReadFrom, layout: &Layout, held: &Schema, ids: IdForm) -> Result<Expr> {
     Ok(match from {
         ReadFrom::Column(name) => private::public(layout, name, held)?,

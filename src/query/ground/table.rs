@@ -84,7 +84,8 @@ impl<Authority> Questions<Authority> {
         })
     }
 
-    /// The same rows as recorded, for any reader. The caller must cut the results to the windows.
+    /// The rows that `permit` makes visible, whole as they were recorded, for any reader. The caller must cut
+    /// the results to the windows.
     pub(in crate::query) fn table_uncut(
         &self,
         permit: &ReadPermit<Authority>,
@@ -191,7 +192,8 @@ impl PartitionTable {
         self.rows_at(places, Order::Ascending)
     }
 
-    /// The same by indices of stored columns.
+    /// Its rows in `order`, with the columns of the key, those at these places among the stored columns, and
+    /// those that conditions use.
     pub(in crate::query) fn rows_at(
         &self,
         columns: impl IntoIterator<Item = usize>,

@@ -22,7 +22,8 @@ use super::geocoder::{Geocoder, Place};
 /// How many positions of one answer are looked up at once.
 const AT_ONCE: usize = 8;
 
-/// The same rows with names, for `reader`. `columns`: the names of the latitude and the longitude.
+/// The rows of an answer with the names of their places, for `reader`. `columns`: the names of the latitude
+/// and the longitude.
 #[must_use]
 pub fn with_names(
     prepared: Prepared,

@@ -18,7 +18,7 @@ const ARRIVAL: &str = "arrival_date";
 const DEPARTURE: &str = "departure_date";
 
 impl Prepared {
-    /// The same visits with null for unknown ends.
+    /// The visits of this answer with null for unknown ends.
     pub fn with_open_ends(mut self) -> Result<Self, QueryError> {
         let held = self.plan.schema();
         let mut expressions = Vec::with_capacity(held.fields().len());

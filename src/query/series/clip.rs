@@ -4,8 +4,8 @@ use crate::model::permit::Windows;
 use crate::model::time::TimeRange;
 
 /// Windows in microseconds, sorted, not touching. Takes spans in any order: several amounts are clipped at
-/// once, each over whatever time it covers. Sleep, which clips one span after the other, has a clip of its own
-/// that remembers where it is.
+/// once, each over whatever time it covers. Sleep clips one span after the other, with a clip of its own that
+/// remembers where it is.
 #[derive(Clone, Debug)]
 pub(super) struct WindowClip {
     windows: Vec<(i64, i64)>,

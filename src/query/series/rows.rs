@@ -113,7 +113,8 @@ impl Rows {
         (count > 0).then_some(means)
     }
 
-    /// The same where several rollups begin in a bin, with the total number of rollups.
+    /// The means of the bins from `start` on, one after the other, where several rollups begin in each; with
+    /// the total number of these rollups.
     pub(super) fn means_of_several(
         &self,
         row: usize,

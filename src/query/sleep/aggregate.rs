@@ -78,7 +78,7 @@ pub(super) struct Total {
     pub stage: i64,
     pub cycles: i64,
     pub sum: i64,
-    /// The same of units in whole milliseconds. The mean is computed from these, since the shortest and the
+    /// The sum of units in whole milliseconds. The mean is computed from these, since the shortest and the
     /// longest are shown so: it lies between them.
     pub whole_millis: i64,
     pub min: i64,

@@ -36,7 +36,7 @@ impl Question {
         }
     }
 
-    /// The same question, restricted to the visible part.
+    /// This question, restricted to the visible part.
     #[must_use]
     pub(super) fn clipped(mut self) -> Self {
         match &mut self {

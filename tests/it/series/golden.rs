@@ -104,7 +104,7 @@ fn assert_close_to_digits(found: &[Option<f64>], expected: &[Option<f64>]) {
 }
 
 #[tokio::test]
-async fn rule_1_3_and_1_4_amounts() {
+async fn rule_1_3_and_1_4_amounts_are_spread_evenly_and_sources_compete() {
     for name in ["M02", "M03", "M04", "M06", "M08", "M10"] {
         check(name, "StepCount", "step_count").await;
     }
@@ -145,7 +145,7 @@ async fn rule_1_5b_sound_has_a_level_whose_power_is_no_number() {
 }
 
 #[tokio::test]
-async fn rule_1_5_levels() {
+async fn rule_1_5_levels_hold_for_their_span_and_sound_means_its_energy() {
     check("M11", "HeartRate", "heart_rate").await;
     check("M14", "MenstrualFlow", "menstrual_flow").await;
     check("M16", "EnvironmentalAudioLevel", "environmental_audio_level").await;

@@ -25,7 +25,7 @@ impl Prepared {
         self
     }
 
-    /// The same answer with one more column, the last.
+    /// This answer with one more column, the last.
     pub(in crate::query) fn with_column(
         mut self,
         expr: Arc<dyn PhysicalExpr>,
@@ -53,7 +53,7 @@ impl Prepared {
         Ok(self)
     }
 
-    /// The same answer with the selected columns, in their order; with all where none are selected.
+    /// This answer with the selected columns only, in their order; with all where none are selected.
     pub fn only(mut self, columns: Option<&Columns>) -> Result<Self, QueryError> {
         let Some(columns) = columns else { return Ok(self) };
         let held = self.plan.schema();

@@ -33,7 +33,7 @@ pub(super) fn bind_one(condition: &Condition, data_type: &DataType) -> Result<Ex
     Ok(if is_equal { one.or(other) } else { one.and(other) })
 }
 
-/// The same for the value just as it was asked.
+/// The expression of a condition for its value just as it was asked.
 fn expression_of(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterError> {
     let field =
         field_of(&condition.field, data_type).ok_or_else(|| unknown_field(&condition.field, &[data_type]))?;

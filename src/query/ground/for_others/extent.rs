@@ -23,9 +23,10 @@ pub(super) enum Extent {
 pub(super) enum Extents {
     /// From the recorded start to the recorded end.
     Recorded,
-    /// The same, but a sentinel is not a moment: a visit with only a known arrival is just that moment.
+    /// From the recorded start to the recorded end, but a sentinel is not a moment: a visit with only a known
+    /// arrival is just that moment.
     Visits,
-    /// The same, but events of whole days cover the days of a zone.
+    /// From the recorded start to the recorded end, but events of whole days cover the days of a zone.
     CalendarEvents,
 }
 

@@ -229,7 +229,7 @@ fn heart_rates() -> [Sample; 3] {
 }
 
 #[tokio::test]
-async fn rule_1_5c_m11_calculations() {
+async fn rule_1_5c_m11_a_bin_without_points_has_only_a_count_and_a_rolling_mean() {
     let (grid, range) = uniform("10:00:00", "10:04:00", 60);
     let names = [
         "max",
