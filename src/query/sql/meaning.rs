@@ -4,8 +4,8 @@
 //! subquery sees what is found for the row around it ([`outward`]), a pattern finds what it says
 //! ([`patterns`], [`similar_to`]), whole numbers do not start again at the other end ([`checked`],
 //! [`exact_sum`]) nor do distances from them ([`wide_frames`]), zero is one number ([`one_zero`]), a moment
-//! has a value in all years ([`moments`], [`choices`], [`all_years`]), also at times that clocks show twice or
-//! never ([`local_times`]), and a span of time one length ([`spans`]). Knows expressions, functions and
+//! has a value in all years ([`moments`], [`choices`], [`all_years`]), also at times that clocks show twice
+//! or never ([`local_times`]), and a span of time one length ([`spans`]). Knows expressions, functions and
 //! arrays; knows nothing of the text of a query or of what its tables hold.
 
 pub(super) mod all_years;
