@@ -26,7 +26,7 @@ pub(super) const LATITUDE: &str = "latitude_degrees";
 pub(super) const LONGITUDE: &str = "longitude_degrees";
 pub(super) const ACCURACY: &str = "horizontal_accuracy_meters";
 pub(super) const TIME: &str = "start_time";
-const SOURCE: &str = "with_source_flag";
+const SOURCE: &str = "location_source";
 
 /// Where somebody was at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -52,7 +52,7 @@ async fn by_operator(told: &[Update], step: PlaceSeries, batch_rows: usize) -> V
             ("longitude_degrees", floats(told, |told| Some(told.longitude))),
             ("horizontal_accuracy_meters", floats(told, |told| told.accuracy)),
             (
-                "told_by",
+                "location_source",
                 Arc::new(Int8Array::from_iter_values(told.iter().map(|told| told.source))),
             ),
         ])
