@@ -17,6 +17,7 @@ pub mod nearest;
 pub mod nul;
 pub mod permit;
 pub mod registry;
+pub mod release_guard;
 pub mod sleep;
 pub mod sources;
 pub mod stored_json;

@@ -38,7 +38,7 @@ use crate::model::columns::{SPREAD, UNIT};
 pub use chunks::Chunks;
 pub use encoder::{EncodeError, Encoder, Progress};
 pub use forms::encoder;
-pub use listed::{Holds, ListedColumn, joined, listed};
+pub use listed::{ColumnKind, ListedColumn, joined, listed};
 pub use method::{OutputMethod, RowFormat, UnknownMethod};
 pub use packing::{FrameCompression, Packing};
 pub use stream::encode;

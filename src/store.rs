@@ -17,6 +17,7 @@ pub mod faults;
 pub mod files;
 pub mod find;
 mod id_index;
+pub mod kept_rollups;
 pub mod local;
 pub mod objects;
 pub mod orphans;
@@ -34,6 +35,6 @@ pub mod tail;
 #[cfg(test)]
 mod tests;
 pub mod verify;
-mod wanted;
+mod wanted_ids;
 
 pub use errors::StoreError;

@@ -33,10 +33,11 @@ use crate::ingest::named_sources::TooManySources;
 use crate::ingest::queue::{CommitError, Receipt};
 use crate::ingest::submit::submit;
 use crate::ingest::tombstone::Target;
-use crate::ingest::upload::{Held, IdempotencyKey, Upload, Work};
+use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{DataType, Registry, TypeId};
+use crate::model::release_guard::ReleaseGuard;
 use crate::model::text::composed;
 use crate::people::annotations::AnnotationRow;
 use crate::people::quota::{Limited, QuotaError};
@@ -279,7 +280,7 @@ async fn admit(
     key: Option<&IdempotencyKey>,
     sources: &[SeenSource],
     closed: Option<ApiError>,
-) -> Result<Held, ApiError> {
+) -> Result<ReleaseGuard, ApiError> {
     if let Some(refusal) = closed {
         let kept = match key {
             Some(key) => app.catalog.upload_for_key(person, &key.key).await?,

@@ -23,7 +23,7 @@ use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
 use crate::model::registry::{Base, CatalogEntry};
-use crate::output::{Holds, ListedColumn, joined};
+use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::condition::Condition;
 use crate::people::types::OwnType;
 
@@ -58,13 +58,13 @@ impl FromParams for ListQuery {
 
 /// Columns of one's own type beyond those of every catalogue entry.
 const OWN: [ListedColumn; 7] = [
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("updated_at", Holds::Time),
-    ListedColumn::new("deleted", Holds::Flag),
-    ListedColumn::new("default_event_tags", Holds::Texts),
-    ListedColumn::new("svc_source", Holds::Texts),
-    ListedColumn::new("svc_data_type", Holds::Text),
-    ListedColumn::new("url", Holds::Text),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("updated_at", ColumnKind::Time),
+    ListedColumn::new("deleted", ColumnKind::Flag),
+    ListedColumn::new("default_event_tags", ColumnKind::Texts),
+    ListedColumn::new("svc_source", ColumnKind::Texts),
+    ListedColumn::new("svc_data_type", ColumnKind::Text),
+    ListedColumn::new("url", ColumnKind::Text),
 ];
 const COLUMNS: [ListedColumn; 22] = joined(&ENTRY, &OWN);
 

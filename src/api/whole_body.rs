@@ -16,7 +16,7 @@ use crate::api::failures::spill_error;
 use crate::api::problem::{ApiError, invalid};
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
 use crate::ingest::lines::unmarked;
-use crate::ingest::memory::{Allowance, SMALL};
+use crate::ingest::memory::{Allowance, SMALL_BODY_BYTES};
 use crate::query::spill_files::{SpillFiles, Spilled};
 
 /// Bytes that are read back from a file at once.
@@ -117,7 +117,7 @@ impl Arrived {
                 return Err(ApiError::too_large(limit));
             }
             length += chunk.len();
-            if rest.is_none() && length <= SMALL {
+            if rest.is_none() && length <= SMALL_BODY_BYTES {
                 memory.resize(length).await?;
                 begin.extend_from_slice(&chunk);
             } else {
@@ -222,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_comes_back_as_it_was_whether_it_waited_in_memory_or_in_a_file() {
-        for length in [0, 1, SMALL, SMALL + 1, 3 * MIB] {
+        for length in [0, 1, SMALL_BODY_BYTES, SMALL_BODY_BYTES + 1, 3 * MIB] {
             let (text, mut memory) = (text(length), memory(100 * MIB));
             let plain = read(text.clone(), "identity", &mut memory).await.unwrap();
             assert!(plain == text, "{length}");
@@ -235,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_byte_order_mark_before_a_body_is_no_part_of_it() {
-        for length in [0, 1, SMALL, 3 * MIB] {
+        for length in [0, 1, SMALL_BODY_BYTES, 3 * MIB] {
             let (text, mut memory) = (text(length), memory(100 * MIB));
             let marked = [b"\xef\xbb\xbf".as_slice(), &text].concat();
             let plain = read(marked.clone(), "identity", &mut memory).await.unwrap();

@@ -58,7 +58,7 @@ pub enum JwksError {
 }
 
 #[derive(Clone)]
-struct Held {
+struct CachedKeys {
     keys: Arc<KeySet>,
     fetched_at: Instant,
 }
@@ -81,7 +81,7 @@ struct Published {
     provider: OutsideProvider,
     client: reqwest::Client,
     clock: Arc<dyn Clock>,
-    held: RwLock<Option<Held>>,
+    held: RwLock<Option<CachedKeys>>,
 }
 
 /// A fetch under way.
@@ -197,7 +197,7 @@ async fn outcome(fetching: Fetching) -> Result<Arc<KeySet>, JwksError> {
 }
 
 impl Published {
-    fn usable(&self, held: Held) -> Result<Arc<KeySet>, JwksError> {
+    fn usable(&self, held: CachedKeys) -> Result<Arc<KeySet>, JwksError> {
         if self.age(held.fetched_at) < self.provider.stale {
             Ok(held.keys)
         } else {
@@ -215,7 +215,7 @@ impl Published {
             generation: attempts.generation,
             keys,
         });
-        let held = Held {
+        let held = CachedKeys {
             keys: Arc::clone(&keys),
             fetched_at: self.clock.now(),
         };
@@ -247,7 +247,7 @@ impl Published {
         Ok(document)
     }
 
-    fn held(&self) -> Option<Held> {
+    fn held(&self) -> Option<CachedKeys> {
         self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::disclosures::{Disclosure, Participation, Subject};
 use super::grants::Grants;
 use super::grounds::{Grounds, KnownAs};
-use super::ties::{Given, GroupOfOwner, shares_file, windows_of};
+use super::ties::{GivenGrant, GroupOfOwner, shares_file, windows_of};
 use super::tokens::Reader;
 use crate::catalog::CatalogError;
 use crate::model::ids::PersonId;
@@ -104,7 +104,7 @@ impl GroupOfOwner {
 }
 
 /// Whether what was disclosed is still given.
-fn holds(given: &[Given], disclosure: &Disclosure) -> bool {
+fn holds(given: &[GivenGrant], disclosure: &Disclosure) -> bool {
     match &disclosure.subject {
         Subject::Type(data_type) => windows_of(given, data_type, disclosure.requested)
             .0
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn holds_under(subject: &Subject, now: &[Terms]) -> bool {
-        let now = now.iter().map(|terms| Given {
+        let now = now.iter().map(|terms| GivenGrant {
             id: Uuid::nil(),
             terms: terms.clone(),
         });

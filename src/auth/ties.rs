@@ -27,7 +27,7 @@ pub(super) struct Ties {
 }
 
 /// One grant: its terms and its id.
-pub(super) struct Given {
+pub(super) struct GivenGrant {
     pub id: Uuid,
     pub terms: Terms,
 }
@@ -45,10 +45,14 @@ impl Ties {
     }
 
     /// What `owner` gives `reader`, or a group that they are in.
-    pub(super) async fn given(&self, reader: PersonId, owner: PersonId) -> Result<Vec<Given>, CatalogError> {
+    pub(super) async fn given(
+        &self,
+        reader: PersonId,
+        owner: PersonId,
+    ) -> Result<Vec<GivenGrant>, CatalogError> {
         let given = |grant: Grant| {
             let grantee = grant.group.map_or(Grantee::Person(reader), Grantee::Group);
-            Ok(Given {
+            Ok(GivenGrant {
                 id: grant_id(grant.share.id, grantee),
                 terms: Terms::of(&grant.share)?,
             })
@@ -135,7 +139,7 @@ fn opening(types: &[TypeId], window: TimeRange, range: TimeRange) -> Opening {
 /// The union of the grants' windows inside `range`, and the grants that contribute to it; `None` if no grant
 /// is for the type.
 pub(super) fn windows_of(
-    given: &[Given],
+    given: &[GivenGrant],
     data_type: &TypeId,
     range: TimeRange,
 ) -> (Option<Windows>, Vec<Uuid>) {

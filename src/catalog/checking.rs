@@ -5,7 +5,7 @@ use super::damage::Damage;
 use super::database::{Row, Value};
 use super::documents::{Document, DocumentKind, document_of};
 use super::errors::CatalogError;
-use super::reading::{of_types, read_contents, verify_partitions};
+use super::reading::{of_types, read_partitions, verify_partitions};
 use super::records::{Piece, Place};
 use super::rows::{id, piece_of, text};
 use super::tables::{ALL, DOCUMENTS, PIECES};
@@ -53,7 +53,7 @@ impl Catalog {
                 Err(error) => return Err(error),
             }
         }
-        Ok(damage.told())
+        Ok(damage.descriptions())
     }
 
     /// The pieces of a partition whose own rows are intact, whatever is wrong with the others.
@@ -84,8 +84,8 @@ impl Catalog {
     async fn check_person(&self, person: PersonId) -> Result<(), CatalogError> {
         let mut session = self.database.read().await?;
         let rows = verify_partitions(&mut session, person).await?;
-        for content in read_contents(&mut session, person, rows).await?.into_values() {
-            for (piece, _) in content
+        for partition in read_partitions(&mut session, person, rows).await?.into_values() {
+            for (piece, _) in partition
                 .pieces
                 .iter()
                 .filter(|(piece, _)| matches!(piece.place, Place::Tail { .. }))

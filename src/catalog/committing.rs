@@ -211,7 +211,7 @@ async fn partitions_as_seen(
 }
 
 /// The checksums of rows that were inserted, in the order in which a commit names them.
-struct Inserted {
+struct InsertedChecksums {
     pieces: Vec<u32>,
     dead_rows: Vec<u32>,
 }
@@ -222,7 +222,7 @@ async fn insert_pieces_and_dead_rows(
     ledgers: &BTreeMap<PersonId, Ledger>,
     since: &HashMap<PieceId, Instant>,
     now: Instant,
-) -> Result<Inserted, CatalogError> {
+) -> Result<InsertedChecksums, CatalogError> {
     let sequence_of = |person: PersonId| ledgers.get(&person).map_or(0, |ledger| ledger.sequence);
     let (mut pieces, mut dead, mut blobs) = (Vec::new(), Vec::new(), Vec::new());
     for change in &commit.changes {
@@ -249,11 +249,11 @@ async fn insert_pieces_and_dead_rows(
         .await?
         .checksums;
     session.insert_blobs(blobs).await?;
-    Ok(Inserted { pieces, dead_rows })
+    Ok(InsertedChecksums { pieces, dead_rows })
 }
 
 /// What becomes of the partitions that a commit changes.
-struct Updated {
+struct UpdatedPartitions {
     /// What each holds afterwards, in the order of the changes.
     stamps: Vec<Stamp>,
     /// Counts of updates in minutes that are over, as rows.
@@ -263,13 +263,13 @@ struct Updated {
 fn update_partitions(
     commit: &Commit,
     partitions: &mut Partitions,
-    inserted: Inserted,
+    inserted: InsertedChecksums,
     now: Instant,
-) -> Updated {
+) -> UpdatedPartitions {
     let minute = now.micros().div_euclid(MICROS_PER_MINUTE) * MICROS_PER_MINUTE;
     let mut piece_checksums = inserted.pieces.into_iter();
     let mut dead_checksums = inserted.dead_rows.into_iter();
-    let mut updated = Updated {
+    let mut updated = UpdatedPartitions {
         stamps: Vec::with_capacity(commit.changes.len()),
         finished_minutes: Vec::new(),
     };

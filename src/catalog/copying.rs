@@ -56,7 +56,7 @@ impl Catalog {
         // Nothing was changed there, and after damage the transaction may not end well.
         drop(from);
         target.close().await;
-        Ok(damage.told())
+        Ok(damage.descriptions())
     }
 }
 

@@ -95,8 +95,8 @@ impl Damage {
         self.others.push(what);
     }
 
-    /// Describes all of it.
-    pub(super) fn told(self) -> Vec<String> {
+    /// All of it, a sentence each.
+    pub(super) fn descriptions(self) -> Vec<String> {
         let rows = self.rows.into_iter().map(|((table, owner, fault), count)| {
             let owner = owner.map_or_else(String::new, |person| format!(", person {person}"));
             let what = match (fault, count) {

@@ -22,7 +22,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgPool, Sqlite, SqlitePool};
 
 use super::errors::CatalogError;
-use super::kept_rows::Asked;
+use super::kept_rows::BoundStatement;
 use super::log_index::LogState;
 use super::lookups::Lookups;
 use super::value::Found;
@@ -59,7 +59,7 @@ pub(super) enum Database {
 }
 
 /// A way to find rows on the calling thread, or to get the statement back.
-type LookUp = fn(&Lookups, Asked) -> Result<Vec<Vec<Found>>, Asked>;
+type LookUp = fn(&Lookups, BoundStatement) -> Result<Vec<Vec<Found>>, BoundStatement>;
 
 /// One transaction.
 pub(super) enum Session {
@@ -160,9 +160,9 @@ impl Database {
             ..
         } = self
         {
-            return match look_up(lookups, Asked { sql, values }) {
+            return match look_up(lookups, BoundStatement { sql, values }) {
                 Ok(rows) => Ok(rows.into_iter().map(Row::LookedUp).collect()),
-                Err(Asked { sql, values }) => self.fetch(sql, values).await,
+                Err(BoundStatement { sql, values }) => self.fetch(sql, values).await,
             };
         }
         self.fetch(sql, values).await

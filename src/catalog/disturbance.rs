@@ -3,15 +3,12 @@
 //! Nothing in the product makes one. A disturbed catalogue is one in an SQLite file; its writers wait for a
 //! lock of the disturbance, so that a simulation of several nodes decides whose turn it is.
 
-use std::any::Any;
 use std::fmt;
 
 use futures::future::BoxFuture;
 
 use super::errors::CatalogError;
-
-/// Something held until a transaction or a statement is over.
-pub type Held = Box<dyn Any + Send>;
+use crate::model::release_guard::ReleaseGuard;
 
 /// How a transaction that was asked to commit ends.
 pub enum Ending {
@@ -27,14 +24,15 @@ pub enum Ending {
 
 /// Decides what happens to transactions.
 pub trait Disturbance: fmt::Debug + Send + Sync {
-    /// Before a transaction, or a statement that is one, begins. `None`: there is no connection.
-    fn begins(&self, writes: bool) -> BoxFuture<'_, Option<Held>>;
+    /// Before a transaction, or a statement that is one, begins. The guard is held until it is over; without
+    /// one there is no connection.
+    fn begins(&self, writes: bool) -> BoxFuture<'_, Option<ReleaseGuard>>;
 
     /// A transaction that writes is about to commit.
     fn ends(&self) -> BoxFuture<'_, Ending>;
 
-    /// The database works, on a thread of its own, until the returned value is dropped.
-    fn works(&self) -> Held;
+    /// The database works, on a thread of its own, until the guard is dropped.
+    fn works(&self) -> ReleaseGuard;
 }
 
 /// The error that a caller gets when a connection broke.

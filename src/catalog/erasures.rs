@@ -30,7 +30,7 @@ use mentions::mentioning;
 
 /// What the first transaction removes: everything by which something else is found, and everything that is
 /// counted, so that what is left of a person never looks like damage.
-const FIRST: [&Table; 8] = [
+const TABLES_REMOVED_FIRST: [&Table; 8] = [
     &LINKS,
     &DOCUMENTS,
     &FOLDERS,
@@ -77,7 +77,7 @@ impl Catalog {
             session.rollback().await?;
             return Ok(under_way);
         }
-        for table in FIRST {
+        for table in TABLES_REMOVED_FIRST {
             let sql = format!("DELETE FROM {} WHERE person = $1", table.name);
             session.execute(sql, vec![id(person.0)]).await?;
         }

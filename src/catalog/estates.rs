@@ -13,7 +13,7 @@ use super::database::{Session, Value};
 use super::deletions::note_older_manifests;
 use super::documents::DocumentKind;
 use super::errors::CatalogError;
-use super::reading::{read_contents, verify_partitions};
+use super::reading::{read_partitions, verify_partitions};
 use super::registers::enrol;
 use super::rows::{Ledger, id};
 use super::tables::{
@@ -375,7 +375,7 @@ impl EstateWriter {
     /// Makes the rows durable, if they are all of one state, with nothing missing and nothing extra.
     pub async fn finish(mut self) -> Result<(), CatalogError> {
         let rows = verify_partitions(&mut self.session, self.person).await?;
-        read_contents(&mut self.session, self.person, rows).await?;
+        read_partitions(&mut self.session, self.person, rows).await?;
         self.session.commit().await
     }
 

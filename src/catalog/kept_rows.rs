@@ -9,15 +9,15 @@ use super::log_index::LogState;
 use super::value::{Found, Value};
 
 /// How many bytes all kept rows may take, and those that one statement found.
-const MOST: usize = 2 << 20;
-const MOST_OF_ONE: usize = 4 << 10;
+const MOST_BYTES: usize = 2 << 20;
+const MOST_BYTES_OF_ONE: usize = 4 << 10;
 /// How many bytes a statement, and a value, takes beside its own.
-const AROUND_ONE: usize = 128;
-const AROUND_VALUE: usize = 32;
+const BYTES_AROUND_STATEMENT: usize = 128;
+const BYTES_AROUND_VALUE: usize = 32;
 
 /// A statement and what is bound to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Asked {
+pub(super) struct BoundStatement {
     pub sql: String,
     pub values: Vec<Value>,
 }
@@ -26,27 +26,27 @@ pub(super) struct Asked {
 #[derive(Debug, Default)]
 pub(super) struct KeptRows {
     state: Option<LogState>,
-    rows: HashMap<Asked, Vec<Vec<Found>>>,
+    rows: HashMap<BoundStatement, Vec<Vec<Found>>>,
     bytes: usize,
 }
 
 impl KeptRows {
-    pub(super) fn find(&mut self, state: LogState, asked: &Asked) -> Option<Vec<Vec<Found>>> {
+    pub(super) fn find(&mut self, state: LogState, statement: &BoundStatement) -> Option<Vec<Vec<Found>>> {
         self.pass_to(state);
-        self.rows.get(asked).cloned()
+        self.rows.get(statement).cloned()
     }
 
     /// Keeps rows that were found after `state` was read from the log.
-    pub(super) fn keep(&mut self, state: LogState, asked: Asked, rows: &[Vec<Found>]) {
+    pub(super) fn keep(&mut self, state: LogState, statement: BoundStatement, rows: &[Vec<Found>]) {
         self.pass_to(state);
-        let bytes = weight(&asked, rows);
-        if bytes > MOST_OF_ONE {
+        let bytes = weight(&statement, rows);
+        if bytes > MOST_BYTES_OF_ONE {
             return;
         }
-        if self.bytes + bytes > MOST {
+        if self.bytes + bytes > MOST_BYTES {
             self.forget();
         }
-        if self.rows.insert(asked, rows.to_vec()).is_none() {
+        if self.rows.insert(statement, rows.to_vec()).is_none() {
             self.bytes += bytes;
         }
     }
@@ -71,8 +71,8 @@ impl KeptRows {
     }
 }
 
-fn weight(asked: &Asked, rows: &[Vec<Found>]) -> usize {
-    let bound = asked.values.iter().map(|value| match value {
+fn weight(statement: &BoundStatement, rows: &[Vec<Found>]) -> usize {
+    let bound = statement.values.iter().map(|value| match value {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
         Value::Int(_) | Value::NullInt | Value::NullText => 0,
@@ -82,6 +82,6 @@ fn weight(asked: &Asked, rows: &[Vec<Found>]) -> usize {
         Found::Blob(bytes) => bytes.len(),
         Found::Null | Found::Integer(_) | Found::Real(_) => 0,
     });
-    let lengths = bound.chain(found).map(|length| AROUND_VALUE + length);
-    AROUND_ONE + asked.sql.len() + lengths.sum::<usize>()
+    let lengths = bound.chain(found).map(|length| BYTES_AROUND_VALUE + length);
+    BYTES_AROUND_STATEMENT + statement.sql.len() + lengths.sum::<usize>()
 }

@@ -11,14 +11,14 @@ use super::log_index::LogState;
 use crate::model::ids::PersonId;
 
 /// How many people are known at most.
-const MOST: usize = 10_000;
+const MOST_PEOPLE: usize = 10_000;
 
 /// The states that people had in one state of the log. Cheap to clone; all clones share the states.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownStates(Arc<Mutex<Known>>);
+pub(super) struct KnownStates(Arc<Mutex<StatesOfLog>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct StatesOfLog {
     log: Option<LogState>,
     people: HashMap<PersonId, PersonState>,
 }
@@ -37,7 +37,7 @@ impl KnownStates {
     /// Keeps a state that was read after `log` was.
     pub(super) fn keep(&self, log: LogState, person: PersonId, state: PersonState) {
         let mut known = self.known();
-        if known.log != Some(log) || known.people.len() >= MOST {
+        if known.log != Some(log) || known.people.len() >= MOST_PEOPLE {
             known.people.clear();
             known.log = Some(log);
         }
@@ -46,10 +46,10 @@ impl KnownStates {
 
     /// Drops all that is known.
     pub(super) fn forget_all(&self) {
-        *self.known() = Known::default();
+        *self.known() = StatesOfLog::default();
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, StatesOfLog> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

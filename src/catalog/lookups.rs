@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, ToSql};
 
-use super::kept_rows::{Asked, KeptRows};
+use super::kept_rows::{BoundStatement, KeptRows};
 use super::log_index::{LogIndex, LogState};
 use super::value::{Found, Value};
 
@@ -71,24 +71,24 @@ impl Lookups {
 
     /// The rows that the statement finds. Returns the statement when it must be asked in another way: all
     /// connections are taken, somebody is in the way, or something is wrong that the driver is to report.
-    pub(super) fn look_up(&self, asked: Asked) -> Result<Vec<Vec<Found>>, Asked> {
+    pub(super) fn look_up(&self, statement: BoundStatement) -> Result<Vec<Vec<Found>>, BoundStatement> {
         // Read before the rows, so that these are not older than it.
         let state = self.log_state();
-        if let Some(rows) = state.and_then(|state| self.inner().kept.find(state, &asked)) {
+        if let Some(rows) = state.and_then(|state| self.inner().kept.find(state, &statement)) {
             return Ok(rows);
         }
-        let (asked, found) = self.read(asked)?;
+        let (statement, found) = self.read(statement)?;
         let mut inner = self.inner();
         if let Some(state) = state.filter(|_| !inner.is_closed) {
-            inner.kept.keep(state, asked, &found);
+            inner.kept.keep(state, statement, &found);
         }
         Ok(found)
     }
 
     /// The same for rows that nobody is likely to ask for again soon. They are not kept, because they would
     /// displace those that are asked for again and again.
-    pub(super) fn look_up_once(&self, asked: Asked) -> Result<Vec<Vec<Found>>, Asked> {
-        self.read(asked).map(|(_, found)| found)
+    pub(super) fn look_up_once(&self, statement: BoundStatement) -> Result<Vec<Vec<Found>>, BoundStatement> {
+        self.read(statement).map(|(_, found)| found)
     }
 
     /// The present state of the log, if it can be told.
@@ -111,21 +111,21 @@ impl Lookups {
     }
 
     /// Reads the rows from the database; returns the statement beside them.
-    fn read(&self, asked: Asked) -> Result<(Asked, Vec<Vec<Found>>), Asked> {
+    fn read(&self, statement: BoundStatement) -> Result<(BoundStatement, Vec<Vec<Found>>), BoundStatement> {
         let Some(connection) = self.take() else {
-            return Err(asked);
+            return Err(statement);
         };
-        let found = rows(&connection, &asked.sql, &asked.values);
+        let found = rows(&connection, &statement.sql, &statement.values);
         let mut inner = self.inner();
         let Ok(found) = found else {
             // A connection that failed is not used again.
             inner.unopened += 1;
-            return Err(asked);
+            return Err(statement);
         };
         if !inner.is_closed {
             inner.idle.push(connection);
         }
-        Ok((asked, found))
+        Ok((statement, found))
     }
 
     fn take(&self) -> Option<Connection> {

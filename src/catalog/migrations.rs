@@ -7,7 +7,7 @@ use super::registers::register_all;
 use crate::model::time::Instant;
 
 /// From this version on, the rows of people, sources and definitions are counted.
-const REGISTERED: i64 = 8;
+const REGISTERS_SINCE: i64 = 8;
 
 const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001_foundation.sql")),
@@ -15,7 +15,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (4, include_str!("migrations/0004_commits.sql")),
     (5, include_str!("migrations/0005_sharing.sql")),
     (6, include_str!("migrations/0006_document_changes.sql")),
-    (REGISTERED, include_str!("migrations/0008_ground.sql")),
+    (REGISTERS_SINCE, include_str!("migrations/0008_ground.sql")),
     (9, include_str!("migrations/0009_erasures.sql")),
 ];
 
@@ -45,7 +45,7 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
     }
     for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         session.define(script).await?;
-        if *version == REGISTERED {
+        if *version == REGISTERS_SINCE {
             register_all(&mut session).await?;
         }
         let applied = vec![Value::Int(*version), Value::Int(now.micros())];

@@ -87,12 +87,12 @@ impl Catalog {
             .into_iter()
             .filter(|row| known(&row.data_type) != Some(row.stamp()))
             .collect();
-        let mut contents = read_contents(&mut session, person, rows).await?;
+        let mut verified = read_partitions(&mut session, person, rows).await?;
         let mut wanted = Vec::new();
-        for content in contents.values() {
+        for partition in verified.values() {
             let missing = |piece: &Piece| matches!(piece.place, Place::Tail { .. }) && !held(piece.id);
             wanted.extend(
-                content
+                partition
                     .pieces
                     .iter()
                     .filter(|(piece, _)| missing(piece))
@@ -104,7 +104,7 @@ impl Catalog {
 
         let mut partitions = Vec::with_capacity(types.len());
         for (data_type, changed) in types.iter().zip(changed) {
-            partitions.push(match contents.remove(data_type) {
+            partitions.push(match verified.remove(data_type) {
                 _ if !changed => None,
                 None => Some(Partition {
                     person,
@@ -114,7 +114,7 @@ impl Catalog {
                     records: 0,
                     pieces: Vec::new(),
                 }),
-                Some(content) => Some(content.into_partition(&mut blobs)?),
+                Some(partition) => Some(partition.into_partition(&mut blobs)?),
             });
         }
         Ok(partitions)
@@ -156,7 +156,7 @@ impl Catalog {
 }
 
 /// A partition with everything that its digest covers, verified against it.
-pub(super) struct Content {
+pub(super) struct VerifiedPartition {
     pub row: PartitionRow,
     /// Each with the checksum of its row.
     pub pieces: Vec<(Piece, u32)>,
@@ -179,20 +179,20 @@ pub(super) async fn read_rows(
         .collect()
 }
 
-/// The contents of one person's partitions, as the same transaction sees them.
-pub(super) async fn read_contents(
+/// One person's partitions, verified, as the same transaction sees them.
+pub(super) async fn read_partitions(
     session: &mut Session,
     person: PersonId,
     rows: Vec<PartitionRow>,
-) -> Result<HashMap<TypeId, Content>, CatalogError> {
+) -> Result<HashMap<TypeId, VerifiedPartition>, CatalogError> {
     let types: Vec<TypeId> = rows.iter().map(|row| row.data_type.clone()).collect();
     let any_dead = rows.iter().any(|row| row.dead > 0);
-    let mut contents: HashMap<TypeId, Content> = rows
+    let mut partitions: HashMap<TypeId, VerifiedPartition> = rows
         .into_iter()
         .map(|row| {
             (
                 row.data_type.clone(),
-                Content {
+                VerifiedPartition {
                     row,
                     pieces: Vec::new(),
                     dead: Vec::new(),
@@ -200,33 +200,33 @@ pub(super) async fn read_contents(
             )
         })
         .collect();
-    if contents.is_empty() {
-        return Ok(contents);
+    if partitions.is_empty() {
+        return Ok(partitions);
     }
     let (rest, values) = of_types(person, &types);
     for record in session.select(&PIECES, &rest, values.clone()).await? {
         let data_type = TypeId(record.text(1)?.into());
-        let content = contents
+        let partition = partitions
             .get_mut(&data_type)
             .ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
-        content.pieces.push((piece_of(&record)?, record.checksum));
+        partition.pieces.push((piece_of(&record)?, record.checksum));
     }
     if any_dead {
         for record in session.select(&DEAD_ROWS, &rest, values).await? {
             let dead = DeadRow::of(&record)?;
-            let content = contents
+            let partition = partitions
                 .get_mut(&dead.data_type)
                 .ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
-            content.dead.push((dead, record.checksum));
+            partition.dead.push((dead, record.checksum));
         }
     }
-    for content in contents.values_mut() {
-        content.settle()?;
+    for partition in partitions.values_mut() {
+        partition.settle()?;
     }
-    Ok(contents)
+    Ok(partitions)
 }
 
-impl Content {
+impl VerifiedPartition {
     /// The partition, with the blobs read for it.
     fn into_partition(self, blobs: &mut HashMap<PieceId, Vec<u8>>) -> Result<Partition, CatalogError> {
         let mut pieces: Vec<Piece> = self.pieces.into_iter().map(|(piece, _)| piece).collect();

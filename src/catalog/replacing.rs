@@ -9,7 +9,7 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::ledgers::{Patience, lock_people};
 use super::orphans::{paths_of, refuse_condemned};
-use super::reading::{Content, read_contents, read_rows};
+use super::reading::{VerifiedPartition, read_partitions, read_rows};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, PartitionRow, id, piece_values, text};
 use super::tables::{DEAD_ROWS, Existing, PIECES, RETIRED_OBJECTS, one_of};
@@ -53,16 +53,16 @@ async fn apply(
     let people = BTreeSet::from([replace.person]);
     let mut ledgers = lock_people(session, &people, now, Patience::Waits).await?;
     let rows = read_rows(session, replace.person, std::slice::from_ref(&replace.data_type)).await?;
-    let mut contents = read_contents(session, replace.person, rows).await?;
-    let Some(content) = contents.remove(&replace.data_type) else {
+    let mut partitions = read_partitions(session, replace.person, rows).await?;
+    let Some(partition) = partitions.remove(&replace.data_type) else {
         return Ok(CommitOutcome::Stale);
     };
-    let Some(inputs) = check_inputs(&content, replace) else {
+    let Some(inputs) = check_inputs(&partition, replace) else {
         return Ok(CommitOutcome::Stale);
     };
-    let stored = content.row.checksum();
-    retire_objects(session, &content, &inputs.ids, now).await?;
-    let mut row = without(&content, &inputs.ids);
+    let stored = partition.row.checksum();
+    retire_objects(session, &partition, &inputs.ids, now).await?;
+    let mut row = without(&partition, &inputs.ids);
     remove_pieces(session, replace).await?;
     insert_outputs(session, replace, &inputs, now, &mut row).await?;
     row.version += 1;
@@ -80,9 +80,9 @@ struct Inputs {
 }
 
 /// The inputs as they are now; `None` if the output was not made from what is stored now.
-fn check_inputs(content: &Content, replace: &Replace) -> Option<Inputs> {
+fn check_inputs(partition: &VerifiedPartition, replace: &Replace) -> Option<Inputs> {
     let ids: HashSet<PieceId> = replace.inputs.iter().copied().collect();
-    let sequences: Vec<i64> = content
+    let sequences: Vec<i64> = partition
         .pieces
         .iter()
         .filter(|(piece, _)| ids.contains(&piece.id))
@@ -93,7 +93,7 @@ fn check_inputs(content: &Content, replace: &Replace) -> Option<Inputs> {
     }
     let applied: HashSet<(PieceId, RecordId)> = replace.applied.iter().copied().collect();
     // A row that was left out as dead is alive again where a database lost its last commits.
-    let dead_now: HashSet<(PieceId, RecordId)> = content
+    let dead_now: HashSet<(PieceId, RecordId)> = partition
         .dead
         .iter()
         .map(|(dead, _)| (dead.piece, dead.record))
@@ -101,7 +101,7 @@ fn check_inputs(content: &Content, replace: &Replace) -> Option<Inputs> {
     if !applied.is_subset(&dead_now) {
         return None;
     }
-    let late = content
+    let late = partition
         .dead
         .iter()
         .filter(|(dead, _)| ids.contains(&dead.piece) && !applied.contains(&(dead.piece, dead.record)))
@@ -154,16 +154,16 @@ async fn insert_outputs(
 }
 
 /// The partition's row without `inputs` and their dead rows.
-fn without(content: &Content, inputs: &HashSet<PieceId>) -> PartitionRow {
+fn without(partition: &VerifiedPartition, inputs: &HashSet<PieceId>) -> PartitionRow {
     let mut row = PartitionRow {
         pieces: 0,
         dead: 0,
         digest: 0,
         bytes: 0,
         bounds: None,
-        ..content.row.clone()
+        ..partition.row.clone()
     };
-    for (piece, checksum) in content
+    for (piece, checksum) in partition
         .pieces
         .iter()
         .filter(|(piece, _)| !inputs.contains(&piece.id))
@@ -176,7 +176,7 @@ fn without(content: &Content, inputs: &HashSet<PieceId>) -> PartitionRow {
                 .map_or(piece.bounds, |bounds: Bounds| bounds.union(piece.bounds)),
         );
     }
-    for (_, checksum) in content
+    for (_, checksum) in partition
         .dead
         .iter()
         .filter(|(dead, _)| !inputs.contains(&dead.piece))
@@ -189,11 +189,11 @@ fn without(content: &Content, inputs: &HashSet<PieceId>) -> PartitionRow {
 
 async fn retire_objects(
     session: &mut Session,
-    content: &Content,
+    partition: &VerifiedPartition,
     inputs: &HashSet<PieceId>,
     now: Instant,
 ) -> Result<(), CatalogError> {
-    let rows = content
+    let rows = partition
         .pieces
         .iter()
         .filter(|(piece, _)| inputs.contains(&piece.id))

@@ -3,7 +3,7 @@
 
 use super::Catalog;
 use super::errors::CatalogError;
-use super::reading::{read_contents, verify_partitions};
+use super::reading::{read_partitions, verify_partitions};
 use crate::model::ids::PersonId;
 
 impl Catalog {
@@ -31,11 +31,11 @@ impl Catalog {
         let mut complaints = Vec::new();
         for row in rows {
             let (data_type, counted) = (row.data_type.clone(), (row.bytes, row.bounds));
-            match read_contents(&mut session, person, vec![row]).await {
-                Ok(contents) => {
-                    for content in contents.into_values() {
-                        let bytes = content.pieces.iter().map(|(piece, _)| piece.bytes).sum();
-                        let bounds = content
+            match read_partitions(&mut session, person, vec![row]).await {
+                Ok(found) => {
+                    for partition in found.into_values() {
+                        let bytes = partition.pieces.iter().map(|(piece, _)| piece.bytes).sum();
+                        let bounds = partition
                             .pieces
                             .iter()
                             .map(|(piece, _)| piece.bounds)

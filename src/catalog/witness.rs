@@ -17,9 +17,9 @@ use super::tables::one_of;
 use crate::model::ids::{IdSource, SystemIds};
 
 /// How long to ask the database. A caller waits for this answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 /// The pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 /// A transaction that finds this many spent witnesses of its process removes them.
 const SPENT_AT_ONCE: usize = 64;
 /// How often a transaction is repeated that the database undid in favour of another.
@@ -39,7 +39,7 @@ impl Default for Witnesses {
         Self {
             ids: Arc::default(),
             spent: Arc::default(),
-            patience: PATIENCE,
+            patience: ANSWER_PATIENCE,
         }
     }
 }
@@ -104,7 +104,7 @@ impl Witnesses {
                         detail: format!("{lost}; asked again: {error}"),
                     });
                 }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(_) => tokio::time::sleep(PAUSE_BETWEEN_ATTEMPTS).await,
             }
         }
     }

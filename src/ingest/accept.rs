@@ -45,7 +45,7 @@ const LEAST_MEMORY: usize = 8 << 10;
 /// Memory for what is remembered of one id that the caller chose.
 const ID_BYTES: usize = 64;
 /// A body that takes longer is compared with its partition again.
-const FRESH: Duration = Duration::from_secs(20);
+const COMPARISON_FRESH_FOR: Duration = Duration::from_secs(20);
 
 /// Why a body is not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -228,7 +228,7 @@ impl Acceptance {
                 self.write_what_is_full().await?;
             }
         }
-        if self.looked_at.elapsed() > FRESH {
+        if self.looked_at.elapsed() > COMPARISON_FRESH_FOR {
             self.intake.look_again().await?;
             self.looked_at = Moment::now();
         }

@@ -1,7 +1,7 @@
 //! Compares the rows of two batches column by column.
 //!
 //! A body that is sent again consists of rows that are stored already in the same form; converting each to a
-//! form in which whole rows can be compared costs more than finding them. Agrees with `merge::Content`, which
+//! form in which whole rows can be compared costs more than finding them. Agrees with `compare_rows`, which
 //! compares rows in any order. Pure.
 
 use std::collections::HashMap;
@@ -190,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ingest::merge::{Compared, Content};
+    use crate::ingest::compare_rows::{ComparableRows, RowComparer};
     use crate::model::registry::json_text;
 
     const FLOATS: [f64; 5] = [0.0, -0.0, 1.5, f64::NAN, -f64::NAN];
@@ -308,10 +308,10 @@ mod tests {
                 row
             }).collect();
             let (one, other) = (batch(&schema, &one), batch(&schema, &other));
-            let content = Content::new(&schema).unwrap();
-            let (left, right) = (Compared::new(&one), Compared::new(&other));
+            let comparer = RowComparer::new(&schema).unwrap();
+            let (left, right) = (ComparableRows::new(&one), ComparableRows::new(&other));
             let expected: Vec<bool> = (0..one.num_rows())
-                .map(|row| content.are_equal((&left, row), (&right, row)).unwrap())
+                .map(|row| comparer.are_equal((&left, row), (&right, row)).unwrap())
                 .collect();
             prop_assert_eq!(alike(&schema, &one, &other).unwrap(), expected);
         }

@@ -19,9 +19,10 @@ use crate::store::sealing;
 use crate::store::snapshot::Snapshot;
 use crate::store::tail::Packer;
 
+use super::changes::{Change, OrderedChanges, ids_to_look_up};
 use super::errors::AssembleError;
 use super::forward::bring_forward;
-use super::merge::{self, Asked, Change, Outcome};
+use super::merge::{self, Outcome};
 use super::stored::{StoredRows, adapt};
 use super::stores::{IntakeStores, Stores};
 use super::upload::WrittenRows;
@@ -65,9 +66,9 @@ pub async fn tail_change(
     person: PersonId,
     data_type: TypeId,
     layout: &Arc<Layout>,
-    asked: Asked,
+    asked: OrderedChanges,
 ) -> Result<TailChange, AssembleError> {
-    let ids = merge::ids_to_look_up(&asked.changes);
+    let ids = ids_to_look_up(&asked.changes);
     // Rows that have only new ids can be added whatever else happens to the partition, so nothing is looked
     // up.
     let (seen, found) = if ids.is_empty() {
@@ -180,7 +181,7 @@ fn packed(
     packer: &Packer,
     piece: PieceId,
     layout: &Layout,
-    mut asked: Asked,
+    mut asked: OrderedChanges,
     found: &[FoundRows],
     seen: Option<&Snapshot>,
 ) -> Result<Packed, AssembleError> {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use arrow::array::{Array, ArrayAccessor, AsArray, FixedSizeBinaryArray, RecordBatch, StringArray};
 use arrow::datatypes::Int32Type;
 
-use super::merge::Change;
+use super::changes::Change;
 use super::stored::StoredRows;
 use crate::model::ids::RecordId;
 

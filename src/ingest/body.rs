@@ -111,12 +111,13 @@ pub enum BodyError<E> {
 /// Accepts a body in chunks and hands out its records as JSON text.
 pub struct BodyReader {
     decompressor: Decompressor,
-    content: Content,
+    buffer: BodyBuffer,
     /// Takes in what the body decompresses to.
     digest: Option<Sha256>,
 }
 
-enum Content {
+/// What was read of a body and is not handed out yet.
+enum BodyBuffer {
     Object(Vec<u8>),
     Lines(Lines),
 }
@@ -125,13 +126,13 @@ impl BodyReader {
     /// # Errors
     /// If the decompression library cannot start.
     pub fn new(form: BodyForm, encoding: ContentEncoding, limits: BodyLimits) -> io::Result<Self> {
-        let content = match form {
-            BodyForm::Object => Content::Object(Vec::new()),
-            BodyForm::Lines => Content::Lines(Lines::new(limits.line)),
+        let buffer = match form {
+            BodyForm::Object => BodyBuffer::Object(Vec::new()),
+            BodyForm::Lines => BodyBuffer::Lines(Lines::new(limits.line)),
         };
         Ok(Self {
             decompressor: Decompressor::new(encoding, limits.body)?,
-            content,
+            buffer,
             digest: None,
         })
     }
@@ -145,9 +146,9 @@ impl BodyReader {
     /// Bytes that wait for the rest of their record.
     #[must_use]
     pub const fn waiting(&self) -> usize {
-        match &self.content {
-            Content::Object(bytes) => bytes.capacity(),
-            Content::Lines(lines) => lines.waiting(),
+        match &self.buffer {
+            BodyBuffer::Object(bytes) => bytes.capacity(),
+            BodyBuffer::Lines(lines) => lines.waiting(),
         }
     }
 
@@ -155,9 +156,9 @@ impl BodyReader {
     /// as they come, so for them it is 0.
     #[must_use]
     pub fn waiting_values(&self) -> usize {
-        match &self.content {
-            Content::Object(bytes) => bounds::values(bytes, bounds::MOST_VALUES),
-            Content::Lines(_) => 0,
+        match &self.buffer {
+            BodyBuffer::Object(bytes) => bounds::values(bytes, bounds::MOST_VALUES),
+            BodyBuffer::Lines(_) => 0,
         }
     }
 
@@ -184,7 +185,7 @@ impl BodyReader {
         unpacked: &[u8],
         mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
     ) -> Result<(), BodyError<E>> {
-        self.content.take(unpacked, self.digest.as_mut(), &mut each)
+        self.buffer.take(unpacked, self.digest.as_mut(), &mut each)
     }
 
     /// Takes all that the next chunk decompresses to.
@@ -208,13 +209,13 @@ impl BodyReader {
         self,
         mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
     ) -> Result<Option<Sha256>, BodyError<E>> {
-        let (mut content, mut digest) = (self.content, self.digest);
+        let (mut buffer, mut digest) = (self.buffer, self.digest);
         self.decompressor
-            .finish(|piece| content.take(piece, digest.as_mut(), &mut each))
+            .finish(|piece| buffer.take(piece, digest.as_mut(), &mut each))
             .map_err(flatten)?;
-        match content {
-            Content::Object(bytes) => each(Place::Whole, unmarked(&bytes)).map_err(BodyError::Receiver)?,
-            Content::Lines(mut lines) => lines
+        match buffer {
+            BodyBuffer::Object(bytes) => each(Place::Whole, unmarked(&bytes)).map_err(BodyError::Receiver)?,
+            BodyBuffer::Lines(mut lines) => lines
                 .finish(|index, line| each(Place::Line(index), line))
                 .map_err(from_lines)?,
         }
@@ -222,7 +223,7 @@ impl BodyReader {
     }
 }
 
-impl Content {
+impl BodyBuffer {
     fn take<E>(
         &mut self,
         piece: &[u8],

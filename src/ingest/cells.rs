@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use arrow::datatypes::{DataType as ColumnType, Field, Fields};
 
 use super::columns::Cell;
+use super::field_plan::western;
 use super::json;
-use super::plan::western;
 use crate::model::faults::LocPart;
 use crate::model::registry::{Canonical, is_json_text, respelt};
 use crate::model::time::parse_instant;
@@ -124,8 +124,8 @@ pub(super) fn integer(raw: &str) -> Option<i64> {
 
 /// The integer that `value` equals, if it is whole.
 pub(super) fn whole(value: f64) -> Option<i64> {
-    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-    (value.fract() == 0.0 && (-BEYOND..BEYOND).contains(&value)).then_some(value as i64)
+    const BEYOND_INTEGERS: f64 = 9_223_372_036_854_775_808.0;
+    (value.fract() == 0.0 && (-BEYOND_INTEGERS..BEYOND_INTEGERS).contains(&value)).then_some(value as i64)
 }
 
 /// The text without blanks between its tokens.

@@ -10,8 +10,8 @@ use std::str::FromStr;
 use arrow::datatypes::DataType as ColumnType;
 use serde_json::{Number, Value};
 
+use super::field_plan::{FieldPlan, Role};
 use super::json;
-use super::plan::{Plan, Role};
 use crate::model::excerpt::beginning;
 use crate::model::time::Instant;
 
@@ -55,18 +55,18 @@ impl FromStr for Epoch {
 }
 
 /// Converts the record to the form that records have.
-pub(super) fn coerced<'a>(record: Cow<'a, [u8]>, plan: &Plan, epoch: Epoch) -> Cow<'a, [u8]> {
+pub(super) fn coerced<'a>(record: Cow<'a, [u8]>, plan: &FieldPlan, epoch: Epoch) -> Cow<'a, [u8]> {
     let rewritten = rewritten(&record, plan, epoch);
     rewritten.map_or(record, Cow::Owned)
 }
 
 /// Whether the field `name`, sent as `raw`, could be coerced to what its type expects.
-pub(super) fn is_coercible(plan: &Plan, name: &str, raw: &str) -> bool {
+pub(super) fn is_coercible(plan: &FieldPlan, name: &str, raw: &str) -> bool {
     form_of(plan, name).is_some_and(|held| value(raw, held, Epoch::ByMagnitude).is_some())
 }
 
 /// `None` if nothing is to be coerced.
-fn rewritten(record: &[u8], plan: &Plan, epoch: Epoch) -> Option<Vec<u8>> {
+fn rewritten(record: &[u8], plan: &FieldPlan, epoch: Epoch) -> Option<Vec<u8>> {
     let fields = json::fields(record).ok()?;
     let coerced: Vec<Option<String>> = fields
         .iter()
@@ -83,36 +83,36 @@ fn rewritten(record: &[u8], plan: &Plan, epoch: Epoch) -> Option<Vec<u8>> {
 
 /// The kind of value that a field holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Held {
+enum FieldKind {
     Number,
     Time,
     /// A time, or an object with two.
     Span,
 }
 
-fn form_of(plan: &Plan, name: &str) -> Option<Held> {
+fn form_of(plan: &FieldPlan, name: &str) -> Option<FieldKind> {
     let known = plan.fields.get(plan.field(name)?)?;
     match known.role {
-        Role::Start | Role::End | Role::Moment => Some(Held::Time),
-        Role::RecordedAt => Some(Held::Span),
+        Role::Start | Role::End | Role::Moment => Some(FieldKind::Time),
+        Role::RecordedAt => Some(FieldKind::Span),
         Role::Column(column) => match plan.columns.get(column)?.data_type() {
-            ColumnType::Float64 | ColumnType::Int64 => Some(Held::Number),
-            ColumnType::Timestamp(..) => Some(Held::Time),
+            ColumnType::Float64 | ColumnType::Int64 => Some(FieldKind::Number),
+            ColumnType::Timestamp(..) => Some(FieldKind::Time),
             _ => None,
         },
         Role::Id | Role::Unit | Role::Extras | Role::Computed => None,
     }
 }
 
-fn value(raw: &str, held: Held, epoch: Epoch) -> Option<String> {
+fn value(raw: &str, held: FieldKind, epoch: Epoch) -> Option<String> {
     match held {
-        Held::Number => {
+        FieldKind::Number => {
             let text = json::text(raw)?;
             let text = text.trim();
             serde_json::from_str::<Number>(text).ok().map(|_| text.to_owned())
         }
-        Held::Time => time(raw, epoch),
-        Held::Span if raw.starts_with('{') => {
+        FieldKind::Time => time(raw, epoch),
+        FieldKind::Span if raw.starts_with('{') => {
             let members = json::fields(raw.as_bytes()).ok()?;
             let is_coerced = members.iter().any(|member| time(member.raw, epoch).is_some());
             let members: Vec<(&str, Cow<'_, str>)> = members
@@ -125,7 +125,7 @@ fn value(raw: &str, held: Held, epoch: Epoch) -> Option<String> {
             let members = members.iter().map(|(name, raw)| (*name, raw.as_ref()));
             is_coerced.then(|| String::from_utf8(json::object(members)).ok())?
         }
-        Held::Span => time(raw, epoch),
+        FieldKind::Span => time(raw, epoch),
     }
 }
 

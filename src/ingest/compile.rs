@@ -10,7 +10,7 @@ use jsonschema::{PatternOptions, Validator};
 use uuid::Uuid;
 
 use super::columns::{Column, UnfillableColumn, width};
-use super::plan::{Plan, PlanError};
+use super::field_plan::{FieldPlan, FieldPlanError};
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::registry::schema::cost::{TooCostly, checks_of_records};
@@ -22,9 +22,9 @@ use crate::model::units::Units;
 
 /// About how many bytes of compiled types are kept: enough for every built-in type and the own types of the
 /// people who are currently writing.
-const KEPT: u64 = 64 << 20;
+const KEPT_TYPES_BYTES: u64 = 64 << 20;
 /// The size of a type with many columns.
-const LARGE: u64 = 1 << 20;
+const LARGE_TYPE_BYTES: u64 = 1 << 20;
 /// A compiled type takes this many times the text of its schema, and more for each pattern.
 const SCHEMA_FACTOR: usize = 8;
 const PATTERN_WEIGHT: usize = 16 << 10;
@@ -35,7 +35,7 @@ const BACKTRACK_LIMIT: usize = 10_000;
 #[derive(Debug)]
 pub struct CompiledType {
     pub(super) data_type: Arc<DataType>,
-    pub(super) plan: Plan,
+    pub(super) plan: FieldPlan,
     pub(super) validator: Validator,
     pub(super) registry: Arc<Registry>,
     /// How often one value of a record may be checked.
@@ -57,7 +57,7 @@ pub enum CompileError {
     #[error("the schema of {data_type} costs too much to check: {reason}; change it, and record again")]
     TooCostly { data_type: String, reason: TooCostly },
     #[error(transparent)]
-    Layout(#[from] PlanError),
+    Layout(#[from] FieldPlanError),
     #[error(transparent)]
     Column(#[from] UnfillableColumn),
 }
@@ -67,7 +67,7 @@ impl CompiledType {
     /// If the type's schema or layout is not usable.
     pub fn new(data_type: Arc<DataType>, registry: Arc<Registry>) -> Result<Self, CompileError> {
         let checks = checks(&data_type)?;
-        let plan = Plan::new(&data_type)?;
+        let plan = FieldPlan::new(&data_type)?;
         for column in &plan.columns {
             Column::new(column.data_type())?;
         }
@@ -169,7 +169,11 @@ impl CompiledTypes {
     pub fn new(registry: Arc<Registry>) -> Self {
         Self {
             registry,
-            kept: Cache::of_bytes(KEPT, LARGE, |_, compiled: &Arc<CompiledType>| compiled.weight),
+            kept: Cache::of_bytes(
+                KEPT_TYPES_BYTES,
+                LARGE_TYPE_BYTES,
+                |_, compiled: &Arc<CompiledType>| compiled.weight,
+            ),
         }
     }
 

@@ -25,9 +25,9 @@ use super::columns::{Cell, Column, UnfillableColumn};
 use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::general::Repeatable;
-use super::memo::{Memo, NOTHING, Repeated};
-use super::naming::{Named, named, with_source};
-use super::natural::{Known, natural_id};
+use super::memo::{Memo, NOTHING, RepeatedValue};
+use super::naming::{WritersNameOutcome, named, with_source};
+use super::natural::{SourceAndTime, natural_id};
 pub use super::origins::DecodedSource;
 use super::origins::Origins;
 use super::row::{Row, SourceMark};
@@ -138,9 +138,9 @@ impl RecordDecoder {
             return Ok(());
         }
         match named(json, &self.compiled.plan) {
-            Named::AsItIs => self.push_as_it_is(place, json, None),
-            Named::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
-            Named::Renamed(renamed) => match self.decoded_fast(&renamed) {
+            WritersNameOutcome::AsItIs => self.push_as_it_is(place, json, None),
+            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
+            WritersNameOutcome::Renamed(renamed) => match self.decoded_fast(&renamed) {
                 Some(row) => {
                     self.append(row, &renamed);
                     Ok(())
@@ -224,9 +224,9 @@ impl RecordDecoder {
     #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
         match named(json, &self.compiled.plan) {
-            Named::AsItIs => self.push_as_it_is(place, json, None),
-            Named::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
-            Named::Renamed(renamed) => self.push_as_it_is(place, &renamed, None),
+            WritersNameOutcome::AsItIs => self.push_as_it_is(place, json, None),
+            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
+            WritersNameOutcome::Renamed(renamed) => self.push_as_it_is(place, &renamed, None),
         }
     }
 
@@ -277,7 +277,7 @@ impl RecordDecoder {
             if let Some(number) = number_in(column) {
                 let rest = rest.map(Into::into);
                 self.memo
-                    .learn_value(column, raw.as_bytes(), Repeated { number, rest });
+                    .learn_value(column, raw.as_bytes(), RepeatedValue { number, rest });
             }
         }
         if record.source_is_plain {
@@ -296,7 +296,7 @@ impl RecordDecoder {
             return None;
         }
         let source = self.sources.get(row.source.number)?;
-        let known = Known {
+        let known = SourceAndTime {
             source: &source.key,
             start: row.start,
             end: row.end,

@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
+use super::changes::Change;
 use super::deleted_ids::DeletedIds;
-use super::merge::Change;
 use super::tombstone::{Target, Tombstone};
 use super::upload::PartitionChanges;
 use crate::model::ids::RecordId;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::json;
 
 /// Up to so many members, comparing a name with all others costs less than hashing it.
-const FEW: usize = 16;
+const FEW_MEMBERS: usize = 16;
 
 /// Members in the order in which they came.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl<'a> Extras<'a> {
     }
 
     fn is_new(&mut self, name: &str) -> bool {
-        if self.members.len() < FEW {
+        if self.members.len() < FEW_MEMBERS {
             return self.members.iter().all(|member| member.name != name);
         }
         if self.names.is_empty() {
@@ -91,13 +91,13 @@ mod tests {
     fn members_keep_their_order_and_come_once_however_many() {
         let mut extras = Extras::default();
         assert_eq!(Extras::default().into_text(), None);
-        for number in 0..3 * FEW {
+        for number in 0..3 * FEW_MEMBERS {
             assert!(extras.add(format!("n{number}"), &format!("[ {number} ]")));
             for earlier in 0..=number {
                 assert!(!extras.add(format!("n{earlier}"), "0"), "{earlier} of {number}");
             }
         }
-        let expected: Vec<_> = (0..3 * FEW)
+        let expected: Vec<_> = (0..3 * FEW_MEMBERS)
             .map(|number| (format!("n{number}"), format!("[{number}]")))
             .collect();
         let found: Vec<_> = extras

@@ -14,16 +14,15 @@ use super::columns::Cell;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::extras::Extras;
+use super::field_plan::{KnownField, Role};
 use super::general::longest_extras;
 use super::json;
 use super::json_tokens::{NumberToken, Scanner};
-use super::memo::{Memo, OF_NOBODY, Repeated, SourceKey};
+use super::memo::{Memo, OF_NOBODY, RepeatedValue, SourceKey};
 use super::naming::is_of_sources;
 use super::origins::Origins;
-use super::plan::{KnownField, Role};
 use super::row::{Row, latest_start};
 use super::scalar::{ScalarRule, Token};
-use super::units::leaves_original;
 use crate::model::ids::RecordId;
 use crate::model::registry::is_json_text;
 use crate::model::sources::SourceFacts;
@@ -342,7 +341,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
                 Some(())
             }
             ColumnType::Struct(_) | ColumnType::List(_) => {
-                let Repeated { number, rest } = self.known(column)?;
+                let RepeatedValue { number, rest } = self.known(column)?;
                 self.rests.extend(rest.map(|rest| (field, rest)));
                 if let Some(place) = self
                     .compiled
@@ -372,7 +371,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
     }
 
     /// A struct or list that occurred before.
-    fn known(&mut self, column: usize) -> Option<Repeated> {
+    fn known(&mut self, column: usize) -> Option<RepeatedValue> {
         if let Some((length, value)) = self.memo.last(column, self.scanner.rest()) {
             self.scanner.advance(length);
             return Some(value);
@@ -462,7 +461,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
                 return None;
             }
             let converted = conversion.apply(value);
-            if leaves_original(conversion, value, converted) {
+            if conversion.leaves_original(value, converted) {
                 if !converted.is_finite() || !rule.allows(Token::Number) {
                     return None;
                 }

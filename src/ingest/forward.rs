@@ -22,8 +22,8 @@ use crate::store::piece::{Target, write_batch};
 use crate::store::snapshot::Snapshot;
 
 use super::compare_lines::changed_ids;
+use super::compare_rows::RowComparer;
 use super::errors::AssembleError;
-use super::merge::Content;
 use super::stored::{StoredRow, StoredRows};
 use super::stores::IntakeStores;
 use super::upload::WrittenRows;
@@ -207,14 +207,14 @@ async fn held_against(
         }
     }
     if !compared.is_empty() {
-        let content = Content::new(schema)?;
+        let comparer = RowComparer::new(schema)?;
         let rows: (Vec<usize>, Vec<usize>) = compared
             .iter()
             .map(|(_, sent, other)| (sent.row, other.row))
             .unzip();
         let (sent, elsewhere) = (
-            content.some(&as_sent.rows, &rows.0)?,
-            content.some(&found.rows, &rows.1)?,
+            comparer.some(&as_sent.rows, &rows.0)?,
+            comparer.some(&found.rows, &rows.1)?,
         );
         for ((sent, other), (id, place, now)) in sent.iter().zip(elsewhere.iter()).zip(compared) {
             if sent == other {

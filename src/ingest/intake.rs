@@ -19,11 +19,11 @@ use crate::store::arrange::KeyColumns;
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::{Target, write_batch};
 
+use super::changes::Change;
 use super::compare_lines::{are_equal, changed_ids, changed_rows, run_blocking};
 use super::dating::KnownTimes;
 use super::errors::AssembleError;
 use super::forward;
-use super::merge::Change;
 use super::placed::Placed;
 use super::stored::StoredRows;
 use super::stores::IntakeStores;
@@ -239,7 +239,7 @@ impl Intake {
         &self,
         written: &mut WrittenRows,
         batch: &RecordBatch,
-        named: &[Named],
+        named: &[IdInChunk],
         keep: &mut [bool],
     ) -> Result<(), AssembleError> {
         let ids = named.iter().map(|named| named.id);
@@ -265,7 +265,7 @@ impl Intake {
             next = place + 1;
             named.get(place).copied()
         };
-        let places: Vec<(RecordId, PieceId, Named)> = ids_found
+        let places: Vec<(RecordId, PieceId, IdInChunk)> = ids_found
             .filter_map(|(id, piece)| Some((id, piece, row_of(id)?)))
             .collect();
         let rows: Vec<usize> = places.iter().map(|(.., named)| named.first).collect();
@@ -296,7 +296,7 @@ impl Intake {
 
 /// What the rows of a chunk say of an id that the caller chose. Of its rows only the last is kept.
 #[derive(Clone, Copy, Debug)]
-struct Named {
+struct IdInChunk {
     id: RecordId,
     first: usize,
     last: usize,
@@ -311,10 +311,10 @@ async fn named_in(
     ids: &KeyColumns,
     given: &[bool],
     keep: &mut [bool],
-) -> Result<Vec<Named>, AssembleError> {
+) -> Result<Vec<IdInChunk>, AssembleError> {
     let rows = given.iter().enumerate().filter(|(_, given)| **given);
-    let mut named: Vec<Named> = rows
-        .map(|(row, _)| Named {
+    let mut named: Vec<IdInChunk> = rows
+        .map(|(row, _)| IdInChunk {
             id: ids.id(row),
             first: row,
             last: row,

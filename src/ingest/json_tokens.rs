@@ -4,7 +4,7 @@
 //! Lives as long as one line, borrows it, allocates nothing.
 
 /// How many objects and lists may stand within each other.
-const DEEPEST: usize = 16;
+const DEEPEST_NESTING: usize = 16;
 
 /// A position in a line.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ impl<'a> Scanner<'a> {
     /// Reads any value, whose text is returned as it stands.
     pub(super) fn any_value(&mut self) -> Option<&'a str> {
         let start = self.at;
-        self.skip_value(DEEPEST)?;
+        self.skip_value(DEEPEST_NESTING)?;
         self.text.get(start..self.at)
     }
 

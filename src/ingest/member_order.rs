@@ -14,7 +14,7 @@ use super::json;
 use crate::model::registry::is_json_text;
 
 /// No text that was accepted is nested deeper. What is, is compared as it stands.
-const DEEPEST: usize = 128;
+const DEEPEST_NESTING: usize = 128;
 
 /// Whether two texts say the same.
 pub(super) fn say_the_same(left: &str, right: &str) -> bool {
@@ -129,7 +129,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize) -> Option<Value<'a>> {
-        if depth > DEEPEST {
+        if depth > DEEPEST_NESTING {
             return None;
         }
         match self.text.as_bytes().get(self.at)? {

@@ -27,7 +27,7 @@ pub(super) const OF_NOBODY: SourceKey = [NOTHING, NOTHING, NOTHING, 0];
 
 /// A value that came before.
 #[derive(Clone, Debug)]
-pub(super) struct Repeated {
+pub(super) struct RepeatedValue {
     /// Its number in its column.
     pub number: u32,
     /// What its column cannot hold, as JSON.
@@ -41,14 +41,14 @@ pub(super) struct Memo {
     last_source: Option<(SourceKey, SourceMark)>,
     unit: Option<(String, Conversion)>,
     /// The members of the last record, in their order.
-    pub order: Vec<Announced>,
+    pub order: Vec<MemberBeginning>,
     /// Reusable memory for the cells of the next row.
     pub spare: Vec<(usize, Cell<'static>)>,
 }
 
 /// A member of a record, as it begins.
 #[derive(Debug)]
-pub(super) struct Announced {
+pub(super) struct MemberBeginning {
     /// Its name in quotes, and the colon.
     pub text: Vec<u8>,
     /// The field that it is; `None` if the type has no such field.
@@ -58,8 +58,8 @@ pub(super) struct Announced {
 /// One column's values, by the text that they were made from.
 #[derive(Clone, Debug, Default)]
 struct ColumnMemo {
-    last: Option<(Vec<u8>, Repeated)>,
-    values: HashMap<Vec<u8>, Repeated>,
+    last: Option<(Vec<u8>, RepeatedValue)>,
+    values: HashMap<Vec<u8>, RepeatedValue>,
 }
 
 impl Memo {
@@ -85,20 +85,20 @@ impl Memo {
 
     /// If `text` begins with the column's last value, that value and its length. A value's text is
     /// self-delimiting, so what follows it need not be checked.
-    pub(super) fn last(&self, column: usize, text: &[u8]) -> Option<(usize, Repeated)> {
+    pub(super) fn last(&self, column: usize, text: &[u8]) -> Option<(usize, RepeatedValue)> {
         let (last, value) = self.columns.get(column)?.last.as_ref()?;
         text.starts_with(last).then(|| (last.len(), value.clone()))
     }
 
     /// The value with the text `raw`.
-    pub(super) fn value(&mut self, column: usize, raw: &[u8]) -> Option<Repeated> {
+    pub(super) fn value(&mut self, column: usize, raw: &[u8]) -> Option<RepeatedValue> {
         let memo = self.columns.get_mut(column)?;
         let value = memo.values.get(raw)?.clone();
         memo.last = Some((raw.to_vec(), value.clone()));
         Some(value)
     }
 
-    pub(super) fn learn_value(&mut self, column: usize, raw: &[u8], value: Repeated) {
+    pub(super) fn learn_value(&mut self, column: usize, raw: &[u8], value: RepeatedValue) {
         let Some(memo) = self.columns.get_mut(column) else {
             return;
         };
@@ -114,7 +114,7 @@ impl Memo {
             return;
         }
         let text = format!("\"{name}\":").into_bytes();
-        let announced = Announced { text, field };
+        let announced = MemberBeginning { text, field };
         match self.order.get_mut(position) {
             Some(place) => *place = announced,
             None => self.order.push(announced),

@@ -18,7 +18,7 @@ use crate::model::ids::PersonId;
 /// The part of the budget that one person's bodies may take: one in this many.
 const SHARE: usize = 2;
 /// Bodies of no more than this need not wait behind large ones,
-pub const SMALL: usize = 64 << 10;
+pub const SMALL_BODY_BYTES: usize = 64 << 10;
 /// because they have a reserve of this part of the budget beside it: one in this many.
 const RESERVE: usize = 4;
 
@@ -37,12 +37,12 @@ pub struct BodyMemory {
 struct Shared {
     limit: usize,
     patience: Duration,
-    taken: Mutex<Taken>,
+    taken: Mutex<MemoryTaken>,
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct MemoryTaken {
     bytes: usize,
     of: HashMap<PersonId, usize>,
     /// The people whose bodies hold memory, in the order of arrival.
@@ -60,7 +60,7 @@ pub struct Allowance {
     place: Option<u64>,
 }
 
-impl Taken {
+impl MemoryTaken {
     /// Whether no body that holds memory came before the one at `place`, among all or among one person's.
     fn is_first(&self, place: Option<u64>, of: Option<PersonId>) -> bool {
         let mut holders = self.holders.iter();
@@ -116,7 +116,7 @@ impl BodyMemory {
         self.lock().bytes
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Taken> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, MemoryTaken> {
         self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -128,7 +128,7 @@ impl BodyMemory {
         let own = taken.of.get(&person).copied().unwrap_or(0);
         let all = taken.bytes.saturating_add(more);
         let limit = self.shared.limit;
-        if mine.saturating_add(more) <= SMALL && all <= limit + limit / RESERVE {
+        if mine.saturating_add(more) <= SMALL_BODY_BYTES && all <= limit + limit / RESERVE {
             return Some(taken.give(person, place, more));
         }
         let fits = all <= limit || taken.is_first(place, None);
@@ -233,8 +233,15 @@ mod tests {
         let memory = BodyMemory::new(100 * MIB, Duration::from_millis(50));
         let mut large = memory.allowance(person(1));
         large.resize(100 * MIB).await.unwrap();
-        memory.allowance(person(1)).resize(SMALL).await.unwrap();
-        assert_eq!(memory.allowance(person(2)).resize(SMALL + 1).await, Err(NoRoom));
+        memory
+            .allowance(person(1))
+            .resize(SMALL_BODY_BYTES)
+            .await
+            .unwrap();
+        assert_eq!(
+            memory.allowance(person(2)).resize(SMALL_BODY_BYTES + 1).await,
+            Err(NoRoom)
+        );
     }
 
     #[tokio::test]

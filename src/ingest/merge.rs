@@ -6,69 +6,24 @@
 //! rows as input; knows neither the catalogue nor files.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, BooleanArray, FixedSizeBinaryArray, RecordBatch, UInt32Array};
-use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::row::{RowConverter, Rows, SortField};
 
 use super::belonging::settled;
+use super::changes::{Change, OrderedChanges, id_column};
+use super::compare_rows::{ComparableRows, LazyComparer};
 use super::dating::KnownTimes;
-use super::deleted_ids::DeletedIds;
-use super::member_order::{holds_json, ordered};
 use super::stored::StoredRows;
 use crate::catalog::records::Effect;
 use crate::model::ids::{PieceId, RecordId};
 
 /// The columns that have a value in every row come first: id, start and end.
 const KEYS: usize = 3;
-
-/// A change asked of a partition, in the order of acceptance.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// Rows in the layout's storage schema; `given[row]` means that the caller chose the row's id, so that it
-    /// may replace another. The rows `undated`, in order, came without a time, and take that of the rows they
-    /// replace.
-    Put {
-        rows: RecordBatch,
-        given: Arc<[bool]>,
-        undated: Arc<[usize]>,
-    },
-    Delete {
-        records: DeletedIds,
-        /// The definition that the records must belong to, as the source that names it; any if `None`.
-        definition: Option<Arc<str>>,
-    },
-}
-
-impl Change {
-    /// Bytes of the rows put, or of the ids deleted, which other changes may share.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Put { rows, .. } => rows.get_array_memory_size(),
-            Self::Delete { records, .. } => size_of_val(records.as_slice()),
-        }
-    }
-}
-
-/// Changes of one partition in the order of acceptance, each with the request that it belongs to.
-#[derive(Clone, Debug, Default)]
-pub struct Asked {
-    pub changes: Vec<Change>,
-    pub requests: Vec<usize>,
-}
-
-impl Asked {
-    pub fn extend(&mut self, request: usize, changes: impl IntoIterator<Item = Change>) {
-        self.changes.extend(changes);
-        self.requests.resize(self.changes.len(), request);
-    }
-}
 
 /// The result of the changes.
 #[derive(Clone, Debug, Default)]
@@ -81,30 +36,6 @@ pub struct Outcome {
     pub updates: i64,
     /// What each request did, by its number.
     pub effects: Vec<Effect>,
-}
-
-/// The ids whose stored rows [`merge`] needs.
-#[must_use]
-pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
-    let mut ids = Vec::new();
-    for change in changes {
-        match change {
-            Change::Put { rows, given, .. } => {
-                let Some(column) = id_column(rows) else { continue };
-                ids.extend(
-                    given
-                        .iter()
-                        .zip(column.iter())
-                        .filter(|(given, _)| **given)
-                        .filter_map(|(_, bytes)| RecordId::from_slice(bytes?)),
-                );
-            }
-            Change::Delete { records, .. } => ids.extend_from_slice(records.as_slice()),
-        }
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    ids
 }
 
 /// Where the newest version of an id is, after the changes applied so far.
@@ -166,8 +97,9 @@ impl Version {
     }
 }
 
-/// Applies what is asked, in order, to a partition in which `stored` are the live rows of [`ids_to_look_up`].
-pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<Outcome, ArrowError> {
+/// Applies what is asked, in order, to a partition in which `stored` are the live rows of
+/// [`ids_to_look_up`](super::changes::ids_to_look_up).
+pub fn merge(schema: &SchemaRef, asked: &OrderedChanges, stored: &StoredRows) -> Result<Outcome, ArrowError> {
     let changes = settled(&asked.changes, stored);
     let changes = dated(&changes, stored)?;
     let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
@@ -199,9 +131,9 @@ impl<'a> Merging<'a> {
             latest: stored.iter().map(|(id, _)| (id, Version::STORED)).collect(),
             rows: KnownRows {
                 stored,
-                comparable: Compared::new(&stored.rows),
+                comparable: ComparableRows::new(&stored.rows),
                 puts: Vec::new(),
-                content: Wanted { schema, made: None },
+                comparer: LazyComparer::new(schema),
             },
             outcome: Outcome {
                 effects: vec![Effect::default(); requests],
@@ -290,9 +222,9 @@ impl<'a> Merging<'a> {
 struct KnownRows<'a> {
     stored: &'a StoredRows,
     /// The stored rows.
-    comparable: Compared<'a>,
+    comparable: ComparableRows<'a>,
     puts: Vec<Put<'a>>,
-    content: Wanted<'a>,
+    comparer: LazyComparer<'a>,
 }
 
 impl KnownRows<'_> {
@@ -300,7 +232,7 @@ impl KnownRows<'_> {
     fn put_again(&mut self, earlier: Pending, pending: Pending) -> Result<bool, ArrowError> {
         let before = (&self.puts[earlier.put].rows, earlier.row);
         let now = (&self.puts[pending.put].rows, pending.row);
-        let is_same = self.content.get()?.are_equal(before, now)?;
+        let is_same = self.comparer.get()?.are_equal(before, now)?;
         self.puts[earlier.put].keep[earlier.row] = is_same;
         Ok(is_same)
     }
@@ -317,7 +249,7 @@ impl KnownRows<'_> {
         };
         let before = (&self.comparable, existing.row);
         let now = (&self.puts[pending.put].rows, pending.row);
-        let is_same = self.content.get()?.are_equal(before, now)?;
+        let is_same = self.comparer.get()?.are_equal(before, now)?;
         if !is_same {
             dead.push((existing.piece, id));
         }
@@ -360,48 +292,17 @@ fn dated<'a>(changes: &'a [Change], stored: &StoredRows) -> Result<Cow<'a, [Chan
 
 /// Rows that were put.
 struct Put<'a> {
-    rows: Compared<'a>,
+    rows: ComparableRows<'a>,
     keep: Vec<bool>,
 }
 
 impl<'a> Put<'a> {
     fn new(rows: &'a RecordBatch) -> Self {
         Self {
-            rows: Compared::new(rows),
+            rows: ComparableRows::new(rows),
             keep: vec![true; rows.num_rows()],
         }
     }
-}
-
-/// Rows with their comparable forms. Each is made for all of them at once, and only when needed: made row by
-/// row it would hold a whole dictionary each time.
-pub struct Compared<'a> {
-    rows: &'a RecordBatch,
-    as_they_are: OnceCell<Rows>,
-    /// With the members of JSON objects in order.
-    in_order: OnceCell<Rows>,
-}
-
-impl<'a> Compared<'a> {
-    #[must_use]
-    pub const fn new(rows: &'a RecordBatch) -> Self {
-        Self {
-            rows,
-            as_they_are: OnceCell::new(),
-            in_order: OnceCell::new(),
-        }
-    }
-}
-
-fn made_once(
-    form: &OnceCell<Rows>,
-    make: impl FnOnce() -> Result<Rows, ArrowError>,
-) -> Result<&Rows, ArrowError> {
-    if let Some(made) = form.get() {
-        return Ok(made);
-    }
-    let made = make()?;
-    Ok(form.get_or_init(|| made))
 }
 
 fn kept(schema: &SchemaRef, puts: &[Put<'_>]) -> Result<Option<RecordBatch>, ArrowError> {
@@ -430,92 +331,4 @@ fn kept(schema: &SchemaRef, puts: &[Put<'_>]) -> Result<Option<RecordBatch>, Arr
         .map(|batch| batch.project(&present))
         .collect::<Result<_, _>>()?;
     Ok(Some(concat_batches(&schema, &batches)?))
-}
-
-fn id_column(rows: &RecordBatch) -> Option<&FixedSizeBinaryArray> {
-    rows.columns().first()?.as_any().downcast_ref()
-}
-
-/// Compares whole rows, whatever their columns hold.
-pub struct Content {
-    schema: SchemaRef,
-    converter: RowConverter,
-    /// The columns that hold JSON texts.
-    with_json: Vec<usize>,
-}
-
-/// A `Content` that is made only when needed: most rows are new, and nothing is compared.
-struct Wanted<'s> {
-    schema: &'s SchemaRef,
-    made: Option<Content>,
-}
-
-impl Wanted<'_> {
-    fn get(&mut self) -> Result<&Content, ArrowError> {
-        Ok(match &mut self.made {
-            Some(made) => made,
-            made => made.insert(Content::new(self.schema)?),
-        })
-    }
-}
-
-impl Content {
-    pub fn new(schema: &SchemaRef) -> Result<Self, ArrowError> {
-        let fields = schema
-            .fields()
-            .iter()
-            .map(|field| SortField::new(field.data_type().clone()))
-            .collect();
-        let with_json = schema.fields().iter().enumerate();
-        let with_json = with_json.filter(|(_, field)| holds_json(field));
-        Ok(Self {
-            schema: Arc::clone(schema),
-            converter: RowConverter::new(fields)?,
-            with_json: with_json.map(|(column, _)| column).collect(),
-        })
-    }
-
-    /// Whether two rows have the same content. The texts of JSON objects may have their members in any order;
-    /// they are read only where rows would be different otherwise.
-    pub fn are_equal(
-        &self,
-        (one, row): (&Compared<'_>, usize),
-        (other, other_row): (&Compared<'_>, usize),
-    ) -> Result<bool, ArrowError> {
-        let as_they_are = |rows: &Compared<'_>| self.converter.convert_columns(rows.rows.columns());
-        let left = made_once(&one.as_they_are, || as_they_are(one))?;
-        let right = made_once(&other.as_they_are, || as_they_are(other))?;
-        if left.row(row) == right.row(other_row) {
-            return Ok(true);
-        }
-        let has_json = |column: &usize| {
-            let has = |rows: &RecordBatch, row: usize| {
-                rows.columns().get(*column).is_some_and(|held| held.is_valid(row))
-            };
-            has(one.rows, row) && has(other.rows, other_row)
-        };
-        if !self.with_json.iter().any(has_json) {
-            return Ok(false);
-        }
-        let left = made_once(&one.in_order, || self.rows(one.rows))?;
-        let right = made_once(&other.in_order, || self.rows(other.rows))?;
-        Ok(left.row(row) == right.row(other_row))
-    }
-
-    /// Rows in a form in which rows of the same content compare equal.
-    pub fn rows(&self, rows: &RecordBatch) -> Result<Rows, ArrowError> {
-        let mut columns = rows.columns().to_vec();
-        for column in &self.with_json {
-            if let (Some(field), Some(held)) = (self.schema.fields().get(*column), columns.get_mut(*column)) {
-                *held = ordered(field, held)?;
-            }
-        }
-        self.converter.convert_columns(&columns)
-    }
-
-    /// The same for some of the rows, in the order given.
-    pub fn some(&self, rows: &RecordBatch, of: &[usize]) -> Result<Rows, ArrowError> {
-        let of = UInt32Array::from_iter_values(of.iter().map(|row| *row as u32));
-        self.rows(&take_record_batch(rows, &of)?)
-    }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::bounds::LONGEST_SOURCE;
+use super::field_plan::FieldPlan;
 use super::json::{self, Field};
-use super::plan::Plan;
 
 const SOURCES: &str = "sources";
 const SOURCE_ID: &str = "source_id";
@@ -113,7 +113,7 @@ struct WritersName<'f> {
 }
 
 /// What becomes of the name that the writer of a record gives itself.
-pub(super) enum Named {
+pub(super) enum WritersNameOutcome {
     /// There is none that counts, or the decoder refuses it at the place where it was sent.
     AsItIs,
     /// It is in this member, and longer than that of a source may be.
@@ -124,18 +124,20 @@ pub(super) enum Named {
 
 /// Looks for the name of a record's writer. None counts if the type has a field of that name, or the record
 /// gives another source.
-pub(super) fn named(record: &[u8], plan: &Plan) -> Named {
+pub(super) fn named(record: &[u8], plan: &FieldPlan) -> WritersNameOutcome {
     let Some(fields) = fields_with_a_name(record) else {
-        return Named::AsItIs;
+        return WritersNameOutcome::AsItIs;
     };
     let Some(named) = writers_name(&fields, plan) else {
-        return Named::AsItIs;
+        return WritersNameOutcome::AsItIs;
     };
     if named.name.len() > LONGEST_SOURCE {
-        return Named::TooLong(named.member);
+        return WritersNameOutcome::TooLong(named.member);
     }
     let renamed = (!is_refused(&named.name)).then(|| renamed(&fields, named));
-    renamed.flatten().map_or(Named::AsItIs, Named::Renamed)
+    renamed
+        .flatten()
+        .map_or(WritersNameOutcome::AsItIs, WritersNameOutcome::Renamed)
 }
 
 fn renamed(fields: &[Field<'_>], named: WritersName<'_>) -> Option<Vec<u8>> {
@@ -178,7 +180,7 @@ fn fields_with_a_name(record: &[u8]) -> Option<Vec<Field<'_>>> {
 }
 
 /// The name by which the source of a record is known, if its writer gives itself one.
-fn writers_name<'f>(fields: &'f [Field<'_>], plan: &Plan) -> Option<WritersName<'f>> {
+fn writers_name<'f>(fields: &'f [Field<'_>], plan: &FieldPlan) -> Option<WritersName<'f>> {
     let [properties, _, sources] = plan.source_columns;
     let place = if properties.is_some() {
         if is_given(fields, SOURCE_PROPERTIES) || is_given(fields, SOURCES) {

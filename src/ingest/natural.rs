@@ -11,8 +11,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::compile::CompiledType;
+use super::field_plan::{FieldPlan, Role};
 use super::json;
-use super::plan::{Plan, Role};
 use crate::model::ids::RecordId;
 use crate::model::registry::{DataType, DefaultAggregate, MergePolicy};
 use crate::model::time::Instant;
@@ -24,14 +24,14 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// What identifies a record besides its content.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'k> {
+pub(super) struct SourceAndTime<'k> {
     pub source: &'k str,
     pub start: Instant,
     pub end: Instant,
 }
 
 /// The id of the valid record `json`.
-pub(super) fn natural_id(compiled: &CompiledType, known: Known<'_>, json: &[u8]) -> RecordId {
+pub(super) fn natural_id(compiled: &CompiledType, known: SourceAndTime<'_>, json: &[u8]) -> RecordId {
     let mut identity = Vec::with_capacity(128);
     for text in [compiled.data_type.id.as_str(), known.source] {
         append(&mut identity, text.as_bytes());
@@ -60,7 +60,7 @@ fn append(identity: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Appends all content of a record except its id and time, in one spelling.
-fn append_content(identity: &mut Vec<u8>, plan: &Plan, json: &[u8]) {
+fn append_content(identity: &mut Vec<u8>, plan: &FieldPlan, json: &[u8]) {
     let mut said: BTreeMap<String, Value> = BTreeMap::new();
     for field in json::fields(json).unwrap_or_default() {
         let known = plan.field(&field.name).and_then(|field| plan.fields.get(field));

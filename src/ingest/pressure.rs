@@ -10,7 +10,7 @@ use std::time::{Duration, Instant as Moment};
 use crate::catalog::Catalog;
 
 /// How often the catalogue is asked for its count; what this node adds in between is added to it.
-const FRESH: Duration = Duration::from_secs(1);
+const COUNT_FRESH_FOR: Duration = Duration::from_secs(1);
 /// The longest that a write is slowed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -24,11 +24,12 @@ pub struct Backlog;
 pub struct TailPressure {
     catalog: Catalog,
     limit: usize,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<CountedTail>>,
 }
 
+/// The size of the tail, as it was counted last, with what was added since.
 #[derive(Debug, Default)]
-struct Seen {
+struct CountedTail {
     counted_at: Option<Moment>,
     bytes: usize,
 }
@@ -73,14 +74,16 @@ impl TailPressure {
     /// Whether to count now. Of several simultaneous callers only one does.
     fn is_due(&self) -> bool {
         let mut seen = self.lock();
-        let is_due = seen.counted_at.is_none_or(|counted| counted.elapsed() > FRESH);
+        let is_due = seen
+            .counted_at
+            .is_none_or(|counted| counted.elapsed() > COUNT_FRESH_FOR);
         if is_due {
             seen.counted_at = Some(Moment::now());
         }
         is_due
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CountedTail> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

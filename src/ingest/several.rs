@@ -15,11 +15,11 @@ use crate::model::registry::{Layout, TypeId};
 
 use super::accept::FilesRead;
 use super::body::Place;
+use super::changes::Change;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::decode::{DecodeError, RecordDecoder};
 use super::deleted_ids::DeletedIds;
-use super::merge::Change;
 use super::tombstone::{Target, TargetPlace};
 use super::upload::PartitionChanges;
 
@@ -37,13 +37,13 @@ pub enum NotTaken {
 /// Collects the records of one body.
 pub struct Several {
     person: PersonId,
-    partitions: HashMap<TypeId, Partition>,
+    partitions: HashMap<TypeId, PartitionRows>,
     /// The order in which the types first appeared.
     met: Vec<TypeId>,
     /// What is deleted, in lists that all partitions share from which the same is deleted.
     lists: Vec<List>,
     known_lists: HashMap<Vec<TargetPlace>, DeletionList>,
-    seen: Seen,
+    seen: SourcesSeen,
     turns: usize,
 }
 
@@ -59,26 +59,27 @@ struct List {
 
 /// Where the records came from, as far as they name it.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SourcesSeen {
     pub sources: HashMap<String, SeenSource>,
     pub files: FilesRead,
 }
 
-struct Partition {
+/// What one body asks of a partition.
+struct PartitionRows {
     layout: Arc<Layout>,
     decoder: Option<RecordDecoder>,
     /// The definition that all records of the decoder belong to.
     definition: Option<Arc<str>>,
-    done: Vec<Done>,
+    done: Vec<SealedChange>,
     /// The lists of what is deleted from it.
-    deleted: Vec<Deleted>,
+    deleted: Vec<DeletedFromPartition>,
     /// The ids of the records that the decoder holds.
     put: HashSet<RecordId>,
 }
 
 /// A list of what is deleted from one partition. Its deletions after the first `done` precede everything that
 /// the decoder holds. Those of several lists may come in any order, since a record belongs to one definition.
-struct Deleted {
+struct DeletedFromPartition {
     list: DeletionList,
     /// The definition that the records must belong to.
     definition: Option<Arc<str>>,
@@ -86,7 +87,7 @@ struct Deleted {
 }
 
 /// A change, of which the ids to delete are still in their list.
-enum Done {
+enum SealedChange {
     Put(Change),
     Delete {
         list: DeletionList,
@@ -104,7 +105,7 @@ impl Several {
             met: Vec::new(),
             lists: Vec::new(),
             known_lists: HashMap::new(),
-            seen: Seen::default(),
+            seen: SourcesSeen::default(),
             turns: 0,
         }
     }
@@ -155,7 +156,7 @@ impl Several {
         for target in targets {
             let (data_type, layout) = (target.data_type, target.layout);
             let partition = partition(&mut self.partitions, &mut self.met, &data_type, &layout);
-            partition.deleted.push(Deleted {
+            partition.deleted.push(DeletedFromPartition {
                 list,
                 definition: target.definition,
                 done: 0,
@@ -189,7 +190,7 @@ impl Several {
     }
 
     /// Ends the body and returns its changes.
-    pub fn finish(mut self) -> Result<(Vec<PartitionChanges>, Seen), DecodeError> {
+    pub fn finish(mut self) -> Result<(Vec<PartitionChanges>, SourcesSeen), DecodeError> {
         let mut sealed = Vec::with_capacity(self.met.len());
         for data_type in self.met {
             let Some(mut partition) = self.partitions.remove(&data_type) else {
@@ -224,14 +225,14 @@ fn turn(turns: &mut usize, place: Place) -> Result<(), NotTaken> {
 }
 
 fn partition<'p>(
-    partitions: &'p mut HashMap<TypeId, Partition>,
+    partitions: &'p mut HashMap<TypeId, PartitionRows>,
     met: &mut Vec<TypeId>,
     data_type: &TypeId,
     layout: &Arc<Layout>,
-) -> &'p mut Partition {
+) -> &'p mut PartitionRows {
     partitions.entry(data_type.clone()).or_insert_with(|| {
         met.push(data_type.clone());
-        Partition {
+        PartitionRows {
             layout: Arc::clone(layout),
             decoder: None,
             definition: None,
@@ -242,13 +243,13 @@ fn partition<'p>(
     })
 }
 
-impl Partition {
+impl PartitionRows {
     /// Ensures that later changes come after everything so far.
-    fn seal(&mut self, person: PersonId, lists: &[List], all: &mut Seen) -> Result<(), DecodeError> {
+    fn seal(&mut self, person: PersonId, lists: &[List], all: &mut SourcesSeen) -> Result<(), DecodeError> {
         for deleted in &mut self.deleted {
             let listed = lists.get(deleted.list.0).map_or(0, |list| list.records.len());
             if deleted.done < listed {
-                self.done.push(Done::Delete {
+                self.done.push(SealedChange::Delete {
                     list: deleted.list,
                     part: deleted.done..listed,
                     definition: deleted.definition.clone(),
@@ -272,7 +273,7 @@ impl Partition {
         let data_type = &decoded.data_type.id;
         let files = decoded.files.into_iter().map(|file| (file, data_type.clone()));
         all.files.extend(files);
-        self.done.push(Done::Put(Change::Put {
+        self.done.push(SealedChange::Put(Change::Put {
             rows: decoded.rows,
             given: decoded.given.into(),
             undated: decoded.undated.into(),
@@ -281,7 +282,7 @@ impl Partition {
     }
 }
 
-impl Done {
+impl SealedChange {
     fn with_ids(self, lists: &[Arc<[RecordId]>]) -> Change {
         match self {
             Self::Put(change) => change,

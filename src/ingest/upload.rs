@@ -3,18 +3,18 @@
 //! Made by a request, consumed by the commit queue. Knows rows and ids; knows nothing of bodies or of the
 //! catalogue's tables.
 
-use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::records::{Effect, NewPiece, SeenSource};
 use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::{Layout, TypeId};
+use crate::model::release_guard::ReleaseGuard;
 use crate::store::snapshot::Snapshot;
 
+use super::changes::Change;
 use super::dating::KnownTimes;
 use super::memory::Allowance;
-use super::merge::Change;
 use super::placed::Placed;
 
 /// One accepted request.
@@ -28,13 +28,9 @@ pub struct Upload {
     pub sources: Vec<SeenSource>,
     /// The memory allowance of the rows, for as long as they are held.
     pub memory: Option<Allowance>,
-    /// What counts it elsewhere while it is not committed.
-    pub held: Option<Held>,
+    /// What counts it elsewhere until it is known what became of it: the caller may have gone away by then.
+    pub held: Option<ReleaseGuard>,
 }
-
-/// Something that an upload takes with it, and that ends when it is known what became of the upload: the
-/// caller may have gone away by then. What it is for is not known here.
-pub type Held = Box<dyn Any + Send + Sync>;
 
 /// The caller's name for a request, and the fingerprint of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub use error::DurationError;
 
 /// Ten thousand years in months of 31 days. No period and no offset reaches further than the calendar itself,
 /// so that the sum of a time and a period always fits into 64 bits.
-const LONGEST: i128 = 120_000 * 31 * MICROS_PER_DAY as i128;
+const LONGEST_PERIOD: i128 = 120_000 * 31 * MICROS_PER_DAY as i128;
 
 /// Periods of a calendar: their length, and how far they are moved from the calendar's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,7 +177,9 @@ fn offset_of(part: &str, text: &str) -> Result<Offset, DurationError> {
 
 /// `count` units of `micros` each, unless they reach beyond the calendar.
 fn bounded(count: i128, micros: i128, text: &str) -> Result<i64, DurationError> {
-    let within = count.checked_mul(micros).is_some_and(|length| length <= LONGEST);
+    let within = count
+        .checked_mul(micros)
+        .is_some_and(|length| length <= LONGEST_PERIOD);
     i64::try_from(count)
         .ok()
         .filter(|_| within)

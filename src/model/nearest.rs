@@ -2,7 +2,7 @@
 //! how its words are joined.
 
 /// Longer texts are not typing mistakes.
-const LONGEST: usize = 64;
+const LONGEST_WORD: usize = 64;
 /// One slip is forgiven per this many letters.
 const LETTERS_PER_SLIP: usize = 4;
 
@@ -35,9 +35,9 @@ fn letters(text: &str) -> Option<Vec<char>> {
         .chars()
         .filter(|letter| letter.is_alphanumeric())
         .flat_map(char::to_lowercase)
-        .take(LONGEST + 1)
+        .take(LONGEST_WORD + 1)
         .collect();
-    (1..=LONGEST).contains(&letters.len()).then_some(letters)
+    (1..=LONGEST_WORD).contains(&letters.len()).then_some(letters)
 }
 
 /// How many letters must be added, omitted, replaced, or swapped with their neighbour.

@@ -168,22 +168,25 @@ impl ClassRule {
                 fields,
                 begins_with,
                 contains,
-            } => fields.iter().filter_map(|field| field.of(facts)).any(|text| {
-                begins_with
-                    .iter()
-                    .any(|word| begins_with_any_case(text.as_bytes(), word))
-                    || contains.iter().any(|word| {
-                        (0..text.len()).any(|at| {
-                            begins_with_any_case(text.as_bytes().get(at..).unwrap_or_default(), word)
+            } => fields
+                .iter()
+                .filter_map(|field| field.value_in(facts))
+                .any(|text| {
+                    begins_with
+                        .iter()
+                        .any(|word| begins_with_any_case(text.as_bytes(), word))
+                        || contains.iter().any(|word| {
+                            (0..text.len()).any(|at| {
+                                begins_with_any_case(text.as_bytes().get(at..).unwrap_or_default(), word)
+                            })
                         })
-                    })
-            }),
+                }),
         })
     }
 }
 
 impl FactField {
-    const fn of<'a>(self, facts: &SourceFacts<'a>) -> Option<&'a str> {
+    const fn value_in<'a>(self, facts: &SourceFacts<'a>) -> Option<&'a str> {
         match self {
             Self::DeviceModel => facts.device_model,
             Self::HardwareVersion => facts.hardware_version,

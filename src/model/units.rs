@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::excerpt::beginning;
 use super::registry::metric::MetricTraits;
-use terms::{BadDefinition, Given, Ratio, Terms};
+use terms::{BadDefinition, Ratio, Terms, TermsTable};
 
 /// The length of the longest list of codes.
 const MOST_CODES: usize = 8;
@@ -106,6 +106,17 @@ impl Conversion {
             Self::Same | Self::FractionUpTo { .. } => value,
         }
     }
+
+    /// Whether converting `value` to `converted` changed what was sent, so that the original is worth
+    /// keeping. Another spelling of the catalogue's unit changes nothing.
+    #[must_use]
+    pub const fn leaves_original(self, value: f64, converted: f64) -> bool {
+        match self {
+            Self::Same => false,
+            Self::Linear { .. } | Self::Codes(_) => true,
+            Self::FractionUpTo { .. } => value.to_bits() != converted.to_bits(),
+        }
+    }
 }
 
 /// All units the product knows.
@@ -174,7 +185,7 @@ struct Table {
     ambiguous_percent: AmbiguousPercent,
     codes: Vec<CodeList>,
     systems: Systems,
-    terms: Given,
+    terms: TermsTable,
     units: Vec<Unit>,
 }
 

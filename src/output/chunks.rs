@@ -10,18 +10,18 @@ use bytes::Bytes;
 pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Room for the row that crosses `CHUNK`.
-const SLACK: usize = 4 * 1024;
+const ROW_SLACK: usize = 4 * 1024;
 
 /// From this length on, a finished buffer is passed on as it is; below, copying it is cheaper than a separate
 /// chunk.
-const LARGE: usize = 16 * 1024;
+const LARGE_BUFFER: usize = 16 * 1024;
 
 /// A finished buffer longer than twice this is split, so that a slow reader does not keep all of it in
 /// memory.
-const LONGEST: usize = 256 * 1024;
+const LONGEST_CHUNK: usize = 256 * 1024;
 
 /// How many buffers are kept for reuse.
-const SPARE: usize = 16;
+const SPARE_BUFFERS: usize = 16;
 
 /// The output of an encoder.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Drop for Lent {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         let mut spare = self.from.buffers();
-        if spare.len() < SPARE {
+        if spare.len() < SPARE_BUFFERS {
             spare.push(buffer);
         }
     }
@@ -74,7 +74,7 @@ impl Chunks {
     pub(super) fn open(&mut self) -> &mut Vec<u8> {
         if self.open.capacity() == 0 {
             self.open = self.spare.take().unwrap_or_default();
-            self.open.reserve(CHUNK + SLACK);
+            self.open.reserve(CHUNK + ROW_SLACK);
         }
         &mut self.open
     }
@@ -86,14 +86,14 @@ impl Chunks {
 
     /// Whether [`Chunks::push`] copies bytes of this length.
     pub(super) const fn copies(length: usize) -> bool {
-        length < LARGE
+        length < LARGE_BUFFER
     }
 
     pub(super) fn push_copy(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             if self.open.capacity() == 0 {
                 // Often only a few bytes are copied between two buffers that are not.
-                self.open.reserve_exact(SLACK.max(bytes.len()));
+                self.open.reserve_exact(ROW_SLACK.max(bytes.len()));
             }
             self.open.extend_from_slice(bytes);
         }
@@ -109,8 +109,8 @@ impl Chunks {
         }
         self.seal();
         let mut rest = bytes;
-        while rest.len() > 2 * LONGEST {
-            self.ready.push_back(rest.split_to(LONGEST));
+        while rest.len() > 2 * LONGEST_CHUNK {
+            self.ready.push_back(rest.split_to(LONGEST_CHUNK));
         }
         self.ready.push_back(rest);
     }
@@ -145,7 +145,7 @@ mod tests {
     fn order_is_kept_and_large_buffers_are_not_copied() {
         let mut chunks = Chunks::default();
         chunks.open().extend_from_slice(b"head");
-        let large = Bytes::from(vec![7; 3 * LONGEST]);
+        let large = Bytes::from(vec![7; 3 * LONGEST_CHUNK]);
         let address = large.as_ptr();
         chunks.push(large);
         chunks.push(Bytes::from_static(b"tail"));
@@ -153,8 +153,8 @@ mod tests {
         let head = chunks.take(false).unwrap();
         assert_eq!(head, b"head"[..]);
         let first = chunks.take(false).unwrap();
-        assert_eq!((first.len(), first.as_ptr()), (LONGEST, address));
-        assert_eq!(chunks.take(false).unwrap().len(), 2 * LONGEST);
+        assert_eq!((first.len(), first.as_ptr()), (LONGEST_CHUNK, address));
+        assert_eq!(chunks.take(false).unwrap().len(), 2 * LONGEST_CHUNK);
         assert_eq!(chunks.take(false), None);
         assert_eq!(chunks.take(true).unwrap(), b"tail"[..]);
         assert!(chunks.is_empty());

@@ -1,9 +1,10 @@
 //! Encodes a frame as one JSON object, column name to array of values (`jscolumns`).
 //!
 //! The form is column by column while rows arrive row by row, so the text of all columns but the first has to
-//! wait for the end. Up to [`KEEP`] bytes wait in memory; beyond that, the waiting text goes to a temporary
-//! file beside those of running questions, and the end of the answer reads it back column by column. Memory
-//! stays flat, but the first byte is sent after the last row: for long answers another form is better.
+//! wait for the end. Up to [`BYTES_IN_MEMORY`] bytes wait in memory; beyond that, the waiting text goes to a
+//! temporary file beside those of running questions, and the end of the answer reads it back column by
+//! column. Memory stays flat, but the first byte is sent after the last row: for long answers another form is
+//! better.
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -16,7 +17,7 @@ use super::spool::Spool;
 use crate::query::spill_files::SpillFiles;
 
 /// How many bytes of text wait in memory.
-const KEEP: usize = 1 << 20;
+const BYTES_IN_MEMORY: usize = 1 << 20;
 
 /// How many rows are written before the length of the text is checked again.
 const ROWS: usize = 4_096;
@@ -44,7 +45,7 @@ struct Column {
 
 impl ColumnObject {
     pub(super) fn new(schema: &SchemaRef, spill: SpillFiles) -> Result<Self, EncodeError> {
-        Self::keeping(schema, KEEP, spill)
+        Self::keeping(schema, BYTES_IN_MEMORY, spill)
     }
 
     fn keeping(schema: &SchemaRef, keep: usize, spill: SpillFiles) -> Result<Self, EncodeError> {
@@ -215,6 +216,6 @@ mod tests {
 
     #[test]
     fn no_rows_are_empty_arrays() {
-        assert_eq!(text(KEEP, &[]), r#"{"a":[],"b":[]}"#);
+        assert_eq!(text(BYTES_IN_MEMORY, &[]), r#"{"a":[],"b":[]}"#);
     }
 }

@@ -67,8 +67,8 @@ impl Batches {
 
 impl Chunks {
     fn push_buffer(&mut self, buffer: Buffer) {
-        struct Held(Buffer);
-        impl AsRef<[u8]> for Held {
+        struct OwnedBuffer(Buffer);
+        impl AsRef<[u8]> for OwnedBuffer {
             fn as_ref(&self) -> &[u8] {
                 self.0.as_slice()
             }
@@ -76,7 +76,7 @@ impl Chunks {
         if Self::copies(buffer.len()) {
             self.push_copy(buffer.as_slice());
         } else {
-            self.push(Bytes::from_owner(Held(buffer)));
+            self.push(Bytes::from_owner(OwnedBuffer(buffer)));
         }
     }
 }

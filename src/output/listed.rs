@@ -19,7 +19,7 @@ use crate::model::time::parse_instant;
 
 /// The kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
+pub enum ColumnKind {
     Text,
     Texts,
     Time,
@@ -34,25 +34,25 @@ pub enum Holds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedColumn {
     pub name: &'static str,
-    pub holds: Holds,
+    pub kind: ColumnKind,
 }
 
 impl ListedColumn {
     #[must_use]
-    pub const fn new(name: &'static str, holds: Holds) -> Self {
-        Self { name, holds }
+    pub const fn new(name: &'static str, kind: ColumnKind) -> Self {
+        Self { name, kind }
     }
 
     fn field(&self) -> Field {
-        let of = |holds| Field::new(self.name, holds, true);
-        match self.holds {
-            Holds::Text => of(DataType::Utf8),
-            Holds::Texts => of(DataType::new_list(DataType::Utf8, true)),
-            Holds::Time => of(timestamp()),
-            Holds::Flag => of(DataType::Boolean),
-            Holds::Whole => of(DataType::Int64),
-            Holds::Number => of(DataType::Float64),
-            Holds::Json => json_text(self.name),
+        let of = |data_type| Field::new(self.name, data_type, true);
+        match self.kind {
+            ColumnKind::Text => of(DataType::Utf8),
+            ColumnKind::Texts => of(DataType::new_list(DataType::Utf8, true)),
+            ColumnKind::Time => of(timestamp()),
+            ColumnKind::Flag => of(DataType::Boolean),
+            ColumnKind::Whole => of(DataType::Int64),
+            ColumnKind::Number => of(DataType::Float64),
+            ColumnKind::Json => json_text(self.name),
         }
     }
 
@@ -60,18 +60,18 @@ impl ListedColumn {
         let values = rows
             .iter()
             .map(|row| row.get(self.name).filter(|value| !value.is_null()));
-        match self.holds {
-            Holds::Text => Arc::new(values.map(|value| value?.as_str()).collect::<StringArray>()),
-            Holds::Texts => Arc::new(texts(values)),
-            Holds::Time => {
+        match self.kind {
+            ColumnKind::Text => Arc::new(values.map(|value| value?.as_str()).collect::<StringArray>()),
+            ColumnKind::Texts => Arc::new(texts(values)),
+            ColumnKind::Time => {
                 let moment = |value: Option<&Value>| Some(parse_instant(value?.as_str()?).ok()?.micros());
                 let moments: TimestampMicrosecondArray = values.map(moment).collect();
                 Arc::new(moments.with_timezone("UTC"))
             }
-            Holds::Flag => Arc::new(values.map(|value| value?.as_bool()).collect::<BooleanArray>()),
-            Holds::Whole => Arc::new(values.map(|value| value?.as_i64()).collect::<Int64Array>()),
-            Holds::Number => Arc::new(values.map(|value| value?.as_f64()).collect::<Float64Array>()),
-            Holds::Json => {
+            ColumnKind::Flag => Arc::new(values.map(|value| value?.as_bool()).collect::<BooleanArray>()),
+            ColumnKind::Whole => Arc::new(values.map(|value| value?.as_i64()).collect::<Int64Array>()),
+            ColumnKind::Number => Arc::new(values.map(|value| value?.as_f64()).collect::<Float64Array>()),
+            ColumnKind::Json => {
                 let written = |value: Option<&Value>| value.map(ToString::to_string);
                 Arc::new(values.map(written).collect::<StringArray>())
             }
@@ -91,7 +91,7 @@ pub const fn joined<const FIRST: usize, const SECOND: usize, const ALL: usize>(
             "a list of columns has another length than its parts"
         );
     };
-    let mut all = [ListedColumn::new("", Holds::Text); ALL];
+    let mut all = [ListedColumn::new("", ColumnKind::Text); ALL];
     let mut place = 0;
     while place < ALL {
         all[place] = if place < FIRST {
@@ -132,13 +132,13 @@ mod tests {
     use super::*;
 
     const COLUMNS: [ListedColumn; 7] = [
-        ListedColumn::new("text", Holds::Text),
-        ListedColumn::new("texts", Holds::Texts),
-        ListedColumn::new("time", Holds::Time),
-        ListedColumn::new("flag", Holds::Flag),
-        ListedColumn::new("whole", Holds::Whole),
-        ListedColumn::new("number", Holds::Number),
-        ListedColumn::new("json", Holds::Json),
+        ListedColumn::new("text", ColumnKind::Text),
+        ListedColumn::new("texts", ColumnKind::Texts),
+        ListedColumn::new("time", ColumnKind::Time),
+        ListedColumn::new("flag", ColumnKind::Flag),
+        ListedColumn::new("whole", ColumnKind::Whole),
+        ListedColumn::new("number", ColumnKind::Number),
+        ListedColumn::new("json", ColumnKind::Json),
     ];
 
     #[test]

@@ -208,9 +208,9 @@ impl FromStr for OutputMethod {
 /// Says which forms there are, whatever is sent instead of one.
 impl<'de> Deserialize<'de> for OutputMethod {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Named;
+        struct NameVisitor;
 
-        impl Visitor<'_> for Named {
+        impl Visitor<'_> for NameVisitor {
             type Value = OutputMethod;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -224,7 +224,7 @@ impl<'de> Deserialize<'de> for OutputMethod {
             }
         }
 
-        deserializer.deserialize_str(Named)
+        deserializer.deserialize_str(NameVisitor)
     }
 }
 

@@ -167,13 +167,13 @@ fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
         field
             .clone()
             .with_data_type(data_type)
-            .with_metadata(told(field.metadata())),
+            .with_metadata(unit_metadata(field.metadata())),
         shape,
     )
 }
 
 /// The metadata of a column that readers get: its unit.
-fn told(metadata: &HashMap<String, String>) -> HashMap<String, String> {
+fn unit_metadata(metadata: &HashMap<String, String>) -> HashMap<String, String> {
     let unit = metadata.get(UNIT).map(|unit| (UNIT.to_owned(), unit.clone()));
     unit.into_iter().collect()
 }

@@ -15,7 +15,7 @@ use super::packing::Packing;
 use crate::query::spill_files::SpillFiles;
 
 /// Forms that collect rows before they write any yield to other tasks after this many steps.
-const PATIENCE: u32 = 8;
+const SILENT_STEPS: u32 = 8;
 
 /// Encodes `batches`, all of which have the schema `schema`.
 ///
@@ -88,7 +88,7 @@ where
 {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, E>>> {
         loop {
-            if self.silent == PATIENCE {
+            if self.silent == SILENT_STEPS {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }

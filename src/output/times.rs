@@ -112,7 +112,7 @@ impl InstantText {
             }
             (day, second) = shown;
         }
-        let date = self.date.of(day);
+        let date = self.date.text(day);
         let clock = clock(second);
         let Ok(date) = <[u8; 10]>::try_from(date) else {
             out.extend_from_slice(date);
@@ -219,7 +219,7 @@ impl Default for DateText {
 
 impl DateText {
     /// `2024-01-24`, for a number of days since 1970.
-    pub(super) fn of(&mut self, day: i64) -> &[u8] {
+    pub(super) fn text(&mut self, day: i64) -> &[u8] {
         if day != self.day {
             self.set(day);
         }

@@ -14,7 +14,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use crate::catalog::disturbance::{Disturbance, Ending, Held};
+use crate::catalog::disturbance::{Disturbance, Ending};
+use crate::model::release_guard::ReleaseGuard;
 use crate::store::faults::{Fate, Fault, Operation};
 
 /// Work on threads of its own may hand on to further such work so often before it is seen.
@@ -174,17 +175,17 @@ impl fmt::Debug for Weather {
 }
 
 impl Disturbance for Weather {
-    fn begins(&self, writes: bool) -> BoxFuture<'_, Option<Held>> {
+    fn begins(&self, writes: bool) -> BoxFuture<'_, Option<ReleaseGuard>> {
         async move {
             let what = if writes { What::Write } else { What::Read };
             if self.gates.pass(self.life, what, "").await != Opened::Goes {
                 return None;
             }
             if !writes {
-                return Some(Box::new(()) as Held);
+                return Some(Box::new(()) as ReleaseGuard);
             }
             let writer = Arc::clone(&self.gates.writer).lock_owned().await;
-            Some(Box::new(writer) as Held)
+            Some(Box::new(writer) as ReleaseGuard)
         }
         .boxed()
     }
@@ -206,14 +207,14 @@ impl Disturbance for Weather {
         .boxed()
     }
 
-    fn works(&self) -> Held {
+    fn works(&self) -> ReleaseGuard {
         Box::new(Stillness::working(&self.gates.stillness))
     }
 }
 
 #[async_trait]
 impl Fate for Weather {
-    async fn of(&self, operation: Operation, path: &str) -> Option<Fault> {
+    async fn fault_for(&self, operation: Operation, path: &str) -> Option<Fault> {
         match self.gates.pass(self.life, What::Store(operation), path).await {
             Opened::Goes => None,
             Opened::Fails => Some(Fault::Fail),

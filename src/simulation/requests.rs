@@ -30,7 +30,7 @@ use crate::model::ids::UploadId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
-use crate::store::snapshot::{Content, Snapshots};
+use crate::store::snapshot::{PieceContent, Snapshots};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::merge_pieces::Sorted;
 use crate::upkeep::scrub::Scrub;
@@ -248,8 +248,8 @@ pub(super) async fn read_all(
         let mut count = 0;
         for piece in &snapshot.pieces {
             let batches: Vec<RecordBatch> = match &piece.content {
-                Content::Tail(rows) => vec![rows.batch().clone()],
-                Content::Object(place) => {
+                PieceContent::Tail(rows) => vec![rows.batch().clone()],
+                PieceContent::Object(place) => {
                     let sorted = Sorted::of_object(&node.stores.files, place, Vec::new().into()).await?;
                     sorted.batches.try_collect().await?
                 }

@@ -111,6 +111,12 @@ impl KeyColumns {
     }
 }
 
+/// The ids of a column.
+pub(super) fn all_ids(column: &FixedSizeBinaryArray) -> impl Iterator<Item = RecordId> + Clone {
+    let (all, _) = column.value_data().as_chunks::<16>();
+    all.iter().map(|bytes| RecordId(uuid::Uuid::from_bytes(*bytes)))
+}
+
 /// The rows sorted by (start, end, id). Cheap when they are sorted already.
 pub fn sort_rows(batch: &RecordBatch) -> Result<RecordBatch, StoreError> {
     let keys = KeyColumns::of(batch)?;

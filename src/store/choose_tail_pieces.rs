@@ -4,18 +4,18 @@
 //! Pieces of about the same size are merged when there are enough of them. So a row is rewritten once per
 //! size, and each size is sixteen times the one before. Knows snapshots; knows nothing of commits.
 
-use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
+use super::snapshot::{PieceContent, Snapshot, SnapshotPiece, TailRows};
 use crate::model::ids::PieceId;
 
 /// This many pieces of one size become one; each size is this many times the one before.
-const TOGETHER: usize = 16;
+const PIECES_TOGETHER: usize = 16;
 /// A piece of at least this many rows stays as it is until it is flushed,
 const MOST_ROWS: usize = 4096;
 /// and so does one of this many bytes.
 const MOST_BYTES: usize = 256 << 10;
 
 /// A piece that is merged, with its rows.
-pub type Taken<'s> = (&'s SnapshotPiece, &'s TailRows);
+pub type PieceToMerge<'s> = (&'s SnapshotPiece, &'s TailRows);
 
 /// The pieces that a new one of `rows` rows takes along. Never one with dead rows, because these are named by
 /// their piece. Nor one that `stays`.
@@ -25,12 +25,12 @@ pub fn taken_along(
     layout_version: u32,
     rows: usize,
     stays: impl Fn(PieceId) -> bool,
-) -> Vec<Taken<'_>> {
+) -> Vec<PieceToMerge<'_>> {
     let small = snapshot.pieces.iter().filter_map(|piece| match &piece.content {
-        Content::Tail(rows) => Some((piece, &**rows)),
-        Content::Object(_) => None,
+        PieceContent::Tail(rows) => Some((piece, &**rows)),
+        PieceContent::Object(_) => None,
     });
-    let mut small: Vec<Taken<'_>> = small
+    let mut small: Vec<PieceToMerge<'_>> = small
         .filter(|(piece, rows)| {
             piece.layout_version <= layout_version
                 && piece.dead.is_empty()
@@ -44,8 +44,8 @@ pub fn taken_along(
     while all > 0 && all < MOST_ROWS {
         let size = size_of(all);
         let alike = small.extract_if(.., |(_, rows)| size_of(rows.batch().num_rows()) <= size);
-        let alike: Vec<Taken<'_>> = alike.collect();
-        if alike.len() + 1 < TOGETHER {
+        let alike: Vec<PieceToMerge<'_>> = alike.collect();
+        if alike.len() + 1 < PIECES_TOGETHER {
             break;
         }
         all += alike
@@ -58,7 +58,7 @@ pub fn taken_along(
 }
 
 fn size_of(rows: usize) -> u32 {
-    rows.max(1).ilog(TOGETHER)
+    rows.max(1).ilog(PIECES_TOGETHER)
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
             layout_version: 1,
             checksum: 0,
             dead: Arc::new([]),
-            content: Content::Tail(Arc::new(TailRows::new(batch).unwrap())),
+            content: PieceContent::Tail(Arc::new(TailRows::new(batch).unwrap())),
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
             most = most.max(now.pieces.len());
         }
         assert_eq!(now.pieces.iter().map(|piece| piece.rows).sum::<i64>(), 5_000);
-        assert!(most <= 3 * TOGETHER, "{most}");
+        assert!(most <= 3 * PIECES_TOGETHER, "{most}");
         assert!(written <= 4 * 5_000, "{written}");
     }
 

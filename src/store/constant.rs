@@ -96,7 +96,7 @@ impl Constant {
     pub fn of(file: &PieceFile, wanted: &Field) -> Option<Self> {
         let (_, stored) = file.schema().column_with_name(wanted.name())?;
         (Self::is_possible(wanted.data_type()) && is_part(wanted.data_type(), stored.data_type()))
-            .then(|| Self::told(file.metadata(), &mut Vec::new(), wanted))
+            .then(|| Self::from_footer(file.metadata(), &mut Vec::new(), wanted))
             .flatten()
     }
 
@@ -126,11 +126,13 @@ impl Constant {
     }
 
     /// `path`: the names of the structures around `field`.
-    fn told<'f>(parquet: &ParquetMetaData, path: &mut Vec<&'f str>, field: &'f Field) -> Option<Self> {
+    fn from_footer<'f>(parquet: &ParquetMetaData, path: &mut Vec<&'f str>, field: &'f Field) -> Option<Self> {
         path.push(field.name());
-        let told = match field.data_type() {
+        let constant = match field.data_type() {
             DataType::Struct(members) => {
-                let members = members.iter().map(|member| Self::told(parquet, path, member));
+                let members = members
+                    .iter()
+                    .map(|member| Self::from_footer(parquet, path, member));
                 let members = members.collect::<Option<Vec<_>>>();
                 // Where no member has a value, the structure itself may be missing, in some rows or in all.
                 members
@@ -140,7 +142,7 @@ impl Constant {
             _ => Self::of_leaf(parquet, path),
         };
         path.pop();
-        told.filter(|told| *told != Self::Null || field.is_nullable())
+        constant.filter(|constant| *constant != Self::Null || field.is_nullable())
     }
 
     fn of_leaf(parquet: &ParquetMetaData, path: &[&str]) -> Option<Self> {

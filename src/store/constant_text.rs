@@ -23,7 +23,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
 /// The footer would hold only the beginning of a longer text.
-const LONGEST: usize = 64;
+const LONGEST_TEXT: usize = 64;
 
 /// For each leaf of a column, in the order of the file, the text that all its rows hold.
 pub(super) fn words(column: &ArrayRef) -> Vec<Option<&str>> {
@@ -56,7 +56,7 @@ fn word(column: &ArrayRef) -> Option<&str> {
     let texts = words.values().as_string_opt::<i32>()?;
     let word = usize::try_from(*first).ok()?;
     let text = (word < texts.len() && texts.is_valid(word)).then(|| texts.value(word));
-    text.filter(|text| text.len() <= LONGEST)
+    text.filter(|text| text.len() <= LONGEST_TEXT)
 }
 
 fn leaves(data_type: &DataType) -> usize {

@@ -45,7 +45,7 @@ pub const MOST_PARTS: usize = 4096;
 
 /// Leads to all contents that are not complete yet.
 const OPEN_LINK: &str = "open_content";
-const OPEN: Uuid = Uuid::nil();
+const OPEN_CONTENTS: Uuid = Uuid::nil();
 
 /// What a content belongs to. Each kind has a folder of its own in the object store, and documents of its own
 /// that name its parts.
@@ -261,7 +261,7 @@ impl Content {
             document: self.document(1, self.created_at)?,
             links: vec![Link {
                 kind: OPEN_LINK,
-                target: OPEN,
+                target: OPEN_CONTENTS,
             }],
             limit: u64::MAX,
         })
@@ -444,7 +444,7 @@ impl Contents {
         // Not this node's time: a node whose clock is ahead would forget what others are still sending.
         let limit = self.catalog.now().await?.before(grace);
         let mut forgotten = 0;
-        for document in self.catalog.documents_linked(OPEN_LINK, &[OPEN]).await? {
+        for document in self.catalog.documents_linked(OPEN_LINK, &[OPEN_CONTENTS]).await? {
             let content = Content::of(&document)?;
             if content.open_until >= limit {
                 continue;

@@ -28,7 +28,7 @@ use crate::model::meters::CacheMeters;
 /// Larger stretches are not kept.
 const STRETCH_BYTES: i64 = 4 << 20;
 /// The size of a column with long texts.
-const LARGE: u64 = 512 << 10;
+const LARGE_COLUMN_BYTES: u64 = 512 << 10;
 const _: () = assert!(
     ROW_GROUP_ROWS.is_multiple_of(PAGE_ROWS),
     "the pages of a group are stretches"
@@ -44,7 +44,7 @@ pub struct Stretch {
 
 /// A column of a stretch. The field says which members of a structure are decoded.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Kept {
+struct ColumnOfStretch {
     path: Arc<str>,
     stretch: Stretch,
     field: FieldRef,
@@ -54,7 +54,7 @@ struct Kept {
 #[derive(Clone)]
 pub struct DecodedRows {
     files: PieceFiles,
-    known: Cache<Kept, ArrayRef>,
+    known: Cache<ColumnOfStretch, ArrayRef>,
 }
 
 impl fmt::Debug for DecodedRows {
@@ -67,12 +67,14 @@ impl DecodedRows {
     /// `memory`: how many bytes of decoded columns to keep.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
-        let weigh = |kept: &Kept, column: &ArrayRef| {
-            column.get_array_memory_size() + kept.path.len() + size_of::<Kept>()
+        let weigh = |kept: &ColumnOfStretch, column: &ArrayRef| {
+            column.get_array_memory_size() + kept.path.len() + size_of::<ColumnOfStretch>()
         };
-        let known = Cache::of_bytes(memory, LARGE, weigh);
+        let known = Cache::of_bytes(memory, LARGE_COLUMN_BYTES, weigh);
         let kept = known.clone();
-        files.on_replaced(move |replaced| kept.retain(|kept: &Kept| !replaced.contains(&kept.path)));
+        files.on_replaced(move |replaced| {
+            kept.retain(|kept: &ColumnOfStretch| !replaced.contains(&kept.path));
+        });
         Self { files, known }
     }
 
@@ -179,8 +181,8 @@ impl DecodedRows {
     }
 }
 
-fn kept(file: &PieceFile, stretch: Stretch, field: &FieldRef) -> Kept {
-    Kept {
+fn kept(file: &PieceFile, stretch: Stretch, field: &FieldRef) -> ColumnOfStretch {
+    ColumnOfStretch {
         path: Arc::clone(&file.place().path),
         stretch,
         field: Arc::clone(field),

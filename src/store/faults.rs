@@ -57,7 +57,7 @@ pub enum Fault {
 #[async_trait]
 pub trait Fate: fmt::Debug + Send + Sync {
     /// The fault of an operation that is about to begin.
-    async fn of(&self, operation: Operation, path: &str) -> Option<Fault>;
+    async fn fault_for(&self, operation: Operation, path: &str) -> Option<Fault>;
 
     /// Takes work that was answered with an error, to be done later or never.
     fn later(&self, work: BoxFuture<'static, ()>);
@@ -92,7 +92,7 @@ impl Faults {
 
 #[async_trait]
 impl Fate for Faults {
-    async fn of(&self, operation: Operation, _path: &str) -> Option<Fault> {
+    async fn fault_for(&self, operation: Operation, _path: &str) -> Option<Fault> {
         self.take(operation)
     }
 
@@ -134,7 +134,7 @@ async fn suffer<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send,
     later: Option<BoxFuture<'static, ()>>,
 ) -> Result<T> {
-    match fate.of(operation, path).await {
+    match fate.fault_for(operation, path).await {
         None => work.await,
         Some(Fault::Fail) => Err(failed(io::ErrorKind::ConnectionReset)),
         Some(Fault::NoRoom) => Err(failed(io::ErrorKind::StorageFull)),

@@ -24,8 +24,8 @@ use super::errors::StoreError;
 use super::files::{PieceFile, PieceFiles, PieceReader, merge};
 use super::id_index::filter::Filter;
 use super::outline::ObjectPlace;
-use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
-use super::wanted::WantedIds;
+use super::snapshot::{PieceContent, Snapshot, SnapshotPiece, TailRows};
+use super::wanted_ids::WantedIds;
 use crate::model::cache::Cache;
 use crate::model::ids::{PieceId, RecordId};
 use crate::model::meters::CacheMeters;
@@ -105,8 +105,8 @@ impl Finder {
         let mut room = self.room();
         for piece in &snapshot.pieces {
             match &piece.content {
-                Content::Tail(rows) => found.extend(search_tail(piece, rows, &wanted)?),
-                Content::Object(place) => {
+                PieceContent::Tail(rows) => found.extend(search_tail(piece, rows, &wanted)?),
+                PieceContent::Object(place) => {
                     let keeps = room.take(piece);
                     let suspects = self.suspects(piece, place, &wanted, keeps).await?;
                     found.extend(self.search_object(piece, place, suspects).await?);

@@ -4,9 +4,8 @@
 //! read nothing yet reads years of them in milliseconds. Knows times, values and sources; knows nothing of
 //! where rollups may replace rows.
 
-mod gather;
+pub(super) mod gather;
 pub(super) mod keeping;
-mod kept;
 pub(super) mod shelf;
 #[cfg(test)]
 mod tests;
@@ -23,7 +22,6 @@ use crate::model::columns::VALUE;
 use crate::model::registry::{dictionary_text, timestamp};
 
 pub use gather::{Gathered, Gatherer, together};
-pub use kept::KeptRollups;
 
 /// The least number of rows per rollup for rollups to be made; those of many amounts, which no object keeps,
 /// are made of fewer too.

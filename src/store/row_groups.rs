@@ -32,11 +32,11 @@ struct OpenGroup {
 /// A leaf column of the open row group.
 struct Leaf {
     writer: ArrowColumnWriter,
-    held: Held,
+    held: PendingValues,
 }
 
 /// What the writer of a leaf has not been given yet.
-enum Held {
+enum PendingValues {
     /// There are no rows.
     Nothing,
     /// All rows are this word.
@@ -87,7 +87,7 @@ impl RowGroups {
         let number = self.file.flushed_row_groups().len();
         let leaf = |writer| Leaf {
             writer,
-            held: Held::Nothing,
+            held: PendingValues::Nothing,
         };
         let writers = self.columns.create_column_writers(number)?;
         Ok(OpenGroup {
@@ -104,7 +104,7 @@ impl RowGroups {
         let described = self.file.schema_descr().columns().to_vec();
         let mut group = self.file.next_row_group()?;
         for (leaf, column) in open.leaves.into_iter().zip(&described) {
-            if let Held::Word { word, rows } = leaf.held {
+            if let PendingValues::Word { word, rows } = leaf.held {
                 let (bytes, close) = constant_text::chunk(column, &word, rows, page_rows)?;
                 group.append_column(&bytes, close)?;
             } else {
@@ -174,24 +174,25 @@ impl Leaf {
     /// Holds `more` rows of the word, unless the leaf has other rows.
     fn hold(&mut self, next: &str, more: usize) -> bool {
         match &mut self.held {
-            Held::Nothing => {
-                self.held = Held::Word {
+            PendingValues::Nothing => {
+                self.held = PendingValues::Word {
                     word: next.to_owned(),
                     rows: more,
                 };
                 true
             }
-            Held::Word { word, rows } if word == next => {
+            PendingValues::Word { word, rows } if word == next => {
                 *rows += more;
                 true
             }
-            Held::Word { .. } | Held::Written => false,
+            PendingValues::Word { .. } | PendingValues::Written => false,
         }
     }
 
     /// Other rows follow: gives the writer those that were held until now.
     fn write_held(&mut self, field: &Field, number: usize) -> Result<(), ParquetError> {
-        if let Held::Word { word, rows } = std::mem::replace(&mut self.held, Held::Written) {
+        if let PendingValues::Word { word, rows } = std::mem::replace(&mut self.held, PendingValues::Written)
+        {
             let (field, column) = constant_text::rows_of(field, number, &word, rows)?;
             for levels in compute_leaves(&field, &column)? {
                 self.writer.write(&levels)?;

@@ -18,7 +18,7 @@ use super::errors::StoreError;
 use crate::model::hexadecimal::hexadecimal;
 
 /// S3 takes no signature that is good for longer.
-const LONGEST: Duration = Duration::from_hours(7 * 24);
+const LONGEST_LIFETIME: Duration = Duration::from_hours(7 * 24);
 /// The headers that a sender has to send as they were signed.
 const SIGNED_HEADERS: &str = "content-length;host";
 
@@ -45,7 +45,7 @@ impl Signing {
         let path = self.prefix.parts().chain(path.parts()).collect();
         let signed = self
             .store
-            .signed_url(Method::PUT, &path, lifetime.min(LONGEST))
+            .signed_url(Method::PUT, &path, lifetime.min(LONGEST_LIFETIME))
             .await?;
         let credential = self.store.credentials().get_credential().await?;
         with_length(&signed, length, &credential).ok_or_else(|| StoreError::Settings {

@@ -10,12 +10,12 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array as _, FixedSizeBinaryArray, RecordBatch};
 
-use super::arrange::KeyColumns;
+use super::arrange::{KeyColumns, all_ids};
 use super::errors::StoreError;
 use super::outline::ObjectPlace;
 use super::sealing::{PersonKey, PersonKeys};
 use super::tail;
-use super::wanted::{WantedIds, all_ids};
+use super::wanted_ids::WantedIds;
 use crate::catalog::Catalog;
 use crate::catalog::records::{Bounds, NewPiece, NewPlace, Partition, PartitionChange, Piece, Place, Stamp};
 use crate::model::cache::Cache;
@@ -26,7 +26,7 @@ use crate::model::registry::TypeId;
 /// The memory that a piece takes in a snapshot besides its rows.
 const PIECE_BYTES: usize = 256;
 /// The size of a snapshot with a long tail.
-const LARGE: u64 = 2 << 20;
+const LARGE_SNAPSHOT_BYTES: u64 = 2 << 20;
 
 /// One partition as of one moment.
 #[derive(Clone, Debug)]
@@ -55,11 +55,11 @@ pub struct SnapshotPiece {
     pub checksum: u32,
     /// Ids whose row in this piece, if it has one, does not count. Sorted.
     pub dead: Arc<[RecordId]>,
-    pub content: Content,
+    pub content: PieceContent,
 }
 
 #[derive(Clone, Debug)]
-pub enum Content {
+pub enum PieceContent {
     Tail(Arc<TailRows>),
     Object(ObjectPlace),
 }
@@ -167,8 +167,8 @@ impl Snapshot {
     fn memory(&self) -> usize {
         let piece = |piece: &SnapshotPiece| {
             let rows = match &piece.content {
-                Content::Tail(rows) => rows.memory,
-                Content::Object(_) => 0,
+                PieceContent::Tail(rows) => rows.memory,
+                PieceContent::Object(_) => 0,
             };
             PIECE_BYTES + rows + piece.dead.len() * size_of::<RecordId>()
         };
@@ -192,7 +192,9 @@ impl Snapshots {
         Self {
             catalog,
             keys: None,
-            known: Cache::of_bytes(memory, LARGE, |_, snapshot: &Arc<Snapshot>| snapshot.memory()),
+            known: Cache::of_bytes(memory, LARGE_SNAPSHOT_BYTES, |_, snapshot: &Arc<Snapshot>| {
+                snapshot.memory()
+            }),
         }
     }
 
@@ -215,7 +217,7 @@ impl Snapshots {
         mut blobs: impl Iterator<Item = &[u8]> + Send,
     ) -> Result<Option<PersonKey>, StoreError> {
         match &self.keys {
-            Some(keys) if blobs.any(PersonKey::is_sealed) => keys.of(person).await.map(Some),
+            Some(keys) if blobs.any(PersonKey::is_sealed) => keys.key_of(person).await.map(Some),
             _ => Ok(None),
         }
     }
@@ -350,7 +352,7 @@ impl Snapshots {
     ) -> Result<(), StoreError> {
         let mut held: HashMap<PieceId, Arc<TailRows>> = HashMap::new();
         for piece in current.values().flat_map(|snapshot| &snapshot.pieces) {
-            if let Content::Tail(rows) = &piece.content {
+            if let PieceContent::Tail(rows) = &piece.content {
                 held.insert(piece.id, Arc::clone(rows));
             }
         }
@@ -437,8 +439,10 @@ fn decoded_piece(
     key: Option<&PersonKey>,
 ) -> Result<SnapshotPiece, StoreError> {
     let content = match (piece.place, held.get(&piece.id)) {
-        (Place::Object { path, footer }, _) => Content::Object(ObjectPlace::new(&path, piece.bytes, footer)),
-        (Place::Tail { .. }, Some(rows)) => Content::Tail(Arc::clone(rows)),
+        (Place::Object { path, footer }, _) => {
+            PieceContent::Object(ObjectPlace::new(&path, piece.bytes, footer))
+        }
+        (Place::Tail { .. }, Some(rows)) => PieceContent::Tail(Arc::clone(rows)),
         (Place::Tail { blob: Some(blob) }, None) => {
             let batch = tail::open(piece.id, &blob, piece.checksum, key)?;
             if batch.num_rows() as i64 != piece.rows {
@@ -447,7 +451,7 @@ fn decoded_piece(
                     piece.id
                 )));
             }
-            Content::Tail(Arc::new(TailRows::new(batch)?))
+            PieceContent::Tail(Arc::new(TailRows::new(batch)?))
         }
         (Place::Tail { blob: None }, None) => {
             return Err(StoreError::corrupt(format!(
@@ -471,8 +475,10 @@ fn decoded_piece(
 /// A piece that was just committed. `None` if its rows are in the tail and were not given.
 fn added(piece: &NewPiece, rows: Option<RecordBatch>) -> Option<SnapshotPiece> {
     let content = match &piece.place {
-        NewPlace::Object { path, footer } => Content::Object(ObjectPlace::new(path, piece.bytes, *footer)),
-        NewPlace::Tail { .. } => Content::Tail(Arc::new(TailRows::new(rows?).ok()?)),
+        NewPlace::Object { path, footer } => {
+            PieceContent::Object(ObjectPlace::new(path, piece.bytes, *footer))
+        }
+        NewPlace::Tail { .. } => PieceContent::Tail(Arc::new(TailRows::new(rows?).ok()?)),
     };
     Some(SnapshotPiece {
         id: piece.id,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 /// A file that nobody seems to hold is left alone for this long: a machine whose locks are not seen here may
 /// be writing it.
-const QUIET: Duration = Duration::from_secs(10);
+const QUIET_BEFORE_REMOVAL: Duration = Duration::from_secs(10);
 
 /// The directory of files that are being written. Processes may share it.
 #[derive(Debug)]
@@ -50,7 +50,11 @@ impl Staging {
         for (name, quiet) in self.with_ages()? {
             let path = self.directory.join(&name);
             // Held until it is removed.
-            let unheld = if quiet > QUIET { unheld(&path) } else { None };
+            let unheld = if quiet > QUIET_BEFORE_REMOVAL {
+                unheld(&path)
+            } else {
+                None
+            };
             if unheld.is_none() && quiet <= age {
                 continue;
             }
@@ -119,8 +123,8 @@ mod tests {
         let (held, held_path) = staging.begin().unwrap();
         let (left, left_path) = staging.begin().unwrap();
         assert_eq!(staging.clear(age).unwrap(), 0);
-        quiet_for(&held, QUIET * 2);
-        quiet_for(&left, QUIET * 2);
+        quiet_for(&held, QUIET_BEFORE_REMOVAL * 2);
+        quiet_for(&left, QUIET_BEFORE_REMOVAL * 2);
         drop(left);
         assert_eq!(staging.clear(age).unwrap(), 1);
         assert!(held_path.exists() && !left_path.exists());

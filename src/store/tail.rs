@@ -28,7 +28,7 @@ const HEADER_BYTES: usize = 5;
 const LEVEL: i32 = 1;
 
 /// How many compressors are kept; more are made when needed.
-const KEPT: usize = 4;
+const COMPRESSORS_KEPT: usize = 4;
 
 /// A pool of compressors or decompressors: setting one up takes several times as long as processing a small
 /// batch. Cheap to clone; all clones share the pool.
@@ -47,7 +47,7 @@ impl<T> Idle<T> {
         };
         let result = work(&mut lent);
         let mut kept = self.kept();
-        if kept.len() < KEPT {
+        if kept.len() < COMPRESSORS_KEPT {
             kept.push(lent);
         }
         result

@@ -19,7 +19,7 @@ use crate::store::arrange::{KeyColumns, sort_rows, united, with_columns};
 use crate::store::constant::KnownColumns;
 use crate::store::files::PieceFiles;
 use crate::store::outline::ObjectPlace;
-use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
+use crate::store::snapshot::{PieceContent, Snapshot, SnapshotPiece};
 
 /// The rows of a batch, read or made.
 const BATCH_ROWS: usize = 8_192;
@@ -91,8 +91,8 @@ impl Sorted {
     async fn of_piece(files: &PieceFiles, piece: &SnapshotPiece) -> Result<Self, StoreError> {
         let dead = Arc::clone(&piece.dead);
         match &piece.content {
-            Content::Object(place) => Self::of_object(files, place, dead).await,
-            Content::Tail(rows) => {
+            PieceContent::Object(place) => Self::of_object(files, place, dead).await,
+            PieceContent::Tail(rows) => {
                 let batch = rows.batch().clone();
                 let memory = batch.get_array_memory_size();
                 Ok(Self {
@@ -218,8 +218,8 @@ impl Merge {
         let mut schemas = Vec::with_capacity(snapshot.pieces.len());
         for piece in &snapshot.pieces {
             schemas.push(match &piece.content {
-                Content::Object(place) => Arc::clone(files.open(place).await?.schema()),
-                Content::Tail(rows) => rows.batch().schema(),
+                PieceContent::Object(place) => Arc::clone(files.open(place).await?.schema()),
+                PieceContent::Tail(rows) => rows.batch().schema(),
             });
         }
         let mut merge = Self::of_columns(united(&schemas)?);

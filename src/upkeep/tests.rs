@@ -43,7 +43,7 @@ use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::{Target, write_batch};
-use crate::store::snapshot::{Content, Snapshot, Snapshots};
+use crate::store::snapshot::{PieceContent, Snapshot, Snapshots};
 use crate::store::tail;
 
 const SECOND: i64 = 1_000_000;
@@ -269,8 +269,8 @@ impl Bench {
         let mut model = Model::new();
         for piece in &snapshot.pieces {
             let batches = match &piece.content {
-                Content::Tail(rows) => vec![rows.batch().clone()],
-                Content::Object(place) => {
+                PieceContent::Tail(rows) => vec![rows.batch().clone()],
+                PieceContent::Object(place) => {
                     let sorted = Sorted::of_object(&self.stores.files, place, Vec::new().into())
                         .await
                         .unwrap();

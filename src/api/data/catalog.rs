@@ -19,7 +19,7 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry, TypeId};
 use crate::model::time::TimeRange;
-use crate::output::{Holds, ListedColumn, joined};
+use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::annotations::AnnotationRow;
 use crate::people::types::TypesError;
 
@@ -27,14 +27,14 @@ use super::names::{all_meant, meant};
 use super::shared_types::{self, SHARED_TYPE, live_annotations};
 
 const LISTED: [ListedColumn; 4] = [
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("description", Holds::Text),
-    ListedColumn::new("class", Holds::Text),
-    ListedColumn::new("category", Holds::Texts),
+    ListedColumn::new("name", ColumnKind::Text),
+    ListedColumn::new("description", ColumnKind::Text),
+    ListedColumn::new("class", ColumnKind::Text),
+    ListedColumn::new("category", ColumnKind::Texts),
 ];
 
 /// The last column is only in an entry that is asked for alone.
-const ENTRIES: [ListedColumn; 16] = joined(&ENTRY, &[ListedColumn::new("column_units", Holds::Json)]);
+const ENTRIES: [ListedColumn; 16] = joined(&ENTRY, &[ListedColumn::new("column_units", ColumnKind::Json)]);
 
 /// All data types as a plain list.
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<ListingQuery>),

@@ -39,7 +39,7 @@ use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::output::OutputMethod;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::frames::{Described, Frame, FrameError, FrameWriter};
 
 const PATH: &str = "/data/v1/frames";
@@ -187,14 +187,14 @@ pub async fn create(
 }
 
 const COLUMNS: [ListedColumn; 8] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("url", Holds::Text),
-    ListedColumn::new("question", Holds::Text),
-    ListedColumn::new("format", Holds::Text),
-    ListedColumn::new("bytes", Holds::Whole),
-    ListedColumn::new("sha256", Holds::Text),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("expires_at", Holds::Time),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("url", ColumnKind::Text),
+    ListedColumn::new("question", ColumnKind::Text),
+    ListedColumn::new("format", ColumnKind::Text),
+    ListedColumn::new("bytes", ColumnKind::Whole),
+    ListedColumn::new("sha256", ColumnKind::Text),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("expires_at", ColumnKind::Time),
 ];
 
 /// The caller's frames, oldest first.

@@ -23,7 +23,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
 use crate::model::zone::Zone;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::preferences::Preferences;
 use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
 use crate::query::insight::{
@@ -218,28 +218,28 @@ pub struct SkippedEntry {
 }
 
 const COLUMNS: [ListedColumn; 22] = [
-    ListedColumn::new("version", Holds::Text),
-    ListedColumn::new("as_of", Holds::Time),
-    ListedColumn::new("time_zone", Holds::Text),
-    ListedColumn::new("suppressed", Holds::Whole),
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("kind", Holds::Text),
-    ListedColumn::new("title", Holds::Text),
-    ListedColumn::new("summary", Holds::Text),
-    ListedColumn::new("period", Holds::Json),
-    ListedColumn::new("baseline", Holds::Json),
-    ListedColumn::new("metrics", Holds::Texts),
-    ListedColumn::new("value", Holds::Number),
-    ListedColumn::new("unit", Holds::Text),
-    ListedColumn::new("comparison", Holds::Json),
-    ListedColumn::new("coverage", Holds::Json),
-    ListedColumn::new("confidence", Holds::Text),
-    ListedColumn::new("evidence", Holds::Json),
-    ListedColumn::new("caveats", Holds::Texts),
-    ListedColumn::new("metric", Holds::Text),
-    ListedColumn::new("reason", Holds::Text),
-    ListedColumn::new("have", Holds::Whole),
-    ListedColumn::new("need", Holds::Whole),
+    ListedColumn::new("version", ColumnKind::Text),
+    ListedColumn::new("as_of", ColumnKind::Time),
+    ListedColumn::new("time_zone", ColumnKind::Text),
+    ListedColumn::new("suppressed", ColumnKind::Whole),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("kind", ColumnKind::Text),
+    ListedColumn::new("title", ColumnKind::Text),
+    ListedColumn::new("summary", ColumnKind::Text),
+    ListedColumn::new("period", ColumnKind::Json),
+    ListedColumn::new("baseline", ColumnKind::Json),
+    ListedColumn::new("metrics", ColumnKind::Texts),
+    ListedColumn::new("value", ColumnKind::Number),
+    ListedColumn::new("unit", ColumnKind::Text),
+    ListedColumn::new("comparison", ColumnKind::Json),
+    ListedColumn::new("coverage", ColumnKind::Json),
+    ListedColumn::new("confidence", ColumnKind::Text),
+    ListedColumn::new("evidence", ColumnKind::Json),
+    ListedColumn::new("caveats", ColumnKind::Texts),
+    ListedColumn::new("metric", ColumnKind::Text),
+    ListedColumn::new("reason", ColumnKind::Text),
+    ListedColumn::new("have", ColumnKind::Whole),
+    ListedColumn::new("need", ColumnKind::Whole),
 ];
 
 /// What the caller's last days show compared with those before. Every number can be computed from the

@@ -25,7 +25,7 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
-use crate::output::{Holds, ListedColumn, joined};
+use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::types::Named;
 use crate::query::TypedPartition;
 
@@ -71,8 +71,8 @@ pub struct Updates {
 }
 
 const COUNTED: [ListedColumn; 2] = [
-    ListedColumn::new("data_type", Holds::Text),
-    ListedColumn::new("count", Holds::Whole),
+    ListedColumn::new("data_type", ColumnKind::Text),
+    ListedColumn::new("count", ColumnKind::Whole),
 ];
 const UPDATED: [ListedColumn; 11] = joined(&COUNTED, &CHANGED);
 
@@ -158,10 +158,10 @@ impl StoredRow {
 }
 
 const STORED: [ListedColumn; 4] = [
-    ListedColumn::new("data_type", Holds::Text),
-    ListedColumn::new("start_time", Holds::Time),
-    ListedColumn::new("end_time", Holds::Time),
-    ListedColumn::new("count", Holds::Whole),
+    ListedColumn::new("data_type", ColumnKind::Text),
+    ListedColumn::new("start_time", ColumnKind::Time),
+    ListedColumn::new("end_time", ColumnKind::Time),
+    ListedColumn::new("count", ColumnKind::Whole),
 ];
 
 /// Which types have records in the range, and from when to when: one object for each, keyed by the type, or
@@ -272,11 +272,11 @@ pub struct SourceMetadata {
 }
 
 const SOURCES: [ListedColumn; 5] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("vendor_id", Holds::Text),
-    ListedColumn::new("parent_id", Holds::Text),
-    ListedColumn::new("metadata", Holds::Json),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("name", ColumnKind::Text),
+    ListedColumn::new("vendor_id", ColumnKind::Text),
+    ListedColumn::new("parent_id", ColumnKind::Text),
+    ListedColumn::new("metadata", ColumnKind::Json),
 ];
 
 /// The sources of the caller's records.

@@ -17,7 +17,7 @@ use crate::api::query_params::{FromParams, OpenEnds, Params};
 use crate::auth::grants::GrantAuthority;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::query::Prepared;
 use crate::query::paging::RowKey;
 use crate::query::places::raw::{OneOf, RawSpec};
@@ -238,8 +238,8 @@ pub struct Bounds {
 }
 
 const BOUNDS: [ListedColumn; 2] = [
-    ListedColumn::new("start_date", Holds::Time),
-    ListedColumn::new("end_date", Holds::Time),
+    ListedColumn::new("start_date", ColumnKind::Time),
+    ListedColumn::new("end_date", ColumnKind::Time),
 ];
 
 /// When the first and the last position of a maps provider were, both null if there is none.

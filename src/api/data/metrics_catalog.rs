@@ -12,15 +12,15 @@ use crate::api::listed::{ListingQuery, listed_as};
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 use crate::model::registry::{ApiVersion, DataType, MetricKind};
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 
 const COLUMNS: [ListedColumn; 6] = [
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("description", Holds::Text),
-    ListedColumn::new("unit", Holds::Text),
-    ListedColumn::new("value_column", Holds::Text),
-    ListedColumn::new("is_time_series", Holds::Flag),
-    ListedColumn::new("metric_kind", Holds::Text),
+    ListedColumn::new("name", ColumnKind::Text),
+    ListedColumn::new("description", ColumnKind::Text),
+    ListedColumn::new("unit", ColumnKind::Text),
+    ListedColumn::new("value_column", ColumnKind::Text),
+    ListedColumn::new("is_time_series", ColumnKind::Flag),
+    ListedColumn::new("metric_kind", ColumnKind::Text),
 ];
 
 /// One metric.

@@ -21,7 +21,7 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::types::Named;
 use crate::query::annotation_definitions::{Definitions, ShownDefinition};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
@@ -285,10 +285,10 @@ pub struct RecordsSummary {
 }
 
 const SUMMARY: [ListedColumn; 4] = [
-    ListedColumn::new("data_type", Holds::Text),
-    ListedColumn::new("count", Holds::Whole),
-    ListedColumn::new("start_time", Holds::Time),
-    ListedColumn::new("end_time", Holds::Time),
+    ListedColumn::new("data_type", ColumnKind::Text),
+    ListedColumn::new("count", ColumnKind::Whole),
+    ListedColumn::new("start_time", ColumnKind::Time),
+    ListedColumn::new("end_time", ColumnKind::Time),
 ];
 
 /// How many records there are in the range, and between which moments.

@@ -21,7 +21,7 @@ use crate::auth::tokens::Reader;
 use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::query::TypedPartition;
 use crate::query::partial::WholeWindows;
 use crate::query::sleep::StageTable;
@@ -99,13 +99,13 @@ pub async fn sleep_agg(
 }
 
 const STAGES: [ListedColumn; 7] = [
-    ListedColumn::new("stage", Holds::Whole),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("label", Holds::Text),
-    ListedColumn::new("depth", Holds::Whole),
-    ListedColumn::new("is_asleep", Holds::Flag),
-    ListedColumn::new("is_in_bed", Holds::Flag),
-    ListedColumn::new("priority", Holds::Whole),
+    ListedColumn::new("stage", ColumnKind::Whole),
+    ListedColumn::new("name", ColumnKind::Text),
+    ListedColumn::new("label", ColumnKind::Text),
+    ListedColumn::new("depth", ColumnKind::Whole),
+    ListedColumn::new("is_asleep", ColumnKind::Flag),
+    ListedColumn::new("is_in_bed", ColumnKind::Flag),
+    ListedColumn::new("priority", ColumnKind::Whole),
 ];
 
 /// What the stages of sleep mean.

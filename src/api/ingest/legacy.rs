@@ -22,7 +22,7 @@ use crate::auth::tokens::Reader;
 use crate::ingest::accept::refuse_too_many;
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
-use crate::ingest::several::{DeletionList, NotTaken, Seen, Several};
+use crate::ingest::several::{DeletionList, NotTaken, Several, SourcesSeen};
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
@@ -174,7 +174,7 @@ fn decode(
     bytes: &[u8],
     types: &Types,
     mut several: Several,
-) -> Result<(Vec<PartitionChanges>, Seen), ApiError> {
+) -> Result<(Vec<PartitionChanges>, SourcesSeen), ApiError> {
     let mut faults = Vec::new();
     let mut broken = None;
     let mut lists: HashMap<String, DeletionList> = HashMap::new();

@@ -29,7 +29,7 @@ use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
-use crate::output::{Holds, ListedColumn, joined};
+use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::files::names::{folder, name};
 use crate::people::files::{File, FilesError, ListingFilter};
 
@@ -145,25 +145,25 @@ impl FromParams for ChangesQuery {
 }
 
 const FILE: [ListedColumn; 16] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("fulcra_userid", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("path", Holds::Text),
-    ListedColumn::new("size", Holds::Whole),
-    ListedColumn::new("state", Holds::Text),
-    ListedColumn::new("scan_state", Holds::Text),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("uploaded_at", Holds::Time),
-    ListedColumn::new("archived_at", Holds::Time),
-    ListedColumn::new("deleted_at", Holds::Time),
-    ListedColumn::new("last_scanned", Holds::Time),
-    ListedColumn::new("restored_from_id", Holds::Text),
-    ListedColumn::new("source_id", Holds::Text),
-    ListedColumn::new("source_name", Holds::Text),
-    ListedColumn::new("source_data_types", Holds::Json),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("fulcra_userid", ColumnKind::Text),
+    ListedColumn::new("name", ColumnKind::Text),
+    ListedColumn::new("path", ColumnKind::Text),
+    ListedColumn::new("size", ColumnKind::Whole),
+    ListedColumn::new("state", ColumnKind::Text),
+    ListedColumn::new("scan_state", ColumnKind::Text),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("uploaded_at", ColumnKind::Time),
+    ListedColumn::new("archived_at", ColumnKind::Time),
+    ListedColumn::new("deleted_at", ColumnKind::Time),
+    ListedColumn::new("last_scanned", ColumnKind::Time),
+    ListedColumn::new("restored_from_id", ColumnKind::Text),
+    ListedColumn::new("source_id", ColumnKind::Text),
+    ListedColumn::new("source_name", ColumnKind::Text),
+    ListedColumn::new("source_data_types", ColumnKind::Json),
 ];
 
-const LISTED: [ListedColumn; 17] = joined(&[ListedColumn::new("folder", Holds::Text)], &FILE);
+const LISTED: [ListedColumn; 17] = joined(&[ListedColumn::new("folder", ColumnKind::Text)], &FILE);
 
 /// Files by folder, name, state and age, and the folders below the one asked for. In a table a row either has
 /// a `folder` or describes a file.
@@ -238,15 +238,15 @@ pub async fn create_file(
 
 /// The columns of a changed file.
 pub(in crate::api) const CHANGED: [ListedColumn; 9] = [
-    ListedColumn::new("archived_at", Holds::Time),
-    ListedColumn::new("deleted_at", Holds::Time),
-    ListedColumn::new("full_name", Holds::Text),
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("last_scanned", Holds::Time),
-    ListedColumn::new("scan_state", Holds::Text),
-    ListedColumn::new("size", Holds::Whole),
-    ListedColumn::new("state", Holds::Text),
-    ListedColumn::new("uploaded_at", Holds::Time),
+    ListedColumn::new("archived_at", ColumnKind::Time),
+    ListedColumn::new("deleted_at", ColumnKind::Time),
+    ListedColumn::new("full_name", ColumnKind::Text),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("last_scanned", ColumnKind::Time),
+    ListedColumn::new("scan_state", ColumnKind::Text),
+    ListedColumn::new("size", ColumnKind::Whole),
+    ListedColumn::new("state", ColumnKind::Text),
+    ListedColumn::new("uploaded_at", ColumnKind::Time),
 ];
 
 /// The caller's files that changed in a range of time.

@@ -15,7 +15,7 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::stored_json;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 
 /// Entries of a page by default.
 const PAGE: i64 = 100;
@@ -81,12 +81,12 @@ pub struct AccessPage {
 }
 
 const COLUMNS: [ListedColumn; 6] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("at", Holds::Time),
-    ListedColumn::new("actor_svc_userid", Holds::Text),
-    ListedColumn::new("detail", Holds::Json),
-    ListedColumn::new("row_count", Holds::Whole),
-    ListedColumn::new("outcome", Holds::Text),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("at", ColumnKind::Time),
+    ListedColumn::new("actor_svc_userid", ColumnKind::Text),
+    ListedColumn::new("detail", ColumnKind::Json),
+    ListedColumn::new("row_count", ColumnKind::Whole),
+    ListedColumn::new("outcome", ColumnKind::Text),
 ];
 
 /// What others read of the caller's data and when, and how the caller's shares changed, newest first. In a

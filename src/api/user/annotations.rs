@@ -19,7 +19,7 @@ use crate::auth::grants::{ReadableTypes, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::annotations::measurement::MeasurementConfiguration;
 use crate::people::annotations::{AnnotationRoot, AnnotationRow, AnnotationType, schema};
 use crate::people::condition::Condition;
@@ -28,18 +28,18 @@ use crate::people::documents::DocumentError;
 use super::id_in_path;
 
 const COLUMNS: [ListedColumn; 12] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("svc_userid", Holds::Text),
-    ListedColumn::new("svc_source_id", Holds::Text),
-    ListedColumn::new("annotation_type", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("description", Holds::Text),
-    ListedColumn::new("tags", Holds::Texts),
-    ListedColumn::new("measurement_spec", Holds::Json),
-    ListedColumn::new("spec", Holds::Json),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("updated_at", Holds::Time),
-    ListedColumn::new("deleted_at", Holds::Time),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("svc_userid", ColumnKind::Text),
+    ListedColumn::new("svc_source_id", ColumnKind::Text),
+    ListedColumn::new("annotation_type", ColumnKind::Text),
+    ListedColumn::new("name", ColumnKind::Text),
+    ListedColumn::new("description", ColumnKind::Text),
+    ListedColumn::new("tags", ColumnKind::Texts),
+    ListedColumn::new("measurement_spec", ColumnKind::Json),
+    ListedColumn::new("spec", ColumnKind::Json),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("updated_at", ColumnKind::Time),
+    ListedColumn::new("deleted_at", ColumnKind::Time),
 ];
 
 /// Which annotations, and whose.

@@ -16,7 +16,7 @@ use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::sharing::SharingError;
 use crate::people::sharing::received::Received;
 
@@ -84,17 +84,17 @@ impl Dataset {
 }
 
 const COLUMNS: [ListedColumn; 11] = [
-    ListedColumn::new("grant_id", Holds::Text),
-    ListedColumn::new("grant_type", Holds::Text),
-    ListedColumn::new("datashare_id", Holds::Text),
-    ListedColumn::new("datashare_name", Holds::Text),
-    ListedColumn::new("group_id", Holds::Text),
-    ListedColumn::new("sharing_svc_userid", Holds::Text),
-    ListedColumn::new("sharing_svc_user_name", Holds::Text),
-    ListedColumn::new("svc_data_types", Holds::Texts),
-    ListedColumn::new("share_all_data", Holds::Flag),
-    ListedColumn::new("time_start", Holds::Time),
-    ListedColumn::new("time_end", Holds::Time),
+    ListedColumn::new("grant_id", ColumnKind::Text),
+    ListedColumn::new("grant_type", ColumnKind::Text),
+    ListedColumn::new("datashare_id", ColumnKind::Text),
+    ListedColumn::new("datashare_name", ColumnKind::Text),
+    ListedColumn::new("group_id", ColumnKind::Text),
+    ListedColumn::new("sharing_svc_userid", ColumnKind::Text),
+    ListedColumn::new("sharing_svc_user_name", ColumnKind::Text),
+    ListedColumn::new("svc_data_types", ColumnKind::Texts),
+    ListedColumn::new("share_all_data", ColumnKind::Flag),
+    ListedColumn::new("time_start", ColumnKind::Time),
+    ListedColumn::new("time_end", ColumnKind::Time),
 ];
 
 /// What the caller can read: first their own data, then what others share with them or with their groups.
@@ -146,8 +146,8 @@ impl FromParams for OpenRangeQuery {
 }
 
 const ALLOWED: [ListedColumn; 2] = [
-    ListedColumn::new("all_data_types", Holds::Flag),
-    ListedColumn::new("svc_data_types", Holds::Texts),
+    ListedColumn::new("all_data_types", ColumnKind::Flag),
+    ListedColumn::new("svc_data_types", ColumnKind::Texts),
 ];
 
 /// The types of another person that the caller may read throughout a range. Empty if nothing is shared.

@@ -21,7 +21,7 @@ use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, parse_instant};
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::sharing::shares::{Share, ShareChange};
 use crate::people::sharing::{Grantee, SharingError};
@@ -153,18 +153,18 @@ pub async fn create(
 }
 
 const COLUMNS: [ListedColumn; 12] = [
-    ListedColumn::new("datashare_id", Holds::Text),
-    ListedColumn::new("datashare_name", Holds::Text),
-    ListedColumn::new("svc_userid", Holds::Text),
-    ListedColumn::new("svc_user_name", Holds::Text),
-    ListedColumn::new("svc_data_types", Holds::Texts),
-    ListedColumn::new("share_all_data", Holds::Flag),
-    ListedColumn::new("time_start", Holds::Time),
-    ListedColumn::new("time_end", Holds::Time),
-    ListedColumn::new("permissions", Holds::Json),
-    ListedColumn::new("group_permissions", Holds::Json),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("updated_at", Holds::Time),
+    ListedColumn::new("datashare_id", ColumnKind::Text),
+    ListedColumn::new("datashare_name", ColumnKind::Text),
+    ListedColumn::new("svc_userid", ColumnKind::Text),
+    ListedColumn::new("svc_user_name", ColumnKind::Text),
+    ListedColumn::new("svc_data_types", ColumnKind::Texts),
+    ListedColumn::new("share_all_data", ColumnKind::Flag),
+    ListedColumn::new("time_start", ColumnKind::Time),
+    ListedColumn::new("time_end", ColumnKind::Time),
+    ListedColumn::new("permissions", ColumnKind::Json),
+    ListedColumn::new("group_permissions", ColumnKind::Json),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("updated_at", ColumnKind::Time),
 ];
 
 /// The caller's data shares, oldest first.

@@ -24,7 +24,7 @@ use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::takeout::{Export, ExportError, ExportState};
 
@@ -111,18 +111,18 @@ impl ExportStatus {
 }
 
 const COLUMNS: [ListedColumn; 12] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("state", Holds::Text),
-    ListedColumn::new("done", Holds::Whole),
-    ListedColumn::new("total", Holds::Whole),
-    ListedColumn::new("bytes", Holds::Whole),
-    ListedColumn::new("sha256", Holds::Text),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("updated_at", Holds::Time),
-    ListedColumn::new("finished_at", Holds::Time),
-    ListedColumn::new("expires_at", Holds::Time),
-    ListedColumn::new("error", Holds::Text),
-    ListedColumn::new("url", Holds::Text),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("state", ColumnKind::Text),
+    ListedColumn::new("done", ColumnKind::Whole),
+    ListedColumn::new("total", ColumnKind::Whole),
+    ListedColumn::new("bytes", ColumnKind::Whole),
+    ListedColumn::new("sha256", ColumnKind::Text),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("updated_at", ColumnKind::Time),
+    ListedColumn::new("finished_at", ColumnKind::Time),
+    ListedColumn::new("expires_at", ColumnKind::Time),
+    ListedColumn::new("error", ColumnKind::Text),
+    ListedColumn::new("url", ColumnKind::Text),
 ];
 
 /// The caller's exports, oldest first.

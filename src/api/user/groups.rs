@@ -19,7 +19,7 @@ use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::text::composed;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::sharing::SharingError;
 use crate::people::sharing::groups::{Group, GroupChange, StoredGroup};
@@ -253,24 +253,24 @@ pub async fn create(
 }
 
 const COLUMNS: [ListedColumn; 18] = [
-    ListedColumn::new("group_id", Holds::Text),
-    ListedColumn::new("title", Holds::Text),
-    ListedColumn::new("responsible_entity", Holds::Text),
-    ListedColumn::new("description", Holds::Text),
-    ListedColumn::new("svc_data_types", Holds::Texts),
-    ListedColumn::new("time_start", Holds::Time),
-    ListedColumn::new("time_end", Holds::Time),
-    ListedColumn::new("is_public", Holds::Flag),
-    ListedColumn::new("group_url", Holds::Text),
-    ListedColumn::new("detail_markdown", Holds::Text),
-    ListedColumn::new("agreement_markdown", Holds::Text),
-    ListedColumn::new("withdraw_markdown", Holds::Text),
-    ListedColumn::new("header_image_url", Holds::Text),
-    ListedColumn::new("preview_image_url", Holds::Text),
-    ListedColumn::new("friendly_id", Holds::Text),
-    ListedColumn::new("view_description", Holds::Text),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("invited_svc_userids", Holds::Texts),
+    ListedColumn::new("group_id", ColumnKind::Text),
+    ListedColumn::new("title", ColumnKind::Text),
+    ListedColumn::new("responsible_entity", ColumnKind::Text),
+    ListedColumn::new("description", ColumnKind::Text),
+    ListedColumn::new("svc_data_types", ColumnKind::Texts),
+    ListedColumn::new("time_start", ColumnKind::Time),
+    ListedColumn::new("time_end", ColumnKind::Time),
+    ListedColumn::new("is_public", ColumnKind::Flag),
+    ListedColumn::new("group_url", ColumnKind::Text),
+    ListedColumn::new("detail_markdown", ColumnKind::Text),
+    ListedColumn::new("agreement_markdown", ColumnKind::Text),
+    ListedColumn::new("withdraw_markdown", ColumnKind::Text),
+    ListedColumn::new("header_image_url", ColumnKind::Text),
+    ListedColumn::new("preview_image_url", ColumnKind::Text),
+    ListedColumn::new("friendly_id", ColumnKind::Text),
+    ListedColumn::new("view_description", ColumnKind::Text),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("invited_svc_userids", ColumnKind::Texts),
 ];
 
 /// Which groups.
@@ -399,9 +399,9 @@ pub async fn quit(
 }
 
 const MEMBERS: [ListedColumn; 3] = [
-    ListedColumn::new("group_id", Holds::Text),
-    ListedColumn::new("participant_id", Holds::Text),
-    ListedColumn::new("joined_at", Holds::Time),
+    ListedColumn::new("group_id", ColumnKind::Text),
+    ListedColumn::new("participant_id", ColumnKind::Text),
+    ListedColumn::new("joined_at", ColumnKind::Time),
 ];
 
 /// The participants of one of the caller's groups, in the order of their ids.

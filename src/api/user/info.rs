@@ -18,7 +18,7 @@ use crate::auth::tokens::Reader;
 use crate::catalog::documents::DocumentKind;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::preferences::Preferences;
 
 /// A self-hosted service costs its users nothing, and its terms never end.
@@ -128,14 +128,14 @@ pub struct Limit {
 }
 
 const COLUMNS: [ListedColumn; 8] = [
-    ListedColumn::new("userid", Holds::Text),
-    ListedColumn::new("created", Holds::Time),
-    ListedColumn::new("status", Holds::Text),
-    ListedColumn::new("tier", Holds::Text),
-    ListedColumn::new("support_token", Holds::Text),
-    ListedColumn::new("preferences", Holds::Json),
-    ListedColumn::new("service_status", Holds::Json),
-    ListedColumn::new("limits", Holds::Json),
+    ListedColumn::new("userid", ColumnKind::Text),
+    ListedColumn::new("created", ColumnKind::Time),
+    ListedColumn::new("status", ColumnKind::Text),
+    ListedColumn::new("tier", ColumnKind::Text),
+    ListedColumn::new("support_token", ColumnKind::Text),
+    ListedColumn::new("preferences", ColumnKind::Json),
+    ListedColumn::new("service_status", ColumnKind::Json),
+    ListedColumn::new("limits", ColumnKind::Json),
 ];
 
 /// Who the caller is, what they prefer, and how much they may have.

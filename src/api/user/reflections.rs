@@ -12,24 +12,24 @@ use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::reflections::{Reflection, ReflectionContent};
 
 use super::id_in_path;
 
 const COLUMNS: [ListedColumn; 11] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("svc_userid", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("schedule", Holds::Json),
-    ListedColumn::new("annotations", Holds::Texts),
-    ListedColumn::new("data_types", Holds::Json),
-    ListedColumn::new("description", Holds::Text),
-    ListedColumn::new("parent_template_id", Holds::Text),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("updated_at", Holds::Time),
-    ListedColumn::new("deleted_at", Holds::Time),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("svc_userid", ColumnKind::Text),
+    ListedColumn::new("name", ColumnKind::Text),
+    ListedColumn::new("schedule", ColumnKind::Json),
+    ListedColumn::new("annotations", ColumnKind::Texts),
+    ListedColumn::new("data_types", ColumnKind::Json),
+    ListedColumn::new("description", ColumnKind::Text),
+    ListedColumn::new("parent_template_id", ColumnKind::Text),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("updated_at", ColumnKind::Time),
+    ListedColumn::new("deleted_at", ColumnKind::Time),
 ];
 
 /// The caller's reflections, oldest first. Deleted ones are left out.

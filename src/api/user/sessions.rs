@@ -21,7 +21,7 @@ use crate::auth::reach::Reach;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::sessions::{Session, SessionError};
 use crate::people::text::Name;
@@ -94,14 +94,14 @@ impl ApiSession {
 }
 
 const COLUMNS: [ListedColumn; 8] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("svc_userid", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("policy_id", Holds::Text),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("expires_at", Holds::Time),
-    ListedColumn::new("deleted_at", Holds::Time),
-    ListedColumn::new("is_current", Holds::Flag),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("svc_userid", ColumnKind::Text),
+    ListedColumn::new("name", ColumnKind::Text),
+    ListedColumn::new("policy_id", ColumnKind::Text),
+    ListedColumn::new("created_at", ColumnKind::Time),
+    ListedColumn::new("expires_at", ColumnKind::Time),
+    ListedColumn::new("deleted_at", ColumnKind::Time),
+    ListedColumn::new("is_current", ColumnKind::Flag),
 ];
 
 /// The caller's open sessions, oldest first.

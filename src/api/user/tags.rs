@@ -12,15 +12,15 @@ use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::tags::{NewTag, Tag};
 
 use super::id_in_path;
 
 const COLUMNS: [ListedColumn; 2] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("id", ColumnKind::Text),
+    ListedColumn::new("name", ColumnKind::Text),
 ];
 
 /// The caller's tags, oldest first.

@@ -15,7 +15,7 @@ use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 use crate::model::sources::product_of;
 use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
-use crate::output::{Holds, ListedColumn};
+use crate::output::{ColumnKind, ListedColumn};
 
 /// A stay with an unknown arrival begins in year 1, which is nobody's day.
 const FIRST_KNOWN: Instant = Instant::from_micros(Instant::MIN.micros() + 366 * MICROS_PER_DAY);
@@ -43,11 +43,11 @@ pub struct Averages {
 }
 
 const COLUMNS: [ListedColumn; 5] = [
-    ListedColumn::new("averages", Holds::Json),
-    ListedColumn::new("total_days", Holds::Whole),
-    ListedColumn::new("total_devices", Holds::Whole),
-    ListedColumn::new("total_records", Holds::Whole),
-    ListedColumn::new("total_sources", Holds::Whole),
+    ListedColumn::new("averages", ColumnKind::Json),
+    ListedColumn::new("total_days", ColumnKind::Whole),
+    ListedColumn::new("total_devices", ColumnKind::Whole),
+    ListedColumn::new("total_records", ColumnKind::Whole),
+    ListedColumn::new("total_sources", ColumnKind::Whole),
 ];
 
 /// How many records there are, from how many sources, over how many days.

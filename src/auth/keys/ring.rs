@@ -27,11 +27,11 @@ const FRESH_MICROS: i64 = MICROS_PER_SECOND;
 pub struct KeyRing {
     directory: PathBuf,
     clock: Arc<dyn Clock>,
-    held: RwLock<Held>,
+    held: RwLock<LoadedRing>,
 }
 
 #[derive(Clone)]
-struct Held {
+struct LoadedRing {
     signing: SigningKey,
     keys: Arc<KeySet>,
     files: Vec<(PathBuf, Option<SystemTime>)>,
@@ -68,7 +68,7 @@ impl KeyRing {
         self.current().keys
     }
 
-    fn current(&self) -> Held {
+    fn current(&self) -> LoadedRing {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner).clone();
         let now = self.clock.now();
         let age = now.micros().saturating_sub(held.looked_at.micros());
@@ -187,7 +187,7 @@ pub fn files_in(directory: &Path) -> io::Result<Vec<(PathBuf, Option<SystemTime>
     Ok(files)
 }
 
-fn held(directory: &Path, generation: u64, now: Instant) -> Result<Held, KeyError> {
+fn held(directory: &Path, generation: u64, now: Instant) -> Result<LoadedRing, KeyError> {
     let failed = |source| KeyError::Io {
         path: directory.to_owned(),
         source,
@@ -205,7 +205,7 @@ fn held(directory: &Path, generation: u64, now: Instant) -> Result<Held, KeyErro
             });
         }
     }
-    Ok(Held {
+    Ok(LoadedRing {
         signing,
         keys: Arc::new(KeySet { generation, keys }),
         files,

@@ -81,10 +81,10 @@ fn person(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<Pe
 
 /// The token's own id, if it is safe to log.
 fn token(claims: &Map<String, Value>) -> Option<Arc<str>> {
-    const LONGEST: usize = 128;
+    const LONGEST_ID: usize = 128;
     let id = claims.get("jti")?.as_str()?;
     let is_harmless = id.bytes().all(|byte| byte.is_ascii_graphic());
-    (is_harmless && id.len() <= LONGEST).then(|| Arc::from(id))
+    (is_harmless && id.len() <= LONGEST_ID).then(|| Arc::from(id))
 }
 
 /// The session of a token that was made here. Outside providers have sessions of their own, of which this

@@ -22,8 +22,8 @@ const FRAME_HEADER: usize = 24;
 /// How logs begin; the last bit gives the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 /// How often to look: a log may be written while it is read here, and then looks damaged only for a moment.
-const LOOKS: usize = 3;
-const PAUSE: Duration = Duration::from_millis(50);
+const LOOKS_AT_LOG: usize = 3;
+const PAUSE_BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Where a log differs from what was written, although writing continued after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +92,9 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 fn looked(log: &Path) -> io::Result<Option<Damage>> {
     let mut seen = None;
-    for look in 0..LOOKS {
+    for look in 0..LOOKS_AT_LOG {
         if look > 0 {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(PAUSE_BETWEEN_LOOKS);
         }
         let begin = match read_header(log) {
             Ok(begin) => begin,

@@ -16,11 +16,11 @@ use crate::catalog::errors::CatalogError;
 use crate::catalog::writing::{Limits, Writer};
 
 /// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// A connection to a server that has been idle for this long is checked before use.
 const CHECK_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// A connection to a server that nobody used for this long is closed.
-const UNUSED: Duration = Duration::from_mins(1);
+const IDLE_CONNECTION_LIFETIME: Duration = Duration::from_mins(1);
 /// How long that check may take.
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
 /// Prepared statements kept per connection. There are a few dozen shapes, most in half a dozen lengths.
@@ -31,7 +31,7 @@ pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), Cat
     create_private(path)?;
     refuse_damaged(path)?;
     let limits = Limits {
-        patience: PATIENCE,
+        patience: LOCK_PATIENCE,
         prepared_statements: PREPARED_STATEMENTS,
     };
     let writer = Writer::open(path, limits).map_err(|error| or_read_only(path, error))?;
@@ -40,7 +40,7 @@ pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), Cat
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .busy_timeout(PATIENCE)
+        .busy_timeout(LOCK_PATIENCE)
         .statement_cache_capacity(PREPARED_STATEMENTS)
         .pragma("cell_size_check", "on")
         .pragma("cache_size", "-16384")
@@ -69,7 +69,7 @@ pub(super) async fn open_postgres(
         ])
         .disable_statement_logging();
     // The server has few, for all nodes and commands together.
-    let pool = pool::<Postgres>(connections.max(1)).idle_timeout(UNUSED);
+    let pool = pool::<Postgres>(connections.max(1)).idle_timeout(IDLE_CONNECTION_LIFETIME);
     let pool = pool.before_acquire(|connection, usage| {
         Box::pin(async move {
             if usage.idle_for <= CHECK_AFTER_IDLE {
@@ -87,7 +87,7 @@ pub(super) async fn open_postgres(
 fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
     PoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(PATIENCE)
+        .acquire_timeout(LOCK_PATIENCE)
         // A check before every use would double the cost of the shortest reads.
         .test_before_acquire(false)
         .idle_timeout(None)

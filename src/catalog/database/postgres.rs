@@ -20,9 +20,9 @@ use crate::catalog::errors::CatalogError;
 use crate::catalog::value::Value;
 
 /// How long to wait for the answer to a statement: three times as long as for a lock.
-const STATEMENT: Duration = Duration::from_secs(30);
+const STATEMENT_PATIENCE: Duration = Duration::from_secs(30);
 /// The same for statements that begin and end a transaction, which wait for no lock.
-const BOUNDARY: Duration = Duration::from_secs(15);
+const BOUNDARY_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A connection, in a transaction until that is ended.
 pub(in crate::catalog) struct PostgresSession {
@@ -49,13 +49,13 @@ impl PostgresSession {
         let mut session = Self::single(pool).await?;
         // It may have begun even if the caller gives up.
         session.in_transaction = true;
-        session.run(begin.to_owned(), BOUNDARY).await?;
+        session.run(begin.to_owned(), BOUNDARY_PATIENCE).await?;
         Ok(session)
     }
 
     pub(super) async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         let connection = self.asked()?;
-        let answer = timeout(STATEMENT, fetch_postgres(connection, sql, values)).await;
+        let answer = timeout(STATEMENT_PATIENCE, fetch_postgres(connection, sql, values)).await;
         self.answered(answer)
     }
 
@@ -68,7 +68,7 @@ impl PostgresSession {
         *waits = true;
         let begun = (stream_postgres(connection, sql), waits);
         let rows = stream::unfold(begun, async |(mut rows, waits)| {
-            match timeout(STATEMENT, rows.next()).await {
+            match timeout(STATEMENT_PATIENCE, rows.next()).await {
                 Ok(Some(row)) => Some((row, (rows, waits))),
                 Ok(None) => {
                     *waits = false;
@@ -84,7 +84,7 @@ impl PostgresSession {
     pub(super) async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
         let connection = self.asked()?;
         let executed = bound::<Postgres>(sql, values).execute(&mut **connection);
-        let answer = timeout(STATEMENT, executed).await;
+        let answer = timeout(STATEMENT_PATIENCE, executed).await;
         let done = self.answered(answer.map(|done| done.map_err(classify)))?;
         Ok(done.rows_affected())
     }
@@ -103,7 +103,7 @@ impl PostgresSession {
     }
 
     async fn ended(mut self, end: &'static str) -> Result<(), CatalogError> {
-        self.run(end.to_owned(), BOUNDARY).await?;
+        self.run(end.to_owned(), BOUNDARY_PATIENCE).await?;
         self.in_transaction = false;
         Ok(())
     }
@@ -155,7 +155,7 @@ impl Drop for PostgresSession {
         } else if self.in_transaction {
             let undoing = async move {
                 let undone = sqlx::raw_sql("ROLLBACK").execute(&mut *connection);
-                if !matches!(timeout(BOUNDARY, undone).await, Ok(Ok(_))) {
+                if !matches!(timeout(BOUNDARY_PATIENCE, undone).await, Ok(Ok(_))) {
                     connection.close_on_drop();
                 }
             };

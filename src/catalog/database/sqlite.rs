@@ -9,10 +9,11 @@ use sqlx::{AssertSqlSafe, Sqlite, SqlitePool};
 
 use super::failures::classify;
 use super::statements::{Row, Rows, bound, fetch_sqlite, stream_sqlite};
-use crate::catalog::disturbance::{Disturbance, Ending, Held, broken};
+use crate::catalog::disturbance::{Disturbance, Ending, broken};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::value::Value;
 use crate::catalog::writing::{Writer, Writing};
+use crate::model::release_guard::ReleaseGuard;
 
 /// `None` outside tests.
 pub(in crate::catalog) type Disturbed = Option<Arc<dyn Disturbance>>;
@@ -27,7 +28,7 @@ pub(in crate::catalog) struct SqliteSession {
     link: Option<Link>,
     pub(super) disturbed: Disturbed,
     /// Released after the connection.
-    _turn: Option<Held>,
+    _turn: Option<ReleaseGuard>,
 }
 
 /// How a transaction talks to SQLite.
@@ -110,7 +111,7 @@ impl SqliteSession {
         link: Link,
         statement: &'static str,
         disturbed: &Disturbed,
-        turn: Option<Held>,
+        turn: Option<ReleaseGuard>,
     ) -> Result<Self, CatalogError> {
         let mut session = Self {
             link: Some(link),
@@ -165,13 +166,13 @@ impl Drop for SqliteSession {
     }
 }
 
-pub(super) async fn turn(disturbed: &Disturbed, writes: bool) -> Result<Option<Held>, CatalogError> {
+pub(super) async fn turn(disturbed: &Disturbed, writes: bool) -> Result<Option<ReleaseGuard>, CatalogError> {
     match disturbed {
         None => Ok(None),
         Some(disturbance) => disturbance.begins(writes).await.map(Some).ok_or_else(broken),
     }
 }
 
-pub(super) fn working(disturbed: &Disturbed) -> Option<Held> {
+pub(super) fn working(disturbed: &Disturbed) -> Option<ReleaseGuard> {
     disturbed.as_ref().map(|disturbance| disturbance.works())
 }

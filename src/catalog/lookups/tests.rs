@@ -63,16 +63,16 @@ fn set(connection: &Connection, name: &str, value: i64) {
     connection.execute(set, (name, value)).unwrap();
 }
 
-fn asked(name: &str) -> Asked {
-    Asked {
+fn statement(name: &str) -> BoundStatement {
+    BoundStatement {
         sql: SUM.to_owned(),
         values: vec![Value::Text(name.to_owned())],
     }
 }
 
 /// The value of the row, if there is one.
-fn found(lookups: &Lookups, name: &str) -> Result<Option<Found>, Asked> {
-    let rows = lookups.look_up(asked(name))?;
+fn found(lookups: &Lookups, name: &str) -> Result<Option<Found>, BoundStatement> {
+    let rows = lookups.look_up(statement(name))?;
     Ok(rows.first().map(|row| row[0].clone()))
 }
 
@@ -85,11 +85,11 @@ fn what_was_found_is_not_read_again_until_something_is_committed() {
     bench.takes_all_connections();
     assert_eq!(bench.found("one"), Some(Found::Integer(1)));
     assert_eq!(bench.found("none"), None, "that there is none is kept as well");
-    assert_eq!(found(&bench.lookups, "another"), Err(asked("another")));
+    assert_eq!(found(&bench.lookups, "another"), Err(statement("another")));
     bench.set("another", 2);
     assert_eq!(
         found(&bench.lookups, "one"),
-        Err(asked("one")),
+        Err(statement("one")),
         "it may be another row now"
     );
 }
@@ -185,7 +185,7 @@ fn what_is_asked_for_once_displaces_nothing() {
     assert_eq!(bench.found("one"), Some(Found::Integer(1)));
     let kept = bench.lookups.inner().kept.bytes();
     for number in 0..20_000 {
-        let other = asked(&format!("{number:0100}"));
+        let other = statement(&format!("{number:0100}"));
         assert!(bench.lookups.look_up_once(other).unwrap().is_empty());
     }
     assert_eq!(bench.lookups.inner().kept.bytes(), kept);
@@ -203,7 +203,7 @@ fn what_was_forgotten_is_read_again() {
     assert_eq!(bench.found("one"), Some(Found::Integer(1)));
     bench.lookups.forget_all();
     bench.takes_all_connections();
-    assert_eq!(found(&bench.lookups, "one"), Err(asked("one")));
+    assert_eq!(found(&bench.lookups, "one"), Err(statement("one")));
 }
 
 #[test]

@@ -7,8 +7,7 @@ use serde_json::{Number, Value};
 use super::{Reading, Repeatable};
 use crate::ingest::cells::{self, Filled, Misfit};
 use crate::ingest::columns::Cell;
-use crate::ingest::plan::Role;
-use crate::ingest::units::leaves_original;
+use crate::ingest::field_plan::Role;
 use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
@@ -62,7 +61,7 @@ impl<'a> Reading<'_, 'a> {
         };
         let Some(value) = number.as_f64() else { return };
         let converted = conversion.apply(value);
-        if !leaves_original(conversion, value, converted) {
+        if !conversion.leaves_original(value, converted) {
             return;
         }
         let Some(number) = Number::from_f64(converted) else {

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::{Given, Reading};
 use crate::ingest::faults;
+use crate::ingest::field_plan::Role;
 use crate::ingest::json::{self, MistakeKind};
 use crate::ingest::naming::is_of_sources;
-use crate::ingest::plan::Role;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};

@@ -16,7 +16,7 @@ use tokio::time::Instant as Moment;
 use crate::model::ids::PersonId;
 
 use super::committer::{CommitError, Committer, Receipt};
-use super::settle::Left;
+use super::settle::StepOutcome;
 use super::waiting::{Reply, Seat, Waiting};
 use super::work::{Job, Prepared};
 use crate::ingest::upload::Work;
@@ -40,12 +40,12 @@ pub struct QueueSettings {
 }
 
 /// A request that was overtaken this often is prepared with everybody else kept out.
-pub const OVERTAKEN: usize = 3;
+pub const MOST_OVERTAKINGS: usize = 3;
 
 /// How many jobs are committed individually at the same time.
 const ALONE_AT_ONCE: usize = 8;
 /// Rows of more bytes are not assembled on the thread of the line.
-const SHORT: usize = 64 << 10;
+const SHORT_JOB_BYTES: usize = 64 << 10;
 
 pub(super) struct Line {
     settings: QueueSettings,
@@ -58,7 +58,7 @@ pub(super) struct Line {
     turns: VecDeque<PersonId>,
     /// The callers to answer when the job of a person is done.
     answers: HashMap<PersonId, Vec<Answer>>,
-    steps: JoinSet<Vec<Left>>,
+    steps: JoinSet<Vec<StepOutcome>>,
     /// The people in each step, and whether it could have committed something.
     at_work: HashMap<Id, Step>,
     preparing: usize,
@@ -229,7 +229,7 @@ impl Line {
 
     fn prepare(&mut self, job: Job) {
         // Several in sequence would take longer than in parallel.
-        let is_short = self.preparing == 0 && !job.is_written && job.bytes <= SHORT;
+        let is_short = self.preparing == 0 && !job.is_written && job.bytes <= SHORT_JOB_BYTES;
         let place = if is_short { Place::Here } else { Place::Elsewhere };
         self.preparing += 1;
         let committer = Arc::clone(&self.committer);
@@ -265,7 +265,7 @@ impl Line {
         kind: Kind,
         place: Place,
         people: Vec<PersonId>,
-        work: impl Future<Output = Vec<Left>> + Send + 'static,
+        work: impl Future<Output = Vec<StepOutcome>> + Send + 'static,
     ) {
         let id = match &self.elsewhere {
             Some(elsewhere) if place == Place::Elsewhere => self.steps.spawn_on(work, elsewhere).id(),
@@ -274,7 +274,7 @@ impl Line {
         self.at_work.insert(id, Step { kind, people });
     }
 
-    fn step_ended(&mut self, ended: Result<(Id, Vec<Left>), JoinError>) {
+    fn step_ended(&mut self, ended: Result<(Id, Vec<StepOutcome>), JoinError>) {
         let id = match &ended {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
@@ -308,14 +308,14 @@ impl Line {
         }
     }
 
-    fn leave(&mut self, kind: Kind, left: Left) {
+    fn leave(&mut self, kind: Kind, left: StepOutcome) {
         match left {
-            Left::Done(job) => {
+            StepOutcome::Done(job) => {
                 let person = job.person;
                 let answers = self.answers.remove(&person).unwrap_or_default();
                 self.answer(person, answers, job.answers());
             }
-            Left::Prepared(job, prepared)
+            StepOutcome::Prepared(job, prepared)
                 if kind == Kind::Preparing && !job.is_written && job.overtaken == 0 =>
             {
                 self.ready.push_back((job, prepared));
@@ -323,10 +323,10 @@ impl Line {
             }
             // A job that could not be committed with others goes alone; and one that was overtaken once, or
             // took long already, does not make others wait.
-            Left::Prepared(job, prepared) => self.apart.push_back((job, Some(prepared))),
-            Left::Overtaken(job) if job.overtaken < OVERTAKEN => self.prepare(job),
-            Left::Overtaken(job) => self.apart.push_back((job, None)),
-            Left::Failed(job, error) => self.take_apart(job, error),
+            StepOutcome::Prepared(job, prepared) => self.apart.push_back((job, Some(prepared))),
+            StepOutcome::Overtaken(job) if job.overtaken < MOST_OVERTAKINGS => self.prepare(job),
+            StepOutcome::Overtaken(job) => self.apart.push_back((job, None)),
+            StepOutcome::Failed(job, error) => self.take_apart(job, error),
         }
     }
 

@@ -9,7 +9,7 @@ use super::committer::{CommitError, Committer, GroupReport};
 use super::work::{Job, Prepared};
 
 /// How a job left a step.
-pub(super) enum Left {
+pub(super) enum StepOutcome {
     /// Every result in it is known.
     Done(Job),
     /// To be committed together with others.
@@ -21,16 +21,16 @@ pub(super) enum Left {
 }
 
 impl Committer {
-    pub(super) async fn prepare_job(&self, mut job: Job) -> Left {
+    pub(super) async fn prepare_job(&self, mut job: Job) -> StepOutcome {
         match self.prepare(&mut job).await {
-            Ok(Some(prepared)) => Left::Prepared(job, prepared),
-            Ok(None) => Left::Done(job),
+            Ok(Some(prepared)) => StepOutcome::Prepared(job, prepared),
+            Ok(None) => StepOutcome::Done(job),
             Err(error) => failed(job, error),
         }
     }
 
     /// Commits several jobs in one transaction. If that fails, they come back unchanged.
-    pub(super) async fn commit_together(&self, jobs: Vec<(Job, Prepared)>) -> Vec<Left> {
+    pub(super) async fn commit_together(&self, jobs: Vec<(Job, Prepared)>) -> Vec<StepOutcome> {
         let begun = Moment::now();
         let mut commit = Commit::default();
         for (_, prepared) in &jobs {
@@ -60,7 +60,7 @@ impl Committer {
                 jobs.into_iter()
                     .map(|(mut job, _)| {
                         job.conclude(&Err(error.clone()));
-                        Left::Done(job)
+                        StepOutcome::Done(job)
                     })
                     .collect()
             }
@@ -68,7 +68,7 @@ impl Committer {
                 Ok([(job, prepared)]) => vec![self.alone_anyway(begun, job, prepared, outcome)],
                 Err(jobs) => jobs
                     .into_iter()
-                    .map(|(job, prepared)| Left::Prepared(job, prepared))
+                    .map(|(job, prepared)| StepOutcome::Prepared(job, prepared))
                     .collect(),
             },
         }
@@ -82,21 +82,21 @@ impl Committer {
         mut job: Job,
         prepared: Prepared,
         outcome: Result<Option<Vec<Stamp>>, CatalogError>,
-    ) -> Left {
+    ) -> StepOutcome {
         match outcome {
             Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
             Ok(None) => {
                 job.overtaken += 1;
                 self.count(begun, &prepared.commit, 1, false, job.overtaken);
-                Left::Overtaken(job)
+                StepOutcome::Overtaken(job)
             }
-            Err(CatalogError::Contended { .. }) => Left::Prepared(job, prepared),
+            Err(CatalogError::Contended { .. }) => StepOutcome::Prepared(job, prepared),
             Err(error) => failed(job, error.into()),
         }
     }
 
     /// Commits one job.
-    pub(super) async fn commit_alone(&self, mut job: Job, prepared: Prepared) -> Left {
+    pub(super) async fn commit_alone(&self, mut job: Job, prepared: Prepared) -> StepOutcome {
         let begun = Moment::now();
         let outcome = self.catalog.commit_stamped(&prepared.commit).await;
         let done = matches!(outcome, Ok(Some(_)));
@@ -109,13 +109,13 @@ impl Committer {
         self.count(begun, &prepared.commit, 1, done, overtaken);
         match outcome {
             Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
-            Ok(None) => Left::Overtaken(job),
+            Ok(None) => StepOutcome::Overtaken(job),
             Err(error) => failed(job, error.into()),
         }
     }
 
     /// Prepares and commits one job while nobody else can change the person's data.
-    pub(super) async fn commit_held(&self, mut job: Job) -> Left {
+    pub(super) async fn commit_held(&self, mut job: Job) -> StepOutcome {
         let begun = Moment::now();
         let hold = match self.catalog.hold(job.person).await {
             Ok(hold) => hold,
@@ -129,7 +129,7 @@ impl Committer {
                 }
                 return match outcome {
                     Err(error) => failed(job, error),
-                    Ok(_) => Left::Done(job),
+                    Ok(_) => StepOutcome::Done(job),
                 };
             }
         };
@@ -147,7 +147,12 @@ impl Committer {
     }
 
     /// `stamps` begins with those of the partitions that the job changed.
-    fn done(&self, mut job: Job, prepared: Prepared, stamps: &mut impl Iterator<Item = Stamp>) -> Left {
+    fn done(
+        &self,
+        mut job: Job,
+        prepared: Prepared,
+        stamps: &mut impl Iterator<Item = Stamp>,
+    ) -> StepOutcome {
         for (added, stamp) in prepared.added.into_iter().zip(stamps) {
             let snapshots = &self.shared.stores.snapshots;
             let gathered = added.gathered.as_ref();
@@ -155,7 +160,7 @@ impl Committer {
             snapshots.committed(&added.change, added.rows, gathered, stamp);
         }
         job.conclude(&Ok(()));
-        Left::Done(job)
+        StepOutcome::Done(job)
     }
 
     fn count(&self, begun: Moment, commit: &Commit, jobs: usize, committed: bool, overtaken: usize) {
@@ -173,10 +178,10 @@ impl Committer {
 
 /// An unknown outcome must not be retried, because the commit may have happened; and where the store fails,
 /// trying each request individually helps nobody.
-fn failed(mut job: Job, error: CommitError) -> Left {
+fn failed(mut job: Job, error: CommitError) -> StepOutcome {
     if matches!(error, CommitError::Corrupt(_) | CommitError::Broken(_)) {
-        return Left::Failed(job, error);
+        return StepOutcome::Failed(job, error);
     }
     job.conclude(&Err(error));
-    Left::Done(job)
+    StepOutcome::Done(job)
 }

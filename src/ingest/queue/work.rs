@@ -12,7 +12,7 @@ use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::{Layout, TypeId};
 
 use super::super::assemble::{self, Assembled, Looks};
-use super::super::merge::Asked;
+use super::super::changes::OrderedChanges;
 use super::super::upload::{Upload, Work};
 use super::committer::{CommitError, Committer, Receipt};
 
@@ -124,7 +124,7 @@ impl Committer {
             return Ok(None);
         }
         let mut prepared = Prepared::default();
-        let mut small: Vec<(TypeId, Arc<Layout>, Asked)> = Vec::new();
+        let mut small: Vec<(TypeId, Arc<Layout>, OrderedChanges)> = Vec::new();
         for index in open.iter().copied() {
             job.effects[index] = Effect::default();
             let upload = &mut job.uploads[index];
@@ -140,7 +140,7 @@ impl Committer {
                             }
                             asked.extend(index, changes);
                         } else {
-                            let mut asked = Asked::default();
+                            let mut asked = OrderedChanges::default();
                             asked.extend(index, changes);
                             small.push((partition.data_type.clone(), Arc::clone(&partition.layout), asked));
                         }

@@ -1,7 +1,8 @@
 //! Tombstones for one of the annotations whose records share a partition.
 
 use crate::catalog::records::Effect;
-use crate::ingest::merge::{Asked, Change, Outcome, merge};
+use crate::ingest::changes::{Change, OrderedChanges};
+use crate::ingest::merge::{Outcome, merge};
 use crate::ingest::stored::StoredRows;
 use crate::model::ids::{PieceId, RecordId};
 use crate::store::find::FoundRows;
@@ -58,7 +59,7 @@ fn merged(stored: &[(u128, Option<u128>)], changes: Vec<Change>) -> Outcome {
         rows: records(stored, AT_TEN).rows,
     };
     let stored = StoredRows::new(&schema, &[found]).unwrap();
-    let mut asked = Asked::default();
+    let mut asked = OrderedChanges::default();
     asked.extend(0, changes);
     merge(&schema, &asked, &stored).unwrap()
 }

@@ -1,8 +1,8 @@
 //! What tombstones become: changes of many partitions that share the ids.
 
 use super::*;
+use crate::ingest::changes::Change;
 use crate::ingest::deletions::deletions;
-use crate::ingest::merge::Change;
 use crate::ingest::several::Several;
 use crate::ingest::tombstone::{Target, Tombstone};
 use crate::ingest::upload::{PartitionChanges, Work};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::catalog::Catalog;
 use crate::catalog::records::Effect;
-use crate::ingest::merge::Change;
+use crate::ingest::changes::Change;
 use crate::ingest::pressure::TailPressure;
 use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
 use crate::ingest::stores::{IntakeStores, Stores};

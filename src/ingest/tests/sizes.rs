@@ -8,12 +8,12 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use super::outdated::Process;
 use super::*;
 use crate::catalog::records::Effect;
+use crate::ingest::changes::Change;
 use crate::ingest::intake::{Intake, Rows};
-use crate::ingest::merge::Change;
 use crate::ingest::upload::{PartitionChanges, Work};
 use crate::model::ids::{PersonId, RecordId};
 use crate::model::time::TimeRange;
-use crate::store::snapshot::Content;
+use crate::store::snapshot::PieceContent;
 
 /// A value under the id of that number. Without one the server makes the id.
 type Line = (Option<u16>, u8);
@@ -140,7 +140,7 @@ async fn a_body_is_accepted_although_what_only_counts_rest_on_was_collected() {
             send(&process, person, &[&[line(value)]]).await;
         }
         for piece in &stored.pieces {
-            let Content::Object(place) = &piece.content else {
+            let PieceContent::Object(place) = &piece.content else {
                 panic!("large bodies are written to objects");
             };
             process.shared.objects.delete(&place.path).await.unwrap();

@@ -19,7 +19,7 @@ use super::layout::column;
 use crate::model::faults::Fault;
 
 /// Members that every record of a defined type has; a person's own must have other names.
-const RESERVED: [&str; 8] = [
+const RESERVED_MEMBERS: [&str; 8] = [
     "id",
     "start_time",
     "end_time",

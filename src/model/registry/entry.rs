@@ -11,7 +11,7 @@ use super::{ApiVersion, DataType, MetricKind, RecordClass, TypeId};
 use crate::model::ids::PersonId;
 
 /// The category of types that another person shares.
-const SHARED: &str = "shared_type";
+const SHARED_CATEGORY: &str = "shared_type";
 
 /// A data type in the catalogue.
 #[derive(Debug, Serialize, ToSchema)]
@@ -104,7 +104,7 @@ impl DataType {
     fn show(&self, person: PersonId, is_shared: bool, record_spec: &Value) -> CatalogEntry {
         let mut categories = self.categories.clone();
         if is_shared {
-            categories.push(SHARED.to_owned());
+            categories.push(SHARED_CATEGORY.to_owned());
         }
         CatalogEntry {
             id: self.id.clone(),

@@ -12,7 +12,7 @@ use super::{DataType, Layout, LayoutError, MetricKind, TypeId, Undeclared, built
 use crate::model::ids::PersonId;
 
 /// Keywords of a person's schema that are merged by hand, or say nothing about a record.
-const MERGED: [&str; 8] = [
+const MERGED_KEYWORDS: [&str; 8] = [
     "$schema",
     "$id",
     "type",
@@ -23,7 +23,7 @@ const MERGED: [&str; 8] = [
     "examples",
 ];
 /// Annotations for the product in built-in schemas; removed from a person's.
-const OURS: [&str; 11] = [
+const PRODUCT_ANNOTATIONS: [&str; 11] = [
     "x-role",
     "x-aliases",
     "x-hidden",
@@ -138,7 +138,7 @@ fn record_schema(base: &DataType, definition: &Definition) -> Value {
         for (keyword, value) in own
             .into_iter()
             .flatten()
-            .filter(|(keyword, _)| !MERGED.contains(&keyword.as_str()))
+            .filter(|(keyword, _)| !MERGED_KEYWORDS.contains(&keyword.as_str()))
         {
             members.insert(keyword.clone(), value.clone());
         }
@@ -210,7 +210,7 @@ fn bind_besides(member: &mut Value, repeated: Value) {
 fn without_our_annotations(property: &Value) -> Value {
     let mut property = property.clone();
     if let Some(members) = property.as_object_mut() {
-        members.retain(|name, _| !OURS.contains(&name.as_str()));
+        members.retain(|name, _| !PRODUCT_ANNOTATIONS.contains(&name.as_str()));
     }
     property
 }

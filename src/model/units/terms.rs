@@ -133,7 +133,7 @@ impl Meaning {
 
 /// What terms are made of, as it stands in the table.
 #[derive(Debug, Deserialize)]
-pub(super) struct Given {
+pub(super) struct TermsTable {
     /// Powers of ten.
     prefixes: HashMap<String, i32>,
     /// Units that are independent of each other. They take prefixes.
@@ -157,7 +157,7 @@ struct Atom {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownAtom {
     meaning: Meaning,
     takes_prefixes: bool,
     needs_prefix: bool,
@@ -166,7 +166,7 @@ struct Known {
 #[derive(Debug)]
 pub(super) struct Terms {
     prefixes: HashMap<String, i32>,
-    atoms: HashMap<String, Known>,
+    atoms: HashMap<String, KnownAtom>,
     dimensions: Vec<(String, Meaning)>,
 }
 
@@ -176,7 +176,7 @@ pub(super) struct Terms {
 pub struct BadDefinition(String);
 
 impl Terms {
-    pub(super) fn new(given: Given) -> Result<Self, BadDefinition> {
+    pub(super) fn new(given: TermsTable) -> Result<Self, BadDefinition> {
         let mut terms = Self {
             prefixes: given.prefixes,
             atoms: HashMap::new(),
@@ -186,7 +186,7 @@ impl Terms {
             let mut meaning = Meaning::ONE;
             let power = meaning.powers.get_mut(base);
             *power.ok_or_else(|| BadDefinition(name.clone()))? = 1;
-            let known = Known {
+            let known = KnownAtom {
                 meaning,
                 takes_prefixes: true,
                 needs_prefix: false,
@@ -197,7 +197,7 @@ impl Terms {
             let [numerator, denominator] = atom.factor.map(u128::from);
             let many = Meaning::number(Ratio::new(numerator, denominator));
             let meaning = terms.meaning(&atom.of).and_then(|one| many.times(one));
-            let known = Known {
+            let known = KnownAtom {
                 meaning: meaning.ok_or(BadDefinition(atom.of))?,
                 takes_prefixes: atom.takes_prefixes,
                 needs_prefix: atom.needs_prefix,

@@ -12,7 +12,7 @@ use super::{Cells, Style, all_equal};
 
 /// A dictionary with more values than this is prepared only if the batch has more rows than the dictionary
 /// has values.
-const SMALL: usize = 4_096;
+const SMALL_DICTIONARY: usize = 4_096;
 
 #[derive(Debug)]
 pub(super) struct Dictionary {
@@ -62,7 +62,7 @@ impl Dictionary {
             self.source = Some(values.clone());
             self.prepared = false;
         }
-        if !self.prepared && (values.len() <= SMALL || values.len() <= self.keys.len()) {
+        if !self.prepared && (values.len() <= SMALL_DICTIONARY || values.len() <= self.keys.len()) {
             self.prepare(values.len());
         }
         Ok(())

@@ -95,7 +95,9 @@ impl Cells {
                 style.write_plain(out, |out| text.write(values[row], out));
             }
             Values::Day { values, text } => {
-                style.write_plain(out, |out| out.extend_from_slice(text.of(i64::from(values[row]))));
+                style.write_plain(out, |out| {
+                    out.extend_from_slice(text.text(i64::from(values[row])));
+                });
             }
             Values::Dictionary(dictionary) => dictionary.write(row, out, style.null()),
             // The structure was made for this style.

@@ -41,7 +41,7 @@ impl Cells {
             }
             Values::Day { values, text } => {
                 out.push(b'"');
-                out.extend_from_slice(text.of(i64::from(values[row])));
+                out.extend_from_slice(text.text(i64::from(values[row])));
                 out.push(b'"');
             }
             Values::Dictionary(dictionary) => dictionary.write(row, out, b"null"),

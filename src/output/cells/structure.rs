@@ -13,7 +13,7 @@ use super::super::text::write_json_string;
 use super::{Cells, Style};
 
 /// How many texts are kept per batch. A row is compared with each of them at most.
-const KEPT: usize = 4;
+const TEXTS_KEPT: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Structure {
@@ -54,7 +54,7 @@ impl Structure {
         Ok(Self {
             style,
             members,
-            kept: Vec::with_capacity(KEPT),
+            kept: Vec::with_capacity(TEXTS_KEPT),
             texts: Vec::new(),
             scratch: Vec::new(),
             is_comparable,
@@ -88,7 +88,7 @@ impl Structure {
         }
         let begin = out.len();
         self.write_styled(row, out);
-        if self.kept.len() == KEPT {
+        if self.kept.len() == TEXTS_KEPT {
             self.kept.clear();
             self.texts.clear();
         }

@@ -20,8 +20,9 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
-use crate::store::rollups::{KeptRollups, Step};
-use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
+use crate::store::kept_rollups::KeptRollups;
+use crate::store::rollups::Step;
+use crate::store::snapshot::{PieceContent, Snapshot, SnapshotPiece};
 
 use super::annotation_definitions::{self, Definitions};
 use super::engine::Engine;
@@ -143,11 +144,11 @@ impl PartitionTable {
         month: i64,
     ) -> Result<Option<KeptRollups>> {
         match &piece.content {
-            Content::Object(place) if !grown::has_grown(&self.data_type) => {
+            PieceContent::Object(place) if !grown::has_grown(&self.data_type) => {
                 let rollups = self.objects.files.rollups(place, step, month).await;
                 rollups.map_err(outside)
             }
-            Content::Object(_) | Content::Tail(_) => Ok(None),
+            PieceContent::Object(_) | PieceContent::Tail(_) => Ok(None),
         }
     }
 

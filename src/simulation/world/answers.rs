@@ -4,7 +4,7 @@ use super::super::answer::{Answer, Seen};
 use super::super::node::GRACE;
 use super::{About, Running, World};
 use crate::catalog::records::Stamp;
-use crate::ingest::queue::OVERTAKEN;
+use crate::ingest::queue::MOST_OVERTAKINGS;
 
 /// A write that has not ended after its node went on in the catalogue so often is starved, where its node has
 /// little else to write.
@@ -26,7 +26,7 @@ impl World {
         }
         let overtaken = self.nodes.iter().flatten().map(|node| node.overtaken()).max();
         self.told.overtaken = self.told.overtaken.max(overtaken.unwrap_or(0));
-        if self.told.overtaken > OVERTAKEN {
+        if self.told.overtaken > MOST_OVERTAKINGS {
             self.fail(&format!("a write was overtaken {} times", self.told.overtaken));
         }
         let crowd = self.mood.favourite.filter(|_| self.mood.crowd);

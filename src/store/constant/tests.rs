@@ -36,8 +36,8 @@ fn footer(column: &Field, groups: &[Vec<Said>]) -> ParquetMetaData {
     ParquetMetaData::new(file, groups.iter().map(group).collect())
 }
 
-fn told(column: &Field, groups: &[Vec<Said>]) -> Option<Constant> {
-    Constant::told(&footer(column, groups), &mut Vec::new(), column)
+fn constant_of(column: &Field, groups: &[Vec<Said>]) -> Option<Constant> {
+    Constant::from_footer(&footer(column, groups), &mut Vec::new(), column)
 }
 
 fn bounds(least: &str, greatest: &str, nulls: Option<u64>) -> ValueStatistics<ByteArray> {
@@ -73,17 +73,20 @@ fn watch() -> Constant {
 #[test]
 fn a_text_is_told_that_is_the_same_in_every_row_group() {
     for column in [words("source"), Field::new("source", DataType::Utf8, true)] {
-        assert_eq!(told(&column, &[vec![only("watch")]]), Some(watch()));
+        assert_eq!(constant_of(&column, &[vec![only("watch")]]), Some(watch()));
         let three = [(); 3].map(|()| vec![only("watch")]);
-        assert_eq!(told(&column, &three), Some(watch()));
-        assert_eq!(told(&column, &[vec![only("watch")], vec![only("phone")]]), None);
+        assert_eq!(constant_of(&column, &three), Some(watch()));
         assert_eq!(
-            told(&column, &[vec![Some(bounds("phone", "watch", Some(0)).into())]]),
+            constant_of(&column, &[vec![only("watch")], vec![only("phone")]]),
             None
         );
-        assert_eq!(told(&column, &[]), None);
+        assert_eq!(
+            constant_of(&column, &[vec![Some(bounds("phone", "watch", Some(0)).into())]]),
+            None
+        );
+        assert_eq!(constant_of(&column, &[]), None);
         let empty = Some(Constant::Text(String::new()));
-        assert_eq!(told(&column, &[vec![only("")]]), empty);
+        assert_eq!(constant_of(&column, &[vec![only("")]]), empty);
     }
 }
 
@@ -106,9 +109,9 @@ fn what_is_not_said_exactly_is_not_told() {
         nulls(ROWS + 1),
         Some(Statistics::int64(Some(1), Some(1), None, Some(0), false)),
     ] {
-        assert_eq!(told(&column, &[vec![said.clone()]]), None, "{said:?}");
+        assert_eq!(constant_of(&column, &[vec![said.clone()]]), None, "{said:?}");
         assert_eq!(
-            told(&column, &[vec![only("watch")], vec![said.clone()]]),
+            constant_of(&column, &[vec![only("watch")], vec![said.clone()]]),
             None,
             "{said:?}"
         );
@@ -118,21 +121,27 @@ fn what_is_not_said_exactly_is_not_told() {
 #[test]
 fn a_text_that_is_missing_from_every_row_is_told() {
     let column = words("source");
-    assert_eq!(told(&column, &[vec![nulls(ROWS)]]), Some(Constant::Null));
+    assert_eq!(constant_of(&column, &[vec![nulls(ROWS)]]), Some(Constant::Null));
     assert_eq!(
-        told(&column, &[vec![nulls(ROWS)], vec![nulls(ROWS)]]),
+        constant_of(&column, &[vec![nulls(ROWS)], vec![nulls(ROWS)]]),
         Some(Constant::Null)
     );
-    assert_eq!(told(&column, &[vec![nulls(ROWS)], vec![only("watch")]]), None);
-    assert_eq!(told(&column, &[vec![only("watch")], vec![nulls(ROWS)]]), None);
+    assert_eq!(
+        constant_of(&column, &[vec![nulls(ROWS)], vec![only("watch")]]),
+        None
+    );
+    assert_eq!(
+        constant_of(&column, &[vec![only("watch")], vec![nulls(ROWS)]]),
+        None
+    );
     let must = column.with_nullable(false);
-    assert_eq!(told(&must, &[vec![nulls(ROWS)]]), None);
+    assert_eq!(constant_of(&must, &[vec![nulls(ROWS)]]), None);
 }
 
 #[test]
 fn a_structure_is_told_where_each_of_its_members_is_and_one_shows_that_it_is_there() {
     let column = structure("device", vec![words("name"), words("model")]);
-    let of = |name: Said, model: Said| told(&column, &[vec![name, model]]);
+    let of = |name: Said, model: Said| constant_of(&column, &[vec![name, model]]);
     let members = |name, model| Some(Constant::Members(vec![name, model]));
     assert_eq!(of(only("watch"), only("watch")), members(watch(), watch()));
     assert_eq!(of(only("watch"), nulls(ROWS)), members(watch(), Constant::Null));
@@ -149,7 +158,7 @@ fn a_structure_is_told_where_each_of_its_members_is_and_one_shows_that_it_is_the
 fn a_structure_within_another_shows_that_both_are_there() {
     let inner = structure("inner", vec![words("name")]);
     let column = structure("outer", vec![inner, words("name")]);
-    let of = |inner: Said, name: Said| told(&column, &[vec![inner, name]]);
+    let of = |inner: Said, name: Said| constant_of(&column, &[vec![inner, name]]);
     let within = Constant::Members(vec![watch()]);
     let phone = Constant::Text("phone".to_owned());
     assert_eq!(

@@ -21,7 +21,7 @@ use crate::store::objects::ObjectVersion;
 /// The folder of all of them.
 pub const INCOMING_FOLDER: &str = "incoming";
 /// The most that S3 takes in one request.
-const LARGEST: u64 = 5 << 30;
+const LARGEST_REQUEST: u64 = 5 << 30;
 
 /// The path of an object that a sender put into the store, in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Contents {
         length: u64,
         lifetime: Duration,
     ) -> Result<Option<String>, StoreError> {
-        if length == 0 || length > LARGEST {
+        if length == 0 || length > LARGEST_REQUEST {
             return Ok(None);
         }
         self.objects.put_url(&name.path(), length, lifetime).await

@@ -25,7 +25,7 @@ use crate::store::id_index::section::{FILTER_BYTES_A_ROW, Section};
 use crate::store::id_index::table;
 use crate::store::outline::{ObjectPlace, Outline};
 use crate::store::snapshot::SnapshotPiece;
-use crate::store::wanted::WantedIds;
+use crate::store::wanted_ids::WantedIds;
 
 /// What remains to be searched.
 #[derive(Default)]
@@ -54,12 +54,12 @@ impl Room {
 }
 
 /// The ids to look up in one section.
-struct Asked<'i> {
+struct SectionLookup<'i> {
     section: &'i Section,
     ids: Cow<'i, AskedIds>,
 }
 
-impl Asked<'_> {
+impl SectionLookup<'_> {
     /// Whether reading the block of each id takes less than reading all blocks.
     fn are_few(&self) -> bool {
         (self.ids.as_slice().len() as u64) < self.section.filter_bytes() / BLOCK_BYTES
@@ -96,7 +96,7 @@ impl Finder {
             let Some(ids) = within(ids, &section.ids()) else {
                 continue;
             };
-            let asked = Asked { section, ids };
+            let asked = SectionLookup { section, ids };
             let key = (Arc::clone(&place.path), number);
             if let Some(filter) = self.0.filters.get(&key) {
                 found.push((section, filter.suspects(&asked.ids)));
@@ -124,7 +124,11 @@ impl Finder {
     }
 
     /// Reads the filter part by part, and keeps none.
-    async fn by_part(&self, object: &Outline, asked: &Asked<'_>) -> Result<Vec<HashedId>, StoreError> {
+    async fn by_part(
+        &self,
+        object: &Outline,
+        asked: &SectionLookup<'_>,
+    ) -> Result<Vec<HashedId>, StoreError> {
         let section = asked.section;
         let mut suspects = Vec::new();
         for (first, range) in section.parts(PART_BYTES / filter::BLOCK_BYTES) {
@@ -138,7 +142,7 @@ impl Finder {
     async fn by_block<'s>(
         &self,
         object: &Outline,
-        mut asked: Vec<Asked<'s>>,
+        mut asked: Vec<SectionLookup<'s>>,
     ) -> Result<Vec<(&'s Section, Vec<HashedId>)>, StoreError> {
         let mut found = Vec::with_capacity(asked.len());
         while !asked.is_empty() {

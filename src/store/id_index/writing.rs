@@ -10,8 +10,8 @@ use super::hashed::xxh64;
 use super::section::{Section, blocks, buckets, said_of};
 use super::table::{self, MOST_ROWS};
 use crate::model::ids::RecordId;
+use crate::store::arrange::all_ids;
 use crate::store::errors::StoreError;
-use crate::store::wanted::all_ids;
 
 /// The sections of an object, the last of which is open. Holds eight bytes for each row of that.
 #[derive(Default)]

@@ -17,7 +17,7 @@ use crate::store::arrange::{END, START};
 use crate::store::errors::StoreError;
 
 /// Sources are searched one by one, so no more than these are kept from one rollup to the next.
-const REMEMBERED: usize = 16;
+const SOURCES_REMEMBERED: usize = 16;
 
 /// Rollups of one month: all of them, or as many as are handed out at a time.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl Gatherer {
     }
 
     pub fn take(&mut self, rows: &RecordBatch) -> Result<(), StoreError> {
-        let columns = Taken::of(rows)?;
+        let columns = RollupInput::of(rows)?;
         let sources = Sources::of(rows)?.filter(|_| self.by_source);
         let values = columns.values.values();
         let times = columns.starts.iter().zip(columns.ends).zip(values.iter());
@@ -113,7 +113,7 @@ impl Gatherer {
             }
             let rollup = start - start.rem_euclid(self.step);
             if rollup != self.rollup {
-                before = before.filter(|_| self.seats.len() <= REMEMBERED);
+                before = before.filter(|_| self.seats.len() <= SOURCES_REMEMBERED);
                 self.go_on_to(rollup)?;
             }
             self.rows += 1;
@@ -193,7 +193,7 @@ impl Gatherer {
             self.columns
                 .add(self.rollup, summary, seat.source.as_deref(), seat.class);
         }
-        if self.seats.len() > REMEMBERED {
+        if self.seats.len() > SOURCES_REMEMBERED {
             self.seats.clear();
         }
     }
@@ -260,7 +260,7 @@ pub fn together(rollups: &RecordBatch) -> Result<RecordBatch, StoreError> {
 }
 
 /// Turns rollups of one month, source by source, into longer ones.
-pub(super) fn coarser(rollups: &RecordBatch, step: Step) -> Result<RecordBatch, StoreError> {
+pub(in crate::store) fn coarser(rollups: &RecordBatch, step: Step) -> Result<RecordBatch, StoreError> {
     let sources = Sources::of(rollups)?;
     let mut gatherer = Gatherer::new(step, true);
     for (row, (start, part)) in summaries(rollups)?.enumerate() {
@@ -314,13 +314,13 @@ fn missing(name: &str) -> StoreError {
 }
 
 /// The columns that are used of some rows.
-struct Taken<'r> {
+struct RollupInput<'r> {
     starts: &'r [i64],
     ends: &'r [i64],
     values: Float64Array,
 }
 
-impl<'r> Taken<'r> {
+impl<'r> RollupInput<'r> {
     fn of(rows: &'r RecordBatch) -> Result<Self, StoreError> {
         let values = rows.column_by_name(VALUE).ok_or_else(|| missing(VALUE))?;
         let values = cast(values, &DataType::Float64)?;

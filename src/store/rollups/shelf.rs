@@ -21,13 +21,13 @@ const ROLLUPS_KEY: &str = "almanac.rollups";
 /// The place of rollups of one step and month in an object. A month may have several, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct Shelf {
-    pub(super) step: Step,
-    pub(super) month: i64,
-    pub(super) start: u64,
-    pub(super) bytes: u32,
-    pub(super) checksum: u32,
+    pub(in crate::store) step: Step,
+    pub(in crate::store) month: i64,
+    pub(in crate::store) start: u64,
+    pub(in crate::store) bytes: u32,
+    pub(in crate::store) checksum: u32,
     /// Whether every row lies within its rollup from start to end, and no earlier row lasts into the month.
-    pub(super) points: bool,
+    pub(in crate::store) points: bool,
 }
 
 /// Rollups as they are stored on a shelf, and the checksum. Starts are stored as differences: these are
@@ -41,7 +41,11 @@ pub(super) fn laid(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
 }
 
 /// The rollups that `laid` encoded.
-pub(super) fn taken_up(blob: &[u8], checksum: u32, unpacker: &Unpacker) -> Result<RecordBatch, StoreError> {
+pub(in crate::store) fn taken_up(
+    blob: &[u8],
+    checksum: u32,
+    unpacker: &Unpacker,
+) -> Result<RecordBatch, StoreError> {
     let after = with_columns(&unpacker.decode(blob, checksum)?, &schema())?;
     let mut start: i64 = 0;
     restarted(&after, |after| {

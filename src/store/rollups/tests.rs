@@ -38,7 +38,7 @@ struct Sample {
 }
 
 /// A rollup: its start, source, class, count, sum, least and greatest.
-type Told = (i64, Option<String>, i8, i64, f64, f64, f64);
+type RollupRow = (i64, Option<String>, i8, i64, f64, f64, f64);
 
 fn batch(samples: &[Sample]) -> RecordBatch {
     let ids: Vec<[u8; 16]> = (0..samples.len() as u128).map(u128::to_be_bytes).collect();
@@ -82,11 +82,11 @@ fn batch(samples: &[Sample]) -> RecordBatch {
     .unwrap()
 }
 
-fn told(rollups: &RecordBatch) -> Vec<Told> {
+fn rollup_rows(rollups: &RecordBatch) -> Vec<RollupRow> {
     let numbers = |at: usize| rollups.column(at).as_primitive::<Float64Type>();
     let sources = rollups.column(5).as_dictionary::<Int32Type>();
     let names = sources.values().as_string::<i32>();
-    let told = |row: usize| {
+    let rollup_row = |row: usize| {
         let name = sources
             .is_valid(row)
             .then(|| names.value(sources.keys().value(row) as usize).to_owned());
@@ -103,13 +103,13 @@ fn told(rollups: &RecordBatch) -> Vec<Told> {
             numbers(4).value(row),
         )
     };
-    let mut told: Vec<Told> = (0..rollups.num_rows()).map(told).collect();
-    told.sort_by(|one, other| (one.0, &one.1, one.2).cmp(&(other.0, &other.1, other.2)));
-    told
+    let mut rows: Vec<RollupRow> = (0..rollups.num_rows()).map(rollup_row).collect();
+    rows.sort_by(|one, other| (one.0, &one.1, one.2).cmp(&(other.0, &other.1, other.2)));
+    rows
 }
 
 /// What the rollups of a month are to say.
-fn expected(samples: &[Sample], step: i64, month: i64, by_source: bool) -> Vec<Told> {
+fn expected(samples: &[Sample], step: i64, month: i64, by_source: bool) -> Vec<RollupRow> {
     let mut values: BTreeMap<(i64, Option<String>, i8), Vec<f64>> = BTreeMap::new();
     for sample in samples {
         let is_inside = Month::of(sample.start).is_some_and(|of| of.number == month);
@@ -125,13 +125,13 @@ fn expected(samples: &[Sample], step: i64, month: i64, by_source: bool) -> Vec<T
         };
         values.entry((start, name, class)).or_default().push(value);
     }
-    let told = |((start, name, class), values): (_, Vec<f64>)| {
+    let rollup_row = |((start, name, class), values): (_, Vec<f64>)| {
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (count, sum) = (values.len() as i64, values.iter().sum());
         (start, name, class, count, sum, least, greatest)
     };
-    values.into_iter().map(told).collect()
+    values.into_iter().map(rollup_row).collect()
 }
 
 fn are_points(samples: &[Sample], step: i64, month: i64) -> bool {
@@ -202,10 +202,10 @@ proptest! {
             let (month, step) = (parts[0].month, step.micros());
             let expected = expected(&samples, step, month, by_source);
             for part in parts {
-                prop_assert_eq!(part.rows, told(&part.rollups).iter().map(|rollup| rollup.3).sum::<i64>());
+                prop_assert_eq!(part.rows, rollup_rows(&part.rollups).iter().map(|rollup| rollup.3).sum::<i64>());
             }
             let rollups = concat_batches(&schema(), parts.iter().map(|part| &part.rollups)).unwrap();
-            prop_assert_eq!(told(&rollups), expected);
+            prop_assert_eq!(rollup_rows(&rollups), expected);
             let last = parts.last().unwrap();
             prop_assert!(last.ends_month);
             prop_assert_eq!(last.are_points, are_points(&samples, step, month));
@@ -237,7 +237,7 @@ proptest! {
         for (quarters, hours) in quarters.iter().zip(&hours) {
             let coarser = coarser(&quarters.rollups, Step::Hour).unwrap();
             prop_assert!(is_in_order(&coarser));
-            prop_assert_eq!(told(&coarser), told(&hours.rollups));
+            prop_assert_eq!(rollup_rows(&coarser), rollup_rows(&hours.rollups));
             prop_assert!(hours.are_points || !quarters.are_points);
         }
     }
@@ -293,7 +293,7 @@ async fn an_object_keeps_what_its_rows_come_to() {
         for month in [january, january + 1] {
             let kept = files.rollups(&place, step, month).await.unwrap().unwrap();
             assert_eq!(
-                told(&kept.rollups),
+                rollup_rows(&kept.rollups),
                 expected(&samples, step.micros(), month, true)
             );
             assert!(kept.are_points);
@@ -334,7 +334,7 @@ async fn an_object_without_hours_has_them_from_its_quarters() {
             .any(|shelf| (shelf.step, shelf.month) == (Step::Hour, january))
     );
     let from_quarters = files.rollups(&place, Step::Hour, january).await.unwrap().unwrap();
-    assert_eq!(told(&from_quarters.rollups), told(&hours.rollups));
+    assert_eq!(rollup_rows(&from_quarters.rollups), rollup_rows(&hours.rollups));
     assert_eq!(from_quarters.are_points, hours.are_points);
     assert!(
         files

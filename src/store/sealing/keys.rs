@@ -22,11 +22,11 @@ use super::wrapping::{Wrapping, unusable};
 
 /// How long a key that was read is remembered. For this long, another node may still read data of a person
 /// whose key was destroyed here.
-const REMEMBERED: Duration = Duration::from_mins(1);
+const KEY_REMEMBERED_FOR: Duration = Duration::from_mins(1);
 /// For how many people keys are remembered.
-const PEOPLE: u64 = 10_000;
+const PEOPLE_REMEMBERED: u64 = 10_000;
 /// How many existing keys are tried before a new one is made. One alone may be damaged.
-const TRIED: usize = 3;
+const KEYS_TRIED: usize = 3;
 /// The suffix of the names of stored keys.
 const SUFFIX: &str = ".key";
 /// The first byte of a sealed tail blob.
@@ -65,7 +65,7 @@ impl PersonKeys {
         Self {
             place,
             wrapping,
-            known: ShortLived::of(PEOPLE, REMEMBERED),
+            known: ShortLived::of(PEOPLE_REMEMBERED, KEY_REMEMBERED_FOR),
             random: SystemRandom::new(),
             tried: OnceLock::new(),
         }
@@ -100,7 +100,7 @@ impl PersonKeys {
 
     /// The key of a person for reading. If there is none, nothing of theirs can be read, but nothing is
     /// damaged.
-    pub async fn of(&self, person: PersonId) -> Result<PersonKey, StoreError> {
+    pub async fn key_of(&self, person: PersonId) -> Result<PersonKey, StoreError> {
         match self.found(person).await {
             Err(StoreError::Missing { .. }) => Err(unusable(&format!("there is none for {person}"))),
             found => found,
@@ -155,7 +155,7 @@ impl PersonKeys {
             return Ok(());
         }
         let mut refused = None;
-        for person in self.people().await?.into_iter().take(TRIED) {
+        for person in self.people().await?.into_iter().take(KEYS_TRIED) {
             match self.found(person).await {
                 Ok(_) => {
                     refused = None;

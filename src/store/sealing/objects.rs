@@ -124,7 +124,7 @@ impl SealedObjects {
         sealed: &Path,
     ) -> Result<(Heading, LessSafeKey)> {
         let heading = self.heading(sealed).await?;
-        let person = self.keys.of(person).await.map_err(outside)?;
+        let person = self.keys.key_of(person).await.map_err(outside)?;
         let key = person
             .of_object(&heading.salt, location.as_ref())
             .ok_or_else(|| refused(location, "no key can be made for it"))?;

@@ -21,9 +21,9 @@ use crate::store::errors::StoreError;
 
 use super::master::KEY_BYTES;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a service that did not answer is not asked again.
-const SILENCE: Duration = Duration::from_secs(1);
+const SILENCE_AFTER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The prefix of everything that a service wrapped.
 const WRAPPED: &[u8] = b"vault:";
 /// No valid answer is nearly this large.
@@ -77,7 +77,7 @@ struct Unwrapped {
 
 impl KeyService {
     pub fn new(settings: &KeyServiceSettings) -> Result<Self, KeyServiceError> {
-        Self::with_patience(settings, PATIENCE)
+        Self::with_patience(settings, ANSWER_PATIENCE)
     }
 
     fn with_patience(settings: &KeyServiceSettings, patience: Duration) -> Result<Self, KeyServiceError> {
@@ -150,7 +150,7 @@ impl KeyService {
         self.may_be_asked(Instant::now())?;
         let failed = |error: reqwest::Error| {
             // Whatever else happens takes nobody's time.
-            *self.silence() = error.is_timeout().then(|| Instant::now() + SILENCE);
+            *self.silence() = error.is_timeout().then(|| Instant::now() + SILENCE_AFTER_TIMEOUT);
             unavailable(&error.without_url().to_string())
         };
         let mut answer = self
@@ -249,7 +249,7 @@ mod tests {
         assert!(service.may_be_asked(begun).is_ok());
         service.unwrap(b"vault:v1:a", b"").await.unwrap_err();
         let until = service.silence().expect("it did not answer");
-        assert!(until >= begun + patience + SILENCE);
+        assert!(until >= begun + patience + SILENCE_AFTER_TIMEOUT);
         // The times are said, so that it does not matter how busy the machine is.
         assert!(service.may_be_asked(begun).is_err());
         assert!(service.may_be_asked(until).is_ok(), "somebody has to find out");

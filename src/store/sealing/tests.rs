@@ -224,7 +224,7 @@ async fn a_blob_of_the_tail_opens_as_the_piece_that_it_is() {
     let blob = content(500);
     let sealed = bench.keys.seal_blob(OWNER, b"piece", &blob).await.unwrap();
     assert!(PersonKey::is_sealed(&sealed) && !sealed.windows(16).any(|part| blob[..16] == *part));
-    let key = bench.keys.of(OWNER).await.unwrap();
+    let key = bench.keys.key_of(OWNER).await.unwrap();
     assert_eq!(key.open_blob(b"piece", &sealed).unwrap(), blob);
     assert!(key.open_blob(b"another", &sealed).is_err());
     let stranger = bench.keys.ensured(OTHER).await.unwrap();

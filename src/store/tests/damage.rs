@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::super::files::PieceFiles;
 use super::super::piece::write_batch;
-use super::super::snapshot::{Content, Snapshot, Snapshots};
+use super::super::snapshot::{PieceContent, Snapshot, Snapshots};
 use super::super::verify::verify_object;
 use super::super::{StoreError, tail};
 use super::pieces::read_back;
@@ -92,7 +92,7 @@ async fn an_object_that_was_cut_short_or_lost_is_noticed() {
 fn everything(snapshots: &[Arc<Snapshot>]) -> String {
     let mut all = format!("{snapshots:?}");
     for piece in snapshots.iter().flat_map(|snapshot| &snapshot.pieces) {
-        if let Content::Tail(rows) = &piece.content {
+        if let PieceContent::Tail(rows) = &piece.content {
             write!(all, "{:?}", rows.batch()).unwrap();
         }
     }

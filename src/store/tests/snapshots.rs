@@ -1,7 +1,7 @@
 //! Snapshots are of one moment, and the same as long as nothing changes.
 
 use super::super::piece::write_batch;
-use super::super::snapshot::{Content, Snapshots};
+use super::super::snapshot::{PieceContent, Snapshots};
 use super::super::tail;
 use super::*;
 use crate::catalog::records::Replace;
@@ -34,9 +34,9 @@ async fn a_snapshot_is_given_out_again_until_something_changes() {
     let second = get().await;
     assert_eq!((second.version, second.records, second.pieces.len()), (2, 5, 2));
     assert_eq!((first.version, first.pieces.len()), (1, 1));
-    let rows_of = |content: &Content| match content {
-        Content::Tail(rows) => Arc::clone(rows),
-        Content::Object(_) => panic!("an object"),
+    let rows_of = |content: &PieceContent| match content {
+        PieceContent::Tail(rows) => Arc::clone(rows),
+        PieceContent::Object(_) => panic!("an object"),
     };
     let kept = second
         .pieces
@@ -105,6 +105,6 @@ async fn a_flush_changes_the_pieces_and_not_the_rows() {
         (before[0].version, after[0].version, after[0].records),
         (1, 2, 50)
     );
-    assert!(matches!(before[0].pieces[0].content, Content::Tail(_)));
-    assert!(matches!(after[0].pieces[0].content, Content::Object(_)));
+    assert!(matches!(before[0].pieces[0].content, PieceContent::Tail(_)));
+    assert!(matches!(after[0].pieces[0].content, PieceContent::Object(_)));
 }

@@ -26,7 +26,7 @@ struct HeldUp {
 
 #[async_trait::async_trait]
 impl Fate for HeldUp {
-    async fn of(&self, operation: Operation, _path: &str) -> Option<Fault> {
+    async fn fault_for(&self, operation: Operation, _path: &str) -> Option<Fault> {
         if operation == Operation::List && self.is_armed.swap(false, Ordering::Relaxed) {
             self.arrived.notify_one();
             self.goes_on.notified().await;

@@ -41,7 +41,7 @@ async fn nothing_is_kept_of_objects_in_whose_place_are_others() {
     let found = bench.finder.predecessors(&snapshot, &ids).await.unwrap();
     assert_eq!(found.iter().map(|part| part.ids.len()).sum::<usize>(), 40);
     for piece in &snapshot.pieces {
-        let Content::Object(place) = &piece.content else {
+        let PieceContent::Object(place) = &piece.content else {
             panic!("objects were written");
         };
         let file = decoded.open(place).await.unwrap();

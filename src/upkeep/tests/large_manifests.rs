@@ -77,7 +77,7 @@ impl HoldsStep {
 
 #[async_trait::async_trait]
 impl Fate for HoldsStep {
-    async fn of(&self, operation: Operation, path: &str) -> Option<Fault> {
+    async fn fault_for(&self, operation: Operation, path: &str) -> Option<Fault> {
         if self.path.lock().unwrap().as_deref() != Some(path) {
             return None;
         }

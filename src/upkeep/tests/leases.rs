@@ -27,7 +27,7 @@ struct StopsAtLists {
 
 #[async_trait::async_trait]
 impl Fate for StopsAtLists {
-    async fn of(&self, operation: Operation, _path: &str) -> Option<Fault> {
+    async fn fault_for(&self, operation: Operation, _path: &str) -> Option<Fault> {
         if let (Operation::List, Some(stop)) = (operation, self.stop.get()) {
             self.lists.fetch_add(1, Ordering::Relaxed);
             stop.cancel();
@@ -46,7 +46,7 @@ struct Unreadable {
 
 #[async_trait::async_trait]
 impl Fate for Unreadable {
-    async fn of(&self, operation: Operation, path: &str) -> Option<Fault> {
+    async fn fault_for(&self, operation: Operation, path: &str) -> Option<Fault> {
         let mut asked = self.asked.lock().unwrap();
         let asked = asked.as_mut().filter(|_| operation == Operation::Get)?;
         asked.insert(path.to_owned());

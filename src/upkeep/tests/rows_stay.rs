@@ -118,7 +118,7 @@ async fn a_flush_empties_the_tail_into_one_object_for_each_year() {
             (
                 piece.rows,
                 piece.dead.len(),
-                matches!(piece.content, Content::Object(_)),
+                matches!(piece.content, PieceContent::Object(_)),
             )
         })
         .collect();

@@ -66,7 +66,7 @@ async fn a_damaged_row_of_one_person_stops_neither_flush_nor_compaction_nor_coll
         assert!(
             pieces
                 .iter()
-                .all(|piece| matches!(piece.content, Content::Object(_))),
+                .all(|piece| matches!(piece.content, PieceContent::Object(_))),
             "{sql}"
         );
         assert_eq!(bench.visible().await.len(), 50, "{sql}");
@@ -192,7 +192,7 @@ impl Closes {
 
 #[async_trait::async_trait]
 impl Fate for Closes {
-    async fn of(&self, operation: Operation, path: &str) -> Option<Fault> {
+    async fn fault_for(&self, operation: Operation, path: &str) -> Option<Fault> {
         let closed = self.0.lock().unwrap();
         let is_closed = closed.iter().any(|folder| path.starts_with(folder.as_str()));
         (operation == Operation::Put && is_closed).then_some(Fault::Fail)

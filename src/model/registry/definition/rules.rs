@@ -3,7 +3,7 @@
 use arrow::datatypes::Field;
 use serde_json::Value;
 
-use super::{Base, Definition, OF_METRICS, RESERVED};
+use super::{Base, Definition, OF_METRICS, RESERVED_MEMBERS};
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::MetricKind;
@@ -116,7 +116,7 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
     for (name, property) in properties.into_iter().flatten() {
         if is_metrics(name) {
             faults.extend(fault_of_repeated(definition, name, property));
-        } else if RESERVED.contains(&name.as_str()) {
+        } else if RESERVED_MEMBERS.contains(&name.as_str()) {
             let message = format!("{name:?} means something in every record; choose another name");
             faults.push(
                 Fault::new(at_schema(&["properties", name]), "reserved_name", message)
@@ -147,7 +147,7 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
         .flatten()
         .filter_map(Value::as_str)
     {
-        let is_known = RESERVED.contains(&name)
+        let is_known = RESERVED_MEMBERS.contains(&name)
             || is_metrics(name)
             || properties.is_some_and(|properties| properties.contains_key(name));
         if !is_known {

@@ -20,7 +20,7 @@ const MOST_PATTERNS: usize = 100;
 /// The longest chain of references.
 const LONGEST_CHAIN: usize = 32;
 /// `unevaluated…` keywords check again what stands beside them; this is the factor for that.
-const AGAIN: u64 = 4;
+const CHECKED_AGAIN_FACTOR: u64 = 4;
 
 /// Keywords whose value maps names to schemas.
 const MAPS: [&str; 6] = [
@@ -46,7 +46,7 @@ const TO_ALL: [&str; 7] = [
 /// Keywords whose value is data.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];
 /// Keywords that change the meaning of a reference depending on where it occurs.
-const MOVING: [&str; 5] = ["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"];
+const MOVING_KEYWORDS: [&str; 5] = ["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"];
 
 /// Why a schema is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,7 +112,7 @@ impl Written {
         self.patterns += usize::from(keywords.contains_key("pattern"));
         let moves = |keyword: &&str| keywords.get(*keyword).is_some_and(Value::is_string);
         let is_named_here = |keyword: &&&str| is_top && matches!(**keyword, "$id" | "$anchor");
-        if let Some(keyword) = MOVING
+        if let Some(keyword) = MOVING_KEYWORDS
             .iter()
             .filter(|keyword| moves(keyword))
             .find(|keyword| !is_named_here(keyword))
@@ -194,7 +194,7 @@ impl<'s> Reading<'s> {
         below = below.saturating_add(named.max(placed));
         let looks_again = ["unevaluatedProperties", "unevaluatedItems"];
         let again = if looks_again.iter().any(|keyword| keywords.contains_key(*keyword)) {
-            AGAIN
+            CHECKED_AGAIN_FACTOR
         } else {
             1
         };

@@ -23,7 +23,7 @@ use crate::query::ground::key::key_order;
 use crate::query::ground::merge_sorted::MergeSortedExec;
 use crate::query::ground::operator::{Plan, known_order};
 use crate::store::outline::ObjectPlace;
-use crate::store::snapshot::{Content, SnapshotPiece};
+use crate::store::snapshot::{PieceContent, SnapshotPiece};
 
 use super::constants::Constants;
 use super::drop_unselected::SelectedExec;
@@ -40,7 +40,7 @@ impl Scan {
         let mut chains: Vec<Chain<'_>> = Vec::new();
         // The pieces of a snapshot come in the order of their first starts.
         for piece in self.pieces() {
-            let Content::Object(place) = &piece.content else {
+            let PieceContent::Object(place) = &piece.content else {
                 continue;
             };
             // A piece with dead rows is read by itself: an id that is dead in one piece is alive in another.
@@ -133,8 +133,8 @@ impl Scan {
     /// The rows of the tail, from memory.
     pub(super) fn tail(&self) -> Result<Option<(Starts, Plan)>> {
         let pieces = self.pieces().filter_map(|piece| match &piece.content {
-            Content::Tail(rows) => Some((piece, rows)),
-            Content::Object(_) => None,
+            PieceContent::Tail(rows) => Some((piece, rows)),
+            PieceContent::Object(_) => None,
         });
         let pieces: Vec<_> = pieces.collect();
         let starts = pieces.iter().map(|(piece, _)| Starts::of(piece.bounds));

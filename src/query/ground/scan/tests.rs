@@ -26,7 +26,7 @@ use crate::store::files::PieceFiles;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::{Target, write_batch};
-use crate::store::snapshot::{Content, SnapshotPiece};
+use crate::store::snapshot::{PieceContent, SnapshotPiece};
 
 use super::*;
 
@@ -216,7 +216,7 @@ impl Bench {
                 layout_version: piece.layout_version,
                 checksum: piece.checksum,
                 dead: dead.into_iter().collect(),
-                content: Content::Object(ObjectPlace::new(&path, piece.bytes, footer)),
+                content: PieceContent::Object(ObjectPlace::new(&path, piece.bytes, footer)),
             });
         }
         Self {

@@ -20,8 +20,9 @@ use crate::query::ground::rollups::{Key, Kind, Rollups};
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
 use crate::query::{Questions, TypedPartition};
-use crate::store::rollups::{KeptRollups, Month, ROWS_A_ROLLUP, Step};
-use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
+use crate::store::kept_rollups::KeptRollups;
+use crate::store::rollups::{Month, ROWS_A_ROLLUP, Step};
+use crate::store::snapshot::{PieceContent, Snapshot, SnapshotPiece};
 
 use super::as_rows;
 use super::cut_stretch::Cut;
@@ -264,7 +265,7 @@ fn extent(piece: &SnapshotPiece, meant: &RollupsAsked) -> Extent {
         Kind::Amounts(..) if piece.rows >= MANY_AMOUNTS => 1,
         Kind::Amounts(..) | Kind::Points(_) | Kind::Starts => ROWS_A_ROLLUP,
     };
-    let is_settled = matches!(piece.content, Content::Object(_)) && piece.dead.len() <= most_dead;
+    let is_settled = matches!(piece.content, PieceContent::Object(_)) && piece.dead.len() <= most_dead;
     Extent {
         time: down(first, step)..up(end, step),
         fit: is_settled && piece.rows >= rollups.saturating_mul(worth),

@@ -40,7 +40,7 @@ use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::{PieceWriter, Target, write_batch};
-use crate::store::snapshot::{Content, Snapshot, Snapshots};
+use crate::store::snapshot::{PieceContent, Snapshot, Snapshots};
 use crate::store::tail;
 
 const MINUTE: i64 = 60_000_000;
@@ -773,7 +773,7 @@ async fn what_an_object_keeps_is_answered_without_reading_its_rows() {
         .put(&device(0, 30_000, MINUTE / 10, 0, 1, Place::WithRollups))
         .await;
     let snapshot = bench.snapshot().await;
-    let Content::Object(place) = &snapshot.pieces[0].content else {
+    let PieceContent::Object(place) = &snapshot.pieces[0].content else {
         panic!("not an object")
     };
     let path = bench.directory.path().join("objects").join(&*place.path);

@@ -75,7 +75,7 @@ pub(super) fn western(longitude: f64) -> f64 {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct FieldPlan {
     pub fields: Vec<KnownField>,
     spellings: HashMap<String, usize>,
     /// The type's own columns.
@@ -101,7 +101,7 @@ pub(super) struct Plan {
 
 /// A layout that no record can be decoded into.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
+pub enum FieldPlanError {
     #[error("the layout of {0} lacks the columns that every layout has")]
     Layout(TypeId),
 }
@@ -109,13 +109,13 @@ pub enum PlanError {
 /// Types with more known fields than there are bits to mark given ones are decoded the complete way.
 const MOST_FIELDS_ON_THE_FAST_WAY: usize = 64;
 
-impl Plan {
-    pub(super) fn new(data_type: &DataType) -> Result<Self, PlanError> {
+impl FieldPlan {
+    pub(super) fn new(data_type: &DataType) -> Result<Self, FieldPlanError> {
         let storage = data_type.layout.storage.fields();
         let own = storage
             .get(LEADING_COLUMNS..storage.len().saturating_sub(TRAILING_COLUMNS))
             .filter(|_| storage.last().is_some_and(|field| field.name() == EXTRAS))
-            .ok_or_else(|| PlanError::Layout(data_type.id.clone()))?;
+            .ok_or_else(|| FieldPlanError::Layout(data_type.id.clone()))?;
         let fields = FieldList::of(data_type, own);
         let column = |name: &str| own.iter().position(|column| column.name() == name);
         let metric_field = |name: &str| {

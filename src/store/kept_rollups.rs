@@ -3,13 +3,12 @@
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 
-use super::gather::coarser;
-use super::shelf::{Shelf, taken_up};
-use super::{Step, schema};
-use crate::store::errors::StoreError;
-use crate::store::files::PieceFiles;
-use crate::store::outline::ObjectPlace;
-use crate::store::outline::Outline;
+use super::errors::StoreError;
+use super::files::PieceFiles;
+use super::outline::{ObjectPlace, Outline};
+use super::rollups::gather::coarser;
+use super::rollups::shelf::{Shelf, taken_up};
+use super::rollups::{Step, schema};
 
 /// The rollups that an object keeps for one step and month.
 #[derive(Clone, Debug)]

@@ -95,12 +95,6 @@ impl WantedIds {
     }
 }
 
-/// The ids of a column.
-pub(super) fn all_ids(column: &FixedSizeBinaryArray) -> impl Iterator<Item = RecordId> + Clone {
-    let (all, _) = column.value_data().as_chunks::<16>();
-    all.iter().map(|bytes| RecordId(Uuid::from_bytes(*bytes)))
-}
-
 fn place(id: &[u8; 16]) -> (usize, u32) {
     let last = u16::from_le_bytes([id[14], id[15]]);
     (usize::from(last >> 6), u32::from(last & 63))
