@@ -389,12 +389,17 @@ impl Table {
         Ok(values)
     }
 
-    /// The same, verified to be the row that was written.
+    /// The record in a row, verified to be the row that was written.
     pub(super) fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
         self.verify_from(row, 0)
     }
 
-    /// The same, for a row whose columns begin at `first`.
+    /// The records in rows, each verified to be the row that was written.
+    fn verify_all(&self, rows: &[Row]) -> Result<Vec<Record>, CatalogError> {
+        rows.iter().map(|row| self.verify(row)).collect()
+    }
+
+    /// The record in a row whose columns begin at `first`, verified to be the row that was written.
     pub(super) fn verify_from(&self, row: &Row, first: usize) -> Result<Record, CatalogError> {
         let values = self.values_from(row, first)?;
         let checksum = self.checksum(&values);
@@ -532,11 +537,8 @@ impl Database {
         rest: &str,
         values: Vec<Value>,
     ) -> Result<Vec<Record>, CatalogError> {
-        self.fetch(table.select(rest), values)
-            .await?
-            .iter()
-            .map(|row| table.verify(row))
-            .collect()
+        let rows = self.fetch(table.select(rest), values).await?;
+        table.verify_all(&rows)
     }
 
     /// A few verified rows by their keys.
@@ -546,25 +548,19 @@ impl Database {
         rest: &str,
         values: Vec<Value>,
     ) -> Result<Vec<Record>, CatalogError> {
-        self.look_up(table.select(rest), values)
-            .await?
-            .iter()
-            .map(|row| table.verify(row))
-            .collect()
+        let rows = self.look_up(table.select(rest), values).await?;
+        table.verify_all(&rows)
     }
 
-    /// The same for rows that nobody is likely to ask for again soon.
+    /// A few verified rows by their keys, which nobody is likely to ask for again soon.
     pub(super) async fn find_once(
         &self,
         table: &Table,
         rest: &str,
         values: Vec<Value>,
     ) -> Result<Vec<Record>, CatalogError> {
-        self.look_up_once(table.select(rest), values)
-            .await?
-            .iter()
-            .map(|row| table.verify(row))
-            .collect()
+        let rows = self.look_up_once(table.select(rest), values).await?;
+        table.verify_all(&rows)
     }
 }
 
@@ -576,11 +572,8 @@ impl Session {
         rest: &str,
         values: Vec<Value>,
     ) -> Result<Vec<Record>, CatalogError> {
-        self.fetch(table.select(rest), values)
-            .await?
-            .iter()
-            .map(|row| table.verify(row))
-            .collect()
+        let rows = self.fetch(table.select(rest), values).await?;
+        table.verify_all(&rows)
     }
 
     /// The verified rows after the one with the key `after` (from the first if there is none), in the order
@@ -612,19 +605,12 @@ impl Session {
         existing: Existing,
     ) -> Result<Written, CatalogError> {
         let mut written = Written::default();
-        let mut rows = rows.into_iter().peekable();
-        while rows.peek().is_some() {
-            let length = insert_length(rows.len());
-            let mut values = Vec::with_capacity(length * (table.columns.len() + 1));
-            for mut row in rows.by_ref().take(length) {
-                let checksum = table.checksum(&row);
-                written.checksums.push(checksum);
-                values.append(&mut row);
-                values.push(Value::Int(i64::from(checksum)));
-            }
-            written.rows += self
-                .execute(table.insert(length, existing, self.marks()), values)
-                .await?;
+        let mut rows = rows.into_iter();
+        while rows.len() > 0 {
+            let chunk = InsertChunk::next(table, &mut rows);
+            let sql = table.insert(chunk.length, existing, self.marks());
+            written.checksums.extend(chunk.checksums);
+            written.rows += self.execute(sql, chunk.values).await?;
         }
         Ok(written)
     }
@@ -636,17 +622,11 @@ impl Session {
         rows: Vec<Vec<Value>>,
     ) -> Result<Vec<u32>, CatalogError> {
         let mut written = Vec::new();
-        let mut rows = rows.into_iter().peekable();
-        while rows.peek().is_some() {
-            let length = insert_length(rows.len());
-            let mut values = Vec::with_capacity(length * (table.columns.len() + 1));
-            for mut row in rows.by_ref().take(length) {
-                let checksum = table.checksum(&row);
-                values.append(&mut row);
-                values.push(Value::Int(i64::from(checksum)));
-            }
-            let sql = table.insert(length, Existing::Keep, self.marks()) + " RETURNING checksum";
-            for row in self.fetch(sql, values).await? {
+        let mut rows = rows.into_iter();
+        while rows.len() > 0 {
+            let chunk = InsertChunk::next(table, &mut rows);
+            let sql = table.insert(chunk.length, Existing::Keep, self.marks()) + " RETURNING checksum";
+            for row in self.fetch(sql, chunk.values).await? {
                 written.push(row.int(0)? as u32);
             }
         }
@@ -668,6 +648,32 @@ impl Session {
             self.execute(sql, values).await?;
         }
         Ok(())
+    }
+}
+
+/// The rows that one statement inserts.
+struct InsertChunk {
+    length: usize,
+    /// The values of all rows, each with its checksum behind it.
+    values: Vec<Value>,
+    checksums: Vec<u32>,
+}
+
+impl InsertChunk {
+    fn next(table: &Table, rows: &mut impl ExactSizeIterator<Item = Vec<Value>>) -> Self {
+        let length = insert_length(rows.len());
+        let mut chunk = Self {
+            length,
+            values: Vec::with_capacity(length * (table.columns.len() + 1)),
+            checksums: Vec::with_capacity(length),
+        };
+        for mut row in rows.take(length) {
+            let checksum = table.checksum(&row);
+            chunk.values.append(&mut row);
+            chunk.values.push(Value::Int(i64::from(checksum)));
+            chunk.checksums.push(checksum);
+        }
+        chunk
     }
 }
 
