@@ -8,6 +8,7 @@ pub mod duration;
 pub mod erasure;
 pub mod excerpt;
 pub mod faults;
+pub mod floats;
 pub mod geo;
 pub mod grid;
 pub mod hexadecimal;

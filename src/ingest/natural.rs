@@ -13,14 +13,13 @@ use uuid::Uuid;
 use super::compile::CompiledType;
 use super::field_plan::{FieldPlan, Role};
 use super::json;
+use crate::model::floats::EXACT_BELOW;
 use crate::model::ids::RecordId;
 use crate::model::registry::{DataType, DefaultAggregate, MergePolicy};
 use crate::model::time::Instant;
 
 /// Never to be changed: stored records have ids made with it.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_7d0e_93c4_5b2a_8e57_20d9_b41c_f306);
-/// Whole numbers are exact up to here, however they are written.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// What identifies a record besides its content.
 #[derive(Clone, Copy, Debug)]
@@ -85,9 +84,10 @@ fn append_value(identity: &mut Vec<u8>, value: &Value) {
         Value::Null => identity.push(b'n'),
         Value::Bool(value) => identity.push(if *value { b't' } else { b'f' }),
         Value::Number(number) => {
+            // However an exact whole number is written.
             let exact = number
                 .as_f64()
-                .filter(|value| value.fract() == 0.0 && value.abs() < EXACT);
+                .filter(|value| value.fract() == 0.0 && value.abs() < EXACT_BELOW);
             let text = exact.map_or_else(|| number.to_string(), |value| format!("{value:.0}"));
             identity.push(b'0');
             append(identity, text.as_bytes());

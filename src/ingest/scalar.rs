@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::model::floats::EXACT_BELOW;
+
 /// The JSON types that a schema can name. A whole number is of both number types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
@@ -62,8 +64,7 @@ impl ScalarRule {
 
 /// A bound that a float holds exactly, so that comparing floats compares numbers.
 fn bound(value: &Value) -> Option<f64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    value.as_f64().filter(|bound| bound.abs() < EXACT)
+    value.as_f64().filter(|bound| bound.abs() < EXACT_BELOW)
 }
 
 /// Keywords that require nothing of a record.

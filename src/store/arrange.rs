@@ -11,12 +11,9 @@ use std::sync::Arc;
 
 use super::errors::StoreError;
 use crate::catalog::records::Bounds;
+use crate::model::columns::{END, ID, START};
 use crate::model::ids::RecordId;
 use crate::model::time::Instant;
-
-pub(super) const ID: &str = "id";
-pub const START: &str = "start_time";
-pub const END: &str = "end_time";
 
 /// The three columns that every stored row has.
 #[derive(Clone, Debug)]

@@ -17,12 +17,12 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColumnIndex};
 use parquet::file::page_index::offset_index::PageLocation;
 
-use super::arrange::{END, START};
 use super::encoding::{PAGE_ROWS, ROW_GROUP_ROWS};
 use super::errors::StoreError;
 use super::files::{PieceFile, PieceFiles};
 use super::outline::ObjectPlace;
 use crate::model::cache::Cache;
+use crate::model::columns::{END, START};
 use crate::model::meters::CacheMeters;
 
 /// Larger stretches are not kept.

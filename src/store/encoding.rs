@@ -14,13 +14,14 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
-use super::arrange::{END, ID, KeyColumns, START};
+use super::arrange::KeyColumns;
 use super::checksums::Summing;
 use super::errors::StoreError;
 use super::id_index::writing::Indexing;
 use super::rollups::keeping::Keeping;
 use super::row_groups::RowGroups;
 use crate::catalog::records::Footer;
+use crate::model::columns::{END, ID, START};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
@@ -28,7 +29,7 @@ use crate::model::registry::TypeId;
 pub const ROW_GROUP_ROWS: usize = 131_072;
 /// The size of a row group in memory: a reader may have to hold all of it. Rows of a usual type stay far
 /// below.
-const ROW_GROUP_BYTES: usize = 32 << 20;
+pub const ROW_GROUP_BYTES: usize = 32 << 20;
 /// The rows of a page: the least that a selective read decodes.
 pub(super) const PAGE_ROWS: usize = 8_192;
 /// A dictionary does not pay if more than one in this many of the first rows has a new value.

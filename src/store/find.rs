@@ -17,7 +17,7 @@ use parquet::arrow::arrow_reader::RowSelection;
 use parquet::arrow::async_reader::ParquetRecordBatchStream;
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 
-use super::arrange::{ID, KeyColumns};
+use super::arrange::KeyColumns;
 use super::constant::KnownColumns;
 use super::encoding::ROW_GROUP_ROWS;
 use super::errors::StoreError;
@@ -27,6 +27,7 @@ use super::outline::ObjectPlace;
 use super::snapshot::{PieceContent, Snapshot, SnapshotPiece, TailRows};
 use super::wanted_ids::WantedIds;
 use crate::model::cache::Cache;
+use crate::model::columns::ID;
 use crate::model::ids::{PieceId, RecordId};
 use crate::model::meters::CacheMeters;
 use suspects::Suspects;

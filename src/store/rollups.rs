@@ -17,8 +17,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveTime};
 use serde::{Deserialize, Serialize};
 
-use super::arrange::START;
-use crate::model::columns::VALUE;
+use crate::model::columns::{SOURCE, SOURCE_CLASS, START};
 use crate::model::registry::{dictionary_text, timestamp};
 
 pub use gather::{Gathered, Gatherer, together};
@@ -27,13 +26,11 @@ pub use gather::{Gathered, Gatherer, together};
 /// are made of fewer too.
 pub const ROWS_A_ROLLUP: i64 = 3;
 
-/// The columns of rollups besides their start.
+/// The columns of rollups besides their start and the source.
 pub const COUNT: &str = "count";
 pub const SUM: &str = "sum";
 pub const LEAST: &str = "least";
 pub const GREATEST: &str = "greatest";
-pub const SOURCE: &str = "source";
-pub const SOURCE_CLASS: &str = "source_class";
 
 /// The length of a rollup. The edges of every zone's periods fall on quarters of an hour since 1970, those of
 /// most zones on hours, and most windows on minutes.

@@ -17,6 +17,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
+use crate::model::columns::{UNIT, VALUE};
 use crate::model::duration::Truncation;
 use crate::model::excerpt::beginning;
 use crate::model::permit::Windows;
@@ -35,7 +36,7 @@ use crate::query::{Prepared, TypedPartition};
 use super::names::meant;
 use super::read_request::ReadRequest;
 use super::records::{Selection, partitions_of, readable};
-use super::units::{UNIT, VALUE, Wanted, compares_values};
+use super::units::{Wanted, compares_values};
 
 /// How many periods an answer over all participants of a group leaves out because too few participants have
 /// records in them.

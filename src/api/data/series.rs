@@ -16,6 +16,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::{GrantAuthority, Readable};
 use crate::auth::tokens::Reader;
+use crate::model::columns::UNIT;
 use crate::model::duration::SampleRate;
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
@@ -38,7 +39,7 @@ use crate::query::units::{DisplayUnit, UnitRole};
 use super::names::{all_meant, meant};
 use super::read_request::ReadRequest;
 use super::records::partitions_of;
-use super::units::{UNIT, Wanted, held_by};
+use super::units::{Wanted, held_by};
 
 /// The column in which windows begin.
 const TIME: &str = "time";

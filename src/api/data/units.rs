@@ -5,6 +5,7 @@ use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::Params;
 use crate::auth::tokens::Reader;
+use crate::model::columns::{UNIT, VALUE};
 use crate::model::registry::{DataType, ReadColumn, ReadFrom};
 use crate::model::units::{Conversion, UnitSystem};
 use crate::people::preferences::Preferences;
@@ -13,11 +14,6 @@ use crate::query::Prepared;
 use crate::query::filter::Condition;
 use crate::query::series::Calculation;
 use crate::query::units::{DisplayUnit, UnitRole};
-
-/// The field of records that holds the measured value.
-pub(super) const VALUE: &str = "value";
-/// The column that names the unit of the one measure of an answer.
-pub(super) const UNIT: &str = "unit";
 
 /// The unit system of `units`, if one is named.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType as ArrowType, Field, Fields, Schema, TimeUnit};
 use serde_json::{Map, Value};
 
 use super::{Layout, ReadColumn, ReadFrom, TimeFields, Undeclared};
-use crate::model::columns::EXTRAS;
+use crate::model::columns::{END, EXTRAS, ID, SOURCE, SOURCE_CLASS, START};
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
@@ -239,13 +239,13 @@ impl Layout {
             },
         };
         let mut columns = vec![
-            Field::new("id", ArrowType::FixedSizeBinary(16), false),
-            Field::new("start_time", timestamp(), false),
-            Field::new("end_time", timestamp(), false),
+            Field::new(ID, ArrowType::FixedSizeBinary(16), false),
+            Field::new(START, timestamp(), false),
+            Field::new(END, timestamp(), false),
         ];
         columns.extend(draft.own);
-        columns.push(Field::new("source", dictionary_text(), true));
-        columns.push(Field::new("source_class", ArrowType::Int8, true));
+        columns.push(Field::new(SOURCE, dictionary_text(), true));
+        columns.push(Field::new(SOURCE_CLASS, ArrowType::Int8, true));
         columns.push(json_text(EXTRAS));
         // Undeclared members may contain anything.
         draft.private.push(EXTRAS.to_owned());

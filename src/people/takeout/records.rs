@@ -20,20 +20,17 @@ use super::ExportError;
 use super::content::Archive;
 use super::format::records_member;
 use super::zip::Packing;
+use crate::model::columns::ID;
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
 use crate::store::blocking::run_blocking;
+use crate::store::encoding::{ROW_GROUP_BYTES, ROW_GROUP_ROWS};
 use crate::upkeep::merge_pieces::Merge;
 
-/// The column that is text here and bytes in storage.
-pub(super) const ID: &str = "id";
 /// After this many bytes, a type continues in another member.
 const MEMBER_BYTES: u64 = 1 << 30;
 /// A member stays below this: it exceeds `MEMBER_BYTES` by one row group at most.
 const MOST_BYTES: u64 = 3 << 30;
-/// The most rows of a row group, and its bytes in memory.
-const GROUP_ROWS: usize = 131_072;
-const GROUP_BYTES: usize = 32 << 20;
 
 impl Archive<'_, '_> {
     /// Writes the records of a type, as they are at one moment.
@@ -103,7 +100,7 @@ impl Table {
         let properties = WriterProperties::builder()
             .set_created_by("almanac".to_owned())
             .set_compression(Compression::ZSTD(level))
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
             .build();
         let writer =
             ArrowWriter::try_new(Vec::new(), Arc::clone(schema), Some(properties)).map_err(broken)?;
@@ -122,7 +119,7 @@ impl Table {
             let batch = with_text_ids(&batch, &self.schema)?;
             self.rows += batch.num_rows() as u64;
             self.writer.write(&batch).map_err(broken)?;
-            if self.writer.in_progress_size() >= GROUP_BYTES {
+            if self.writer.in_progress_size() >= ROW_GROUP_BYTES {
                 self.writer.flush().map_err(broken)?;
             }
             self.writer.sync().map_err(|error| broken(error.into()))?;
@@ -142,7 +139,7 @@ impl Table {
     }
 }
 
-/// The columns of stored rows in the form of an archive.
+/// The columns of stored rows in the form of an archive: ids are text there, and bytes in storage.
 fn shown(stored: &SchemaRef) -> SchemaRef {
     let fields = stored.fields().iter().map(|field| {
         if field.name() == ID {

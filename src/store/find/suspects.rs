@@ -14,8 +14,8 @@ use parquet::file::statistics::Statistics;
 use uuid::Uuid;
 
 use super::{FilterKey, Finder, is_live};
+use crate::model::columns::ID;
 use crate::model::ids::RecordId;
-use crate::store::arrange::ID;
 use crate::store::checksums::BLOCK_BYTES;
 use crate::store::errors::StoreError;
 use crate::store::files::PieceFile;

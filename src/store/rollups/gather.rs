@@ -9,11 +9,11 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, Int64Type, TimestampMicrosecondType};
 
-use super::{COUNT, GREATEST, LEAST, Month, SOURCE, SOURCE_CLASS, SUM, Step, VALUE, schema};
+use super::{COUNT, GREATEST, LEAST, Month, SUM, Step, schema};
+use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START, VALUE};
 use crate::model::registry::dictionary_text;
 use crate::model::sources::SourceClass;
 use crate::model::summary::Summary;
-use crate::store::arrange::{END, START};
 use crate::store::errors::StoreError;
 
 /// Sources are searched one by one, so no more than these are kept from one rollup to the next.

@@ -7,7 +7,8 @@ use parquet::file::metadata::KeyValue;
 
 use super::gather::{Gathered, Gatherer};
 use super::shelf::{Shelf, laid, said_of};
-use super::{ROWS_A_ROLLUP, Step, VALUE};
+use super::{ROWS_A_ROLLUP, Step};
+use crate::model::columns::VALUE;
 use crate::store::errors::StoreError;
 
 /// About how many rollups make a shelf, so that no more are held before they are compressed.

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::gather::numbers;
 use super::{Step, schema};
-use crate::store::arrange::{START, with_columns};
+use crate::model::columns::START;
+use crate::store::arrange::with_columns;
 use crate::store::errors::StoreError;
 use crate::store::tail::{self, Unpacker};
 

@@ -8,11 +8,11 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, StringArray}
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
 use serde_json::Value;
 
-use crate::model::columns::EXTRAS;
+use crate::model::columns::{END, EXTRAS};
 use crate::model::nul::{may_hold_nul, path_to_nul};
 use crate::model::registry::is_json_text;
 use crate::model::time::Instant;
-use crate::store::arrange::{END, KeyColumns};
+use crate::store::arrange::KeyColumns;
 
 /// The place and reason of a value that cannot be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,10 +15,11 @@ use super::member_rows::{BATCH_ROWS, MemberRows};
 use crate::ingest::intake::{CHUNK_ROWS, Intake, Rows};
 use crate::ingest::stored::adapt;
 use crate::ingest::upload::Upload;
+use crate::model::columns::ID;
 use crate::model::ids::UploadId;
 use crate::model::registry::DataType;
 use crate::people::takeout::archive::Region;
-use crate::people::takeout::records::{ID, stored_ids};
+use crate::people::takeout::records::stored_ids;
 
 /// How many bytes of rows are written together, if they reach this before `CHUNK_ROWS`.
 const CHUNK_BYTES: usize = 32 << 20;

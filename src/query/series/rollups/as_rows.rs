@@ -11,12 +11,12 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::{Result, internal_datafusion_err};
 
+use crate::model::columns::{SOURCE, SOURCE_CLASS, START};
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::query::ground::errors::outside;
 use crate::query::ground::measure::Counting;
 use crate::query::ground::rollups::{ROLLUP_COUNT, ROLLUP_LONG, ROLLUP_MAX, ROLLUP_MIN, ROLLUP_SUM};
-use crate::store::arrange::START;
-use crate::store::rollups::{COUNT, GREATEST, LEAST, SOURCE, SOURCE_CLASS, SUM, together};
+use crate::store::rollups::{COUNT, GREATEST, LEAST, SUM, together};
 
 /// The columns of rows, and of rollups in their place.
 pub(super) fn schema(counting: Counting, amounts: bool) -> SchemaRef {
