@@ -1,6 +1,6 @@
 //! Turns changes into what the catalogue commits: looks up what is stored, merges, and packs the rows.
 //!
-//! Knows snapshots and pieces; knows nothing of queues or requests.
+//! Knows snapshots and pieces; knows nothing of queues, and requests only by their numbers.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::forward::bring_forward;
 use super::merge::{self, Outcome};
 use super::stored::{StoredRows, adapt};
 use super::stores::{IntakeStores, Stores};
-use super::upload::WrittenRows;
+use super::upload::{PartitionChanges, WrittenRows};
 
 /// Rows of more bytes are assembled on a blocking thread, so that requests do not wait.
 const HANDED_OVER: usize = 64 << 10;
@@ -58,45 +58,37 @@ pub enum Looks {
     AtCatalogue,
 }
 
-/// Merges what is asked of a partition with what is stored.
+/// What a group of requests of one person asks of one partition.
+pub struct GroupedChanges {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    /// The newest layout that one of the requests was decoded with.
+    pub layout: Arc<Layout>,
+    pub asked: OrderedChanges,
+}
+
+impl GroupedChanges {
+    /// Adds what one more request asks.
+    pub fn add(&mut self, request: usize, partition: &PartitionChanges) {
+        if partition.layout.version > self.layout.version {
+            self.layout = Arc::clone(&partition.layout);
+        }
+        self.asked.extend(request, partition.changes.iter().cloned());
+    }
+}
+
+/// Merges what is asked of a partition with what is stored. New rows become `piece` of the tail.
 pub async fn tail_change(
     stores: &Stores,
     looks: Looks,
     piece: PieceId,
-    person: PersonId,
-    data_type: TypeId,
-    layout: &Arc<Layout>,
-    asked: OrderedChanges,
+    grouped: GroupedChanges,
 ) -> Result<TailChange, AssembleError> {
-    let ids = ids_to_look_up(&asked.changes);
-    // Rows that have only new ids can be added whatever else happens to the partition, so nothing is looked
-    // up.
-    let (seen, found) = if ids.is_empty() {
-        (None, Vec::new())
-    } else {
-        let (snapshot, found) = stored_rows(stores, looks, person, &data_type, &ids).await?;
-        (Some(snapshot), found)
-    };
-    let expected = seen.as_ref().map(|seen| (seen.version, seen.digest));
-    let bytes: usize = asked.changes.iter().map(Change::bytes).sum();
-    let layout = Arc::clone(layout);
-    let packer = stores.packer.clone();
-    let work = move || packed(&packer, piece, &layout, asked, &found, seen.as_deref());
-    let packed = if bytes < HANDED_OVER {
-        work()?
-    } else {
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| AssembleError::Broken(error.to_string()))??
-    };
-    let Packed {
-        mut add,
-        rows,
-        outcome,
-        gathered,
-    } = packed;
-    // What was added and deleted again leaves no row, but counts among the updates.
-    if add.is_empty() && outcome.dead.is_empty() && outcome.updates == 0 {
+    let (person, data_type) = (grouped.person, grouped.data_type.clone());
+    let stored = look_up(stores, looks, &grouped).await?;
+    let expected = stored.seen.as_ref().map(|seen| (seen.version, seen.digest));
+    let packed = pack(&stores.packer, piece, grouped, stored).await?;
+    if packed.changes_nothing() {
         return Ok(TailChange {
             added: None,
             unchanged: expected.map(|(version, digest)| SeenPartition {
@@ -105,28 +97,22 @@ pub async fn tail_change(
                 version,
                 digest,
             }),
-            effects: outcome.effects,
+            effects: packed.outcome.effects,
         });
     }
-    if let Some(keys) = stores.snapshots.keys() {
-        let mut sealed = Vec::with_capacity(add.len());
-        for piece in add {
-            sealed.push(sealing::sealed(keys, person, piece).await?);
-        }
-        add = sealed;
-    }
-    let gathered = (!gathered.is_empty()).then(|| Gathered {
+    let gathered = (!packed.gathered.is_empty()).then(|| Gathered {
         person,
         data_type: data_type.clone(),
-        pieces: gathered,
+        pieces: packed.gathered,
         into: piece,
     });
+    let outcome = packed.outcome;
     let change = PartitionChange {
         person,
         data_type,
         expected_version: expected.map(|(version, _)| version),
         expected_digest: expected.map(|(_, digest)| digest),
-        add,
+        add: seal(stores, person, packed.add).await?,
         dead: outcome.dead,
         records_delta: outcome.records_delta,
         updates: outcome.updates,
@@ -134,11 +120,32 @@ pub async fn tail_change(
     Ok(TailChange {
         added: Some(Assembled {
             change,
-            rows,
+            rows: packed.rows,
             gathered,
         }),
         unchanged: None,
         effects: outcome.effects,
+    })
+}
+
+/// The stored rows that changes may replace or delete, and the state of the partition that they are from.
+#[derive(Default)]
+struct LookedUp {
+    seen: Option<Arc<Snapshot>>,
+    found: Vec<FoundRows>,
+}
+
+async fn look_up(stores: &Stores, looks: Looks, grouped: &GroupedChanges) -> Result<LookedUp, StoreError> {
+    let ids = ids_to_look_up(&grouped.asked.changes);
+    // Rows that have only new ids can be added whatever else happens to the partition, so nothing is looked
+    // up.
+    if ids.is_empty() {
+        return Ok(LookedUp::default());
+    }
+    let (snapshot, found) = stored_rows(stores, looks, grouped.person, &grouped.data_type, &ids).await?;
+    Ok(LookedUp {
+        seen: Some(snapshot),
+        found,
     })
 }
 
@@ -177,23 +184,46 @@ struct Packed {
     gathered: Vec<PieceId>,
 }
 
+impl Packed {
+    /// What was added and deleted again leaves no row, but counts among the updates.
+    const fn changes_nothing(&self) -> bool {
+        self.add.is_empty() && self.outcome.dead.is_empty() && self.outcome.updates == 0
+    }
+}
+
+async fn pack(
+    packer: &Packer,
+    piece: PieceId,
+    grouped: GroupedChanges,
+    stored: LookedUp,
+) -> Result<Packed, AssembleError> {
+    let bytes: usize = grouped.asked.changes.iter().map(Change::bytes).sum();
+    let packer = packer.clone();
+    let work = move || packed(&packer, piece, grouped, &stored);
+    if bytes < HANDED_OVER {
+        return work();
+    }
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| AssembleError::Broken(error.to_string()))?
+}
+
 fn packed(
     packer: &Packer,
     piece: PieceId,
-    layout: &Layout,
-    mut asked: OrderedChanges,
-    found: &[FoundRows],
-    seen: Option<&Snapshot>,
+    grouped: GroupedChanges,
+    stored: &LookedUp,
 ) -> Result<Packed, AssembleError> {
+    let (layout, mut asked) = (grouped.layout, grouped.asked);
     let schema = &layout.storage;
     asked.changes = in_schema(schema, &asked.changes)?;
-    let outcome = merge::merge(schema, &asked, &StoredRows::new(schema, found)?)?;
+    let outcome = merge::merge(schema, &asked, &StoredRows::new(schema, &stored.found)?)?;
     let mut add = Vec::new();
     let mut rows = Vec::new();
     let mut gathered = Vec::new();
     if let Some(added) = &outcome.add {
         let mut parts = vec![without_null_columns(added)?];
-        if let Some(seen) = seen {
+        if let Some(seen) = &stored.seen {
             let dying = |piece: PieceId| outcome.dead.iter().any(|(dying, _)| *dying == piece);
             for (piece, rows) in taken_along(seen, layout.version, added.num_rows(), dying) {
                 gathered.push(piece.id);
@@ -210,6 +240,18 @@ fn packed(
         outcome,
         gathered,
     })
+}
+
+/// The pieces as they are stored: sealed with the person's key, where encryption is enabled.
+async fn seal(stores: &Stores, person: PersonId, pieces: Vec<NewPiece>) -> Result<Vec<NewPiece>, StoreError> {
+    let Some(keys) = stores.snapshots.keys() else {
+        return Ok(pieces);
+    };
+    let mut sealed = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        sealed.push(sealing::sealed(keys, person, piece).await?);
+    }
+    Ok(sealed)
 }
 
 /// The effect of rows already written to objects on their partition, as it is now.

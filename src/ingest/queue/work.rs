@@ -3,15 +3,14 @@
 //!
 //! A job lives from when its requests are taken out of the line until they are answered.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::records::{Commit, Effect, UploadReceipt};
 use crate::model::ids::{PersonId, PieceId};
-use crate::model::registry::{Layout, TypeId};
 
-use super::super::assemble::{self, Assembled, Looks};
+use super::super::assemble::{self, Assembled, GroupedChanges, Looks};
 use super::super::changes::OrderedChanges;
 use super::super::upload::{Upload, Work};
 use super::committer::{CommitError, Committer, Receipt};
@@ -76,6 +75,32 @@ impl Job {
         }
     }
 
+    /// What the requests whose rows are in memory ask of each partition.
+    fn grouped(&self, open: &[usize]) -> Vec<GroupedChanges> {
+        let mut grouped: Vec<GroupedChanges> = Vec::new();
+        for index in open.iter().copied() {
+            let Work::Small(partitions) = &self.uploads[index].work else {
+                continue;
+            };
+            for partition in partitions {
+                let known = grouped
+                    .iter()
+                    .position(|known| known.data_type == partition.data_type);
+                let known = known.unwrap_or_else(|| {
+                    grouped.push(GroupedChanges {
+                        person: self.person,
+                        data_type: partition.data_type.clone(),
+                        layout: Arc::clone(&partition.layout),
+                        asked: OrderedChanges::default(),
+                    });
+                    grouped.len() - 1
+                });
+                grouped[known].add(index, partition);
+            }
+        }
+        grouped
+    }
+
     /// Gives all open requests this outcome.
     pub(super) fn conclude(&mut self, outcome: &Result<(), CommitError>) {
         for index in self.open() {
@@ -124,62 +149,58 @@ impl Committer {
             return Ok(None);
         }
         let mut prepared = Prepared::default();
-        let mut small: Vec<(TypeId, Arc<Layout>, OrderedChanges)> = Vec::new();
         for index in open.iter().copied() {
             job.effects[index] = Effect::default();
+            let sources = job.uploads[index].sources.iter().cloned();
+            prepared.commit.sources.extend(sources);
+        }
+        self.add_written(job, &open, &mut prepared).await?;
+        self.merge_small(job, &open, &mut prepared).await?;
+        complete(&mut prepared, open.into_iter().map(|index| job.receipt(index)));
+        Ok(Some(prepared))
+    }
+
+    /// Adds the changes of requests whose rows are in objects already.
+    async fn add_written(
+        &self,
+        job: &mut Job,
+        open: &[usize],
+        prepared: &mut Prepared,
+    ) -> Result<(), CommitError> {
+        for index in open.iter().copied() {
             let upload = &mut job.uploads[index];
-            prepared.commit.sources.extend(upload.sources.iter().cloned());
-            match &mut upload.work {
-                Work::Small(partitions) => {
-                    for partition in partitions {
-                        let known = small.iter_mut().find(|(id, ..)| *id == partition.data_type);
-                        let changes = partition.changes.iter().cloned();
-                        if let Some((_, layout, asked)) = known {
-                            if partition.layout.version > layout.version {
-                                *layout = Arc::clone(&partition.layout);
-                            }
-                            asked.extend(index, changes);
-                        } else {
-                            let mut asked = OrderedChanges::default();
-                            asked.extend(index, changes);
-                            small.push((partition.data_type.clone(), Arc::clone(&partition.layout), asked));
-                        }
-                    }
-                }
-                Work::Written(written) => {
-                    let added = assemble::written(&self.shared, upload.person, written).await?;
-                    job.effects[index] = written.effect();
-                    prepared.added.push(added);
-                }
+            if let Work::Written(written) = &mut upload.work {
+                let added = assemble::written(&self.shared, upload.person, written).await?;
+                job.effects[index] = written.effect();
+                prepared.added.push(added);
             }
         }
+        Ok(())
+    }
+
+    /// Adds the changes of all other requests, of which those of one partition become one.
+    async fn merge_small(
+        &self,
+        job: &mut Job,
+        open: &[usize],
+        prepared: &mut Prepared,
+    ) -> Result<(), CommitError> {
         // Where other processes write as well, the state in memory would be outdated too often.
         let looks = if job.overtaken == 0 && self.catalog.is_written_by_the_caller() {
             Looks::AtMemory
         } else {
             Looks::AtCatalogue
         };
-        for (data_type, layout, asked) in small {
+        for grouped in job.grouped(open) {
             let piece = PieceId(self.shared.ids.next());
-            let stores = &self.shared.stores;
-            let small =
-                assemble::tail_change(stores, looks, piece, job.person, data_type, &layout, asked).await?;
-            prepared.added.extend(small.added);
-            prepared.commit.unchanged.extend(small.unchanged);
-            for (effect, more) in job.effects.iter_mut().zip(small.effects) {
+            let merged = assemble::tail_change(&self.shared.stores, looks, piece, grouped).await?;
+            prepared.added.extend(merged.added);
+            prepared.commit.unchanged.extend(merged.unchanged);
+            for (effect, more) in job.effects.iter_mut().zip(merged.effects) {
                 effect.add(more);
             }
         }
-        prepared.commit.uploads = open.into_iter().map(|index| job.receipt(index)).collect();
-        let mut known = std::collections::HashSet::new();
-        prepared
-            .commit
-            .sources
-            .retain(|source| known.insert(source.clone()));
-        prepared.commit.changes = prepared.added.iter().map(|added| added.change.clone()).collect();
-        let gathered = prepared.added.iter().filter_map(|added| added.gathered.clone());
-        prepared.commit.gathered = gathered.collect();
-        Ok(Some(prepared))
+        Ok(())
     }
 
     /// Answers requests whose key was accepted before, by this node or another.
@@ -202,6 +223,16 @@ impl Committer {
             }
         }
     }
+}
+
+/// Completes the commit with what is added, and names each source once.
+fn complete(prepared: &mut Prepared, receipts: impl Iterator<Item = UploadReceipt>) {
+    let Prepared { commit, added } = prepared;
+    commit.uploads = receipts.collect();
+    let mut known = HashSet::new();
+    commit.sources.retain(|source| known.insert(source.clone()));
+    commit.changes = added.iter().map(|added| added.change.clone()).collect();
+    commit.gathered = added.iter().filter_map(|added| added.gathered.clone()).collect();
 }
 
 fn repetitions(uploads: &[Upload]) -> Vec<Option<usize>> {
