@@ -157,6 +157,9 @@ pub struct DocumentStamp {
 /// Where a listing continues: after this document, which was listed last.
 pub type DocumentCursor = (Instant, Uuid);
 
+/// The column of a document's name.
+const NAME_COLUMN: usize = 3;
+
 fn values(document: Document) -> Vec<Value> {
     vec![
         text(document.kind.as_str()),
@@ -178,7 +181,7 @@ pub(super) fn document_of(row: &Record) -> Result<Document, CatalogError> {
         kind: DocumentKind::named(row.text(0)?)?,
         id: row.id(1, |bytes| Uuid::from_slice(bytes).ok())?,
         person: row.id(2, PersonId::from_slice)?,
-        name: row.optional_text(3).map(str::to_owned),
+        name: row.optional_text(NAME_COLUMN).map(str::to_owned),
         body: row.text(4)?.to_owned(),
         version: row.int(5)?,
         created_at: Instant::from_micros(row.int(6)?),

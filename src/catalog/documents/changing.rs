@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::{Change, Changed, Document, DocumentKind, Link, values};
+use super::{Change, Changed, Document, DocumentKind, Link, NAME_COLUMN, values};
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
@@ -27,8 +27,8 @@ impl Catalog {
         self.change_documents_naming(changes, &[]).await
     }
 
-    /// The same where the changes name `objects` of the store that nothing named before. If one of them was
-    /// condemned meanwhile, nothing happens.
+    /// Makes all changes, which name `objects` of the store that nothing named before, or none of them. If
+    /// one of the objects was condemned meanwhile, nothing happens.
     pub async fn change_documents_naming(
         &self,
         changes: Vec<Change>,
@@ -97,67 +97,93 @@ async fn apply(
             document,
             links,
             limit,
-        } => {
-            if folder.documents.unsigned_abs() >= limit {
-                return Ok(Changed::LimitReached { kind, limit });
-            }
-            if let Some(taken) = name_taken(session, &document).await? {
-                return Ok(taken);
-            }
-            let owner = document.id;
-            let written = session
-                .insert(&DOCUMENTS, vec![values(document)], Existing::Refuse)
-                .await?;
-            folder.documents += 1;
-            folder.digest ^= all_of(&written.checksums);
-            folder.digest ^= insert_links(session, person, owner, links).await?;
-            Changed::Done
-        }
+        } => insert(session, &mut folder, document, links, limit).await?,
         Change::Update {
             document,
             expected,
             links,
-        } => {
-            let Some(before) = at_version(session, kind, document.id, person, expected).await? else {
-                return Ok(Changed::Overtaken);
-            };
-            if before.optional_text(3) != document.name.as_deref()
-                && let Some(taken) = name_taken(session, &document).await?
-            {
-                return Ok(taken);
-            }
-            let owner = document.id;
-            let written = session
-                .insert(&DOCUMENTS, vec![values(document)], Existing::Replace)
-                .await?;
-            folder.digest ^= before.checksum ^ all_of(&written.checksums);
-            if let Some(links) = links {
-                folder.digest ^= remove_links(session, owner).await?;
-                folder.digest ^= insert_links(session, person, owner, links).await?;
-            }
-            Changed::Done
-        }
+        } => update(session, &mut folder, document, expected, links).await?,
         Change::Remove {
-            id: document,
+            kind,
+            id,
+            person,
             expected,
-            ..
-        } => {
-            let Some(before) = at_version(session, kind, document, person, expected).await? else {
-                return Ok(Changed::Overtaken);
-            };
-            session
-                .execute(
-                    "DELETE FROM documents WHERE kind = $1 AND document = $2".to_owned(),
-                    vec![text(kind.as_str()), id(document)],
-                )
-                .await?;
-            folder.documents -= 1;
-            folder.digest ^= before.checksum ^ remove_links(session, document).await?;
-            Changed::Done
-        }
+        } => remove(session, &mut folder, (kind, id), person, expected).await?,
     };
     folders.insert((person, kind), folder);
     Ok(outcome)
+}
+
+async fn insert(
+    session: &mut Session,
+    folder: &mut Folder,
+    document: Document,
+    links: Vec<Link>,
+    limit: u64,
+) -> Result<Changed, CatalogError> {
+    if folder.documents.unsigned_abs() >= limit {
+        let kind = document.kind;
+        return Ok(Changed::LimitReached { kind, limit });
+    }
+    if let Some(taken) = name_taken(session, &document).await? {
+        return Ok(taken);
+    }
+    let (owner, person) = (document.id, document.person);
+    let written = session
+        .insert(&DOCUMENTS, vec![values(document)], Existing::Refuse)
+        .await?;
+    folder.documents += 1;
+    folder.digest ^= all_of(&written.checksums);
+    folder.digest ^= insert_links(session, person, owner, links).await?;
+    Ok(Changed::Done)
+}
+
+async fn update(
+    session: &mut Session,
+    folder: &mut Folder,
+    document: Document,
+    expected: i64,
+    links: Option<Vec<Link>>,
+) -> Result<Changed, CatalogError> {
+    let (owner, person) = (document.id, document.person);
+    let Some(before) = at_version(session, document.kind, owner, person, expected).await? else {
+        return Ok(Changed::Overtaken);
+    };
+    if before.optional_text(NAME_COLUMN) != document.name.as_deref()
+        && let Some(taken) = name_taken(session, &document).await?
+    {
+        return Ok(taken);
+    }
+    let written = session
+        .insert(&DOCUMENTS, vec![values(document)], Existing::Replace)
+        .await?;
+    folder.digest ^= before.checksum ^ all_of(&written.checksums);
+    if let Some(links) = links {
+        folder.digest ^= remove_links(session, owner).await?;
+        folder.digest ^= insert_links(session, person, owner, links).await?;
+    }
+    Ok(Changed::Done)
+}
+
+async fn remove(
+    session: &mut Session,
+    folder: &mut Folder,
+    (kind, document): (DocumentKind, Uuid),
+    person: PersonId,
+    expected: i64,
+) -> Result<Changed, CatalogError> {
+    let Some(before) = at_version(session, kind, document, person, expected).await? else {
+        return Ok(Changed::Overtaken);
+    };
+    session
+        .execute(
+            "DELETE FROM documents WHERE kind = $1 AND document = $2".to_owned(),
+            vec![text(kind.as_str()), id(document)],
+        )
+        .await?;
+    folder.documents -= 1;
+    folder.digest ^= before.checksum ^ remove_links(session, document).await?;
+    Ok(Changed::Done)
 }
 
 async fn at_version(

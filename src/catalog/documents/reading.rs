@@ -76,8 +76,8 @@ impl Catalog {
         Ok(documents)
     }
 
-    /// The same one by one, so that they are never in memory together. What `each` received is valid only if
-    /// this returns `Ok`.
+    /// All of a person's documents of one kind, one by one, so that they are never in memory together. What
+    /// `each` received is valid only if this returns `Ok`.
     pub async fn each_document(
         &self,
         person: PersonId,
