@@ -150,7 +150,8 @@ impl Grants {
         self.listed(reader, owner, None, range).await
     }
 
-    /// The same for what is said of one type alone, for which a token of this type suffices.
+    /// Whether what is said of one of `owner`'s types alone may be shown to `reader`: a token of this type
+    /// suffices for it.
     pub async fn readable_type(
         &self,
         reader: &Reader,

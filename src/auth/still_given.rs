@@ -31,7 +31,7 @@ impl Grants {
         self.hold(reader.person(), participant, given).await
     }
 
-    /// The same for an answer that is kept: whether everything that was given for it is still given.
+    /// Whether everything that was given for an answer that is kept is still given.
     pub async fn still_hold(&self, grounds: &Grounds) -> Result<bool, CatalogError> {
         let given = grounds.given().collect();
         self.hold(grounds.person(), grounds.participant(), given).await

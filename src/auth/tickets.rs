@@ -15,11 +15,11 @@ use crate::model::time::{Instant, MICROS_PER_SECOND};
 const SECRET: &str = "ticket_secret";
 /// Signed before everything else, so that a signature made for another purpose is not valid here.
 const UPLOADS: &[u8] = b"almanac upload ticket 1";
-/// The same for confirmations of an erasure.
+/// The purpose of confirmations of an erasure.
 const ERASURES: &[u8] = b"almanac erasure confirmation 1";
-/// The same for frames.
+/// The purpose of tickets for frames.
 const FRAMES: &[u8] = b"almanac frame ticket 1";
-/// The same for tags of answers.
+/// The purpose of tags of answers.
 const TAGS: &[u8] = b"almanac tag of an answer 1";
 
 /// The ticket is not one of ours, or it has expired. The caller does not learn which.

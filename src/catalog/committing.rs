@@ -37,7 +37,7 @@ impl Catalog {
         Ok(stamps.map_or(CommitOutcome::Stale, |_| CommitOutcome::Done))
     }
 
-    /// The same, but returns what the changed partitions hold afterwards, in the order of the changes, or
+    /// Commits, and returns what the changed partitions hold afterwards, in the order of the changes, or
     /// `None` when the commit was stale.
     pub async fn commit_stamped(&self, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let mut attempt = 0;
@@ -50,8 +50,8 @@ impl Catalog {
         }
     }
 
-    /// The same for a commit of several unrelated people: if somebody else is changing what belongs to one of
-    /// them, it fails with `Contended` at once, so that the others need not wait.
+    /// Commits for several unrelated people: if somebody else is changing what belongs to one of them, this
+    /// fails with `Contended` at once, so that the others need not wait.
     pub async fn commit_together(&self, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let session = self.database.write().await?;
         self.settle(session, commit, Patience::GoesAway).await

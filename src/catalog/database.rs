@@ -133,13 +133,12 @@ impl Database {
         }
     }
 
-    /// The same for a statement that finds a few rows by their keys. With SQLite, where the disk is near,
-    /// they are read on this thread.
+    /// Finds a few rows by their keys; with SQLite, where the disk is near, on the calling thread.
     pub(super) async fn look_up(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         self.look_up_by(Lookups::look_up, sql, values).await
     }
 
-    /// The same for rows that nobody is likely to ask for again soon.
+    /// Finds a few rows by their keys, which nobody is likely to ask for again soon, so they are not kept.
     pub(super) async fn look_up_once(
         &self,
         sql: String,
@@ -398,7 +397,7 @@ impl Session {
         }
     }
 
-    /// The same, but the statement fails if it would have to wait for a lock.
+    /// A clause that makes a `SELECT` lock its rows, or fail if it would have to wait for that.
     pub(super) fn locking_at_once(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "",

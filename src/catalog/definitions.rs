@@ -24,8 +24,8 @@ impl Catalog {
             .map(drop)
     }
 
-    /// The same, unless its owner already has `limit` definitions: then nothing happens and this returns
-    /// `false`.
+    /// Stores a new definition, unless its owner already has `limit` definitions: then nothing happens and
+    /// this returns `false`.
     pub async fn insert_definition_within(
         &self,
         definition: &StoredDefinition,

@@ -52,7 +52,7 @@ impl Catalog {
         Ok(self.store_identity().await?.unwrap_or(identity))
     }
 
-    /// The same, but replaces whatever was settled before.
+    /// Settles which store belongs to this catalogue, whatever was settled before.
     pub async fn replace_store_identity(&self, identity: Uuid) -> Result<(), CatalogError> {
         self.set_meta(IDENTITY, &identity.to_string()).await
     }

@@ -366,7 +366,8 @@ impl Catalog {
             .transpose()
     }
 
-    /// The same, but stores `proposal` first if there is nothing yet; it then holds on every node.
+    /// A fact about the catalogue as a whole. Stores `proposal` first if there is none yet; it then holds on
+    /// every node.
     pub async fn settled_meta(&self, name: &str, proposal: &str) -> Result<String, CatalogError> {
         if let Some(settled) = self.meta(name).await? {
             return Ok(settled);

@@ -80,8 +80,8 @@ pub(super) async fn lock_people(
     Ok(ledgers)
 }
 
-/// The same for changes that write no ledger of their own: this counts each in the ledger, so that a look at
-/// the ledger alone shows that something changed.
+/// Locks the ledgers of `people` for changes that write no ledger of their own: this counts each in the
+/// ledger, so that a look at the ledger alone shows that something changed.
 pub(super) async fn lock_for_change(
     session: &mut Session,
     people: &BTreeSet<PersonId>,

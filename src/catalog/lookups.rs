@@ -85,8 +85,8 @@ impl Lookups {
         Ok(found)
     }
 
-    /// The same for rows that nobody is likely to ask for again soon. They are not kept, because they would
-    /// displace those that are asked for again and again.
+    /// The rows that the statement finds, if nobody is likely to ask for them again soon. They are not kept,
+    /// because they would displace those that are asked for again and again.
     pub(super) fn look_up_once(&self, statement: BoundStatement) -> Result<Vec<Vec<Found>>, BoundStatement> {
         self.read(statement).map(|(_, found)| found)
     }

@@ -58,7 +58,7 @@ impl Catalog {
             .collect()
     }
 
-    /// The same, but partitions that still hold what is `known` are `None`.
+    /// A person's partitions as `snapshot` returns them; `None` for those that still hold what is `known`.
     pub async fn changed_since(
         &self,
         person: PersonId,

@@ -100,7 +100,7 @@ impl Writing {
         busy(|| rows(&self.connection, sql, values)).map_err(classify)
     }
 
-    /// The same, but without waiting: what others prevent is not done.
+    /// Runs a statement without waiting: what others prevent is not done.
     pub(super) fn fetch_at_once(&mut self, sql: &str) -> Result<Vec<Vec<Found>>, CatalogError> {
         let patience = self.writer.0.limits.patience;
         self.connection.busy_timeout(Duration::ZERO).map_err(classify)?;

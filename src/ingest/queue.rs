@@ -43,8 +43,8 @@ impl CommitQueue {
         (queue, tokio::spawn(line.run(receiver)))
     }
 
-    /// The same for a catalogue that is written on the thread of the caller that commits: a thread of its own
-    /// runs the line, short work and the commits. So a single record needs two thread switches instead of a
+    /// Starts the queue for a catalogue that is written on the thread that commits: a thread of its own runs
+    /// the line, short work and the commits. So a single record needs two thread switches instead of a
     /// dozen, and no other work waits for the disk. Longer work is prepared on the runtime that calls this.
     pub fn start_apart(settings: QueueSettings, committer: Committer) -> io::Result<(Self, JoinHandle<()>)> {
         let (queue, receiver) = Self::new(settings, &committer);

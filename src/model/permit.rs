@@ -157,7 +157,7 @@ impl<Authority> ReadPermit<Authority> {
         self.owner
     }
 
-    /// The same permission for less time. Rows that reach beyond `range` are selected like any others, and
+    /// This permission for less time. Rows that reach beyond `range` are selected like any others, and
     /// cut where they were cut before.
     #[must_use]
     pub fn within(&self, range: TimeRange) -> Self {

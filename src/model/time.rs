@@ -57,8 +57,8 @@ impl Instant {
         self.written().as_str().to_owned()
     }
 
-    /// The same without allocation. Instants outside the years 1 to 9999 are written as the nearest one
-    /// inside.
+    /// RFC 3339 in UTC with `Z`, without allocation. Instants outside the years 1 to 9999 are written as the
+    /// nearest one inside.
     #[must_use]
     pub fn written(self) -> WrittenInstant {
         WrittenInstant::of(self.clamp(Self::MIN, Self::MAX))

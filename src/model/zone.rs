@@ -81,7 +81,7 @@ impl Zone {
         Some(Self { tz, name: tz.name() })
     }
 
-    /// The same, with a suggestion if there is no such zone.
+    /// The zone called `name`, with a suggestion if there is no such zone.
     pub fn named(name: &str) -> Result<Self, UnknownZone> {
         Self::parse(name).ok_or_else(|| UnknownZone::called(name))
     }

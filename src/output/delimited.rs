@@ -43,7 +43,7 @@ impl Delimited {
         )
     }
 
-    /// The same, with text that looks like a formula defused.
+    /// An encoder that defuses text that looks like a formula.
     pub(super) fn defused(schema: &SchemaRef, quoting: Quoting) -> Result<Self, EncodeError> {
         Self::styled(
             schema,

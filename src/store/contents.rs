@@ -285,7 +285,7 @@ impl Content {
         })
     }
 
-    /// The same after its change was made.
+    /// This content after the change that stores it was made.
     #[must_use]
     pub const fn stored(mut self) -> Self {
         self.version += 1;

@@ -92,7 +92,7 @@ impl Encoder {
         })
     }
 
-    /// The same, but the object keeps rollups of its rows.
+    /// This encoder, for an object that keeps rollups of its rows, if there are any.
     pub(super) fn keeping(self, rollups: Option<Keeping>) -> Self {
         Self { rollups, ..self }
     }

@@ -119,7 +119,7 @@ impl PieceFiles {
         Ok(file)
     }
 
-    /// The same for callers that do not need the positions of its pages.
+    /// What is known of an object without the positions of its pages, from memory if it was looked at before.
     pub(super) async fn outline(&self, place: &ObjectPlace) -> Result<Arc<Outline>, StoreError> {
         if let Some(outline) = self
             .outlines

@@ -28,7 +28,8 @@ use crate::model::time::Instant;
 
 /// Objects up to this size are sent in one request, larger ones in parts of it.
 const PART_BYTES: usize = 8 << 20;
-/// The same for a directory, where parts need no requests: unwritten bytes are held in memory.
+/// Objects up to this size are written to a directory at once, larger ones in parts of it: parts need no
+/// requests there, and unwritten bytes are held in memory.
 const WRITTEN_BYTES: usize = 1 << 20;
 /// How many parts are sent at once.
 const PARTS_AT_ONCE: usize = 4;
@@ -120,8 +121,8 @@ impl ObjectStorage {
         }
     }
 
-    /// The same with another store above it, such as one that seals. Access past this process would bypass
-    /// that one, so no addresses are given out any more.
+    /// This storage with another store above it, such as one that seals. Access past this process would
+    /// bypass that one, so no addresses are given out any more.
     #[must_use]
     pub fn beneath(self, above: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         Self {
@@ -207,7 +208,7 @@ impl ObjectStorage {
         }
     }
 
-    /// The same as `get_range`, but fails if the object is not `version` any more.
+    /// Reads a range of an object as `get_range` does; fails if the object is not `version` any more.
     pub async fn get_range_of(
         &self,
         path: &str,
@@ -305,10 +306,10 @@ impl ObjectStorage {
         self.begin(path, Claim::Needless)
     }
 
-    /// The same for a name that others may want as well. Who is not the first gets `Exists`, from `write` or
-    /// from `finish`. Stores put an object sent in parts in the place of any other, so its name is claimed
-    /// before the first part is sent: an empty object has it until `finish` returns, or until somebody
-    /// removes what an interrupted upload left.
+    /// Begins an object as `upload` does, under a name that others may want as well. Who is not the first
+    /// gets `Exists`, from `write` or from `finish`. Stores put an object sent in parts in the place of any
+    /// other, so its name is claimed before the first part is sent: an empty object has it until `finish`
+    /// returns, or until somebody removes what an interrupted upload left.
     pub fn upload_contested(&self, path: &str) -> Result<Upload, StoreError> {
         self.begin(path, Claim::Due)
     }

@@ -66,7 +66,7 @@ impl<'a> PieceWriter<'a> {
         }
     }
 
-    /// The same with rollups in each object, for objects that stay for long.
+    /// This writer, which keeps rollups in each object: for objects that stay for long.
     #[must_use]
     pub fn keeping_rollups(self) -> Self {
         Self {

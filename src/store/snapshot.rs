@@ -150,7 +150,7 @@ impl Snapshot {
         }
     }
 
-    /// The same partition with only these of its pieces.
+    /// This state of the partition with only these of its pieces.
     #[must_use]
     pub fn only(&self, pieces: Vec<SnapshotPiece>) -> Self {
         let live = |piece: &SnapshotPiece| piece.rows - piece.dead.len() as i64;
@@ -198,7 +198,7 @@ impl Snapshots {
         }
     }
 
-    /// The same with keys, where encryption is enabled.
+    /// These snapshots with the keys of people, where encryption is enabled.
     #[must_use]
     pub fn opening(self, keys: Option<Arc<PersonKeys>>) -> Self {
         Self { keys, ..self }

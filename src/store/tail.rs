@@ -181,7 +181,8 @@ pub fn decode(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
 }
 
 impl Unpacker {
-    /// The same for callers that decode many.
+    /// Decodes the batch that `encode` made into `blob`, as the function [`decode`] does: for callers that
+    /// decode many.
     pub(super) fn decode(&self, blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
         self.0.lend(Decompressor::new, |decompressor| {
             decoded(blob, checksum, decompressor)

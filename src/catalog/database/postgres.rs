@@ -21,7 +21,7 @@ use crate::catalog::value::Value;
 
 /// How long to wait for the answer to a statement: three times as long as for a lock.
 const STATEMENT_PATIENCE: Duration = Duration::from_secs(30);
-/// The same for statements that begin and end a transaction, which wait for no lock.
+/// How long to wait for a transaction to begin or to end, which waits for no lock.
 const BOUNDARY_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A connection, in a transaction until that is ended.

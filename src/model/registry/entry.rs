@@ -81,7 +81,7 @@ impl DataType {
         json!(self.show(self.owner.unwrap_or(person), false, &self.record_spec))
     }
 
-    /// The same, with the whole schema of a record, for an answer about this type alone. `is_shared`:
+    /// The entry with the whole schema of a record, for an answer about this type alone. `is_shared`:
     /// `person` lets the caller read it.
     #[must_use]
     pub fn detailed_entry(&self, person: PersonId, is_shared: bool) -> Value {

@@ -260,7 +260,7 @@ impl Terms {
     }
 }
 
-/// A term of which some was read.
+/// A term being read: what is left of its text.
 struct Reader<'t> {
     terms: &'t Terms,
     rest: &'t str,

@@ -12,7 +12,8 @@ pub(in super::super) enum FieldStyle {
     QuoteWhereNeeded,
     /// Always; null is `""` too.
     QuoteAlways,
-    /// The same two, with an apostrophe before text that a spreadsheet would run as a formula.
+    /// As `QuoteWhereNeeded` and `QuoteAlways`, with an apostrophe before text that a spreadsheet would run
+    /// as a formula.
     DefuseWhereNeeded,
     DefuseAlways,
 }

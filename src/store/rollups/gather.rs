@@ -91,7 +91,7 @@ impl Gatherer {
         }
     }
 
-    /// The same, but hands out about `rollups` rollups at a time, so that no more are held.
+    /// This gatherer, which hands out about `rollups` rollups at a time, so that no more are held.
     #[must_use]
     pub fn at_a_time(self, rollups: usize) -> Self {
         Self {

@@ -73,7 +73,8 @@ pub fn checks(schema: &Value) -> Result<u64, TooCostly> {
     measured(schema, 1)
 }
 
-/// The same for the schema of whole records, which adds to what a person wrote.
+/// The most checks that any one value meets against the schema of whole records, which adds to what a person
+/// wrote.
 pub fn checks_of_records(schema: &Value) -> Result<u64, TooCostly> {
     measured(schema, 2)
 }
