@@ -14,6 +14,7 @@ pub mod grid;
 pub mod hexadecimal;
 pub mod ids;
 pub mod meters;
+pub mod metric;
 pub mod nearest;
 pub mod nul;
 pub mod permit;

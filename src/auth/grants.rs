@@ -150,8 +150,8 @@ impl Grants {
         self.listed(reader, owner, None, range).await
     }
 
-    /// Whether what is said of one of `owner`'s types alone may be shown to `reader`: a token of this type
-    /// suffices for it.
+    /// What `readable_types` returns, for what is said of one type alone, for which a token of this type
+    /// suffices.
     pub async fn readable_type(
         &self,
         reader: &Reader,

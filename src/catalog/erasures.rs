@@ -5,7 +5,7 @@
 //! columns of a table tell whether its rows belong to a person, so that a new table cannot be forgotten.
 //! Knows rows; knows nothing of what they mean, and nothing of the object store.
 
-mod erasure;
+pub(super) mod erasure;
 mod mentions;
 mod purging;
 
@@ -14,7 +14,7 @@ pub use erasure::Erasure;
 use std::collections::BTreeMap;
 
 use super::Catalog;
-use super::database::{Session, Value};
+use super::database::Value;
 use super::errors::CatalogError;
 use super::rows::id;
 use super::tables::{
@@ -205,14 +205,5 @@ impl Catalog {
     /// Overwrites what removed rows leave in the database's own files, where the database supports that.
     pub async fn scour(&self) -> Result<(), CatalogError> {
         self.database.scour().await
-    }
-}
-
-/// Refuses to create a person whose erasure is under way. No erasure begins before the transaction ends.
-pub(super) async fn refuse_erased(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
-    session.lock_shared(ERASURES.name).await?;
-    match read(session, ErasureMark::of(person)).await? {
-        Some(erasure) if !erasure.is_over() => Err(CatalogError::Erased { person }),
-        _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Catalog;
 use super::database::{Session, Value};
-use super::erasures::refuse_erased;
+use super::erasures::erasure::refuse_erased;
 use super::errors::CatalogError;
 use super::registers::enrol;
 use super::rows::{Ledger, id, optional_text};

@@ -11,7 +11,6 @@ mod column_units;
 mod definition;
 mod entry;
 mod layout;
-pub(super) mod metric;
 mod own;
 pub mod schema;
 #[cfg(test)]
@@ -32,13 +31,13 @@ use super::sleep::SleepStage;
 use super::sources::{SourceRules, SourceRulesError};
 use super::units::{UnitTableError, Units};
 
+pub use super::metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 pub use annotation::{AnnotationTraits, ValueLimits};
 pub use canonical::{Canonical, respelt};
 pub use column_units::unit_of;
 pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
-pub use metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 pub use schema::RecordSchema;
 
 /// `HeartRate`, `Event`, `Event/0191…`. The uuid part is lower case.

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::excerpt::beginning;
-use super::registry::metric::MetricTraits;
+use super::metric::MetricTraits;
 use terms::{BadDefinition, Ratio, Terms, TermsTable};
 
 /// The length of the longest list of codes.

@@ -91,6 +91,18 @@ async fn find(
     found.first().map(Erasure::of).transpose()
 }
 
+/// Refuses to create a person whose erasure is under way. No erasure begins before the transaction ends.
+pub(in crate::catalog) async fn refuse_erased(
+    session: &mut Session,
+    person: PersonId,
+) -> Result<(), CatalogError> {
+    session.lock_shared(ERASURES.name).await?;
+    match read(session, ErasureMark::of(person)).await? {
+        Some(erasure) if !erasure.is_over() => Err(CatalogError::Erased { person }),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
