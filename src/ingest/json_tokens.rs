@@ -356,9 +356,8 @@ mod tests {
             prop_assert_eq!(found, (!text.contains('\0')).then_some(written.as_str()));
         }
 
-        /// Whatever is accepted as a string is a string, with the same text.
         #[test]
-        fn strings_are_strings(text in r#""[a"\\ü\x00-\x20]{0,6}"#) {
+        fn a_string_that_is_accepted_has_the_text_that_json_gives_it(text in r#""[a"\\ü\x00-\x20]{0,6}"#) {
             let mut scanner = Scanner::new(&text);
             if let Some(found) = scanner.string() {
                 prop_assert_eq!(serde_json::from_str::<String>(&text[..scanner.at]).unwrap(), found);

@@ -123,7 +123,7 @@ fn values_weigh_what_they_take_up() {
 }
 
 #[test]
-fn lists_nest() {
+fn an_empty_list_is_no_null_and_a_list_that_nobody_set_is_one() {
     let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
     let mut column = Column::new(&DataType::List(item)).unwrap();
     column

@@ -24,7 +24,7 @@ async fn each<F: Future>(what: &str, rounds: u32, mut work: impl FnMut() -> F) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement"]
-async fn catalogue() {
+async fn prints_what_tail_pieces_commits_and_snapshots_cost() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(1, NEW_YEAR_2024);
@@ -105,7 +105,7 @@ async fn catalogue() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement"]
-async fn objects() {
+async fn prints_what_writing_an_object_and_finding_ids_in_it_costs() {
     let bench = Bench::new().await;
     let person = person();
     let rows = 64 * 131_072;
