@@ -1,8 +1,11 @@
 //! Ingestion: turns what a request brings into durable rows.
 //!
-//! A body is cut into records (`body`), each of which is decoded and validated against its type (`decode`);
-//! tombstones and the older wrapped form have their own decoders. Knows types, faults and Arrow; knows
-//! nothing of HTTP or of who is asking.
+//! A body is decompressed (`decompress`) and cut into records (`body`, `lines`). Each is decoded and
+//! validated against its type, by `decode`, on a fast way or a complete one (`fast`, `general`); tombstones
+//! and the older wrapped form have decoders of their own (`tombstone`, `legacy`). Rows of a large body are
+//! written as objects while it arrives (`intake`). What several requests ask of one partition is merged with
+//! what is stored there (`merge`), becomes a change of the catalogue (`assemble`), and is committed in groups
+//! (`queue`). Knows types, Arrow, the catalogue and the store; knows nothing of HTTP or of who is asking.
 
 pub mod accept;
 pub mod alike;
