@@ -1,10 +1,15 @@
-//! What people create for themselves: their own data types and preferences, annotations, tags and
-//! reflections, API sessions and files, what they share with others, and the export and import of all of it.
-//! Knows the catalogue and the registry; knows nothing of HTTP.
+//! What people have besides records: their own data types and preferences, annotations, tags and reflections,
+//! API sessions and files, what they share with others, answers that are kept (frames), and the export and
+//! import of all of it; how much of each one person may have; and purging what they deleted long ago.
+//!
+//! Knows the catalogue, the registry of types and the store. Uses of `ingest` what it takes to bring records
+//! back, and of `upkeep` how pieces are merged, and the leases and rounds of work in the background. Knows
+//! nothing of HTTP.
 
 pub mod annotations;
 pub mod condition;
 pub mod documents;
+pub mod file_names;
 pub mod files;
 pub mod frames;
 pub mod key_quota;

@@ -13,7 +13,7 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
 /// How many tokens are remembered; each takes a few hundred bytes.
-const REMEMBERED: u64 = 20_000;
+const REMEMBERED_TOKENS: u64 = 20_000;
 
 /// The parts of a token that decide whether it is accepted.
 type Token = (PersonId, Option<Uuid>, Option<Instant>);
@@ -27,7 +27,7 @@ pub struct Accepted {
 impl Default for Accepted {
     fn default() -> Self {
         Self {
-            seen: Cache::of(REMEMBERED),
+            seen: Cache::of(REMEMBERED_TOKENS),
         }
     }
 }

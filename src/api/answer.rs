@@ -11,8 +11,8 @@ use std::time::{Duration, Instant as Moment};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, VARY};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::internal_err;
@@ -21,11 +21,12 @@ use serde::Serialize;
 
 use crate::api::admission::Ticket;
 use crate::api::answer_form::AnswerForm;
+use crate::api::answer_headers::{SERVER_TIMING, again, content_tag, header_value, is_known, not_modified};
 use crate::api::app::App;
 use crate::api::failures::{Broken, corrupt_part, failed, query_error};
 use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
-use crate::api::recent_answers::{Question, RecentAnswer, RecentAnswers};
+use crate::api::recent_answers::{Question, RecentAnswers};
 use crate::api::repeats::Followed;
 use crate::api::row_count::RowCount;
 use crate::api::traces::Timing;
@@ -40,7 +41,6 @@ use crate::query::{Prepared, ReadState, Scope};
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// A request for the answer to a question.
 pub struct Request<'a> {
@@ -231,14 +231,6 @@ impl Run {
     }
 }
 
-/// The answer to the same question, kept from a moment ago.
-pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {
-    let timing = format!("plan;dur={:.3}, again", begun.elapsed().as_secs_f64() * 1e3);
-    let timing = [(SERVER_TIMING, header_value(&timing)?)];
-    let body = Body::from(found.body);
-    Ok((Extension(RowCount::of(found.rows)), timing, body).into_response())
-}
-
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
 /// equal to the byte.
 pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response, ApiError> {
@@ -251,26 +243,10 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// The tag of an answer that is there. Weak, since a coding for the way makes other bytes of it.
-#[must_use]
-pub fn content_tag(body: &[u8]) -> String {
-    let mut hasher = DefaultHasher::new();
-    body.hash(&mut hasher);
-    format!("W/\"{:016x}\"", hasher.finish())
-}
-
-/// 304, for a caller who has the answer with `tag`. Its media type is that of the answer: it tells the layer
-/// that compresses whether that varies by encoding, and goes no further.
-pub fn not_modified(tag: &str, content_type: HeaderValue) -> Result<Response, ApiError> {
-    let headers = [(ETAG, header_value(tag)?), (CONTENT_TYPE, content_type)];
-    Ok((StatusCode::NOT_MODIFIED, headers).into_response())
-}
-
 /// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was
 /// read has changed, neither the rows nor their columns. `packing`: where more than the question decides how
-/// the answer is packed. Weak: the bytes of two equal answers may differ in
-/// the last digit of a sum. For readers other than the owner it is sealed, so that they cannot find out a
-/// state by trying.
+/// the answer is packed. Weak: the bytes of two equal answers may differ in the last digit of a sum. For
+/// readers other than the owner it is sealed, so that they cannot find out a state by trying.
 #[must_use]
 pub fn entity_tag(
     states: &[ReadState],
@@ -284,20 +260,4 @@ pub fn entity_tag(
     let tag = hasher.finish();
     let tag = if scope.is_own() { tag } else { tickets.sealed(tag) };
     format!("W/\"{tag:016x}\"")
-}
-
-/// Whether the caller already has what `tag` stands for.
-#[must_use]
-pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
-    let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|known| known.trim() == "*" || bare(known) == bare(tag))
-}
-
-pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
-    HeaderValue::from_str(text).map_err(ApiError::internal)
 }

@@ -33,22 +33,22 @@ impl AnswerForm {
     /// Reads `output`; without it, an array of rows.
     pub fn read(params: &mut Params<'_>) -> Option<Self> {
         let method = params.choice_or("output", OutputMethod::Jstable);
-        Self::besides(params, method)
+        Self::with_method(params, method)
     }
 
     /// Reads `output`, which is required.
     pub fn required(params: &mut Params<'_>) -> Option<Self> {
         let method = params.required_choice("output");
-        Self::besides(params, method)
+        Self::with_method(params, method)
     }
 
-    /// The same as [`Self::read`], for an answer that comes in pages.
+    /// Reads `output`, without which it is an array of rows, and where the page begins.
     pub fn of_pages(params: &mut Params<'_>) -> Option<Self> {
         let cursor = params.text("cursor");
         Self::read(params).map(|form| Self { cursor, ..form })
     }
 
-    /// The same as [`Self::required`], for an answer that comes in pages.
+    /// Reads `output`, which is required, and where the page begins.
     pub fn required_of_pages(params: &mut Params<'_>) -> Option<Self> {
         let cursor = params.text("cursor");
         Self::required(params).map(|form| Self { cursor, ..form })
@@ -76,10 +76,10 @@ impl AnswerForm {
                 "output and format differ; send one of them",
             );
         }
-        Self::besides(params, Some(output.or(named).unwrap_or(otherwise)))
+        Self::with_method(params, Some(output.or(named).unwrap_or(otherwise)))
     }
 
-    /// The same for an answer that comes in pages.
+    /// Reads `output`, which replaces another parameter that named a method, and where the page begins.
     pub fn in_place_of_pages(
         params: &mut Params<'_>,
         named: Option<OutputMethod>,
@@ -89,7 +89,7 @@ impl AnswerForm {
         Self::in_place_of(params, named, otherwise).map(|form| Self { cursor, ..form })
     }
 
-    fn besides(params: &mut Params<'_>, method: Option<OutputMethod>) -> Option<Self> {
+    fn with_method(params: &mut Params<'_>, method: Option<OutputMethod>) -> Option<Self> {
         let names = params.list("columns");
         let columns = if names.is_empty() {
             None

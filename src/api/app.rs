@@ -6,8 +6,8 @@ use tokio::sync::Semaphore;
 
 use crate::api::accepted::Accepted;
 use crate::api::admission::Admission;
-use crate::api::layers::rates::buckets::Rates;
 use crate::api::metrics::Metrics;
+use crate::api::rates::Rates;
 use crate::api::readiness::Readiness;
 use crate::api::recent_answers::RecentAnswers;
 use crate::api::repeats::Repeats;

@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use prometheus_client::metrics::counter::Counter;
 
-use self::ranges::{Wanted, wanted};
-use crate::api::answer::{header_value, is_known};
+use self::ranges::{RequestedRange, requested_range};
+use crate::api::answer_headers::{header_value, is_known};
 use crate::api::app::App;
 use crate::api::body::text;
 use crate::api::layers::heads::deferred;
@@ -29,7 +29,7 @@ mod tests;
 
 /// The name and the media type of some bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Called<'a> {
+pub struct FileLabel<'a> {
     pub name: &'a str,
     pub media_type: &'a str,
 }
@@ -40,7 +40,7 @@ pub fn download(
     headers: &HeaderMap,
     contents: &Contents,
     content: &Content,
-    called: Called<'_>,
+    label: FileLabel<'_>,
 ) -> Result<Response, ApiError> {
     let tag = format!("\"{}\"", content.sha256.as_deref().unwrap_or_default());
     must_be_seen(headers, &tag)?;
@@ -50,10 +50,10 @@ pub fn download(
     let unchanged = text(headers, &IF_RANGE).is_none_or(|known| known.trim() == tag);
     let range = text(headers, &RANGE).filter(|_| unchanged);
     let length = content.length;
-    let (status, range) = match wanted(range, length) {
-        Wanted::All => (StatusCode::OK, 0..length),
-        Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
-        Wanted::Nothing => return Ok(ApiError::out_of_range(length).into_response()),
+    let (status, range) = match requested_range(range, length) {
+        RequestedRange::All => (StatusCode::OK, 0..length),
+        RequestedRange::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+        RequestedRange::Nothing => return Ok(ApiError::out_of_range(length).into_response()),
     };
     let corrupt = app.metrics.meters.store.corrupt.clone();
     let bytes = body(corrupt, contents.clone(), content.clone(), range.clone());
@@ -61,11 +61,11 @@ pub fn download(
     let head = response.headers_mut();
     head.insert(
         CONTENT_TYPE,
-        header_value(media_type::media_type(called.media_type))?,
+        header_value(media_type::media_type(label.media_type))?,
     );
     head.insert(
         CONTENT_DISPOSITION,
-        header_value(&media_type::attachment(called.name))?,
+        header_value(&media_type::attachment(label.name))?,
     );
     head.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
     head.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));

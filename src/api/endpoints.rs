@@ -82,7 +82,7 @@ impl Routes {
         self.saying(move |said| said.nest(prefix, all_of(sayings)))
     }
 
-    /// The same routes, with `change` applied to their documentation.
+    /// These routes, with `change` applied to their documentation.
     pub fn saying(
         mut self,
         change: impl FnOnce(OpenApiRouter<Shared>) -> OpenApiRouter<Shared> + Send + 'static,

@@ -15,7 +15,7 @@ use utoipa::openapi::path::{Parameter, ParameterIn};
 use uuid::Uuid;
 
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::{Asked, FromParams, Params, described};
+use crate::api::query_params::{FromParams, Params, ReadParam, described};
 use crate::auth::tokens::Reader;
 use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
@@ -48,7 +48,7 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
         if strict {
             params.refuse(&ignored);
         } else if let (Some(notes), false) = (parts.extensions.get::<Notes>(), ignored.is_empty()) {
-            notes.ignored_parameters(params.told(&ignored));
+            notes.ignored_parameters(params.ignored_header(&ignored));
         }
         if let (Some(notes), Some(range)) = (parts.extensions.get::<Notes>(), params.understood()) {
             notes.understood_range(range);
@@ -71,7 +71,7 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
 impl<Q: FromParams> IntoParams for Checked<Q> {
     /// The parameters that `Q` reads. Nothing else says which parameters a route takes.
     fn into_params(_place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        described::<Q>().iter().map(Asked::parameter).collect()
+        described::<Q>().iter().map(ReadParam::parameter).collect()
     }
 }
 
@@ -185,11 +185,11 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
 
 /// Facts found while a request is read that belong on its answer, whatever that will be.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(Arc<Noted>);
+pub struct Notes(Arc<NotedFacts>);
 
 // A request has one query; a second extractor would note the same values.
 #[derive(Debug, Default)]
-struct Noted {
+struct NotedFacts {
     ignored: OnceLock<String>,
     range: OnceLock<TimeRange>,
     asked_by: OnceLock<(PersonId, Option<Arc<str>>)>,

@@ -107,12 +107,12 @@ struct Recordable {
 /// with all records belonging to that annotation.
 async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordable, ApiError> {
     let name = app.types.meant(person, name).await?;
-    let named = app.types.find(person, &name).await?;
+    let resolved = app.types.find(person, &name).await?;
     let (mut definition, mut closed) = (None, None);
-    if let Some(id) = named.annotation {
+    if let Some(id) = resolved.annotation {
         let annotation = app
             .annotations
-            .of_type(person, named.data_type.id.as_str(), id)
+            .of_type(person, resolved.data_type.id.as_str(), id)
             .await?;
         if !annotation.is_live() {
             closed = Some(ApiError::conflict(format!(
@@ -121,19 +121,22 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
         }
         definition = Some(Arc::from(annotation.svc_source_id));
     }
-    if !named.data_type.recordable {
+    if !resolved.data_type.recordable {
         return Err(invalid(
             ["path", "data_type"],
-            format!("{} cannot be recorded", named.data_type.id),
+            format!("{} cannot be recorded", resolved.data_type.id),
         ));
     }
-    let compiled = app.compiled.get(&named.data_type).map_err(|error| match error {
-        CompileError::TooCostly { .. } => invalid(["path", "data_type"], error.to_string()),
-        error => ApiError::internal(error),
-    })?;
+    let compiled = app
+        .compiled
+        .get(&resolved.data_type)
+        .map_err(|error| match error {
+            CompileError::TooCostly { .. } => invalid(["path", "data_type"], error.to_string()),
+            error => ApiError::internal(error),
+        })?;
     let value_limits = app
         .annotations
-        .value_limits(person, named.data_type.id.as_str())
+        .value_limits(person, resolved.data_type.id.as_str())
         .await?;
     let context = DecodeContext {
         now: app.clock.now(),

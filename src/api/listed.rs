@@ -9,7 +9,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::answer::{content_tag, header_value, is_known, listing, not_modified};
+use crate::api::answer::listing;
+use crate::api::answer_headers::{content_tag, header_value, is_known, not_modified};
 use crate::api::app::{App, Shared};
 use crate::api::failures::Broken;
 use crate::api::layers::heads::deferred;

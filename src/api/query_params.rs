@@ -12,16 +12,16 @@ use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 use crate::model::nearest::{hint, nearest};
 use crate::model::time::TimeRange;
 
-mod asked;
 mod choices;
 mod decode;
 pub mod glossary;
+mod read_param;
 mod readers;
 #[cfg(test)]
 mod tests;
 
-pub use asked::{Asked, Form, Literal, Need};
 pub use choices::{Choice, Dedupe, OpenEnds};
+pub use read_param::{Form, Literal, Need, ReadParam};
 pub use readers::list_items;
 
 /// Whether parameters that the route does not know are refused instead of ignored.
@@ -45,7 +45,7 @@ impl FromParams for NoParams {
 
 /// Every parameter that `Q` takes, in the order in which it reads them.
 #[must_use]
-pub fn described<Q: FromParams>() -> Vec<Asked> {
+pub fn described<Q: FromParams>() -> Vec<ReadParam> {
     let mut params = Params::parse("");
     let _nothing_was_sent = Q::from_params(&mut params);
     params.strict();
@@ -57,7 +57,7 @@ pub fn described<Q: FromParams>() -> Vec<Asked> {
 pub struct Params<'a> {
     pairs: Vec<Pair<'a>>,
     faults: Vec<Fault>,
-    asked: Vec<Asked>,
+    asked: Vec<ReadParam>,
     /// Names that are no text, so that no route knows them.
     unreadable: Vec<Vec<u8>>,
     /// A parameter that this request does not have, though its route reads it.
@@ -149,7 +149,7 @@ impl<'a> Params<'a> {
 
     /// All values of the parameter, as they were sent, under any of its names. Marks the parameter as one
     /// that the route knows, and notes values that are no text.
-    fn ask(&mut self, asked: Asked) -> Vec<String> {
+    fn ask(&mut self, asked: ReadParam) -> Vec<String> {
         let name = asked.name;
         if !self.asked.iter().any(|known| known.name == name) {
             self.asked.push(asked);
@@ -230,8 +230,9 @@ impl<'a> Params<'a> {
     /// The parameters that were sent but never read, each once. No more than anybody would read.
     #[must_use]
     pub fn ignored(&self) -> Vec<Ignored> {
-        let spellings =
-            |asked: &Asked| std::iter::once(asked.name).chain(glossary::aliases(asked.name).iter().copied());
+        let spellings = |asked: &ReadParam| {
+            std::iter::once(asked.name).chain(glossary::aliases(asked.name).iter().copied())
+        };
         let known: Vec<&'static str> = self
             .asked
             .iter()
@@ -250,7 +251,7 @@ impl<'a> Params<'a> {
     /// What is ignored, as an RFC 8941 list: each of `ignored`, and last, if there are more, how many. That
     /// is a number, which no name is: those that begin with a digit are in quotes.
     #[must_use]
-    pub fn told(&self, ignored: &[Ignored]) -> String {
+    pub fn ignored_header(&self, ignored: &[Ignored]) -> String {
         let mut items: Vec<String> = ignored.iter().map(ToString::to_string).collect();
         let more = self.unread().len().saturating_sub(ignored.len());
         if more > 0 {

@@ -13,14 +13,14 @@ pub trait Readiness: Send + Sync {
     fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>>;
 }
 
-/// The same check, at most once a second, however many ask for it.
+/// A check of readiness that is made at most once a second, however many ask for it.
 pub struct Seldom {
     look: Box<dyn Readiness>,
     last: Mutex<Option<(Instant, Result<(), NotReady>)>>,
 }
 
 /// How long a result is reused.
-const FRESH: std::time::Duration = std::time::Duration::from_secs(1);
+const FRESH_TIME: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Seldom {
     #[must_use]
@@ -36,7 +36,7 @@ impl Seldom {
         // Held during the check: everybody who asks meanwhile gets the same result.
         let mut last = self.last.lock().await;
         if let Some((at, seen)) = &*last
-            && now.saturating_duration_since(*at) < FRESH
+            && now.saturating_duration_since(*at) < FRESH_TIME
         {
             return seen.clone();
         }
@@ -85,7 +85,7 @@ mod tests {
             seldom.seen(now).await.unwrap();
         }
         assert_eq!(looks.load(Ordering::SeqCst), 1);
-        seldom.seen(now + FRESH).await.unwrap();
+        seldom.seen(now + FRESH_TIME).await.unwrap();
         assert_eq!(looks.load(Ordering::SeqCst), 2);
     }
 }

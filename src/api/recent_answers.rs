@@ -19,9 +19,9 @@ use crate::output::Packing;
 use crate::query::ReadState;
 
 /// The most bytes of one answer. For a longer one, most of the work is to send it.
-const ONE: usize = 256 << 10;
+const LARGEST_ANSWER: usize = 256 << 10;
 /// Bytes that an answer takes besides its own.
-const AROUND: usize = 256;
+const ENTRY_BYTES: usize = 256;
 
 /// Everything that an answer follows from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ pub struct Question {
 
 impl Question {
     fn bytes(&self) -> usize {
-        AROUND + self.words.len() + size_of_val(self.states.as_slice())
+        ENTRY_BYTES + self.words.len() + size_of_val(self.states.as_slice())
     }
 }
 
@@ -56,7 +56,7 @@ impl RecentAnswers {
     pub fn new(memory: u64) -> Self {
         let weigh = |question: &Arc<Question>, answer: &RecentAnswer| question.bytes() + answer.body.len();
         Self {
-            given: Cache::of_bytes(memory, ONE as u64, weigh),
+            given: Cache::of_bytes(memory, LARGEST_ANSWER as u64, weigh),
         }
     }
 
@@ -131,7 +131,7 @@ where
         match &next {
             Poll::Pending => {}
             Poll::Ready(Some(Ok(chunk))) => match &mut this.copy {
-                Some(copy) if copy.bytes + chunk.len() <= ONE => {
+                Some(copy) if copy.bytes + chunk.len() <= LARGEST_ANSWER => {
                     copy.bytes += chunk.len();
                     copy.chunks.push(chunk.clone());
                 }
@@ -204,7 +204,7 @@ mod tests {
     #[tokio::test]
     async fn a_long_answer_is_not_kept() {
         let answers = RecentAnswers::new(1 << 20);
-        let half = Bytes::from(vec![b' '; ONE / 2 + 1]);
+        let half = Bytes::from(vec![b' '; LARGEST_ANSWER / 2 + 1]);
         send(&answers, "steps", vec![Ok(half.clone()), Ok(half)]).await;
         assert!(answers.find(&question("steps")).is_none());
     }

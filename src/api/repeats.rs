@@ -13,7 +13,7 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE, ETAG, VARY};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
 
-use crate::api::answer::{SERVER_TIMING, again, is_known, not_modified};
+use crate::api::answer_headers::{SERVER_TIMING, again, is_known, not_modified};
 use crate::api::extract::{Notes, PREFER};
 use crate::api::recent_answers::{Question, RecentAnswers};
 use crate::auth::reach::Reach;
@@ -25,9 +25,9 @@ use crate::model::meters::CacheMeters;
 use crate::model::time::TimeRange;
 
 /// Bytes that an entry takes besides its texts.
-const AROUND: usize = 512;
+const ENTRY_BYTES: usize = 512;
 /// Bytes of an entry with a long address.
-const LARGE: u64 = 4096;
+const LARGE_ENTRY_BYTES: u64 = 4096;
 /// The headers of a request that shape its answer, except those that pack or check the finished answer.
 const SHAPING: [HeaderName; 2] = [ACCEPT, PREFER];
 
@@ -87,10 +87,10 @@ impl Repeats {
         let weigh = |wording: &Wording, beginning: &Arc<Beginning>| {
             let asked: usize = wording.shaping.iter().map(HeaderValue::len).sum();
             let said: usize = beginning.headers.iter().map(|(_, value)| value.len()).sum();
-            AROUND + wording.address.len() + asked + said
+            ENTRY_BYTES + wording.address.len() + asked + said
         };
         Self {
-            known: Cache::of_bytes(memory, LARGE, weigh),
+            known: Cache::of_bytes(memory, LARGE_ENTRY_BYTES, weigh),
         }
     }
 

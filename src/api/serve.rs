@@ -22,6 +22,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::settings::InterfaceSettings;
+use crate::api::settings::trusted_proxies::TrustedProxies;
 
 pub mod addresses;
 pub mod lanes;
@@ -32,14 +33,14 @@ mod tests;
 pub mod tls;
 mod usage;
 
-use addresses::{Share, Shares, TrustedProxies};
+use addresses::{Share, Shares};
 use lanes::Lanes;
 use stream::{Impatient, Transport};
 use tls::Certificate;
 use usage::{State, Usage};
 
 /// How long an HTTP/2 connection may be quiet before a ping checks that it still works.
-const QUIET: Duration = Duration::from_mins(1);
+const QUIET_TIME: Duration = Duration::from_mins(1);
 
 /// Enough for a token, a long query and what proxies add. Parts of bodies are read and written through the
 /// same buffer.
@@ -56,7 +57,7 @@ const SEND_BUFFER: usize = 128 * 1024;
 const MOST_RESET_STREAMS: usize = 32;
 
 /// How many times a connection is checked within the time that its client is allowed.
-const LOOKS: u32 = 4;
+const LOOKS_PER_LIMIT: u32 = 4;
 /// The shortest time between two such checks.
 const BRIEFEST_LOOK: Duration = Duration::from_millis(10);
 
@@ -234,7 +235,7 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
     let stream = Impatient::new(stream, limit, Arc::clone(&usage));
     let connection = terms.builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    let mut looks = interval((limit / LOOKS).max(BRIEFEST_LOOK));
+    let mut looks = interval((limit / LOOKS_PER_LIMIT).max(BRIEFEST_LOOK));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut asked_to_end = false;
     loop {
@@ -277,7 +278,7 @@ fn builder(slow_client_limit: Duration, lanes: Lanes) -> Builder<Lanes> {
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(QUIET)
+        .keep_alive_interval(QUIET_TIME)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .max_pending_accept_reset_streams(MOST_RESET_STREAMS)
         .max_local_error_reset_streams(MOST_RESET_STREAMS)

@@ -1,10 +1,12 @@
 //! What an operator can configure about the interface. Plain data, resolved once at start.
 
+pub mod trusted_proxies;
+
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::api::serve::addresses::TrustedProxies;
-use crate::api::serve::tls::CertificateFiles;
+use trusted_proxies::TrustedProxies;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceSettings {
@@ -55,6 +57,14 @@ impl InterfaceSettings {
             .and_then(|slash| rest.get(slash..))
             .unwrap_or_default()
     }
+}
+
+/// The files of certificate and key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain as PEM, the service's own certificate first.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 /// How much may be asked for in a minute. 0: no limit.

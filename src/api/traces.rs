@@ -25,11 +25,11 @@ use tokio::sync::mpsc;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 
-use body::Told;
+use body::TracedBody;
 pub use context::Context;
 
 /// The most traces that may wait to be sent.
-const WAITING: usize = 4096;
+const MOST_WAITING: usize = 4096;
 
 /// When an answer was planned and begun; travels beside the answer.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +129,7 @@ impl Traces {
         ids: Arc<dyn IdSource>,
         meters: TraceMeters,
     ) -> (Self, sending::ToSend) {
-        let (waiting, taken) = mpsc::channel(WAITING);
+        let (waiting, taken) = mpsc::channel(MOST_WAITING);
         let to_send = sending::ToSend::new(taken, meters.clone());
         let traces = Self {
             waiting,
@@ -164,7 +164,7 @@ impl Traces {
 }
 
 impl Following {
-    /// The same answer; its trace is collected when the last byte is sent.
+    /// `response` unchanged; its trace is collected when the last byte is sent.
     #[must_use]
     pub fn until_the_end(self, head: Head<'_>, response: Response) -> Response {
         let timing = response.extensions().get::<Timing>().copied();
@@ -182,7 +182,7 @@ impl Following {
             phases: timing.map(|timing| self.phases(timing)).unwrap_or_default(),
         };
         response.map(|body| {
-            Body::new(Told {
+            Body::new(TracedBody {
                 body,
                 trace: Some(trace),
                 stopwatch: self.stopwatch,

@@ -11,7 +11,7 @@ use crate::model::ids::PersonId;
 use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
-use crate::people::sharing::received::Opened;
+use crate::people::sharing::received::OpenedBySharer;
 use crate::people::sharing::terms::{FileAge, Terms};
 
 /// What was asked for, and what was given.
@@ -71,7 +71,7 @@ impl Disclosures {
     }
 
     /// Notes that `owner` is among those whose shared types are listed beside the reader's own.
-    pub fn note_listed(&self, owner: PersonId, opened: &Opened) {
+    pub fn note_listed(&self, owner: PersonId, opened: &OpenedBySharer) {
         let windows = opened.openings.iter();
         let windows = windows.flat_map(|opening| opening.windows.as_slice().iter().copied());
         self.note(Disclosure {

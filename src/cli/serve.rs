@@ -90,7 +90,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
         .map(|listener| serve_operations(listener, &assembly.app, &stop_upkeep));
     if let Some(certificate) = listening.certificate.clone() {
         tokio::spawn(stop_upkeep.clone().run_until_cancelled_owned(async move {
-            certificate.follow_files(tls::LOOK).await;
+            certificate.follow_files(tls::LOOK_INTERVAL).await;
         }));
     }
     let (address, public_url) = (listening.address, &assembly.app.settings.public_url);

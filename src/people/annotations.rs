@@ -35,11 +35,11 @@ pub use variants::{AnnotationRoot, AnnotationType};
 
 const KIND: DocumentKind = DocumentKind::Annotation;
 /// How many bytes of annotations are kept in memory.
-const KEPT: u64 = 16 << 20;
+const CACHED_BYTES: u64 = 16 << 20;
 /// The size of the annotations of a person who has many.
-const LARGE: u64 = 2 << 20;
+const LARGE_BYTES: u64 = 2 << 20;
 /// The annotations that can restrict the values of their records.
-const RESTRICTED: [AnnotationType; 2] = [AnnotationType::Numeric, AnnotationType::Scale];
+const RESTRICTED_KINDS: [AnnotationType; 2] = [AnnotationType::Numeric, AnnotationType::Scale];
 /// The size of an annotation besides its text.
 const ROW_BYTES: usize = 512;
 
@@ -99,12 +99,12 @@ pub struct Annotations {
     limit: u64,
     source_prefix: Arc<str>,
     /// Valid as long as their stamp is that of the catalogue: any node may change them.
-    kept: Cache<PersonId, Kept>,
+    kept: Cache<PersonId, CachedAnnotations>,
 }
 
 /// All annotations of a person in one state.
 #[derive(Clone)]
-struct Kept {
+struct CachedAnnotations {
     stamp: DocumentStamp,
     rows: Arc<[AnnotationRow]>,
     bytes: usize,
@@ -117,7 +117,9 @@ impl Annotations {
             documents,
             limit,
             source_prefix,
-            kept: Cache::of_bytes(KEPT, LARGE, |_, kept: &Kept| kept.bytes),
+            kept: Cache::of_bytes(CACHED_BYTES, LARGE_BYTES, |_, kept: &CachedAnnotations| {
+                kept.bytes
+            }),
         }
     }
 
@@ -161,7 +163,7 @@ impl Annotations {
             .sum();
         let rows: Result<Vec<_>, _> = documents.iter().map(|document| self.row(document)).collect();
         let rows: Arc<[AnnotationRow]> = rows?.into();
-        let kept = Kept {
+        let kept = CachedAnnotations {
             stamp,
             rows: Arc::clone(&rows),
             bytes,
@@ -177,7 +179,7 @@ impl Annotations {
         person: PersonId,
         base: &str,
     ) -> Result<HashMap<Uuid, ValueLimits>, DocumentError> {
-        if !RESTRICTED.iter().any(|kind| kind.base() == base) {
+        if !RESTRICTED_KINDS.iter().any(|kind| kind.base() == base) {
             return Ok(HashMap::new());
         }
         let annotations = self.all(person).await?;
@@ -193,7 +195,7 @@ impl Annotations {
         self.row(&self.documents.own(KIND, person, id).await?)
     }
 
-    /// The same, if its records have the data type `base`.
+    /// A person's annotation, deleted or not, if its records have the data type `base`.
     pub async fn of_type(
         &self,
         person: PersonId,

@@ -25,7 +25,7 @@ pub struct Outdated;
 pub struct Condition(Option<Arc<dyn Look>>);
 
 impl Condition {
-    /// That of a change that is made in any case.
+    /// No condition: the change is always made.
     pub const NONE: Self = Self(None);
 
     #[must_use]
@@ -46,7 +46,7 @@ impl fmt::Debug for Condition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Condition")
-            .field("is_any", &self.0.is_some())
+            .field("is_set", &self.0.is_some())
             .finish()
     }
 }

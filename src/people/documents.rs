@@ -17,8 +17,9 @@ use crate::model::stored_json;
 use super::condition::{Condition, Outdated};
 use super::limits::LimitReached;
 
-/// How often a change is retried after another one overtook it.
-const TRIES: usize = 16;
+/// How often a change is attempted. An attempt fails only where another change came first, so that this many
+/// at once all succeed: more than the programs of one person make of one thing.
+const ATTEMPTS: usize = 16;
 
 /// Why a document cannot be stored, changed or found.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +120,7 @@ impl Documents {
         condition: &Condition,
         changed: impl Fn(&Document) -> Result<Option<Document>, DocumentError>,
     ) -> Result<Document, DocumentError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let before = self.own(kind, person, id).await?;
             condition.hold().await?;
             let Some(after) = changed(&before)? else {
@@ -171,7 +172,7 @@ impl Documents {
         id: Uuid,
         condition: &Condition,
     ) -> Result<(), DocumentError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let before = self.own(kind, person, id).await?;
             condition.hold().await?;
             let remove = Change::Remove {
@@ -243,7 +244,7 @@ pub fn brought_back(
 impl Documents {
     /// Brings back a document to which no links lead.
     pub async fn bring_back(&self, document: Document) -> Result<BroughtBack, DocumentError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let here = self.catalog.document(document.kind, document.id).await?;
             let (outcome, change) = brought_back(document.clone(), here.as_ref(), Vec::new());
             let Some(change) = change else {

@@ -10,7 +10,6 @@ mod bring_back;
 mod direct;
 mod file;
 mod listing;
-pub mod names;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -23,7 +22,7 @@ use uuid::Uuid;
 
 pub use bring_back::BringBackError;
 pub use direct::Arrivals;
-pub use file::{Announced, File, FileState, ScanState};
+pub use file::{AnnouncedFile, File, FileState, ScanState};
 pub use listing::{Listing, ListingFilter};
 pub use upload::{Received, Sent, UploadError};
 
@@ -38,8 +37,9 @@ use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents};
 
-/// How often a change is retried after another one overtook it.
-const TRIES: usize = 32;
+/// How often a change is attempted. An attempt fails only where another change came first, so that this many
+/// at once all succeed: clients have up to twenty in progress.
+const ATTEMPTS: usize = 32;
 
 /// Why an operation on files failed.
 #[derive(Debug, thiserror::Error)]
@@ -137,13 +137,13 @@ impl Files {
     }
 
     /// Announces a file whose bytes are to come.
-    pub async fn create(&self, person: PersonId, announced: Announced) -> Result<NewFile, FilesError> {
+    pub async fn create(&self, person: PersonId, announced: AnnouncedFile) -> Result<NewFile, FilesError> {
         let limits = self.settings.limits;
         if announced.size > limits.file_bytes {
             return Err(FilesError::TooLarge(limits.file_bytes));
         }
         let (id, content) = (self.ids.next(), self.ids.next());
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let now = self.clock.now();
             let open_until = now.after(self.settings.upload_lifetime);
             let file = File::created(id, person, content, announced.clone(), now);
@@ -206,7 +206,7 @@ impl Files {
         id: Uuid,
         is_expected: impl Fn(&File) -> bool,
     ) -> Result<(), FilesError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let file = self.get(person, id).await?;
             if !is_expected(&file) {
                 return Err(FilesError::Changed);
@@ -272,7 +272,7 @@ impl Files {
     /// Makes a new version with the bytes of an earlier one. It becomes the current one.
     pub async fn restore(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
         let restored = self.ids.next();
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let earlier = self.get(person, id).await?;
             if earlier.sha256.is_none() {
                 return Err(FilesError::NotUploaded);
@@ -309,7 +309,7 @@ impl Files {
     }
 
     async fn note_type(&self, person: PersonId, id: Uuid, data_type: &TypeId) -> Result<(), FilesError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let file = self.find(id).await?.filter(|file| file.person == person);
             let Some(noted) = file.and_then(|file| file.read_into(data_type, self.clock.now())) else {
                 return Ok(());
@@ -327,7 +327,11 @@ impl Files {
     }
 
     /// The uploaded version at the path and name of an announcement.
-    pub async fn there(&self, person: PersonId, announced: &Announced) -> Result<Option<File>, FilesError> {
+    pub async fn there(
+        &self,
+        person: PersonId,
+        announced: &AnnouncedFile,
+    ) -> Result<Option<File>, FilesError> {
         self.named(person, &announced.full_name()).await
     }
 
@@ -383,7 +387,8 @@ impl Files {
         self.attempt_naming(changes, &[]).await
     }
 
-    /// The same for changes that name `objects` of the store for the first time.
+    /// Whether the changes were made, which name `objects` of the store for the first time. If not, others
+    /// came first and everything has to be read again.
     async fn attempt_naming(&self, changes: Vec<Change>, objects: &[String]) -> Result<bool, FilesError> {
         match self.catalog.change_documents_naming(changes, objects).await {
             Ok(Changed::Done) => Ok(true),

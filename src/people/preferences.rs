@@ -27,8 +27,9 @@ pub use order::{SourceOrder, SourcePlace};
 
 /// The most bytes of a person's preferences.
 const MOST_BYTES: usize = 256 * 1024;
-/// How often a change is retried after another one overtook it.
-const TRIES: usize = 16;
+/// How often a change is attempted. An attempt fails only where another change came first, so that this many
+/// at once all succeed: more than the programs of one person make of one thing.
+const ATTEMPTS: usize = 16;
 
 const TIME_ZONE: &str = "timezone";
 const SOURCE_ORDER: &str = "source_order";
@@ -74,7 +75,7 @@ impl Preferences {
     ) -> Result<Self, PreferencesError> {
         let changes = checked(types, person, body).await?;
         catalog.ensure_person(person, None).await?;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let before = catalog.person(person).await?.and_then(|known| known.preferences);
             condition.hold().await?;
             let held = before
@@ -253,8 +254,8 @@ impl<'t> NamedTypes<'t> {
             return Ok(Ok(known.clone()));
         }
         match self.types.find(self.person, name).await {
-            Ok(named) => {
-                let found = (named.data_type.id.clone(), named.data_type.class);
+            Ok(resolved) => {
+                let found = (resolved.data_type.id.clone(), resolved.data_type.class);
                 self.found.extend(spelt.map(|id| (id, found.clone())));
                 Ok(Ok(found))
             }

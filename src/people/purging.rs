@@ -17,13 +17,13 @@ use crate::upkeep::lease::Leases;
 use super::files::{Files, FilesError};
 
 /// The pause between two looks, if deleted things are kept for long.
-const PAUSE: Duration = Duration::from_mins(10);
+const LOOK_PAUSE: Duration = Duration::from_mins(10);
 /// The number of looks while something is kept, if that time is short.
-const LOOKS: u32 = 20;
+const LOOKS_WHILE_KEPT: u32 = 20;
 /// The most documents of one step.
 const AT_ONCE: usize = 256;
 /// Kinds that are only marked when they are deleted, and have nothing outside the catalogue.
-const MARKED: [DocumentKind; 3] = [
+const MARKED_KINDS: [DocumentKind; 3] = [
     DocumentKind::Annotation,
     DocumentKind::Reflection,
     DocumentKind::Session,
@@ -43,7 +43,7 @@ pub struct Purging {
 impl Purging {
     /// Works until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
-        let pause = PAUSE.min(self.after / LOOKS).max(self.interval);
+        let pause = LOOK_PAUSE.min(self.after / LOOKS_WHILE_KEPT).max(self.interval);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -67,7 +67,7 @@ impl Purging {
         loop {
             let page = self
                 .catalog
-                .documents_deleted_before(&MARKED, moment, after, AT_ONCE)
+                .documents_deleted_before(&MARKED_KINDS, moment, after, AT_ONCE)
                 .await?;
             report_damaged(page.damaged);
             for document in &page.documents {

@@ -24,8 +24,9 @@ use super::condition::{Condition, Outdated};
 use super::limits::LimitReached;
 use super::text::Name;
 
-/// How often a change is retried after another one overtook it.
-const TRIES: usize = 16;
+/// How often a change is attempted. An attempt fails only where another change came first, so that this many
+/// at once all succeed: more than the programs of one person make of one thing.
+const ATTEMPTS: usize = 16;
 
 /// Why a session cannot be found or changed.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +63,7 @@ pub struct Session {
 
 /// The part of a session that is stored as text.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredSession {
     name: Name,
     /// Microseconds since 1970.
     expires_at: i64,
@@ -76,27 +77,28 @@ impl Session {
     }
 
     fn read(document: &Document) -> Result<Self, SessionError> {
-        let kept: Kept = stored_json::read(&document.body).map_err(|error| SessionError::Damaged {
-            id: document.id,
-            reason: error.to_string(),
-        })?;
+        let stored: StoredSession =
+            stored_json::read(&document.body).map_err(|error| SessionError::Damaged {
+                id: document.id,
+                reason: error.to_string(),
+            })?;
         Ok(Self {
             id: document.id,
             person: document.person,
-            name: kept.name,
+            name: stored.name,
             created_at: document.created_at,
-            expires_at: Instant::from_micros(kept.expires_at),
+            expires_at: Instant::from_micros(stored.expires_at),
             revoked_at: document.deleted_at,
             version: document.version,
         })
     }
 
     fn written(&self, updated_at: Instant) -> Result<Document, SessionError> {
-        let kept = Kept {
+        let stored = StoredSession {
             name: self.name.clone(),
             expires_at: self.expires_at.micros(),
         };
-        let body = serde_json::to_string(&kept).map_err(|error| SessionError::Damaged {
+        let body = serde_json::to_string(&stored).map_err(|error| SessionError::Damaged {
             id: self.id,
             reason: error.to_string(),
         })?;
@@ -162,7 +164,7 @@ impl Sessions {
             version: 1,
         };
         let mut leaving: Vec<Change> = Vec::new();
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let mut changes = std::mem::take(&mut leaving);
             changes.push(Change::Insert {
                 document: session.written(now)?,
@@ -225,7 +227,7 @@ impl Sessions {
         name: &Name,
         condition: &Condition,
     ) -> Result<Session, SessionError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let before = self.get(person, id).await?;
             condition.hold().await?;
             if before.revoked_at.is_some() {
@@ -249,7 +251,7 @@ impl Sessions {
         id: Uuid,
         condition: &Condition,
     ) -> Result<Session, SessionError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let before = self.get(person, id).await?;
             condition.hold().await?;
             if before.revoked_at.is_some() {

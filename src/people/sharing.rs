@@ -25,7 +25,8 @@ use access_log::AccessLog;
 use super::condition::Outdated;
 use super::limits::PersonLimits;
 
-/// How often a change is tried while others come first. Clients have up to twenty in progress at once.
+/// How often a change is attempted. An attempt fails only where another change came first, so that this many
+/// at once all succeed: clients have up to twenty in progress.
 const ATTEMPTS: usize = 32;
 
 /// Shares, groups and memberships. Lives as long as the process.

@@ -42,8 +42,9 @@ use content::write_archive;
 use export::{EVERY, KEPT_LINK, OPEN_LINK};
 use outlet::{LocalOutlet, Outlet};
 
-/// How often a change is retried after another one overtook it.
-const TRIES: usize = 16;
+/// How often a change is attempted. An attempt fails only where another change came first, so that this many
+/// at once all succeed: more than the programs of one person make of one thing.
+const ATTEMPTS: usize = 16;
 
 /// An operator's settings for exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +168,7 @@ impl Exports {
 
     /// Removes an export and all objects of its archive. One that is being made is stopped.
     pub async fn remove(&self, person: PersonId, id: Uuid, condition: &Condition) -> Result<(), ExportError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let export = self.get(person, id).await?;
             condition.hold().await?;
             if self.discard(&export).await? {

@@ -30,11 +30,12 @@ use super::condition::{Condition, Outdated};
 use super::documents::BroughtBack;
 
 /// How many bytes of definitions have their types cached; a type takes a few times as many.
-const KEPT: u64 = 16 << 20;
-/// How often a change is tried while others come first.
-const TRIES: usize = 32;
+const CACHED_BYTES: u64 = 16 << 20;
+/// How often a change is attempted. An attempt fails only where another change came first, so that this many
+/// at once all succeed: clients have up to twenty in progress.
+const ATTEMPTS: usize = 32;
 /// The size of a long definition.
-const LARGE: u64 = 64 << 10;
+const LARGE_BYTES: u64 = 64 << 10;
 
 /// Why a type cannot be found or changed.
 #[derive(Debug, thiserror::Error)]
@@ -74,13 +75,13 @@ pub struct Types {
     catalog: Catalog,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    made: Cache<(Uuid, i64, u32), Made>,
+    made: Cache<(Uuid, i64, u32), CachedType>,
     /// The most own types that one person may have.
     limit: u64,
 }
 
 #[derive(Clone)]
-struct Made {
+struct CachedType {
     data_type: Arc<DataType>,
     /// The bytes of the definition.
     weight: usize,
@@ -88,13 +89,13 @@ struct Made {
 
 /// The type that a name resolves to.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct ResolvedType {
     pub data_type: Arc<DataType>,
     /// For `MomentAnnotation/<uuid>`, the definition: only records of the base that came from it are meant.
     pub annotation: Option<Uuid>,
 }
 
-impl Named {
+impl ResolvedType {
     /// The id of what was named: of the annotation, if it is one.
     #[must_use]
     pub fn id(&self) -> TypeId {
@@ -132,7 +133,7 @@ impl Types {
             catalog,
             clock,
             ids,
-            made: Cache::of_bytes(KEPT, LARGE, |_, made: &Made| made.weight),
+            made: Cache::of_bytes(CACHED_BYTES, LARGE_BYTES, |_, made: &CachedType| made.weight),
             limit,
         }
     }
@@ -148,7 +149,7 @@ impl Types {
     }
 
     /// The type called `name` for `owner`: built in, or `owner`'s own.
-    pub async fn find(&self, owner: PersonId, name: &str) -> Result<Named, TypesError> {
+    pub async fn find(&self, owner: PersonId, name: &str) -> Result<ResolvedType, TypesError> {
         let found = self.look_up(owner, name).await?;
         found.ok_or_else(|| TypesError::Unknown {
             name: name.to_owned(),
@@ -156,11 +157,11 @@ impl Types {
         })
     }
 
-    /// The same; `None` if there is no such type. For callers who do not tell which type may be meant, since
-    /// that takes a comparison with every built-in type.
-    pub async fn look_up(&self, owner: PersonId, name: &str) -> Result<Option<Named>, TypesError> {
+    /// The type called `name` for `owner`, or `None`. For callers who do not tell which type may be meant,
+    /// since that takes a comparison with every built-in type.
+    pub async fn look_up(&self, owner: PersonId, name: &str) -> Result<Option<ResolvedType>, TypesError> {
         if let Some(data_type) = self.registry.get(name) {
-            return Ok(Some(Named {
+            return Ok(Some(ResolvedType {
                 data_type: Arc::clone(data_type),
                 annotation: None,
             }));
@@ -174,14 +175,14 @@ impl Types {
             return Ok(None);
         };
         if Base::named(base.id.as_str()).is_none() {
-            return Ok(Some(Named {
+            return Ok(Some(ResolvedType {
                 data_type: Arc::clone(base),
                 annotation: Some(definition),
             }));
         }
         let own = self.own(owner, definition).await?;
         let own = own.filter(|own| own.definition.base == base.id.as_str());
-        Ok(own.map(|own| Named {
+        Ok(own.map(|own| ResolvedType {
             data_type: own.data_type,
             annotation: None,
         }))
@@ -300,7 +301,7 @@ impl Types {
         body: &Value,
         condition: &Condition,
     ) -> Result<OwnType, TypesError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             match self.try_change(owner, base, id, body, condition).await {
                 Err(TypesError::Overtaken) => {}
                 outcome => return outcome,
@@ -412,7 +413,7 @@ impl Types {
             stored.version as u32,
         );
         let data_type = Arc::new(made.map_err(|error| damaged(error.to_string()))?);
-        let made = Made {
+        let made = CachedType {
             data_type: Arc::clone(&data_type),
             weight: stored.body.len(),
         };

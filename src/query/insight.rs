@@ -10,10 +10,10 @@ mod changes;
 mod days;
 mod draft;
 mod gather;
+mod new_place;
 mod nights;
 pub mod report;
 mod statistics;
-mod stays;
 mod streak;
 #[cfg(test)]
 mod tests;
@@ -23,14 +23,14 @@ use crate::model::registry::MetricKind;
 
 pub use days::Days;
 pub use gather::{AskedMetric, InsightSources, SleepSource};
+pub use new_place::reads as visits_read;
 pub use nights::reads as nights_read;
-pub use stays::reads as stays_read;
 
 use days::Daily;
 use draft::Look;
+use new_place::VisitedPlace;
 use nights::Nights;
 use report::{Kind, Outcome, Report, Skipped};
-use stays::Stay;
 
 pub const RESTING_HEART_RATE: &str = "RestingHeartRate";
 pub const HEART_RATE_VARIABILITY: &str = "HeartRateVariabilitySDNN";
@@ -121,7 +121,7 @@ pub struct Material {
     /// `None` where no sleep was ever recorded.
     pub nights: Option<Nights>,
     /// `None` where no place was ever recorded.
-    pub stays: Option<Vec<Stay>>,
+    pub visited_places: Option<Vec<VisitedPlace>>,
     pub targets: Targets,
 }
 
@@ -162,7 +162,10 @@ impl Material {
                 types.push(SLEEP);
                 self.by_metric(&types, |metric, values| unusual::data_gap(look, metric, values))
             }
-            Kind::NewPlace => vec![stays::new_place(look, self.stays.as_deref().unwrap_or_default())],
+            Kind::NewPlace => vec![new_place::new_place(
+                look,
+                self.visited_places.as_deref().unwrap_or_default(),
+            )],
         }
     }
 

@@ -17,7 +17,7 @@ pub mod raw;
 pub mod series;
 pub mod stays;
 pub mod updates;
-mod visits;
+pub mod visits;
 pub mod workouts;
 
 use std::fmt;

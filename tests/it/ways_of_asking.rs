@@ -53,7 +53,7 @@ const UTC_DAY: &str = "2024-03-10T00:00:00Z/2024-03-11T00:00:00Z";
 const LOCAL_DAY: &str = "2024-03-10T05:00:00Z/2024-03-11T04:00:00Z";
 
 #[tokio::test]
-async fn a_series_of_days() {
+async fn every_spelling_of_a_day_gives_the_same_series() {
     let person = walked().await;
     let path = format!("/data/v0/{}/metric_time_series", person.id);
     let ways: &[Way<'_>] = &[

@@ -25,7 +25,7 @@ use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::people::types::Named;
+use crate::people::types::ResolvedType;
 use crate::query::aggregate::over_people::OverPeople;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::partial::WholeWindows;
@@ -36,7 +36,7 @@ use crate::query::{Prepared, TypedPartition};
 use super::names::meant;
 use super::read_request::ReadRequest;
 use super::records::{Selection, partitions_of, readable};
-use super::units::{Wanted, compares_values};
+use super::units::{RequestedUnits, UnitHindrance, compares_values};
 
 /// How many periods an answer over all participants of a group leaves out because too few participants have
 /// records in them.
@@ -131,12 +131,12 @@ impl CountQuery {
     }
 }
 
-/// The same, with what is computed from the values.
+/// Which records, how they are grouped, and what is computed from their values.
 #[derive(Debug)]
 pub struct ValuesQuery {
     query: CountQuery,
     functions: Vec<Statistic>,
-    units: Wanted,
+    units: RequestedUnits,
 }
 
 impl FromParams for ValuesQuery {
@@ -146,7 +146,7 @@ impl FromParams for ValuesQuery {
             "function",
             "this parameter is required; use one or more of sum, avg, min, max",
         );
-        let units = Wanted::read(params);
+        let units = RequestedUnits::read(params);
         let functions = functions?;
         let twice = functions
             .iter()
@@ -178,15 +178,15 @@ pub async fn event_aggregate(
     Path((data_type, resolution)): Path<(String, String)>,
     Checked(query): Checked<CountQuery>,
 ) -> Result<Response, ApiError> {
-    let asked = Asked {
-        request: &request,
+    let aggregate_request = AggregateRequest {
+        read: &request,
         data_type: &data_type,
         resolution: &resolution,
     };
-    aggregate(&app, &asked, query, (AggregateMeasure::Count, None)).await
+    aggregate(&app, &aggregate_request, query, (AggregateMeasure::Count, None)).await
 }
 
-/// What the values of a metric come to in each period. Periods without samples are left out.
+/// Statistics of a metric's values in each period. Periods without samples are left out.
 #[utoipa::path(get, path = "/data/v1alpha1/metric/{data_type}/agg/{resolution}", tag = "aggregates",
     params(("data_type" = String, Path), ("resolution" = inline(Resolution), Path), Checked<ValuesQuery>),
     responses(Records, (status = 403), (status = 404), (status = 422)))]
@@ -196,8 +196,8 @@ pub async fn metric_aggregate(
     Path((data_type, resolution)): Path<(String, String)>,
     Checked(query): Checked<ValuesQuery>,
 ) -> Result<Response, ApiError> {
-    let asked = Asked {
-        request: &request,
+    let aggregate_request = AggregateRequest {
+        read: &request,
         data_type: &data_type,
         resolution: &resolution,
     };
@@ -207,54 +207,54 @@ pub async fn metric_aggregate(
         units,
     } = query;
     let measured = (AggregateMeasure::Values(functions), Some(units));
-    aggregate(&app, &asked, query, measured).await
+    aggregate(&app, &aggregate_request, query, measured).await
 }
 
 /// The request, and the parts of its path.
-struct Asked<'a> {
-    request: &'a ReadRequest,
+struct AggregateRequest<'a> {
+    read: &'a ReadRequest,
     data_type: &'a str,
     resolution: &'a str,
 }
 
 async fn aggregate(
     app: &App,
-    asked: &Asked<'_>,
+    request: &AggregateRequest<'_>,
     query: CountQuery,
-    (measure, units): (AggregateMeasure, Option<Wanted>),
+    (measure, units): (AggregateMeasure, Option<RequestedUnits>),
 ) -> Result<Response, ApiError> {
-    let reader = &asked.request.reader;
-    let (data_type, permits) = permits_for(app, asked, &query).await?;
-    let resolution: Resolution = asked
+    let reader = &request.read.reader;
+    let (data_type, permits) = permits_for(app, request, &query).await?;
+    let resolution: Resolution = request
         .resolution
         .parse()
         .map_err(|error: UnknownResolution| invalid(["path", "resolution"], error.to_string()))?;
     let owner = permits.first().map_or(reader.person(), Readable::owner);
-    let named = readable(app, owner, data_type.as_str()).await?;
-    refuse_unfit(&query, &measure, &named)?;
+    let resolved = readable(app, owner, data_type.as_str()).await?;
+    refuse_unfit(&query, &measure, &resolved)?;
     let unit = match units {
         Some(units) => {
             let hindrance = |moves_zero: bool| hindrance(&query, &measure, moves_zero);
             units
-                .display_unit(app, reader, &named.data_type, hindrance)
+                .display_unit(app, reader, &resolved.data_type, hindrance)
                 .await?
         }
         None => None,
     };
-    let ticket = asked.request.admitted(app).await?;
+    let ticket = request.read.admitted(app).await?;
     let question = Question {
         app,
         reader,
-        named: &named,
+        resolved: &resolved,
         query: &query,
         measure: &measure,
         periods: resolution.periods(),
     };
-    let mut besides = format!("{data_type} {unit:?}");
+    let mut etag_parts = format!("{data_type} {unit:?}");
     let mut each = Vec::with_capacity(permits.len());
     for permit in &permits {
         let (prepared, chosen_sources) = question.of(permit).await?;
-        let _infallible = write!(besides, " {} {chosen_sources:?}", permit.owner());
+        let _infallible = write!(etag_parts, " {} {chosen_sources:?}", permit.owner());
         each.push(prepared);
     }
     let (prepared, left_out) = match each.pop() {
@@ -271,9 +271,9 @@ async fn aggregate(
     };
     let prepared = prepared.marking(query.whole(resolution.periods(), &permits), TIME)?;
     let form = &query.selection.form;
-    let mut response = asked
-        .request
-        .answer(app, ticket, prepared, form, &besides)
+    let mut response = request
+        .read
+        .answer(app, ticket, prepared, form, &etag_parts)
         .await?;
     if let Some(left_out) = left_out {
         response.headers_mut().insert(PERIODS_LEFT_OUT, left_out.into());
@@ -284,29 +284,32 @@ async fn aggregate(
 /// The type that is meant, and a permit for each person whom the question is about.
 async fn permits_for(
     app: &App,
-    asked: &Asked<'_>,
+    request: &AggregateRequest<'_>,
     query: &CountQuery,
 ) -> Result<(TypeId, Vec<Readable>), ApiError> {
-    let reader = &asked.request.reader;
+    let reader = &request.read.reader;
     if let Some(group) = query.selection.which.group {
         // Anybody who joins or leaves changes the answer, even that of an empty group.
-        asked.request.depends_on_more();
-        let data_type = TypeId::new(asked.data_type);
+        request.read.depends_on_more();
+        let data_type = TypeId::new(request.data_type);
         let permits = app.grants.members(reader, group, &data_type, query.range).await?;
         return Ok((data_type, permits));
     }
     let owner = query.selection.which.person(reader)?;
-    let data_type = TypeId::new(&meant(app, reader, owner, asked.data_type).await?);
+    let data_type = TypeId::new(&meant(app, reader, owner, request.data_type).await?);
     let permit = app.grants.windows(reader, owner, &data_type, query.range).await?;
     Ok((data_type, vec![permit]))
 }
 
 /// Refuses what cannot be asked of a type or of a group.
-fn refuse_unfit(query: &CountQuery, measure: &AggregateMeasure, named: &Named) -> Result<(), ApiError> {
-    if *measure != AggregateMeasure::Count && named.data_type.class != RecordClass::Metric {
-        let asked = named.id();
-        let message =
-            format!("{asked} is not a metric; count its records at /data/v1alpha1/event/{asked}/agg");
+fn refuse_unfit(
+    query: &CountQuery,
+    measure: &AggregateMeasure,
+    resolved: &ResolvedType,
+) -> Result<(), ApiError> {
+    if *measure != AggregateMeasure::Count && resolved.data_type.class != RecordClass::Metric {
+        let id = resolved.id();
+        let message = format!("{id} is not a metric; count its records at /data/v1alpha1/event/{id}/agg");
         return Err(invalid(["path", "data_type"], message));
     }
     if query.selection.which.group.is_some() && !query.group.is_empty() {
@@ -331,16 +334,13 @@ fn hindrance(
     query: &CountQuery,
     measure: &AggregateMeasure,
     moves_zero: bool,
-) -> Option<(&'static str, &'static str)> {
+) -> Option<(&'static str, UnitHindrance)> {
     let sums = matches!(measure, AggregateMeasure::Values(functions) if functions.contains(&Statistic::Sum));
     if query.group.iter().any(|field| field == VALUE) {
-        return Some(("group", "groups by value are of values as they are kept, in"));
+        return Some(("group", UnitHindrance::GroupedValues));
     }
     if moves_zero && sums {
-        return Some((
-            "function",
-            "a sum has no meaning but in the unit of the values, which is",
-        ));
+        return Some(("function", UnitHindrance::Sums));
     }
     compares_values(&query.selection.which.conditions, "filter")
 }
@@ -349,7 +349,7 @@ fn hindrance(
 struct Question<'a> {
     app: &'a App,
     reader: &'a Reader,
-    named: &'a Named,
+    resolved: &'a ResolvedType,
     query: &'a CountQuery,
     measure: &'a AggregateMeasure,
     periods: Truncation,
@@ -380,7 +380,8 @@ impl Question<'_> {
     async fn of(&self, permit: &Readable) -> Result<(Prepared, Vec<(TypeId, Vec<Uuid>)>), ApiError> {
         let (app, query, owner) = (self.app, self.query, permit.owner());
         let conditions = query.selection.which.conditions.clone();
-        let (partitions, conditions) = partitions_of(app, self.reader, owner, self.named, conditions).await?;
+        let (partitions, conditions) =
+            partitions_of(app, self.reader, owner, self.resolved, conditions).await?;
         let mut chosen_sources = Vec::new();
         let sums = |functions: &Vec<Statistic>| functions.contains(&Statistic::Sum);
         if matches!(self.measure, AggregateMeasure::Values(functions) if sums(functions)) {

@@ -11,15 +11,16 @@ use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
-use crate::auth::grants::{Denied, GrantAuthority, Readable, Refused};
+use crate::auth::grants::{Denied, GrantAuthority, Refused};
 use crate::auth::reach::Beyond;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::query::paging::RowPlace;
 use crate::query::places::Granted;
-use crate::query::{Order, Prepared, TypedPartition};
+use crate::query::{Order, Prepared};
 
+use super::names::{grant_builtin, granted_builtin};
 use super::read_request::ReadRequest;
 
 /// A request for data of the person in its path.
@@ -47,45 +48,26 @@ impl Asking {
         name: &str,
         range: TimeRange,
     ) -> Result<Granted<GrantAuthority>, ApiError> {
-        let permit = self.permit(app, name, range).await?;
-        self.granted_by(app, name, permit).await
+        grant_builtin(app, &self.request.reader, self.owner, name, range).await
     }
 
-    /// The same, or `None` where the reader may not read the type.
+    /// The permit to read a built-in type in `range`, or `None` where the reader may not read the type.
     pub async fn granted_if_shared(
         &self,
         app: &Shared,
         name: &str,
         range: TimeRange,
     ) -> Result<Option<Granted<GrantAuthority>>, ApiError> {
-        let permit = match self.permit(app, name, range).await {
+        let data_type = TypeId::new(name);
+        let permit = app
+            .grants
+            .windows(&self.request.reader, self.owner, &data_type, range)
+            .await;
+        let permit = match permit {
             Err(Denied::Refused(_) | Denied::Beyond(_)) => return Ok(None),
             permit => permit?,
         };
-        self.granted_by(app, name, permit).await.map(Some)
-    }
-
-    async fn permit(&self, app: &Shared, name: &str, range: TimeRange) -> Result<Readable, Denied> {
-        let partition = TypeId::new(name);
-        let grants = &app.grants;
-        grants
-            .windows(&self.request.reader, self.owner, &partition, range)
-            .await
-    }
-
-    async fn granted_by(
-        &self,
-        app: &Shared,
-        name: &str,
-        permit: Readable,
-    ) -> Result<Granted<GrantAuthority>, ApiError> {
-        let named = app.types.find(self.owner, name).await?;
-        let partition = TypedPartition {
-            data_type: named.data_type,
-            id: TypeId::new(name),
-            definitions: None,
-        };
-        Ok(Granted { permit, partition })
+        granted_builtin(app, name, permit).await.map(Some)
     }
 
     /// Why nothing of what was asked for may be read. Only a token keeps people from their own data.
@@ -108,18 +90,20 @@ impl Asking {
         )
     }
 
-    /// The answer. `besides`: what shapes it and is not part of the address.
+    /// The answer. `etag_parts`: what shapes it and is not part of the address.
     pub async fn answer(
         &self,
         app: &App,
         ticket: Ticket,
         prepared: Prepared,
         form: &AnswerForm,
-        besides: &str,
+        etag_parts: &str,
     ) -> Result<Response, ApiError> {
         let prepared = prepared.with_units_by_name();
-        let besides = format!("{} {besides}", self.owner);
-        self.request.answer(app, ticket, prepared, form, &besides).await
+        let etag_parts = format!("{} {etag_parts}", self.owner);
+        self.request
+            .answer(app, ticket, prepared, form, &etag_parts)
+            .await
     }
 }
 

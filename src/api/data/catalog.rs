@@ -26,7 +26,7 @@ use crate::people::types::TypesError;
 use super::names::{all_meant, meant};
 use super::shared_types::{self, SHARED_TYPE, live_annotations};
 
-const LISTED: [ListedColumn; 4] = [
+const LISTED_COLUMNS: [ListedColumn; 4] = [
     ListedColumn::new("name", ColumnKind::Text),
     ListedColumn::new("description", ColumnKind::Text),
     ListedColumn::new("class", ColumnKind::Text),
@@ -60,7 +60,7 @@ pub async fn data_types(
     );
     let annotations = live_annotations(&app, reader.person()).await?;
     entries.extend(annotations.iter().map(|data_type| data_type.list_entry()));
-    listed_as(&app, &headers, query.form, &LISTED, &entries).await
+    listed_as(&app, &headers, query.form, &LISTED_COLUMNS, &entries).await
 }
 
 /// Which types, and whose.
@@ -176,7 +176,7 @@ impl FromParams for EntryQuery {
     }
 }
 
-/// The same for an answer that is always a schema.
+/// Whose type it is, where the answer is always a schema.
 #[derive(Debug)]
 pub struct SchemaQuery {
     owner: Option<PersonId>,
@@ -229,20 +229,20 @@ pub async fn catalog_schema(
 
 /// The type called `name` as the catalogue shows it: an annotation under its own name.
 async fn catalogued(app: &App, owner: PersonId, name: &str) -> Result<Arc<DataType>, ApiError> {
-    let named = app.types.find(owner, name).await?;
-    let Some(id) = named.annotation else {
-        return Ok(named.data_type);
+    let resolved = app.types.find(owner, name).await?;
+    let Some(id) = resolved.annotation else {
+        return Ok(resolved.data_type);
     };
     let annotation = app
         .annotations
-        .of_type(owner, named.data_type.id.as_str(), id)
+        .of_type(owner, resolved.data_type.id.as_str(), id)
         .await?;
     let live = Some(annotation).filter(AnnotationRow::is_live);
     let data_type = live.and_then(|annotation| annotation.data_type(app.types.registry()));
     data_type.map(Arc::new).ok_or_else(|| unknown(name))
 }
 
-/// The same for a list of types, which has no archived ones.
+/// The type called `name` as a list of types shows it, which has no archived ones.
 async fn listed(app: &App, owner: PersonId, name: &str) -> Result<Arc<DataType>, ApiError> {
     let data_type = catalogued(app, owner, name).await?;
     if data_type.deprecated {
@@ -288,7 +288,7 @@ async fn listed_types(
         .await?)
 }
 
-/// The same for one type, with its id.
+/// The person whose type `name` is, if the reader may see it, and the id that the name stands for.
 async fn listed_type(
     app: &App,
     reader: &Reader,

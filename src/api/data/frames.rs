@@ -22,11 +22,11 @@ use tower::ServiceExt as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::header_value;
+use crate::api::answer_headers::header_value;
 use crate::api::app::{App, Shared};
 use crate::api::docs::bodies::RawBytes;
 use crate::api::document::Sent;
-use crate::api::download::{Called, download};
+use crate::api::download::{FileLabel, download};
 use crate::api::extract::{Checked, Notes, PREFER, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::paths::with_whole_type_ids;
@@ -55,7 +55,7 @@ const LONGEST_QUESTION: usize = 64 << 10;
 const OF_FORM: [&str; 2] = ["output", "format"];
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The time between two searches for frames that have expired or may no longer be read.
-const SWEPT: Duration = Duration::from_mins(1);
+const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The routes that read, to be called from within a request.
 #[derive(Clone, Debug)]
@@ -276,11 +276,11 @@ pub async fn bytes(
         return Err(Refused.into());
     }
     let form: OutputMethod = frame.format.parse().map_err(ApiError::internal)?;
-    let called = Called {
+    let label = FileLabel {
         name: &name,
         media_type: form.content_type(),
     };
-    download(&app, &headers, &app.frames.contents(), &frame.content(), called)
+    download(&app, &headers, &app.frames.contents(), &frame.content(), label)
 }
 
 /// Removes frames that have expired or may no longer be read, until `stop` is called.
@@ -291,7 +291,7 @@ pub async fn sweep(app: Shared, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(SWEPT) => {}
+            () = tokio::time::sleep(SWEEP_INTERVAL) => {}
         }
     }
 }

@@ -20,19 +20,19 @@ use crate::auth::tokens::Reader;
 use crate::catalog::records::PartitionSummary;
 use crate::model::duration::Truncation;
 use crate::model::ids::PersonId;
-use crate::model::registry::TypeId;
-use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
+use crate::model::time::{Instant, MICROS_PER_DAY};
 use crate::model::zone::Zone;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::preferences::Preferences;
+use crate::query::Scope;
 use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
 use crate::query::insight::{
-    AskedMetric, Days, InsightSources, METRICS, SLEEP, SleepSource, Targets, nights_read, stays_read,
+    AskedMetric, Days, InsightSources, METRICS, SLEEP, SleepSource, Targets, nights_read, visits_read,
 };
 use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS, stays};
 use crate::query::sleep::StageTable;
-use crate::query::{Scope, TypedPartition};
 
+use super::names::grant_builtin;
 use super::read_request::ReadRequest;
 
 /// Days before the moment of a report that it always looks at.
@@ -260,10 +260,10 @@ pub async fn insight(
     let zone = preferences.time_zone().unwrap_or(Zone::UTC);
     let ticket = request.admitted(&app).await?;
     let sources = sources(&app, reader, &preferences, zone, as_of).await?;
-    // Read before the report is: if anything changes meanwhile, nobody finds the tag of before again.
+    // Read before the report is: if anything changes meanwhile, the earlier tag is never computed again.
     let states = app.questions.states_of_insights(&sources).await?;
-    let besides = shaped_by(&sources, as_of);
-    let tag = request.tag(&app, &states, &Scope::default(), &besides);
+    let etag_parts = shaped_by(&sources, as_of);
+    let tag = request.tag(&app, &states, &Scope::default(), &etag_parts);
     let (person, form) = (reader.person(), query.form);
     computed(&request.headers, &form.clone(), &COLUMNS, &tag, async move {
         let report = app.questions.insights(sources).await?;
@@ -309,7 +309,7 @@ async fn sources(
     let stages = || StageTable::new(app.types.registry().sleep_stages()).into();
     let mut metrics = Vec::new();
     for name in METRICS.into_iter().chain([SLEEP]).filter(|name| is_stored(name)) {
-        let Granted { permit, partition } = granted(app, reader, name, all).await?;
+        let Granted { permit, partition } = grant_builtin(app, reader, person, name, all).await?;
         let Some(traits) = partition.data_type.metric.clone() else {
             continue;
         };
@@ -323,7 +323,7 @@ async fn sources(
     }
     let sleep = if is_stored(SLEEP) {
         let range = nights_read(&days).ok_or_else(no_time)?;
-        let granted = granted(app, reader, SLEEP, range).await?;
+        let granted = grant_builtin(app, reader, person, SLEEP, range).await?;
         Some(SleepSource {
             granted,
             stages: stages(),
@@ -332,12 +332,11 @@ async fn sources(
         None
     };
     let places = if is_stored(PLATFORM_VISITS) || is_stored(PLATFORM_UPDATES) {
-        let range = stays_read(&days).ok_or_else(no_time)?;
-        let visits = granted(app, reader, PLATFORM_VISITS, range).await?;
-        Some((
-            visits,
-            granted(app, reader, PLATFORM_UPDATES, stays::reads(range)).await?,
-        ))
+        let range = visits_read(&days).ok_or_else(no_time)?;
+        let visits = grant_builtin(app, reader, person, PLATFORM_VISITS, range).await?;
+        let updates_in = stays::reads(range);
+        let updates = grant_builtin(app, reader, person, PLATFORM_UPDATES, updates_in).await?;
+        Some((visits, updates))
     } else {
         None
     };
@@ -366,28 +365,6 @@ fn days(stored: &[PartitionSummary], zone: Zone, as_of: Instant) -> Option<Days>
     let first = first.map_or_else(|| before(LEAST_DAYS), |first| first.min(before(LEAST_DAYS)));
     let day = Truncation::parse("1d").ok()?;
     Days::new(zone, day, first.max(before(MOST_DAYS)), as_of)
-}
-
-async fn granted(
-    app: &App,
-    reader: &Reader,
-    name: &str,
-    range: TimeRange,
-) -> Result<Granted<GrantAuthority>, ApiError> {
-    let partition = TypeId::new(name);
-    let permit = app
-        .grants
-        .windows(reader, reader.person(), &partition, range)
-        .await?;
-    let named = app.types.find(reader.person(), name).await?;
-    Ok(Granted {
-        permit,
-        partition: TypedPartition {
-            data_type: named.data_type,
-            id: partition,
-            definitions: None,
-        },
-    })
 }
 
 fn shown(report: Report, person: PersonId, as_of: Instant, zone: Zone) -> InsightReport {

@@ -16,7 +16,7 @@ use crate::api::app::Shared;
 use crate::api::data::records::{belonging_to, partitions_of, readable};
 use crate::api::data::shared_types::all_annotations;
 use crate::api::extract::Checked;
-use crate::api::input::files::{CHANGED, FileChange, changes};
+use crate::api::input::files::{CHANGED_COLUMNS, FileChange, changes};
 use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -26,7 +26,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{ColumnKind, ListedColumn, joined};
-use crate::people::types::Named;
+use crate::people::types::ResolvedType;
 use crate::query::TypedPartition;
 
 /// A range of time, and whose data is meant.
@@ -43,7 +43,7 @@ impl FromParams for RangeQuery {
     }
 }
 
-/// The same, with the form of the answer.
+/// Whose records, of which time, and the form of the answer.
 #[derive(Debug)]
 pub struct AvailableQuery {
     asked: RangeQuery,
@@ -70,11 +70,11 @@ pub struct Updates {
     file_changes: Vec<FileChange>,
 }
 
-const COUNTED: [ListedColumn; 2] = [
+const COUNTED_COLUMNS: [ListedColumn; 2] = [
     ListedColumn::new("data_type", ColumnKind::Text),
     ListedColumn::new("count", ColumnKind::Whole),
 ];
-const UPDATED: [ListedColumn; 11] = joined(&COUNTED, &CHANGED);
+const UPDATED_COLUMNS: [ListedColumn; 11] = joined(&COUNTED_COLUMNS, &CHANGED_COLUMNS);
 
 /// What was changed during the range, whatever time the changed records are of, counted by type. In a table a
 /// row has a `data_type` and its `count`, or describes a changed file.
@@ -121,7 +121,7 @@ pub async fn updates(
         } else {
             Vec::new()
         };
-        document_as(&app, &headers, form, &UPDATED, (&updates, &rows)).await
+        document_as(&app, &headers, form, &UPDATED_COLUMNS, (&updates, &rows)).await
     })
     .await
 }
@@ -136,7 +136,7 @@ pub struct Stored {
     count: i64,
 }
 
-/// The same as a row of a table.
+/// How many records of a type there are, and between which moments, as a row of a table.
 #[derive(Serialize)]
 struct StoredRow {
     data_type: String,
@@ -157,7 +157,7 @@ impl StoredRow {
     }
 }
 
-const STORED: [ListedColumn; 4] = [
+const STORED_COLUMNS: [ListedColumn; 4] = [
     ListedColumn::new("data_type", ColumnKind::Text),
     ListedColumn::new("start_time", ColumnKind::Time),
     ListedColumn::new("end_time", ColumnKind::Time),
@@ -192,7 +192,7 @@ pub async fn data_available(
         rows.sort_by(|one, other| one.data_type.cmp(&other.data_type));
     }
     if form.is_of_rows() {
-        return listed_as(&app, &headers, form, &STORED, &rows).await;
+        return listed_as(&app, &headers, form, &STORED_COLUMNS, &rows).await;
     }
     let keyed = rows
         .into_iter()
@@ -225,16 +225,16 @@ async fn of_annotations(
     for annotation in &alone {
         let id = &annotation.id;
         let windows = app.grants.windows(reader, owner, id, range).await?;
-        let named = readable(app, owner, id.as_str()).await?;
-        let Some(definition) = named.annotation else {
+        let resolved = readable(app, owner, id.as_str()).await?;
+        let Some(definition) = resolved.annotation else {
             continue;
         };
         let partitions = match known.entry(id.base().to_owned()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let of_type = Named {
+                let of_type = ResolvedType {
                     annotation: None,
-                    ..named
+                    ..resolved
                 };
                 let (partitions, _) = partitions_of(app, reader, owner, &of_type, Vec::new()).await?;
                 new.insert(partitions)

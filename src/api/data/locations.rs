@@ -23,19 +23,10 @@ use crate::query::paging::RowKey;
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::stays;
 use crate::query::places::updates::{MAPS_COLUMNS, UPDATE_COLUMNS, UPDATE_KEY, UPDATES_KEY, Updates};
+use crate::query::places::visits::VISIT_COLUMNS;
 use crate::query::places::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES, PLATFORM_VISITS};
 
 use super::asking::{Asking, beginning};
-
-/// The columns of a visit.
-const VISIT_COLUMNS: &[&str] = &[
-    "uuid",
-    "latitude_degrees",
-    "longitude_degrees",
-    "horizontal_accuracy_meters",
-    "arrival_date",
-    "departure_date",
-];
 
 /// The columns that place a visit in the order of an answer.
 const VISITS_KEY: RowKey = RowKey {
@@ -256,10 +247,10 @@ pub async fn maps_location_bounds(
     let ticket = asking.request.admitted(&app).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
     let prepared = app.questions.prepared_bounds(&granted).await?;
-    let besides = asking.owner.to_string();
+    let etag_parts = asking.owner.to_string();
     let tag = asking
         .request
-        .tag(&app, &prepared.states, &prepared.scope, &besides);
+        .tag(&app, &prepared.states, &prepared.scope, &etag_parts);
     let form = query.form;
     computed(
         &asking.request.headers,

@@ -1,9 +1,15 @@
-//! Types by the names that people gave them: the unique name of one's own type is accepted wherever an id is.
+//! Types by their names: the unique name that a person gave to a type of their own is accepted wherever an id
+//! is, and built-in types are read under the names that the service knows them by.
 
 use crate::api::app::App;
 use crate::api::problem::ApiError;
+use crate::auth::grants::{GrantAuthority, Readable};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::TimeRange;
+use crate::query::TypedPartition;
+use crate::query::places::Granted;
 
 /// The id that `name` stands for in a question about `owner`. The names that other people gave are private:
 /// in questions about them only ids are understood, and any other text is returned unchanged.
@@ -15,8 +21,8 @@ pub async fn meant(app: &App, reader: &Reader, owner: PersonId, name: &str) -> R
     }
 }
 
-/// The same for several names. A name without a meaning is returned unchanged: a list reports all of its
-/// wrong names at once.
+/// The ids that several names stand for in a question about `owner`. A name without a meaning is returned
+/// unchanged: a list reports all of its wrong names at once.
 pub async fn all_meant(
     app: &App,
     reader: &Reader,
@@ -28,4 +34,32 @@ pub async fn all_meant(
     } else {
         Ok(names.to_vec())
     }
+}
+
+/// The permit to read a built-in type of `owner` in `range`, with the partition of its records.
+pub async fn grant_builtin(
+    app: &App,
+    reader: &Reader,
+    owner: PersonId,
+    name: &str,
+    range: TimeRange,
+) -> Result<Granted<GrantAuthority>, ApiError> {
+    let permit = app
+        .grants
+        .windows(reader, owner, &TypeId::new(name), range)
+        .await?;
+    granted_builtin(app, name, permit).await
+}
+
+/// The partition of a built-in type, beside the permit to read it.
+pub async fn granted_builtin(
+    app: &App,
+    name: &str,
+    permit: Readable,
+) -> Result<Granted<GrantAuthority>, ApiError> {
+    let resolved = app.types.find(permit.owner(), name).await?;
+    Ok(Granted {
+        permit,
+        partition: TypedPartition::of(resolved.data_type),
+    })
 }

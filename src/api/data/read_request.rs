@@ -74,20 +74,20 @@ impl ReadRequest {
         Ok(app.queries.enter(self.reader.person()).await?)
     }
 
-    /// The answer, or 304 where the caller has it already. `besides`: what shapes it and is not part of the
-    /// address, such as the person whom a reader asks about without naming them.
+    /// The answer, or 304 where the caller has it already. `etag_parts`: what shapes it and is not part of
+    /// the address, such as the person whom a reader asks about without naming them.
     pub async fn answer(
         &self,
         app: &App,
         ticket: Ticket,
         prepared: Prepared,
         form: &AnswerForm,
-        besides: &str,
+        etag_parts: &str,
     ) -> Result<Response, ApiError> {
         let request = Request {
             app,
             headers: &self.headers,
-            question: &self.question(besides),
+            question: &self.question(etag_parts),
             begun: self.begun,
             ticket,
             follows: !self.depends_on_more.load(Ordering::Relaxed),
@@ -95,7 +95,7 @@ impl ReadRequest {
         answer(request, prepared, form).await
     }
 
-    /// The same for a query whose author decides what is computed.
+    /// What an answer is sent with whose query says what is computed.
     pub const fn sending<'a>(&self, app: &'a App, ticket: Ticket) -> Sending<'a> {
         Sending {
             app,
@@ -105,11 +105,11 @@ impl ReadRequest {
     }
 
     /// The tag of an answer that is computed whole from what has these states.
-    pub fn tag(&self, app: &App, states: &[ReadState], scope: &Scope, besides: &str) -> String {
-        entity_tag(states, scope, &self.question(besides), None, &app.tickets)
+    pub fn tag(&self, app: &App, states: &[ReadState], scope: &Scope, etag_parts: &str) -> String {
+        entity_tag(states, scope, &self.question(etag_parts), None, &app.tickets)
     }
 
-    fn question(&self, besides: &str) -> String {
-        format!("{} {} {besides}", self.path, self.words)
+    fn question(&self, etag_parts: &str) -> String {
+        format!("{} {} {etag_parts}", self.path, self.words)
     }
 }

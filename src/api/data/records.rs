@@ -9,6 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::api::admission::Ticket;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
@@ -17,12 +18,13 @@ use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, body_of, computed};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
+use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{ColumnKind, ListedColumn};
-use crate::people::types::Named;
+use crate::people::types::ResolvedType;
 use crate::query::annotation_definitions::{Definitions, ShownDefinition};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::RecordsSpec;
@@ -30,21 +32,21 @@ use crate::query::{Order, TypedPartition};
 
 use super::names::meant;
 use super::read_request::ReadRequest;
-use super::units::{Wanted, in_display_unit};
+use super::units::{RequestedUnits, in_display_unit};
 
 /// Which records, in which order and form.
 #[derive(Debug)]
 pub struct RecordsQuery {
     range: TimeRange,
     cursor: Option<String>,
-    units: Wanted,
+    units: RequestedUnits,
     selection: Selection,
 }
 
 impl FromParams for RecordsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, cursor) = (params.range(), params.text("cursor"));
-        let units = Wanted::read(params);
+        let units = RequestedUnits::read(params);
         let selection = Selection::read(params);
         Some(Self {
             range: range?,
@@ -145,20 +147,19 @@ async fn records(
     data_type: &str,
     query: RecordsQuery,
 ) -> Result<Response, ApiError> {
-    let reader = &request.reader;
     let Selection { which, form, order } = query.selection;
-    let owner = which.person(reader)?;
-    let data_type = &meant(app, reader, owner, data_type).await?;
-    let permit = app
-        .grants
-        .windows(reader, owner, &TypeId::new(data_type), query.range)
-        .await?;
-    let named = readable(app, owner, data_type).await?;
-    let ticket = request.admitted(app).await?;
-    let (partitions, conditions) = partitions_of(app, reader, owner, &named, which.conditions).await?;
+    let PermittedRecords {
+        owner,
+        data_type,
+        permit,
+        resolved,
+        ticket,
+        partitions,
+        conditions,
+    } = PermittedRecords::of(app, request, data_type, query.range, which).await?;
     let pages = Pages::of(
         &app.tickets,
-        &(owner, &named.data_type.id, &conditions, query.range, order),
+        &(owner, &resolved.data_type.id, &conditions, query.range, order),
     );
     let spec = RecordsSpec {
         conditions,
@@ -171,11 +172,11 @@ async fn records(
     let (prepared, next) = app.questions.page_of_records(&permit, &partitions, &spec).await?;
     let unit = query
         .units
-        .of_records(app, reader, &named, (&spec.conditions, "filter"))
+        .of_records(app, &request.reader, &resolved, (&spec.conditions, "filter"))
         .await?;
-    let prepared = in_display_unit(prepared, &named, unit.as_ref())?;
-    let besides = format!("{owner} {data_type} {unit:?}");
-    let answer = request.answer(app, ticket, prepared, &form, &besides).await?;
+    let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
+    let etag_parts = format!("{owner} {data_type} {unit:?}");
+    let answer = request.answer(app, ticket, prepared, &form, &etag_parts).await?;
     pages.lead_on(app, answer, next).await
 }
 
@@ -193,7 +194,7 @@ impl FromParams for AnyTimeQuery {
     }
 }
 
-/// The same, with the form of the answer.
+/// Records of any time, unless the caller limits it, and the form of the answer.
 #[derive(Debug)]
 pub struct SummaryQuery {
     within: AnyTimeQuery,
@@ -214,14 +215,14 @@ impl FromParams for SummaryQuery {
 #[derive(Debug)]
 pub struct LatestQuery {
     within: AnyTimeQuery,
-    units: Wanted,
+    units: RequestedUnits,
     form: AnswerForm,
 }
 
 impl FromParams for LatestQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let within = AnyTimeQuery::from_params(params);
-        let units = Wanted::read(params);
+        let units = RequestedUnits::read(params);
         let form = AnswerForm::of_records(params);
         Some(Self {
             within: within?,
@@ -242,17 +243,16 @@ pub async fn latest_event(
     Path(data_type): Path<String>,
     Checked(query): Checked<LatestQuery>,
 ) -> Result<Response, ApiError> {
-    let reader = &request.reader;
     let AnyTimeQuery { range, which } = query.within;
-    let owner = which.person(reader)?;
-    let data_type = meant(&app, reader, owner, &data_type).await?;
-    let permit = app
-        .grants
-        .windows(reader, owner, &TypeId::new(&data_type), range)
-        .await?;
-    let named = readable(&app, owner, &data_type).await?;
-    let ticket = request.admitted(&app).await?;
-    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, which.conditions).await?;
+    let PermittedRecords {
+        owner,
+        data_type,
+        permit,
+        resolved,
+        ticket,
+        partitions,
+        conditions,
+    } = PermittedRecords::of(&app, &request, &data_type, range, which).await?;
     let spec = RecordsSpec {
         conditions,
         order: Order::Descending,
@@ -264,12 +264,12 @@ pub async fn latest_event(
     let prepared = app.questions.records(&permit, &partitions, &spec).await?;
     let unit = query
         .units
-        .of_records(&app, reader, &named, (&spec.conditions, "filter"))
+        .of_records(&app, &request.reader, &resolved, (&spec.conditions, "filter"))
         .await?;
-    let prepared = in_display_unit(prepared, &named, unit.as_ref())?;
-    let besides = format!("{owner} {data_type} {unit:?}");
+    let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
+    let etag_parts = format!("{owner} {data_type} {unit:?}");
     request
-        .answer(&app, ticket, prepared, &query.form, &besides)
+        .answer(&app, ticket, prepared, &query.form, &etag_parts)
         .await
 }
 
@@ -305,28 +305,27 @@ pub async fn event_summary(
 ) -> Result<Response, ApiError> {
     let SummaryQuery { within, form } = query;
     let AnyTimeQuery { range, which } = within;
-    let reader = &request.reader;
-    let owner = which.person(reader)?;
-    let data_type = meant(&app, reader, owner, &data_type).await?;
-    let permit = app
-        .grants
-        .windows(reader, owner, &TypeId::new(&data_type), range)
-        .await?;
-    let named = readable(&app, owner, &data_type).await?;
-    let ticket = request.admitted(&app).await?;
-    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, which.conditions).await?;
+    let PermittedRecords {
+        owner,
+        data_type,
+        permit,
+        resolved,
+        ticket,
+        partitions,
+        conditions,
+    } = PermittedRecords::of(&app, &request, &data_type, range, which).await?;
     let prepared = app
         .questions
         .prepared_summary(&permit, &partitions, &conditions)
         .await?;
-    let besides = format!("{owner} {data_type}");
-    let tag = request.tag(&app, &prepared.states, &prepared.scope, &besides);
+    let etag_parts = format!("{owner} {data_type}");
+    let tag = request.tag(&app, &prepared.states, &prepared.scope, &etag_parts);
     computed(&request.headers, &form.clone(), &SUMMARY, &tag, async move {
         let summary = app.questions.summed_up(prepared).await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let summary = RecordsSummary {
-            data_type: named.id().to_string(),
+            data_type: resolved.id().to_string(),
             count: summary.records,
             start_time: time(summary.first_start),
             end_time: time(summary.last_end),
@@ -335,42 +334,103 @@ pub async fn event_summary(
     })
 }
 
+/// The records that a request is about, with the permit to read them.
+struct PermittedRecords {
+    owner: PersonId,
+    /// The id that the name in the path stands for.
+    data_type: String,
+    permit: Readable,
+    resolved: ResolvedType,
+    ticket: Ticket,
+    partitions: Vec<TypedPartition>,
+    conditions: Vec<Condition>,
+}
+
+impl PermittedRecords {
+    /// Nothing is read of the records' type before the permit is there, and of the records before there is a
+    /// place among the questions that are being computed.
+    async fn of(
+        app: &App,
+        request: &ReadRequest,
+        name: &str,
+        range: TimeRange,
+        which: RecordSelection,
+    ) -> Result<Self, ApiError> {
+        let reader = &request.reader;
+        let owner = which.person(reader)?;
+        let data_type = meant(app, reader, owner, name).await?;
+        let permit = app
+            .grants
+            .windows(reader, owner, &TypeId::new(&data_type), range)
+            .await?;
+        let resolved = readable(app, owner, &data_type).await?;
+        let ticket = request.admitted(app).await?;
+        let (partitions, conditions) = partitions_of(app, reader, owner, &resolved, which.conditions).await?;
+        Ok(Self {
+            owner,
+            data_type,
+            permit,
+            resolved,
+            ticket,
+            partitions,
+            conditions,
+        })
+    }
+}
+
 /// The type called `data_type`, if its records can be read.
-pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Result<Named, ApiError> {
-    let named = app.types.find(owner, data_type).await?;
-    if named.data_type.queryable {
-        Ok(named)
+pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Result<ResolvedType, ApiError> {
+    let resolved = app.types.find(owner, data_type).await?;
+    if resolved.data_type.queryable {
+        Ok(resolved)
     } else {
         Err(ApiError::not_found(format!(
             "{} has no records to read; in the catalogue it is not `queryable`",
-            named.data_type.id
+            resolved.data_type.id
         )))
     }
 }
 
-/// The partitions that hold the records of `named`, with the conditions that select them.
+/// The partitions that hold the records of a type, with the conditions that select them.
 pub async fn partitions_of(
     app: &App,
     reader: &Reader,
     owner: PersonId,
-    named: &Named,
+    resolved: &ResolvedType,
     mut conditions: Vec<Condition>,
 ) -> Result<(Vec<TypedPartition>, Vec<Condition>), ApiError> {
     let partition = |data_type: &Arc<DataType>| TypedPartition::of(Arc::clone(data_type));
     let mut partitions = vec![TypedPartition {
-        definitions: definitions_of(app, reader, owner, &named.data_type).await?,
-        ..partition(&named.data_type)
+        definitions: definitions_of(app, reader, owner, &resolved.data_type).await?,
+        ..partition(&resolved.data_type)
     }];
-    if Base::named(named.data_type.id.as_str()).is_some() {
+    if Base::named(resolved.data_type.id.as_str()).is_some() {
         let own = app.types.all_own(owner).await?;
         partitions.extend(
             own.iter()
-                .filter(|own| own.data_type.id.base() == named.data_type.id.as_str())
+                .filter(|own| own.data_type.id.base() == resolved.data_type.id.as_str())
                 .map(|own| partition(&own.data_type)),
         );
     }
-    conditions.extend(named.annotation.map(|annotation| belonging_to(app, annotation)));
+    conditions.extend(
+        resolved
+            .annotation
+            .map(|annotation| belonging_to(app, annotation)),
+    );
     Ok((partitions, conditions))
+}
+
+/// The partition that holds the samples of a metric which has a series, with the conditions that select them.
+pub async fn metric_partition(
+    app: &App,
+    reader: &Reader,
+    owner: PersonId,
+    metric: &ResolvedType,
+) -> Result<(TypedPartition, Vec<Condition>), ApiError> {
+    let (partitions, conditions) = partitions_of(app, reader, owner, metric, Vec::new()).await?;
+    let partition = partitions.into_iter().next();
+    let partition = partition.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
+    Ok((partition, conditions))
 }
 
 /// Selects the records of one annotation among those of its type.

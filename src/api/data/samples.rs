@@ -18,7 +18,7 @@ use crate::query::records::RecordsSpec;
 use super::names::meant;
 use super::read_request::ReadRequest;
 use super::records::partitions_of;
-use super::units::{Wanted, in_display_unit};
+use super::units::{RequestedUnits, in_display_unit};
 
 /// Which samples, and in which form.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct SamplesQuery {
     range: TimeRange,
     metric: String,
     cursor: Option<String>,
-    units: Wanted,
+    units: RequestedUnits,
     form: AnswerForm,
 }
 
@@ -34,7 +34,7 @@ impl FromParams for SamplesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, metric) = (params.range(), params.required_text("metric"));
         let cursor = params.text("cursor");
-        let units = Wanted::read(params);
+        let units = RequestedUnits::read(params);
         let form = AnswerForm::read(params);
         Some(Self {
             range: range?,
@@ -62,21 +62,21 @@ pub async fn metric_samples(
         .grants
         .windows(reader, owner, &TypeId::new(&metric), query.range)
         .await?;
-    let named = app.types.find(owner, &metric).await?;
-    if named.data_type.class != RecordClass::Metric {
+    let resolved = app.types.find(owner, &metric).await?;
+    if resolved.data_type.class != RecordClass::Metric {
         return Err(invalid(
             ["query", "metric"],
             format!(
                 "{} is not a metric; read it at /data/v1alpha1/event/{0}",
-                named.data_type.id
+                resolved.data_type.id
             ),
         ));
     }
     let ticket = request.admitted(&app).await?;
-    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, Vec::new()).await?;
+    let (partitions, conditions) = partitions_of(&app, reader, owner, &resolved, Vec::new()).await?;
     let pages = Pages::of(
         &app.tickets,
-        &(owner, &named.data_type.id, &conditions, query.range),
+        &(owner, &resolved.data_type.id, &conditions, query.range),
     );
     let spec = RecordsSpec {
         conditions,
@@ -89,12 +89,12 @@ pub async fn metric_samples(
     let (prepared, next) = app.questions.page_of_records(&permit, &partitions, &spec).await?;
     let unit = query
         .units
-        .of_records(&app, reader, &named, (&spec.conditions, "filter"))
+        .of_records(&app, reader, &resolved, (&spec.conditions, "filter"))
         .await?;
-    let prepared = in_display_unit(prepared, &named, unit.as_ref())?;
-    let besides = format!("{owner} {metric} {unit:?}");
+    let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
+    let etag_parts = format!("{owner} {metric} {unit:?}");
     let answer = request
-        .answer(&app, ticket, prepared, &query.form, &besides)
+        .answer(&app, ticket, prepared, &query.form, &etag_parts)
         .await?;
     pages.lead_on(&app, answer, next).await
 }

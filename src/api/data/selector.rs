@@ -26,13 +26,13 @@ use crate::query::{Order, QueryError};
 use super::names::meant;
 use super::read_request::ReadRequest;
 use super::records::{partitions_of, readable};
-use super::units::{Wanted, in_display_unit};
+use super::units::{RequestedUnits, in_display_unit};
 
 /// Which records, whose, and in which form.
 #[derive(Debug)]
 pub struct SelectorQuery {
     selector: Selector,
-    units: Wanted,
+    units: RequestedUnits,
     form: AnswerForm,
     owner: Option<PersonId>,
 }
@@ -80,7 +80,7 @@ impl FromParams for SelectorQuery {
             LineFormat::Json => OutputMethod::Ndjson,
         });
         let form = AnswerForm::in_place_of_pages(params, lines, OutputMethod::Ndjson);
-        let units = Wanted::read(params);
+        let units = RequestedUnits::read(params);
         let owner = params.owner();
         let text = params.required_text("q")?;
         let selector = Selector::parse(&text)
@@ -134,9 +134,9 @@ pub async fn selected_records(
         .windows(reader, owner, &TypeId::new(&name), asked)
         .await?
         .within(range);
-    let named = readable(&app, owner, &name).await?;
+    let resolved = readable(&app, owner, &name).await?;
     let ticket = request.admitted(&app).await?;
-    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, conditions.clone()).await?;
+    let (partitions, conditions) = partitions_of(&app, reader, owner, &resolved, conditions.clone()).await?;
     let spec = RecordsSpec {
         conditions,
         order: Order::Ascending,
@@ -171,12 +171,12 @@ pub async fn selected_records(
     };
     let unit = query
         .units
-        .of_records(&app, reader, &named, (&spec.conditions, "q"))
+        .of_records(&app, reader, &resolved, (&spec.conditions, "q"))
         .await?;
-    let prepared = in_display_unit(prepared, &named, unit.as_ref())?;
-    let besides = format!("{owner} {seen} {unit:?}");
+    let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
+    let etag_parts = format!("{owner} {seen} {unit:?}");
     let answer = request
-        .answer(&app, ticket, prepared, &query.form, &besides)
+        .answer(&app, ticket, prepared, &query.form, &etag_parts)
         .await?;
     pages.lead_on(&app, answer, next).await
 }

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use uuid::Uuid;
 
+use crate::api::admission::Ticket;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
@@ -27,19 +28,19 @@ use crate::model::registry::{Base, DataType, MergePolicy, MetricKind, MetricTrai
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::people::types::{Named, TypesError};
-use crate::query::TypedPartition;
+use crate::people::types::{ResolvedType, TypesError};
 use crate::query::filter::Condition;
-use crate::query::paging::RowKey;
+use crate::query::paging::{RowKey, RowPlace};
 use crate::query::partial::WholeWindows;
 use crate::query::series::{AskedSeries, Calculation, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::sleep::StageTable;
 use crate::query::units::{DisplayUnit, UnitRole};
+use crate::query::{Prepared, TypedPartition};
 
 use super::names::{all_meant, meant};
 use super::read_request::ReadRequest;
-use super::records::partitions_of;
-use super::units::{Wanted, held_by};
+use super::records::metric_partition;
+use super::units::{RequestedUnits, UnitHindrance, held_by};
 
 /// The column in which windows begin.
 const TIME: &str = "time";
@@ -50,7 +51,7 @@ const DEFAULT_RATE: &str = "60";
 #[derive(Debug)]
 pub struct SeriesQuery {
     metric: String,
-    windows: WindowsQuery,
+    grid_query: GridQuery,
     calculations: Vec<Calculation>,
     gaps: Gaps,
 }
@@ -60,25 +61,25 @@ pub struct SeriesQuery {
 pub struct GroupedQuery {
     metrics: Vec<String>,
     owner: Option<PersonId>,
-    windows: WindowsQuery,
+    grid_query: GridQuery,
     gaps: Gaps,
 }
 
 /// Which bins, and in which form they are answered.
 #[derive(Debug)]
-struct WindowsQuery {
+struct GridQuery {
     range: TimeRange,
     rate: SampleRate,
     zone: Zone,
     /// Whether a column marks windows that are not whole.
     partial: bool,
-    units: Wanted,
+    units: RequestedUnits,
     form: AnswerForm,
 }
 
 impl FromParams for SeriesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (metric, windows) = (params.required_text("metric"), WindowsQuery::read(params));
+        let (metric, grid_query) = (params.required_text("metric"), GridQuery::read(params));
         let calculations = params.choices("calculations");
         let (drop, replace) = (
             params.flag_or("drop_nulls", false),
@@ -86,7 +87,7 @@ impl FromParams for SeriesQuery {
         );
         Some(Self {
             metric: metric?,
-            windows: windows?,
+            grid_query: grid_query?,
             calculations: each_once(calculations?),
             gaps: Gaps {
                 drop: drop?,
@@ -99,12 +100,12 @@ impl FromParams for SeriesQuery {
 impl FromParams for GroupedQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let metrics = params.required_list("metrics", "name at least one metric");
-        let (owner, windows) = (params.owner(), WindowsQuery::read(params));
+        let (owner, grid_query) = (params.owner(), GridQuery::read(params));
         let replace = params.flag_or("replace_nulls", false);
         Some(Self {
             metrics: metrics?,
             owner,
-            windows: windows?,
+            grid_query: grid_query?,
             gaps: Gaps {
                 drop: false,
                 replace: replace?,
@@ -113,13 +114,13 @@ impl FromParams for GroupedQuery {
     }
 }
 
-impl WindowsQuery {
+impl GridQuery {
     fn read(params: &mut Params<'_>) -> Option<Self> {
         let (range, form) = (params.range(), AnswerForm::required_of_pages(params));
         let rate = params.parsed_or("samprate", DEFAULT_RATE, SampleRate::parse);
         let zone = params.zone("tz");
         let partial = params.flag_or("partial", false);
-        let units = Wanted::read(params);
+        let units = RequestedUnits::read(params);
         Some(Self {
             range: range?,
             rate: rate?,
@@ -165,30 +166,30 @@ pub async fn metric_time_series(
     Owner(owner): Owner,
     Checked(query): Checked<SeriesQuery>,
 ) -> Result<Response, ApiError> {
-    let (reader, windows) = (&request.reader, &query.windows);
-    let pages = Pages::of_address(&app.tickets, owner, "series", request.words());
-    let after = pages.place(windows.form.cursor.as_deref())?;
+    let (reader, grid_query) = (&request.reader, &query.grid_query);
+    let page = SeriesPage::of(&app, &request, owner, "series", grid_query)?;
     let metric = meant(&app, reader, owner, &query.metric).await?;
     let permit = app
         .grants
-        .windows(reader, owner, &TypeId::new(&metric), windows.range)
+        .windows(reader, owner, &TypeId::new(&metric), grid_query.range)
         .await?;
-    let named = app.types.find(owner, &metric).await?;
-    let traits = series_traits(&named.data_type).map_err(|message| invalid(["query", "metric"], message))?;
+    let resolved = app.types.find(owner, &metric).await?;
+    let traits =
+        series_traits(&resolved.data_type).map_err(|message| invalid(["query", "metric"], message))?;
     refuse_calculations(&query, traits)?;
     let mut spec = SeriesSpec {
         column: traits.value_column.clone(),
-        grid: windows.grid(),
-        zone: windows.zone,
+        grid: grid_query.grid(),
+        zone: grid_query.zone,
         measure: Measure::of(traits),
         calculations: query.calculations,
         gaps: query.gaps,
         chosen_sources: Vec::new(),
     };
     refuse_too_many(&app, spec.cells())?;
-    let unit = windows
+    let unit = grid_query
         .units
-        .display_unit(&app, reader, &named.data_type, |moves_zero| {
+        .display_unit(&app, reader, &resolved.data_type, |moves_zero| {
             hindrance(&spec, moves_zero)
         })
         .await?;
@@ -196,32 +197,22 @@ pub async fn metric_time_series(
     if spec.measure.counting() == Counting::BestSource {
         spec.chosen_sources = Preferences::of(&app.catalog, owner)
             .await?
-            .chosen_sources(&named.data_type.id);
+            .chosen_sources(&resolved.data_type.id);
     }
     let etag_parts = format!("{owner} {metric} {:?} {unit:?}", spec.chosen_sources);
-    let columns = measured(&spec);
-    let (partitions, conditions) = partitions_of(&app, reader, owner, &named, Vec::new()).await?;
-    let partition = partitions
-        .first()
-        .ok_or_else(|| ApiError::internal("a metric without a partition"))?;
+    let unit = unit.map(|unit| (unit, measured(&spec), UNIT.to_owned()));
+    let (partition, conditions) = metric_partition(&app, reader, owner, &resolved).await?;
     let question = AskedSeries {
         permit: &permit,
-        partition,
+        partition: &partition,
         conditions: &conditions,
         spec,
         stages: stages(&app, traits),
     };
-    let whole = windows.whole(&question.spec.grid, permit.windows());
+    let whole = grid_query.whole(&question.spec.grid, permit.windows());
     let prepared = app.questions.series(question).await?;
-    let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
-    if let Some(unit) = &unit {
-        prepared = prepared.in_unit(unit, &by_name(&columns), UNIT)?;
-    }
-    let prepared = prepared.marking(whole, TIME)?;
-    let answer = request
-        .answer(&app, ticket, prepared, &windows.form, &etag_parts)
-        .await?;
-    pages.lead_on(&app, answer, next).await
+    page.send(ticket, (prepared, whole), unit.as_slice(), &etag_parts)
+        .await
 }
 
 /// Several metrics on one regular grid, a column for each.
@@ -233,21 +224,20 @@ pub async fn time_series_grouped(
     request: ReadRequest,
     Checked(query): Checked<GroupedQuery>,
 ) -> Result<Response, ApiError> {
-    let (reader, windows) = (&request.reader, &query.windows);
+    let (reader, grid_query) = (&request.reader, &query.grid_query);
     let owner = reader.asks_about(query.owner);
-    let pages = Pages::of_address(&app.tickets, owner, "series side by side", request.words());
-    let after = pages.place(windows.form.cursor.as_deref())?;
+    let page = SeriesPage::of(&app, &request, owner, "series side by side", grid_query)?;
     let names = all_meant(&app, reader, owner, &query.metrics).await?;
     let mut permits = Vec::with_capacity(names.len());
     for metric in &names {
         permits.push(
             app.grants
-                .windows(reader, owner, &TypeId::new(metric), windows.range)
+                .windows(reader, owner, &TypeId::new(metric), grid_query.range)
                 .await?,
         );
     }
     let metrics = named_metrics(&app, owner, &names).await?;
-    let grid = windows.grid();
+    let grid = grid_query.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
     let ticket = request.admitted(&app).await?;
     let side_by_side = SideBySide {
@@ -260,8 +250,8 @@ pub async fn time_series_grouped(
     };
     let mut series = Vec::with_capacity(metrics.len());
     let mut units = Vec::with_capacity(metrics.len());
-    for (named, column) in &metrics {
-        let (one, unit) = side_by_side.series_of(named, column).await?;
+    for (resolved, column) in &metrics {
+        let (one, unit) = side_by_side.series_of(resolved, column).await?;
         series.push(one);
         units.extend(unit);
     }
@@ -270,17 +260,62 @@ pub async fn time_series_grouped(
     let questions = permits.iter().zip(&series);
     let questions = questions.map(|(permit, one)| one.within(permit)).collect();
     // A window is whole where all of its metrics are.
-    let whole = windows.whole(&grid, &visible_in_all(windows.range, &permits));
+    let whole = grid_query.whole(&grid, &visible_in_all(grid_query.range, &permits));
     let prepared = app.questions.series_grouped(questions).await?;
-    let (mut prepared, next) = prepared.page(&RowKey::start(TIME), after.as_ref(), windows.form.limit)?;
-    for (unit, columns, unit_column) in &units {
-        prepared = prepared.in_unit(unit, &by_name(columns), unit_column)?;
+    page.send(ticket, (prepared, whole), &units, &etag_parts).await
+}
+
+/// The page of a series that a request asks for.
+struct SeriesPage<'a> {
+    app: &'a App,
+    request: &'a ReadRequest,
+    grid_query: &'a GridQuery,
+    pages: Pages<'a>,
+    /// Where the page begins.
+    after: Option<RowPlace>,
+}
+
+impl<'a> SeriesPage<'a> {
+    /// `route`: a name for what is asked, so that a cursor fits no other route.
+    fn of(
+        app: &'a App,
+        request: &'a ReadRequest,
+        owner: PersonId,
+        route: &str,
+        grid_query: &'a GridQuery,
+    ) -> Result<Self, ApiError> {
+        let pages = Pages::of_address(&app.tickets, owner, route, request.words());
+        let after = pages.place(grid_query.form.cursor.as_deref())?;
+        Ok(Self {
+            app,
+            request,
+            grid_query,
+            pages,
+            after,
+        })
     }
-    let prepared = prepared.marking(whole, TIME)?;
-    let answer = request
-        .answer(&app, ticket, prepared, &windows.form, &etag_parts)
-        .await?;
-    pages.lead_on(&app, answer, next).await
+
+    /// The page of the series `prepared`, shown in `units`, and with the windows marked that are not among
+    /// the whole ones, if the answer is to mark them.
+    async fn send(
+        self,
+        ticket: Ticket,
+        (prepared, whole): (Prepared, Option<WholeWindows>),
+        units: &[UnitOfColumns],
+        etag_parts: &str,
+    ) -> Result<Response, ApiError> {
+        let form = &self.grid_query.form;
+        let (mut prepared, next) = prepared.page(&RowKey::start(TIME), self.after.as_ref(), form.limit)?;
+        for (unit, columns, unit_column) in units {
+            prepared = prepared.in_unit(unit, &by_name(columns), unit_column)?;
+        }
+        let prepared = prepared.marking(whole, TIME)?;
+        let answer = self
+            .request
+            .answer(self.app, ticket, prepared, form, etag_parts)
+            .await?;
+        self.pages.lead_on(self.app, answer, next).await
+    }
 }
 
 /// What all metrics of one request have in common.
@@ -307,27 +342,25 @@ type UnitOfColumns = (DisplayUnit, Vec<(String, UnitRole)>, String);
 impl SideBySide<'_> {
     async fn series_of(
         &self,
-        named: &Named,
+        resolved: &ResolvedType,
         column: &str,
     ) -> Result<(OneOfSeveral, Option<UnitOfColumns>), ApiError> {
-        let (app, windows) = (self.app, &self.query.windows);
-        let (partitions, conditions) = partitions_of(app, self.reader, self.owner, named, Vec::new()).await?;
-        let partition = partitions.into_iter().next();
-        let partition = partition.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
+        let (app, grid_query) = (self.app, &self.query.grid_query);
+        let (partition, conditions) = metric_partition(app, self.reader, self.owner, resolved).await?;
         let traits =
-            series_traits(&named.data_type).map_err(|message| invalid(["query", "metrics"], message))?;
+            series_traits(&resolved.data_type).map_err(|message| invalid(["query", "metrics"], message))?;
         let spec = SeriesSpec {
             column: column.to_owned(),
             grid: self.grid.clone(),
-            zone: windows.zone,
+            zone: grid_query.zone,
             measure: Measure::of(traits),
             calculations: Vec::new(),
             gaps: self.query.gaps,
-            chosen_sources: self.preferences.chosen_sources(&named.data_type.id),
+            chosen_sources: self.preferences.chosen_sources(&resolved.data_type.id),
         };
-        let unit = windows
+        let unit = grid_query
             .units
-            .display_unit(app, self.reader, &named.data_type, |moves_zero| {
+            .display_unit(app, self.reader, &resolved.data_type, |moves_zero| {
                 hindrance(&spec, moves_zero)
             })
             .await?;
@@ -364,19 +397,13 @@ fn visible_in_all(range: TimeRange, permits: &[Readable]) -> Windows {
 }
 
 /// Why a series cannot be shown in units with a different zero.
-fn hindrance(spec: &SeriesSpec, moves_zero: bool) -> Option<(&'static str, &'static str)> {
+fn hindrance(spec: &SeriesSpec, moves_zero: bool) -> Option<(&'static str, UnitHindrance)> {
     if !moves_zero {
         None
     } else if spec.gaps.replace {
-        Some((
-            "replace_nulls",
-            "what replaces nulls is 0 in the unit of the values, which is",
-        ))
+        Some(("replace_nulls", UnitHindrance::ReplacedNulls))
     } else if spec.calculations.contains(&Calculation::Sum) {
-        Some((
-            "calculations",
-            "a sum has no meaning but in the unit of the values, which is",
-        ))
+        Some(("calculations", UnitHindrance::Sums))
     } else {
         None
     }
@@ -405,30 +432,30 @@ pub(super) async fn named_metrics(
     app: &App,
     owner: PersonId,
     names: &[String],
-) -> Result<Vec<(Named, String)>, ApiError> {
-    let mut metrics: Vec<(Named, String)> = Vec::with_capacity(names.len());
+) -> Result<Vec<(ResolvedType, String)>, ApiError> {
+    let mut metrics: Vec<(ResolvedType, String)> = Vec::with_capacity(names.len());
     let mut faults = Vec::new();
     let mut seen = HashSet::new();
     for name in names {
         if faults.len() >= MOST_FAULTS {
             break;
         }
-        let named = match app.types.find(owner, name).await {
-            Ok(named) => named,
+        let resolved = match app.types.find(owner, name).await {
+            Ok(resolved) => resolved,
             Err(error @ TypesError::Unknown { .. }) => {
                 faults.push(wrong_metric(name, error.to_string()));
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
-        let traits = match series_traits(&named.data_type) {
+        let traits = match series_traits(&resolved.data_type) {
             Ok(traits) => traits,
             Err(message) => {
                 faults.push(wrong_metric(name, message));
                 continue;
             }
         };
-        if !seen.insert((named.data_type.id.clone(), named.annotation)) {
+        if !seen.insert((resolved.data_type.id.clone(), resolved.annotation)) {
             faults.push(wrong_metric(name, format!("{} is named twice", beginning(name))));
             continue;
         }
@@ -438,7 +465,7 @@ pub(super) async fn named_metrics(
         } else {
             traits.value_column.clone()
         };
-        metrics.push((named, column));
+        metrics.push((resolved, column));
     }
     if faults.is_empty() {
         Ok(metrics)

@@ -13,7 +13,7 @@ use crate::model::ids::PersonId;
 use crate::model::permit::Opening;
 use crate::model::registry::{DataType, TypeId};
 use crate::people::annotations::AnnotationRow;
-use crate::people::sharing::received::Opened;
+use crate::people::sharing::received::OpenedBySharer;
 
 /// The category of what another person shares.
 pub(super) const SHARED_TYPE: &str = "shared_type";
@@ -21,7 +21,7 @@ pub(super) const SHARED_TYPE: &str = "shared_type";
 /// The types that one person shares with the reader.
 pub(super) struct SharedTypes {
     sharer: PersonId,
-    opened: Opened,
+    opened: OpenedBySharer,
     types: Vec<Arc<DataType>>,
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<A
     annotations(app, owner, AnnotationRow::is_live).await
 }
 
-/// The same with deleted ones.
+/// A person's annotations as data types, oldest first, deleted ones too.
 pub(super) async fn all_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
     annotations(app, owner, |_| true).await
 }

@@ -45,13 +45,13 @@ pub async fn sleep_stages(
     asking: Asking,
     Checked(query): Checked<StagesQuery>,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::new(&app, &asking, &query.cycles).await?;
+    let permitted = PermittedSleepQuery::new(&app, &asking, &query.cycles).await?;
     let spec = StagesSpec {
-        cycles: asked.cycles(&query.cycles)?,
+        cycles: permitted.cycles(&query.cycles)?,
         merge_overlapping: query.merge_overlapping,
         merge_contiguous: query.merge_contiguous,
     };
-    asked
+    permitted
         .answer(Question::Stages(spec), None, &query.cycles.form)
         .await
 }
@@ -65,9 +65,9 @@ pub async fn sleep_cycles(
     asking: Asking,
     Checked(query): Checked<CyclesQuery>,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::new(&app, &asking, &query).await?;
-    let spec = asked.cycles(&query)?;
-    asked.answer(Question::Cycles(spec), None, &query.form).await
+    let permitted = PermittedSleepQuery::new(&app, &asking, &query).await?;
+    let spec = permitted.cycles(&query)?;
+    permitted.answer(Question::Cycles(spec), None, &query.form).await
 }
 
 /// How long each stage lasted in each period.
@@ -79,21 +79,25 @@ pub async fn sleep_agg(
     asking: Asking,
     Checked(query): Checked<AggregateQuery>,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::new(&app, &asking, &query.cycles).await?;
+    let permitted = PermittedSleepQuery::new(&app, &asking, &query.cycles).await?;
     let spec = AggregateSpec {
-        cycles: asked.cycles(&query.cycles)?,
+        cycles: permitted.cycles(&query.cycles)?,
         mode: query.mode,
         period: query.period,
         zone: query.zone,
         functions: query.functions,
     };
-    asked.refuse_too_many(&spec)?;
+    permitted.refuse_too_many(&spec)?;
     let grid = spec.period.grid(&spec.zone, query.cycles.range);
     let whole = query.partial.then(|| {
         let ends = spec.period.trunc(&spec.zone, query.cycles.range.end()) == query.cycles.range.end();
-        WholeWindows::of(&grid, ends, &asked.permit.windows().within(query.cycles.range))
+        WholeWindows::of(
+            &grid,
+            ends,
+            &permitted.permit.windows().within(query.cycles.range),
+        )
     });
-    asked
+    permitted
         .answer(Question::Aggregate(spec), whole, &query.cycles.form)
         .await
 }
@@ -129,7 +133,7 @@ pub async fn sleep_stage_metadata(
 }
 
 /// A question about somebody's sleep, with its permit.
-struct Asked<'a> {
+struct PermittedSleepQuery<'a> {
     app: &'a App,
     asking: &'a Asking,
     own: bool,
@@ -137,10 +141,10 @@ struct Asked<'a> {
     permit: Readable,
     stages: Arc<StageTable>,
     /// What shapes the answer and is not part of the address.
-    besides: String,
+    etag_parts: String,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PermittedSleepQuery<'a> {
     async fn new(app: &'a App, asking: &'a Asking, query: &CyclesQuery) -> Result<Self, ApiError> {
         let (reader, owner) = (&asking.request.reader, asking.owner);
         let own = reader.owns(owner);
@@ -151,7 +155,7 @@ impl<'a> Asked<'a> {
             .grants
             .windows(reader, owner, &TypeId::new(SLEEP_STAGE), range)
             .await?;
-        let besides = format!("{own} {:?}", permit.windows());
+        let etag_parts = format!("{own} {:?}", permit.windows());
         Ok(Self {
             app,
             asking,
@@ -159,7 +163,7 @@ impl<'a> Asked<'a> {
             clip,
             permit,
             stages: Arc::new(StageTable::new(app.types.registry().sleep_stages())),
-            besides,
+            etag_parts,
         })
     }
 
@@ -210,8 +214,8 @@ impl<'a> Asked<'a> {
 
     /// The partition of the stages.
     async fn partition(&self) -> Result<TypedPartition, ApiError> {
-        let named = self.app.types.find(self.asking.owner, SLEEP_STAGE).await?;
-        Ok(TypedPartition::of(named.data_type))
+        let resolved = self.app.types.find(self.asking.owner, SLEEP_STAGE).await?;
+        Ok(TypedPartition::of(resolved.data_type))
     }
 
     async fn answer(
@@ -235,7 +239,7 @@ impl<'a> Asked<'a> {
             .await?
             .marking(whole, PERIOD)?;
         self.asking
-            .answer(app, ticket, prepared, form, &self.besides)
+            .answer(app, ticket, prepared, form, &self.etag_parts)
             .await
     }
 

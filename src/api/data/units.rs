@@ -9,17 +9,45 @@ use crate::model::columns::{UNIT, VALUE};
 use crate::model::registry::{DataType, ReadColumn, ReadFrom};
 use crate::model::units::{Conversion, UnitSystem};
 use crate::people::preferences::Preferences;
-use crate::people::types::Named;
+use crate::people::types::ResolvedType;
 use crate::query::Prepared;
 use crate::query::filter::Condition;
 use crate::query::series::Calculation;
 use crate::query::units::{DisplayUnit, UnitRole};
 
+/// What of a question rules out units other than the stored ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum UnitHindrance {
+    /// A filter compares values.
+    FilteredValues,
+    /// Records are grouped by their values.
+    GroupedValues,
+    /// Values are summed up, and the zeros of the two units differ.
+    Sums,
+    /// Nulls become 0, and the zeros of the two units differ.
+    ReplacedNulls,
+}
+
+impl UnitHindrance {
+    /// Why values that are kept in one unit cannot be shown in another.
+    fn message(self, kept: &str, shown: &str) -> String {
+        let why = match self {
+            Self::FilteredValues => format!("a filter compares values as they are kept, in {kept}"),
+            Self::GroupedValues => format!("groups by value are of values as they are kept, in {kept}"),
+            Self::Sums => {
+                format!("a sum cannot be converted to {shown}, because the zeros of the two units differ")
+            }
+            Self::ReplacedNulls => format!("what replaces nulls is 0 {kept}, which is not 0 {shown}"),
+        };
+        format!("{why}; leave units out, or name catalogue")
+    }
+}
+
 /// The unit system of `units`, if one is named.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted(Option<UnitSystem>);
+pub(super) struct RequestedUnits(Option<UnitSystem>);
 
-impl Wanted {
+impl RequestedUnits {
     /// `Some` unless the name is unknown.
     pub(super) fn read(params: &mut Params<'_>) -> Option<Self> {
         let before = params.is_sent("units");
@@ -33,31 +61,31 @@ impl Wanted {
         self,
         app: &App,
         reader: &Reader,
-        named: &Named,
+        resolved: &ResolvedType,
         (conditions, parameter): (&[Condition], &'static str),
     ) -> Result<Option<DisplayUnit>, ApiError> {
-        let columns = &named.data_type.layout.read;
+        let columns = &resolved.data_type.layout.read;
         let is_constant =
             |column: &ReadColumn| column.name == UNIT && matches!(column.from, ReadFrom::Constant(_));
         if !columns.iter().any(is_constant) {
             return Ok(None);
         }
-        self.display_unit(app, reader, &named.data_type, |_| {
+        self.display_unit(app, reader, &resolved.data_type, |_| {
             compares_values(conditions, parameter)
         })
         .await
     }
 
     /// The unit in which the values of a metric are shown to `reader`. `hindrance` says which part of the
-    /// question rules out units other than the stored ones; it is passed whether the conversion moves zero. A
-    /// question that names the units is then refused; one from a reader who only prefers them gets the stored
-    /// units. `None`: the metric has no unit.
+    /// question rules out units other than the stored ones, and the parameter that it comes from; it is told
+    /// whether the conversion moves zero. A question that names the units is then refused; one from a reader
+    /// who only prefers them gets the stored units. `None`: the metric has no unit.
     pub(super) async fn display_unit(
         self,
         app: &App,
         reader: &Reader,
         data_type: &DataType,
-        hindrance: impl Fn(bool) -> Option<(&'static str, &'static str)>,
+        hindrance: impl Fn(bool) -> Option<(&'static str, UnitHindrance)>,
     ) -> Result<Option<DisplayUnit>, ApiError> {
         let stored = data_type.metric.as_ref().and_then(|metric| metric.unit.clone());
         let Some(stored) = stored else { return Ok(None) };
@@ -86,10 +114,9 @@ impl Wanted {
                 beside: true,
             })),
             (Some(_), None) => Ok(Some(as_stored(true))),
-            (Some((parameter, what)), Some(_)) => Err(invalid(
-                ["query", parameter],
-                format!("{what} {stored}; leave units out, or name catalogue"),
-            )),
+            (Some((parameter, hindrance)), Some(_)) => {
+                Err(invalid(["query", parameter], hindrance.message(&stored, &unit)))
+            }
         }
     }
 }
@@ -97,10 +124,10 @@ impl Wanted {
 /// Records with the units of their columns, and with the values of the value column converted to `unit`.
 pub(super) fn in_display_unit(
     prepared: Prepared,
-    named: &Named,
+    resolved: &ResolvedType,
     unit: Option<&DisplayUnit>,
 ) -> Result<Prepared, ApiError> {
-    let prepared = prepared.with_units(&named.data_type.column_units());
+    let prepared = prepared.with_units(&resolved.data_type.column_units());
     let Some(unit) = unit else { return Ok(prepared) };
     Ok(prepared.in_unit(unit, &[(VALUE, UnitRole::Values)], UNIT)?)
 }
@@ -109,12 +136,12 @@ pub(super) fn in_display_unit(
 pub(super) fn compares_values(
     conditions: &[Condition],
     parameter: &'static str,
-) -> Option<(&'static str, &'static str)> {
+) -> Option<(&'static str, UnitHindrance)> {
     let is_value = |condition: &Condition| condition.field == VALUE;
     conditions
         .iter()
         .any(is_value)
-        .then_some((parameter, "a filter compares values as they are kept, in"))
+        .then_some((parameter, UnitHindrance::FilteredValues))
 }
 
 /// What a column of a series holds of the metric, if anything.

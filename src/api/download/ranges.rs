@@ -6,7 +6,7 @@ use crate::people::files::Sent;
 
 /// Which bytes of a file a request wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedRange {
     All,
     Part(Range<u64>),
     /// No byte that exists.
@@ -16,24 +16,24 @@ pub enum Wanted {
 /// What `Range` wants of `length` bytes. A range that is not understood, and several ranges at once, get
 /// everything, as the protocol prescribes.
 #[must_use]
-pub fn wanted(header: Option<&str>, length: u64) -> Wanted {
+pub fn requested_range(header: Option<&str>, length: u64) -> RequestedRange {
     let unit_and_range = header.and_then(|text| text.trim().split_once('='));
     let Some((_, range)) = unit_and_range.filter(|(unit, _)| unit.eq_ignore_ascii_case("bytes")) else {
-        return Wanted::All;
+        return RequestedRange::All;
     };
     let Some((first, last)) = range.trim().split_once('-') else {
-        return Wanted::All;
+        return RequestedRange::All;
     };
     let range = match (position(first), position(last)) {
         (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
         (Some(first), None) if last.is_empty() => first..length,
         (None, Some(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
-        _ => return Wanted::All,
+        _ => return RequestedRange::All,
     };
     if range.start < range.end {
-        Wanted::Part(range)
+        RequestedRange::Part(range)
     } else {
-        Wanted::Nothing
+        RequestedRange::Nothing
     }
 }
 
@@ -75,24 +75,24 @@ mod tests {
     #[test]
     fn one_range_is_understood_and_cut_to_the_file() {
         let cases = [
-            ("bytes=0-0", Wanted::Part(0..1)),
-            ("bytes=2-5", Wanted::Part(2..6)),
-            ("bytes=2-", Wanted::Part(2..10)),
-            ("bytes=-3", Wanted::Part(7..10)),
-            ("bytes=-30", Wanted::Part(0..10)),
-            ("bytes=9-99", Wanted::Part(9..10)),
-            ("bytes=10-", Wanted::Nothing),
-            ("bytes=10-20", Wanted::Nothing),
-            ("bytes=-0", Wanted::Nothing),
-            ("bytes=0-18446744073709551615", Wanted::Part(0..10)),
-            ("bytes=0-99999999999999999999", Wanted::Part(0..10)),
-            ("bytes=99999999999999999999-", Wanted::Nothing),
-            ("Bytes=2-5", Wanted::Part(2..6)),
+            ("bytes=0-0", RequestedRange::Part(0..1)),
+            ("bytes=2-5", RequestedRange::Part(2..6)),
+            ("bytes=2-", RequestedRange::Part(2..10)),
+            ("bytes=-3", RequestedRange::Part(7..10)),
+            ("bytes=-30", RequestedRange::Part(0..10)),
+            ("bytes=9-99", RequestedRange::Part(9..10)),
+            ("bytes=10-", RequestedRange::Nothing),
+            ("bytes=10-20", RequestedRange::Nothing),
+            ("bytes=-0", RequestedRange::Nothing),
+            ("bytes=0-18446744073709551615", RequestedRange::Part(0..10)),
+            ("bytes=0-99999999999999999999", RequestedRange::Part(0..10)),
+            ("bytes=99999999999999999999-", RequestedRange::Nothing),
+            ("Bytes=2-5", RequestedRange::Part(2..6)),
         ];
         for (text, expected) in cases {
-            assert_eq!(wanted(Some(text), 10), expected, "{text}");
+            assert_eq!(requested_range(Some(text), 10), expected, "{text}");
         }
-        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Nothing);
+        assert_eq!(requested_range(Some("bytes=0-"), 0), RequestedRange::Nothing);
     }
 
     #[test]
@@ -107,9 +107,9 @@ mod tests {
             "bytes=a-b",
             "bytes=+1-2",
         ] {
-            assert_eq!(wanted(Some(text), 10), Wanted::All, "{text}");
+            assert_eq!(requested_range(Some(text), 10), RequestedRange::All, "{text}");
         }
-        assert_eq!(wanted(None, 10), Wanted::All);
+        assert_eq!(requested_range(None, 10), RequestedRange::All);
     }
 
     #[test]

@@ -15,11 +15,13 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{Dedupe, FromParams, Params};
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
+use crate::catalog::records::SeenSource;
 use crate::ingest::accept::{Acceptance, Accepted, FilesRead};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::coerce::Epoch;
 use crate::ingest::context::Leave;
 use crate::ingest::deletions::deletions;
+use crate::ingest::memory::Allowance;
 use crate::ingest::tombstone::TOMBSTONE_TYPE;
 use crate::ingest::upload::{IdempotencyKey, Work};
 use crate::model::excerpt::beginning;
@@ -69,77 +71,28 @@ pub async fn record(
 ) -> Result<Response, ApiError> {
     content_length(&app, &headers)?;
     let person = reader.person();
+    let mut recordable = recordable(&app, person, &data_type).await?;
+    let key = idempotency_key(&headers)?;
+    refuse_unfit_request(&reader, &data_type, &query, key.is_some(), &mut recordable)?;
     let Recordable {
         compiled,
         mut context,
-        mut closed,
-    } = recordable(&app, person, &data_type).await?;
-    let key = idempotency_key(&headers)?;
-    if let Some(refusal) = closed.take_if(|_| key.is_none()) {
-        return Err(refusal);
-    }
+        closed,
+    } = recordable;
     context.leave = query.leave;
-    let reach = reader.reach();
-    let is_tombstone = compiled.data_type().id.as_str() == TOMBSTONE_TYPE;
-    if !is_tombstone && !reach.covers(&compiled.data_type().id) {
-        return Err(ApiError::forbidden(Beyond::Types.to_string()));
-    }
-    if let Some(version) = &query.api_version {
-        let known = serde_json::to_value(compiled.data_type().api_version).map_err(ApiError::internal)?;
-        if known != *version {
-            return Err(ApiError::not_found(format!(
-                "{data_type} has no version {:?}",
-                beginning(version)
-            )));
-        }
-    }
-    // Of the content, whatever it is compressed with: two programs, or one program twice, compress the same
-    // bytes differently.
-    let fingerprint = key.as_ref().map(|_| {
-        let parameters = query.leave.told_apart_by().into_iter();
-        let parameters = parameters.map(str::as_bytes);
-        parameters.fold(
-            Sha256::new_with_prefix(data_type.as_bytes()),
-            Sha256::chain_update,
-        )
-    });
-    let mut reading = body_reader(&app, &headers)?.digested(fingerprint);
+    let fingerprint = key.as_ref().map(|_| fingerprint_of(&data_type, query.leave));
+    let reading = body_reader(&app, &headers)?.digested(fingerprint);
 
     let memory = app.bodies.allowance(person);
     let most = app.source_quota.most_named(person).await?;
-    let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, context, memory, most)?;
-    let mut chunks = body.into_data_stream();
-    while let Some(chunk) = chunks.next().await {
-        let fed = match chunk {
-            Ok(chunk) => {
-                let fed = acceptance.feed(&mut reading, &chunk).await;
-                fed.map_err(ApiError::from)
-            }
-            Err(error) => Err(broke_off(&error)),
-        };
-        if let Err(error) = fed {
-            acceptance.abandon().await;
-            return Err(error);
-        }
-    }
-    let (accepted, fingerprint) = acceptance.finish(reading).await?;
-    let (work, sources, files, memory) = match accepted {
-        Accepted::Rows {
-            work,
-            sources,
-            files,
-            memory,
-        } => (work, sources, files, memory),
-        Accepted::Deletions(tombstones, memory) => {
-            let deleter = Deleter::of(&app, person).await?;
-            let changes = move || deletions(&tombstones, |name| deleter.targets_of(name));
-            let changes = run_blocking(changes).await?;
-            if !changes.iter().all(|change| reach.covers(&change.data_type)) {
-                return Err(ApiError::forbidden(Beyond::Types.to_string()));
-            }
-            (Work::Small(changes), Vec::new(), FilesRead::new(), memory)
-        }
-    };
+    let acceptance = Acceptance::new(app.intake.clone(), person, compiled, context, memory, most)?;
+    let (accepted, fingerprint) = Box::pin(receive(body, reading, acceptance)).await?;
+    let RecordedWork {
+        work,
+        sources,
+        files,
+        memory,
+    } = work_of(&app, &reader, accepted).await?;
     let key = key.zip(fingerprint).map(|(key, fingerprint)| IdempotencyKey {
         key,
         fingerprint: fingerprint.finalize().into(),
@@ -157,6 +110,110 @@ pub async fn record(
         },
     )
     .await
+}
+
+/// Refuses what nobody may record, what the reader may not, and a version that the type does not have. With a
+/// key the request may repeat one from before nothing new was recorded: that is known only at the commit.
+fn refuse_unfit_request(
+    reader: &Reader,
+    data_type: &str,
+    query: &RecordQuery,
+    has_key: bool,
+    recordable: &mut Recordable,
+) -> Result<(), ApiError> {
+    if let Some(refusal) = recordable.closed.take_if(|_| !has_key) {
+        return Err(refusal);
+    }
+    let found = recordable.compiled.data_type();
+    let is_tombstone = found.id.as_str() == TOMBSTONE_TYPE;
+    if !is_tombstone && !reader.reach().covers(&found.id) {
+        return Err(ApiError::forbidden(Beyond::Types.to_string()));
+    }
+    if let Some(version) = &query.api_version {
+        let known = serde_json::to_value(found.api_version).map_err(ApiError::internal)?;
+        if known != *version {
+            return Err(ApiError::not_found(format!(
+                "{data_type} has no version {:?}",
+                beginning(version)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of the fingerprint under which an idempotency key is remembered; the content follows. It is
+/// that of the content, whatever it is compressed with: two programs, or one program twice, compress the same
+/// bytes differently.
+fn fingerprint_of(data_type: &str, leave: Leave) -> Sha256 {
+    let parameters = leave.told_apart_by().into_iter().map(str::as_bytes);
+    parameters.fold(
+        Sha256::new_with_prefix(data_type.as_bytes()),
+        Sha256::chain_update,
+    )
+}
+
+/// Takes in the whole body. What was already written of one that is refused is removed.
+async fn receive(
+    body: Body,
+    mut reading: BodyReader,
+    mut acceptance: Acceptance,
+) -> Result<(Accepted, Option<Sha256>), ApiError> {
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let fed = match chunk {
+            Ok(chunk) => {
+                let fed = acceptance.feed(&mut reading, &chunk).await;
+                fed.map_err(ApiError::from)
+            }
+            Err(error) => Err(broke_off(&error)),
+        };
+        if let Err(error) = fed {
+            acceptance.abandon().await;
+            return Err(error);
+        }
+    }
+    Ok(acceptance.finish(reading).await?)
+}
+
+/// What a body is to change, and what comes with it.
+struct RecordedWork {
+    work: Work,
+    sources: Vec<SeenSource>,
+    /// The files that the records were read from.
+    files: FilesRead,
+    memory: Allowance,
+}
+
+/// The changes that an accepted body stands for. What its tombstones delete from is known only now.
+async fn work_of(app: &App, reader: &Reader, accepted: Accepted) -> Result<RecordedWork, ApiError> {
+    match accepted {
+        Accepted::Rows {
+            work,
+            sources,
+            files,
+            memory,
+        } => Ok(RecordedWork {
+            work,
+            sources,
+            files,
+            memory,
+        }),
+        Accepted::Deletions(tombstones, memory) => {
+            let deleter = Deleter::of(app, reader.person()).await?;
+            let changes = move || deletions(&tombstones, |name| deleter.targets_of(name));
+            let changes = run_blocking(changes).await?;
+            let reach = reader.reach();
+            if !changes.iter().all(|change| reach.covers(&change.data_type)) {
+                return Err(ApiError::forbidden(Beyond::Types.to_string()));
+            }
+            Ok(RecordedWork {
+                work: Work::Small(changes),
+                sources: Vec::new(),
+                files: FilesRead::new(),
+                memory,
+            })
+        }
+    }
 }
 
 pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, ApiError> {

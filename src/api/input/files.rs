@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 pub use self::shapes::FileChange;
 use self::shapes::{CreatedFile, FileChanges, FileInput, FileListing, NewFileInput};
-use crate::api::answer::{header_value, is_known, not_modified};
+use crate::api::answer_headers::{header_value, is_known, not_modified};
 use crate::api::app::{App, Shared};
 use crate::api::docs::common::deprecated;
 use crate::api::document::Sent;
@@ -30,7 +30,7 @@ use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::output::{ColumnKind, ListedColumn, joined};
-use crate::people::files::names::{folder, name};
+use crate::people::file_names::{folder, name};
 use crate::people::files::{File, FilesError, ListingFilter};
 
 /// The root folder.
@@ -110,7 +110,7 @@ impl FromParams for OwnerQuery {
     }
 }
 
-/// The same, with the form of the answer.
+/// Whose file it is, and the form of the answer.
 #[derive(Debug)]
 pub struct OneQuery {
     asked: OwnerQuery,
@@ -163,7 +163,7 @@ const FILE: [ListedColumn; 16] = [
     ListedColumn::new("source_data_types", ColumnKind::Json),
 ];
 
-const LISTED: [ListedColumn; 17] = joined(&[ListedColumn::new("folder", ColumnKind::Text)], &FILE);
+const LISTED_COLUMNS: [ListedColumn; 17] = joined(&[ListedColumn::new("folder", ColumnKind::Text)], &FILE);
 
 /// Files by folder, name, state and age, and the folders below the one asked for. In a table a row either has
 /// a `folder` or describes a file.
@@ -196,7 +196,7 @@ pub async fn list_files(
         } else {
             Vec::new()
         };
-        document_as(&app, &headers, query.form, &LISTED, (&answer, &rows)).await
+        document_as(&app, &headers, query.form, &LISTED_COLUMNS, (&answer, &rows)).await
     })
     .await
 }
@@ -237,7 +237,7 @@ pub async fn create_file(
 }
 
 /// The columns of a changed file.
-pub(in crate::api) const CHANGED: [ListedColumn; 9] = [
+pub(in crate::api) const CHANGED_COLUMNS: [ListedColumn; 9] = [
     ListedColumn::new("archived_at", ColumnKind::Time),
     ListedColumn::new("deleted_at", ColumnKind::Time),
     ListedColumn::new("full_name", ColumnKind::Text),
@@ -263,7 +263,14 @@ pub async fn recent_file_changes(
     aside(Shared::clone(&app), reader.person(), async move {
         let files = changes(&app, &reader, reader.person(), query.range).await?;
         let answer = FileChanges { files };
-        document_as(&app, &headers, query.form, &CHANGED, (&answer, &answer.files)).await
+        document_as(
+            &app,
+            &headers,
+            query.form,
+            &CHANGED_COLUMNS,
+            (&answer, &answer.files),
+        )
+        .await
     })
     .await
 }

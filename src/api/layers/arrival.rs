@@ -12,7 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes per second on the slowest line that anybody still has.
-const SLOWEST: u64 = 1 << 10;
+const SLOWEST_RATE: u64 = 1 << 10;
 
 /// The request, with a body that fails when nothing of it arrives for `limit`, or too little.
 #[must_use]
@@ -59,7 +59,7 @@ impl Patient {
 
     /// How much longer to wait for the next part.
     fn patience(&self) -> Duration {
-        let in_all = self.limit + Duration::from_secs(self.arrived / SLOWEST);
+        let in_all = self.limit + Duration::from_secs(self.arrived / SLOWEST_RATE);
         self.limit.min(in_all.saturating_sub(self.waited))
     }
 }
@@ -126,7 +126,10 @@ mod tests {
         };
         assert_eq!((patience(0, 0), patience(20, 10), patience(30, 30)), (30, 20, 0));
         assert_eq!(
-            (patience(SLOWEST * 100, 90), patience(SLOWEST * 100, 120)),
+            (
+                patience(SLOWEST_RATE * 100, 90),
+                patience(SLOWEST_RATE * 100, 120)
+            ),
             (30, 10)
         );
     }

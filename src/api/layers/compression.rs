@@ -10,14 +10,14 @@ use tower_http::compression::predicate::{And, Predicate, SizeAbove};
 
 use crate::api::layers::heads::HeadAlone;
 
-const SHORTEST: u64 = 1024;
+const SHORTEST_BODY: u64 = 1024;
 
 /// The layer. It uses the fastest level, because answers are made while they are sent.
 #[must_use]
 pub fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
     CompressionLayer::new()
         .quality(CompressionLevel::Fastest)
-        .compress_when(SizeAbove::new(SHORTEST).and(IsText))
+        .compress_when(SizeAbove::new(SHORTEST_BODY).and(IsText))
 }
 
 /// Says of every answer that may be compressed that it depends on what the client accepts, however long this

@@ -20,7 +20,7 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// How long a browser may reuse a preflight answer.
-const REMEMBERED: Duration = Duration::from_hours(1);
+const PREFLIGHT_AGE: Duration = Duration::from_hours(1);
 
 /// The layer for these origins; `None` where none is named, so that nothing is said about origins at all.
 ///
@@ -81,6 +81,6 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             PERIODS_LEFT_OUT,
             NEXT_CURSOR,
         ])
-        .max_age(REMEMBERED);
+        .max_age(PREFLIGHT_AGE);
     Some(layer)
 }

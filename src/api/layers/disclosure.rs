@@ -92,7 +92,7 @@ async fn logged(
     owners.dedup();
     let log = app.sharing.log();
     let begun = owners.into_iter().map(|owner| {
-        let text = told(endpoint, owner, given).to_string();
+        let text = log_entry(endpoint, owner, given).to_string();
         log.begin(owner, reader.person(), text)
     });
     let entries = futures::future::try_join_all(begun).await?;
@@ -207,7 +207,7 @@ fn bytes_said(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// What the log keeps about a read.
-fn told(endpoint: &str, owner: PersonId, given: &[Disclosure]) -> Value {
+fn log_entry(endpoint: &str, owner: PersonId, given: &[Disclosure]) -> Value {
     let group = given.iter().find(|disclosure| disclosure.owner == owner);
     let group = group.and_then(|disclosure| disclosure.group);
     let reads = given.iter().filter(|disclosure| disclosure.owner == owner);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long refusals are gathered.
-const GATHERED: Duration = Duration::from_secs(1);
+const GATHERING_TIME: Duration = Duration::from_secs(1);
 
 /// How many refusals are not logged yet.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ impl Overload {
         }
         let (counted, reason) = (Arc::clone(&self.0), reason.to_owned());
         tokio::spawn(async move {
-            tokio::time::sleep(GATHERED).await;
+            tokio::time::sleep(GATHERING_TIME).await;
             let count = counted.swap(0, Ordering::Relaxed);
             tracing::warn!(
                 count,

@@ -17,8 +17,8 @@ use crate::api::layers::disclosure::Reading;
 use crate::api::layers::heads::heads;
 use crate::api::layers::participants::resolve_participant;
 use crate::api::layers::precondition::{self, PrecheckRoutes};
-use crate::api::layers::rates::{Charged, Refusal, charge_address, charge_person};
-use crate::api::layers::repeats::{Remembered, remembered};
+use crate::api::layers::rates::{ChargedRequest, Refusal, charge_address, charge_person};
+use crate::api::layers::repeats::{PreviousAnswer, previous_answer};
 use crate::api::problem::ApiError;
 
 /// What the layer works with.
@@ -31,7 +31,7 @@ pub struct Passage {
 /// The layer's function.
 pub async fn passage(State(passage): State<Passage>, request: Request, next: Next) -> Response {
     match admitted(&passage.app, request).await {
-        Ok((request, charged)) => charged.told(answered(&passage, request, next).await),
+        Ok((request, charged)) => charged.with_limit_headers(answered(&passage, request, next).await),
         Err(refusal) => *refusal,
     }
 }
@@ -43,7 +43,7 @@ pub async fn inner_passage(State(app): State<Shared>, request: Request, next: Ne
 }
 
 /// Authenticates a request, and charges its address and its person.
-async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged), Refusal> {
+async fn admitted(app: &App, mut request: Request) -> Result<(Request, ChargedRequest), Refusal> {
     charge_address(app, &request)?;
     let authenticate = authenticate(app, &mut request).await;
     authenticate.map_err(|error| Box::new(error.into_response()))?;
@@ -55,14 +55,14 @@ async fn admitted(app: &App, mut request: Request) -> Result<(Request, Charged),
 async fn answered(passage: &Passage, mut request: Request, next: Next) -> Response {
     let app = &passage.app;
     let seen = precondition::seen(&request);
-    let repeatable = match remembered(app, &request) {
-        Remembered::Answer(answer) => {
+    let repeatable = match previous_answer(app, &request) {
+        PreviousAnswer::Found(answer) => {
             return match seen {
                 Some(seen) => precondition::still(&seen, answer),
                 None => answer,
             };
         }
-        Remembered::Unknown(repeatable) => repeatable,
+        PreviousAnswer::NotFound(repeatable) => repeatable,
     };
     if let Some(condition) = precondition::condition(&request, &passage.looks) {
         if let Err(outdated) = condition.hold().await {

@@ -5,8 +5,6 @@
 //! answer says when to come back. Each node counts for itself. Answers say what is left, in the fields of the
 //! draft for rate limit headers (`RateLimit`, `RateLimit-Policy`).
 
-pub mod buckets;
-
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -19,8 +17,8 @@ use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
 use crate::api::app::App;
-use crate::api::layers::rates::buckets::{Buckets, Empty, Left, WINDOW};
 use crate::api::problem::ApiError;
+use crate::api::rates::{Buckets, Empty, LeftInBucket, WINDOW};
 use crate::api::serve::Peer;
 use crate::api::serve::addresses::household;
 use crate::auth::tokens::Reader;
@@ -46,15 +44,15 @@ pub fn charge_address(app: &App, request: &Request) -> Result<(), Refusal> {
 pub type Refusal = Box<Response>;
 
 /// What a person has left after a request of theirs.
-pub struct Charged {
-    left: Vec<Left>,
+pub struct ChargedRequest {
+    left: Vec<LeftInBucket>,
     /// Charges the bytes of the answer.
     meter: Option<Meter>,
 }
 
 /// Refuses a request of a person with nothing left. The bytes of its body are charged as they are read.
-pub fn charge_person(app: &App, request: Request) -> Result<(Request, Charged), Refusal> {
-    let mut charged = Charged {
+pub fn charge_person(app: &App, request: Request) -> Result<(Request, ChargedRequest), Refusal> {
+    let mut charged = ChargedRequest {
         left: Vec::new(),
         meter: None,
     };
@@ -85,30 +83,30 @@ pub fn charge_person(app: &App, request: Request) -> Result<(Request, Charged), 
     Ok((request.map(|body| Body::new(Metered { body, meter })), charged))
 }
 
-impl Charged {
+impl ChargedRequest {
     /// The answer to the request, with headers that say what is left; its bytes are charged as they are sent.
     #[must_use]
-    pub fn told(self, response: Response) -> Response {
+    pub fn with_limit_headers(self, response: Response) -> Response {
         let Self { left, meter } = self;
         match meter {
-            None => told(response, &left),
-            Some(meter) => told(response.map(|body| Body::new(Metered { body, meter })), &left),
+            None => with_limit_headers(response, &left),
+            Some(meter) => with_limit_headers(response.map(|body| Body::new(Metered { body, meter })), &left),
         }
     }
 }
 
 /// 429, with what is left in this bucket and in those that were looked at `before`.
-fn refused(empty: Empty, mut before: Vec<Left>) -> Response {
+fn refused(empty: Empty, mut before: Vec<LeftInBucket>) -> Response {
     let whole = Duration::from_secs(empty.wait.as_secs_f64().ceil() as u64);
     let detail = format!(
         "the limit of {} per minute is reached; come back when the header `retry-after` says",
         empty.left.name
     );
     before.push(empty.left);
-    told(ApiError::too_many(detail, whole).into_response(), &before)
+    with_limit_headers(ApiError::too_many(detail, whole).into_response(), &before)
 }
 
-fn told(mut response: Response, left: &[Left]) -> Response {
+fn with_limit_headers(mut response: Response, left: &[LeftInBucket]) -> Response {
     if left.is_empty() {
         return response;
     }

@@ -12,11 +12,11 @@ use crate::api::repeats::Wording;
 use crate::catalog::PersonState;
 
 /// What is known of a request.
-pub enum Remembered {
+pub enum PreviousAnswer {
     /// It was answered before, with this.
-    Answer(Response),
+    Found(Response),
     /// It must be answered; the value notes the answer, if it may be repeated.
-    Unknown(Option<Repeatable>),
+    NotFound(Option<Repeatable>),
 }
 
 /// A request whose answer can be noted.
@@ -28,17 +28,17 @@ pub struct Repeatable {
 
 /// Whether the request was answered before. The wall read the person's state before anything is read for the
 /// answer, so if the state changes in between, the answer is noted under a state that no request has again.
-pub fn remembered(app: &App, request: &Request) -> Remembered {
+pub fn previous_answer(app: &App, request: &Request) -> PreviousAnswer {
     let begun = Moment::now();
     let Some(wording) = Wording::of(request) else {
-        return Remembered::Unknown(None);
+        return PreviousAnswer::NotFound(None);
     };
     let Some(state) = request.extensions().get::<PersonState>().copied() else {
-        return Remembered::Unknown(None);
+        return PreviousAnswer::NotFound(None);
     };
     match app.repeats.answer(&wording, state, request, &app.recent, begun) {
-        Some(answer) => Remembered::Answer(answer),
-        None => Remembered::Unknown(Some(Repeatable {
+        Some(answer) => PreviousAnswer::Found(answer),
+        None => PreviousAnswer::NotFound(Some(Repeatable {
             wording,
             state,
             notes: request.extensions().get::<Notes>().cloned(),

@@ -13,8 +13,8 @@ use crate::model::time::{Instant, TimeRange, parse_instant_in_query};
 use crate::model::zone::Zone;
 
 use super::Params;
-use super::asked::{Asked, Form, Literal, Need};
 use super::choices::{Choice, Dates};
+use super::read_param::{Form, Literal, Need, ReadParam};
 
 const START: &str = "start_time";
 const END: &str = "end_time";
@@ -27,7 +27,7 @@ impl Params<'_> {
     /// The text of a parameter whose value has this form; the last one if it was repeated. For callers that
     /// parse it themselves.
     pub fn one(&mut self, name: &'static str, form: Form, need: Need) -> Option<String> {
-        let asked = Asked {
+        let asked = ReadParam {
             name,
             form,
             many: false,
@@ -36,9 +36,9 @@ impl Params<'_> {
         self.ask(asked).pop()
     }
 
-    /// The same for a parameter that may be repeated: every value, unchanged.
+    /// Every text of a parameter that may be repeated, unchanged, whose values have this form.
     pub fn several(&mut self, name: &'static str, form: Form, need: Need) -> Vec<String> {
-        let asked = Asked {
+        let asked = ReadParam {
             name,
             form,
             many: true,
@@ -90,7 +90,7 @@ impl Params<'_> {
         items(&self.repeated(name))
     }
 
-    /// The same for items that may contain commas: each whole value, and its parts between commas.
+    /// All values of a list whose items may contain commas: each whole value, and its parts between commas.
     pub fn list_and_whole(&mut self, name: &'static str) -> Vec<String> {
         let mut all = Vec::new();
         for value in self.repeated(name) {

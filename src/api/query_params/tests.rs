@@ -242,13 +242,13 @@ fn how_many_more_are_ignored_is_told_last() {
         let query: Vec<String> = (0..count).map(|number| format!("c{number:03}=1")).collect();
         let query = query.join("&");
         let params = Params::parse(&query);
-        params.told(&params.ignored())
+        params.ignored_header(&params.ignored())
     };
     assert!(told(100).ends_with("c098, c099"));
     assert!(told(101).ends_with("c098, c099, 1"));
     // A name that looks like it is in quotes.
     let params = Params::parse("1=1");
-    assert_eq!(params.told(&params.ignored()), "\"1\"");
+    assert_eq!(params.ignored_header(&params.ignored()), "\"1\"");
 }
 
 #[test]

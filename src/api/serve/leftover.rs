@@ -24,11 +24,11 @@ use tower::ServiceExt;
 
 /// The most bytes of one body that are thrown away. Several times the usual body limit, so that a client that
 /// exceeds it gets the refusal.
-pub(super) const MOST: u64 = 256 << 20;
+pub(super) const MOST_BYTES: u64 = 256 << 20;
 
 /// How long an answer waits for the rest of its request. After that it is sent while the rest still arrives,
 /// and the connection ends with it.
-const HOLD: Duration = Duration::from_secs(1);
+const HOLD_TIME: Duration = Duration::from_secs(1);
 
 /// The router's answer to `request`, after which its connection can be reused or ends. Waits for no client
 /// longer than `patience`.
@@ -50,8 +50,8 @@ pub(super) async fn answer(router: Router, request: Request<Incoming>, patience:
     let comes = rest.begun || !waits_to_be_asked;
     if comes && response.status() != StatusCode::REQUEST_TIMEOUT {
         let deadline = Instant::now() + patience;
-        let fits = rest.body.size_hint().lower() <= MOST;
-        if fits && let Ok(true) = timeout(HOLD.min(patience), rest.discard()).await {
+        let fits = rest.body.size_hint().lower() <= MOST_BYTES;
+        if fits && let Ok(true) = timeout(HOLD_TIME.min(patience), rest.discard()).await {
             return response;
         }
         // Ends with the connection, if that ends earlier.
@@ -158,7 +158,7 @@ impl Drop for Watched {
             let rest = Rest {
                 body,
                 begun,
-                spare: MOST,
+                spare: MOST_BYTES,
             };
             // If the request was given up, nobody wants the rest.
             let _unwanted = left.send(rest);

@@ -13,11 +13,11 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::addresses::TrustedProxies;
 use super::lanes::Lanes;
-use super::tls::{Certificate, CertificateFiles};
+use super::tls::Certificate;
 use super::{Ended, listen, serve};
-use crate::api::settings::{InterfaceSettings, RateSettings};
+use crate::api::settings::trusted_proxies::TrustedProxies;
+use crate::api::settings::{CertificateFiles, InterfaceSettings, RateSettings};
 
 fn settings() -> InterfaceSettings {
     InterfaceSettings {
@@ -190,10 +190,9 @@ async fn an_answer_that_a_stopping_service_gives_up_does_not_look_whole_to_an_ol
     assert!(client.read_to_end(&mut answer).await.is_err());
 }
 
-/// Tells when it is dropped.
-struct Held(Arc<Notify>);
+struct NotifiesWhenDropped(Arc<Notify>);
 
-impl Drop for Held {
+impl Drop for NotifiesWhenDropped {
     fn drop(&mut self) {
         self.0.notify_one();
     }
@@ -206,7 +205,7 @@ async fn an_answer_that_its_client_takes_too_slowly_does_not_look_whole_to_an_ol
     let endless = {
         let given_up = Arc::clone(&given_up);
         move || async move {
-            let parts = futures::stream::unfold(Held(given_up), |held| async move {
+            let parts = futures::stream::unfold(NotifiesWhenDropped(given_up), |held| async move {
                 Some((Ok::<_, std::io::Error>(A_PART), held))
             });
             axum::body::Body::from_stream(parts)
@@ -305,7 +304,7 @@ async fn a_body_that_waits_to_be_asked_for_is_not_asked_for_to_be_thrown_away() 
 #[tokio::test]
 async fn a_body_beyond_every_measure_is_not_read_before_it_is_refused() {
     let (mut client, _stop) = refusing(settings()).await;
-    let length = super::leftover::MOST + 1;
+    let length = super::leftover::MOST_BYTES + 1;
     let request = format!("POST / HTTP/1.1\r\nhost: almanac\r\ncontent-length: {length}\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     let answer = head(&mut client).await;

@@ -14,16 +14,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 
-/// How often the files are checked by default.
-pub const LOOK: Duration = Duration::from_secs(5);
+use crate::api::settings::CertificateFiles;
 
-/// The files of certificate and key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateFiles {
-    /// The chain as PEM, the service's own certificate first.
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
+/// How often the files are checked by default.
+pub const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -36,10 +30,10 @@ pub enum TlsError {
 /// The certificate that new connections get.
 pub struct Certificate {
     files: CertificateFiles,
-    shown: RwLock<Shown>,
+    loaded: RwLock<LoadedCertificate>,
 }
 
-struct Shown {
+struct LoadedCertificate {
     config: Arc<ServerConfig>,
     changed: [Option<SystemTime>; 2],
 }
@@ -49,7 +43,7 @@ impl Certificate {
         let changed = changed(files);
         Ok(Self {
             files: files.clone(),
-            shown: RwLock::new(Shown {
+            loaded: RwLock::new(LoadedCertificate {
                 config: Arc::new(config(files)?),
                 changed,
             }),
@@ -58,7 +52,7 @@ impl Certificate {
 
     /// Performs the TLS handshake on `stream`.
     pub async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let config = Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner).config);
+        let config = Arc::clone(&self.loaded.read().unwrap_or_else(PoisonError::into_inner).config);
         TlsAcceptor::from(config).accept(stream).await
     }
 
@@ -68,15 +62,15 @@ impl Certificate {
         loop {
             tokio::time::sleep(look).await;
             let changed = changed(&self.files);
-            if self.shown.read().unwrap_or_else(PoisonError::into_inner).changed == changed {
+            if self.loaded.read().unwrap_or_else(PoisonError::into_inner).changed == changed {
                 continue;
             }
             let config = config(&self.files);
-            let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
-            shown.changed = changed;
+            let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+            loaded.changed = changed;
             match config {
                 Ok(config) => {
-                    shown.config = Arc::new(config);
+                    loaded.config = Arc::new(config);
                     tracing::info!("another certificate is shown from now on");
                 }
                 Err(error) => tracing::error!(%error, "the certificate before is shown on"),

@@ -66,11 +66,11 @@ impl Usage {
 
     /// Counts an arriving request. It ends when the result, or the answer that takes it, is dropped.
     #[must_use]
-    pub(super) fn request(self: &Arc<Self>) -> Asked {
+    pub(super) fn request(self: &Arc<Self>) -> OpenRequest {
         let mut inner = self.lock();
         inner.open += 1;
         inner.next += 1;
-        Asked {
+        OpenRequest {
             usage: Arc::clone(self),
             id: inner.next,
         }
@@ -118,12 +118,12 @@ impl Usage {
 
 /// A request whose answer is not complete.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct OpenRequest {
     usage: Arc<Usage>,
     id: u64,
 }
 
-impl Asked {
+impl OpenRequest {
     /// The answer, whose body reports how it is taken. `ends_connection`: only the end of the connection
     /// marks its end.
     #[must_use]
@@ -136,9 +136,9 @@ impl Asked {
         }
         self.waits_for_client();
         response.map(|body| {
-            Body::new(Taken {
+            Body::new(TakenBody {
                 body,
-                asked: self,
+                request: self,
                 ends_connection,
             })
         })
@@ -158,7 +158,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let mut inner = self.usage.lock();
         inner.waiting.remove(&self.id);
@@ -168,13 +168,13 @@ impl Drop for Asked {
 }
 
 /// A body that reports when it is polled for more.
-struct Taken {
+struct TakenBody {
     body: Body,
-    asked: Asked,
+    request: OpenRequest,
     ends_connection: bool,
 }
 
-impl HttpBody for Taken {
+impl HttpBody for TakenBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -185,9 +185,9 @@ impl HttpBody for Taken {
         let next = Pin::new(&mut self.body).poll_frame(context);
         match &next {
             // The next part is requested when there is room for it.
-            Poll::Ready(Some(Ok(_))) => self.asked.waits_for_client(),
-            Poll::Ready(Some(Err(_))) if self.ends_connection => self.asked.breaks_off(),
-            _ => self.asked.waits_for_us(),
+            Poll::Ready(Some(Ok(_))) => self.request.waits_for_client(),
+            Poll::Ready(Some(Err(_))) if self.ends_connection => self.request.breaks_off(),
+            _ => self.request.waits_for_us(),
         }
         next
     }
@@ -221,9 +221,9 @@ mod tests {
     async fn a_connection_without_requests_is_idle_after_a_while() {
         let usage = Usage::begin();
         assert_eq!((now(&usage), later(&usage)), (State::InUse, State::Idle));
-        let asked = usage.request();
+        let request = usage.request();
         assert_eq!(later(&usage), State::InUse, "an answer may take its time");
-        drop(asked);
+        drop(request);
         assert_eq!((now(&usage), later(&usage)), (State::InUse, State::Idle));
     }
 

@@ -10,7 +10,7 @@ use hyper::body::{Frame, SizeHint};
 
 use super::{Trace, Traces};
 
-pub(super) struct Told {
+pub(super) struct TracedBody {
     pub body: Body,
     /// `None` once it is collected.
     pub trace: Option<Trace>,
@@ -20,7 +20,7 @@ pub(super) struct Told {
     pub is_whole: bool,
 }
 
-impl HttpBody for Told {
+impl HttpBody for TracedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -46,7 +46,7 @@ impl HttpBody for Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for TracedBody {
     fn drop(&mut self) {
         let Some(mut trace) = self.trace.take() else {
             return;

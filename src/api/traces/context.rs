@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The flag that marks a trace as sampled.
-const KEPT: u8 = 1;
+const SAMPLED_FLAG: u8 = 1;
 
 /// A trace, and a position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Context {
         Self {
             trace: id.as_u128(),
             parent: None,
-            flags: KEPT,
+            flags: SAMPLED_FLAG,
         }
     }
 
@@ -59,7 +59,7 @@ impl Context {
 
     /// Whether the client that began it wants it kept.
     pub(super) const fn is_wanted(self) -> bool {
-        self.flags & KEPT != 0
+        self.flags & SAMPLED_FLAG != 0
     }
 }
 

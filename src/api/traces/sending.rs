@@ -12,15 +12,15 @@ use tokio::sync::mpsc;
 use super::{Trace, TraceMeters, otlp};
 
 /// The most traces that are sent together.
-const TOGETHER: usize = 512;
+const MOST_TOGETHER: usize = 512;
 /// How long the first trace waits for others.
-const GATHERING: Duration = Duration::from_secs(1);
+const GATHERING_TIME: Duration = Duration::from_secs(1);
 /// The timeout for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause after the first attempt that failed; each further one is twice as long.
 const FIRST_REST: Duration = Duration::from_secs(1);
 /// How many attempts a batch gets before it is dropped.
-const TRIES: u32 = 5;
+const ATTEMPTS: u32 = 5;
 
 /// The settings for sending traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl ToSend {
         let mut headers: HeaderMap = settings.headers.iter().cloned().collect();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let client = reqwest::Client::builder()
-            .timeout(PATIENCE)
+            .timeout(ANSWER_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .default_headers(headers)
@@ -77,7 +77,7 @@ impl ToSend {
 impl Sending {
     /// Sends until no more traces can be collected.
     pub async fn run(mut self) {
-        let mut traces = Vec::with_capacity(TOGETHER);
+        let mut traces = Vec::with_capacity(MOST_TOGETHER);
         while self.gathered(&mut traces).await {
             self.send(&traces).await;
             traces.clear();
@@ -87,18 +87,18 @@ impl Sending {
     /// Waits for a trace, and briefly for more. `false`: there will be no more.
     async fn gathered(&mut self, traces: &mut Vec<Trace>) -> bool {
         let taken = &mut self.to_send.taken;
-        if taken.recv_many(traces, TOGETHER).await == 0 {
+        if taken.recv_many(traces, MOST_TOGETHER).await == 0 {
             return false;
         }
         let more = async {
-            while traces.len() < TOGETHER {
-                if taken.recv_many(traces, TOGETHER - traces.len()).await == 0 {
+            while traces.len() < MOST_TOGETHER {
+                if taken.recv_many(traces, MOST_TOGETHER - traces.len()).await == 0 {
                     return;
                 }
             }
         };
         // After the timeout, the traces gathered so far are sent.
-        let _late = tokio::time::timeout(GATHERING, more).await;
+        let _late = tokio::time::timeout(GATHERING_TIME, more).await;
         true
     }
 
@@ -106,7 +106,7 @@ impl Sending {
         let count = traces.len() as u64;
         let body = otlp::document(traces).to_string();
         let mut rest = FIRST_REST;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let failure = match self.post(&body).await {
                 Ok(()) => {
                     if std::mem::take(&mut self.is_failing) {

@@ -145,7 +145,7 @@ impl FromParams for OpenRangeQuery {
     }
 }
 
-const ALLOWED: [ListedColumn; 2] = [
+const ALLOWED_COLUMNS: [ListedColumn; 2] = [
     ListedColumn::new("all_data_types", ColumnKind::Flag),
     ListedColumn::new("svc_data_types", ColumnKind::Texts),
 ];
@@ -181,10 +181,10 @@ async fn allowed(
             .map(|data_type| data_type.as_str().to_owned())
             .collect(),
     };
-    one_as(app, headers, query.form, &ALLOWED, &types).await
+    one_as(app, headers, query.form, &ALLOWED_COLUMNS, &types).await
 }
 
-/// The same at the older address.
+/// The types of another person that the caller may read throughout a range, at the older address.
 #[utoipa::path(get, path = "/user/v1alpha1/access/{sharer_svc_userid}/data_types",
     operation_id = "accessible_types", tag = "sharing",
     params(("sharer_svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),

@@ -13,10 +13,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::header_value;
+use crate::api::answer_headers::header_value;
 use crate::api::app::Shared;
 use crate::api::docs::bodies::RawBytes;
-use crate::api::download::{Called, download};
+use crate::api::download::{FileLabel, download};
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
@@ -213,11 +213,11 @@ pub async fn content(
     let content = app.exports.content(&export)?;
     let created = export.created_at.to_rfc3339();
     let name = format!("almanac-{}.zip", created.get(..DATE).unwrap_or("export"));
-    let called = Called {
+    let label = FileLabel {
         name: &name,
         media_type: "application/zip",
     };
-    download(&app, &headers, &app.exports.contents(), &content, called)
+    download(&app, &headers, &app.exports.contents(), &content, label)
 }
 
 impl From<ExportError> for ApiError {

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use super::given::{GivenSetting, GivenSettings};
 use super::{SettingsError, parse};
-use crate::api::serve::addresses::{Network, TrustedProxies};
-use crate::api::serve::tls::CertificateFiles;
-use crate::api::settings::{InterfaceSettings, RateSettings};
+use crate::api::settings::trusted_proxies::{Network, TrustedProxies};
+use crate::api::settings::{CertificateFiles, InterfaceSettings, RateSettings};
 
 pub(super) fn interface(given: &GivenSettings) -> Result<InterfaceSettings, SettingsError> {
     let setting = |name| given.setting(name);

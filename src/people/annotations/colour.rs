@@ -9,7 +9,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// The basic colours of style sheets, by name.
-const NAMED: [(&str, u32); 17] = [
+const NAMED_COLOURS: [(&str, u32); 17] = [
     ("aqua", 0x00_ff_ff),
     ("black", 0x00_00_00),
     ("blue", 0x00_00_ff),
@@ -50,7 +50,7 @@ impl Colour {
             return hexadecimal(digits).map(Self);
         }
         let lower = text.to_ascii_lowercase();
-        if let Some((_, colour)) = NAMED.iter().find(|(name, _)| *name == lower) {
+        if let Some((_, colour)) = NAMED_COLOURS.iter().find(|(name, _)| *name == lower) {
             return Some(Self(*colour));
         }
         shares(lower.strip_prefix("rgb(")?.strip_suffix(')')?).map(Self)
@@ -133,7 +133,7 @@ fn pattern() -> String {
         let letter = |letter: char| format!("[{letter}{}]", letter.to_ascii_uppercase());
         name.chars().map(letter).collect()
     };
-    let names: Vec<String> = NAMED.iter().map(|(name, _)| any_case(name)).collect();
+    let names: Vec<String> = NAMED_COLOURS.iter().map(|(name, _)| any_case(name)).collect();
     let share = "([01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])";
     format!(
         "^(#[0-9a-fA-F]{{6}}|#[0-9a-fA-F]{{3}}|{}|{}\\( *{share}( *, *{share} *, *{share}| +{share} \

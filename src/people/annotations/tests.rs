@@ -187,7 +187,7 @@ fn refused_wholes() -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// The same, of quantities, scales and how they are shown.
+/// Annotations that are refused, with where: of quantities, scales and how they are shown.
 fn refused_variants() -> Vec<(Value, &'static str)> {
     let nothing = Value::Null;
     let numeric = |measured: Value| body("numeric", &measured, &nothing);

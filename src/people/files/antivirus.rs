@@ -18,14 +18,14 @@ use uuid::Uuid;
 pub use clamd::{ClamdAddress, Silent, Verdict};
 
 use super::file::{SCAN_LINK, TO_SCAN};
-use super::{File, Files, FilesError, ScanState, TRIES};
+use super::{ATTEMPTS, File, Files, FilesError, ScanState};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 use crate::upkeep::round::FAILURES_IN_A_ROW;
 
 /// The pause between two looks for waiting files.
-const PAUSE: Duration = Duration::from_secs(5);
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
 
 /// How many files are with the scanner at the same time.
 const AT_ONCE: usize = 4;
@@ -56,7 +56,7 @@ impl Scanning {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.files.to_scan.notified() => {}
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(LOOK_PAUSE) => {}
             }
         }
     }
@@ -68,7 +68,7 @@ impl Scanning {
         let mut round = Round::default();
         round.look_at(self.files.to_scan().await?);
         let mut scanned = FuturesUnordered::new();
-        let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + PAUSE, PAUSE);
+        let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + LOOK_PAUSE, LOOK_PAUSE);
         loop {
             while scanned.len() < AT_ONCE
                 && let Some(file) = round.next()
@@ -225,7 +225,7 @@ impl Files {
 
     /// Records the scanner's verdict on a waiting file.
     async fn note_scan(&self, file: &File, outcome: ScanState) -> Result<(), StoreError> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let Some(current) = self.find(file.id).await.map_err(in_store)? else {
                 return Ok(());
             };

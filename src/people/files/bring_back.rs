@@ -5,7 +5,7 @@ use futures::{Stream, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{File, Files, FilesError, ScanState, TRIES};
+use super::{ATTEMPTS, File, Files, FilesError, ScanState};
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::people::documents::{BroughtBack, brought_back};
@@ -48,14 +48,14 @@ impl Files {
         S: Stream<Item = Result<Bytes, E>> + Unpin,
     {
         let now = self.clock.now();
-        let mut taken = Taken {
+        let mut incoming = IncomingContent {
             files: self,
             content: Content::announced(id, person, 0, now, now),
             digest: Sha256::new(),
             part: None,
         };
-        let outcome = taken.all(bytes).await;
-        let content = taken.content.finished();
+        let outcome = incoming.all(bytes).await;
+        let content = incoming.content.finished();
         let failed = match outcome {
             Ok(()) if content.sha256.as_deref() == Some(sha256) => return Ok(content),
             Ok(()) => BringBackError::OtherBytes,
@@ -72,7 +72,7 @@ impl Files {
         mut taken: Option<Content>,
     ) -> Result<BroughtBack, FilesError> {
         let to_scan = self.to_be_scanned(&document)?;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             // Another import of the same archive may have been faster.
             if let Some(content) = &taken
                 && self.has_bytes(content.id).await?
@@ -123,14 +123,14 @@ impl Files {
 }
 
 /// Bytes being taken in.
-struct Taken<'f> {
+struct IncomingContent<'f> {
     files: &'f Files,
     content: Content,
     digest: Sha256,
     part: Option<PartWriter>,
 }
 
-impl Taken<'_> {
+impl IncomingContent<'_> {
     async fn all<S, E>(&mut self, mut bytes: S) -> Result<(), BringBackError<E>>
     where
         S: Stream<Item = Result<Bytes, E>> + Unpin,

@@ -19,11 +19,11 @@ use crate::store::objects::ObjectVersion;
 use crate::upkeep::lease::Leases;
 
 /// The pause between two looks for new arrivals.
-const PAUSE: Duration = Duration::from_secs(5);
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
 /// How many files one node takes in at once.
 const AT_ONCE: usize = 4;
 /// How long a request for a file waits for its bytes to be taken in.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ARRIVAL_WAIT: Duration = Duration::from_secs(5);
 
 /// The pause between two looks at a file that another task is taking in.
 const ANOTHER_LOOK: Duration = Duration::from_millis(50);
@@ -60,7 +60,7 @@ impl Arrivals {
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(LOOK_PAUSE) => {}
             }
         }
     }
@@ -80,7 +80,7 @@ impl Arrivals {
 }
 
 impl Files {
-    /// The same, but senders put bytes directly into the object store, if it can be reached.
+    /// These files, whose senders put bytes directly into the object store, if it can be reached.
     #[must_use]
     pub fn directly(mut self, meters: UpkeepMeters) -> Self {
         self.direct = Some(meters);
@@ -103,18 +103,19 @@ impl Files {
         if self.direct.is_none() || file.state != FileState::Created {
             return false;
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ARRIVAL_WAIT;
         loop {
             // A separate task, so that the work is finished even if nobody waits for it.
             let work = tokio::spawn(self.clone().arrived(incoming(file)));
-            match timeout(PATIENCE, work).await {
+            match timeout(ARRIVAL_WAIT, work).await {
                 Ok(Ok(Arrival::Busy)) if Instant::now() < deadline => tokio::time::sleep(ANOTHER_LOOK).await,
                 looked => return matches!(looked, Ok(Ok(Arrival::There))),
             }
         }
     }
 
-    /// The same for those of several files of one person whose bytes are in the store now.
+    /// Takes in the bytes of those of several files of one person whose bytes are in the store now; returns
+    /// whether any file may have changed.
     pub(super) async fn notice_some(&self, files: &[File]) -> bool {
         let waiting = |file: &&File| file.state == FileState::Created;
         let Some(first) = files.iter().find(waiting) else {

@@ -12,12 +12,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::FilesError;
-use super::names::full_name;
 use crate::catalog::documents::{Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
+use crate::people::file_names::full_name;
 use crate::people::sharing::terms::FileAge;
 
 /// Links to all files that wait to be scanned.
@@ -103,7 +103,7 @@ struct Body {
 
 /// A file as it is announced, with validated names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Announced {
+pub struct AnnouncedFile {
     pub path: String,
     pub name: String,
     pub content_type: String,
@@ -114,7 +114,7 @@ pub struct Announced {
     pub must_be_first: bool,
 }
 
-impl Announced {
+impl AnnouncedFile {
     #[must_use]
     pub fn full_name(&self) -> String {
         full_name(&self.path, &self.name)
@@ -147,7 +147,13 @@ impl FromStr for FileState {
 impl File {
     /// A version that has only been announced.
     #[must_use]
-    pub fn created(id: Uuid, person: PersonId, content: Uuid, announced: Announced, now: Instant) -> Self {
+    pub fn created(
+        id: Uuid,
+        person: PersonId,
+        content: Uuid,
+        announced: AnnouncedFile,
+        now: Instant,
+    ) -> Self {
         Self {
             id,
             person,

@@ -13,8 +13,8 @@ use futures::TryStreamExt as _;
 use uuid::Uuid;
 
 use super::{
-    Announced, File, FileSettings, FileState, Files, FilesError, Listing, ListingFilter, Received, ScanState,
-    Sent, UploadError,
+    AnnouncedFile, File, FileSettings, FileState, Files, FilesError, Listing, ListingFilter, Received,
+    ScanState, Sent, UploadError,
 };
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, ManualClock, SystemClock};
@@ -94,7 +94,7 @@ impl Bench {
         self.announce(announced(name, size)).await
     }
 
-    async fn announce(&self, announced: Announced) -> Result<Uuid, FilesError> {
+    async fn announce(&self, announced: AnnouncedFile) -> Result<Uuid, FilesError> {
         let new = self.files.create(self.person, announced).await?;
         Ok(new.file.id)
     }
@@ -185,8 +185,8 @@ impl Bench {
     }
 }
 
-fn announced(name: &str, size: u64) -> Announced {
-    Announced {
+fn announced(name: &str, size: u64) -> AnnouncedFile {
+    AnnouncedFile {
         path: "/notes".to_owned(),
         name: name.to_owned(),
         content_type: "text/plain".to_owned(),
@@ -392,7 +392,7 @@ async fn of_many_uploads_to_one_place_one_is_there_at_the_end_and_the_others_are
 #[tokio::test]
 async fn a_file_that_must_be_first_gives_way_to_one_that_was_faster() {
     for bench in Bench::all().await {
-        let first = || Announced {
+        let first = || AnnouncedFile {
             must_be_first: true,
             ..announced("a", 1)
         };

@@ -11,7 +11,7 @@ use futures::{Stream, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{File, FileState, Files, FilesError, ScanState, TRIES};
+use super::{ATTEMPTS, File, FileState, Files, FilesError, ScanState};
 use crate::store::StoreError;
 use crate::store::contents::{Content, MOST_PARTS, PART_BYTES, Part, PartWriter};
 
@@ -206,7 +206,7 @@ impl Files {
     async fn emptied<E>(&self, content: Content) -> Result<Content, UploadError<E>> {
         let id = content.id;
         let mut content = content;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let (empty, parts) = content.emptied();
             if self.attempt(vec![empty.update(self.clock.now())?]).await? {
                 self.contents.remove_parts(&empty, &parts).await;
@@ -230,7 +230,7 @@ impl Files {
     ) -> Result<File, UploadError<E>> {
         let paths: Vec<String> = last.map(|part| content.path_of(part)).into_iter().collect();
         let sha256 = content.sha256.clone().unwrap_or_default();
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let announced = self.find(id).await?.ok_or(UploadError::Closed)?;
             if announced.state != FileState::Created {
                 return Err(UploadError::Closed);

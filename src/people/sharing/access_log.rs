@@ -19,7 +19,7 @@ use crate::model::ids::{IdSource, PersonId};
 /// The most entries that one transaction writes.
 const GROUP: usize = 512;
 /// How many entries may wait. Further callers wait for room.
-const WAITING: usize = 4_096;
+const MOST_WAITING: usize = 4_096;
 
 /// The outcome of an entry until it is ended. If it stays, the service stopped before the answer was
 /// finished.
@@ -66,7 +66,7 @@ impl AccessLog {
     /// A log, and the task that writes it.
     #[must_use]
     pub fn start(catalog: Catalog, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> (Self, JoinHandle<()>) {
-        let (orders, waiting) = mpsc::channel(WAITING);
+        let (orders, waiting) = mpsc::channel(MOST_WAITING);
         let writing = tokio::spawn(write(catalog.clone(), waiting));
         let log = Self {
             orders,

@@ -116,7 +116,8 @@ impl Sharing {
         Ok(found)
     }
 
-    /// The same with the people behind them: for questions over all of them, whose answers name nobody.
+    /// The participants of a group with the people behind them: for questions over all of them, whose answers
+    /// name nobody.
     pub async fn members_of(
         &self,
         owner: PersonId,

@@ -26,7 +26,7 @@ pub struct Received {
 
 /// What listings about a sharer may show, and the grants that say so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedBySharer {
     pub openings: Vec<Opening>,
     pub grants: Vec<Uuid>,
 }
@@ -59,8 +59,11 @@ impl Sharing {
     }
 
     /// What listings about each sharer may show to `reader`, over all time.
-    pub async fn openings_for(&self, reader: PersonId) -> Result<BTreeMap<PersonId, Opened>, SharingError> {
-        let mut opened: BTreeMap<PersonId, Opened> = BTreeMap::new();
+    pub async fn openings_for(
+        &self,
+        reader: PersonId,
+    ) -> Result<BTreeMap<PersonId, OpenedBySharer>, SharingError> {
+        let mut opened: BTreeMap<PersonId, OpenedBySharer> = BTreeMap::new();
         for received in self.received(reader).await? {
             let of_sharer = opened.entry(received.sharer).or_default();
             of_sharer.openings.push(received.terms.opening(TimeRange::ALWAYS));

@@ -14,8 +14,8 @@ use crate::model::ids::PersonId;
 use crate::model::text::composed;
 use crate::model::time::Instant;
 use crate::people::condition::Condition;
-use crate::people::files::names::folder;
-use crate::people::types::{Named, Types, TypesError};
+use crate::people::file_names::folder;
+use crate::people::types::{ResolvedType, Types, TypesError};
 
 use super::access_log::ShareEvent;
 use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
@@ -340,8 +340,12 @@ impl Sharing {
     }
 
     /// Whether the annotation that a type names, if any, is one of the owner's.
-    async fn names_what_is_there(&self, owner: PersonId, named: &Named) -> Result<bool, CatalogError> {
-        let Some(id) = named.annotation else {
+    async fn names_what_is_there(
+        &self,
+        owner: PersonId,
+        resolved: &ResolvedType,
+    ) -> Result<bool, CatalogError> {
+        let Some(id) = resolved.annotation else {
             return Ok(true);
         };
         let found = self.catalog.document(DocumentKind::Annotation, id).await?;
@@ -408,8 +412,8 @@ async fn spelt(
             continue;
         }
         match types.look_up(owner, text).await {
-            Ok(Some(named)) if sharing.names_what_is_there(owner, &named).await? => {
-                spelt.push(named.id().to_string());
+            Ok(Some(resolved)) if sharing.names_what_is_there(owner, &resolved).await? => {
+                spelt.push(resolved.id().to_string());
             }
             Ok(_) => faults.push(unknown_type(loc, text)),
             Err(TypesError::Catalog(error)) => return Err(error.into()),

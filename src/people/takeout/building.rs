@@ -16,19 +16,19 @@ use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
 
 /// The pause between two looks for exports that other nodes accepted, or that are to be retried.
-const PAUSE: Duration = Duration::from_secs(5);
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
 /// The pause between two looks for expired exports.
-const EXPIRING: Duration = Duration::from_mins(1);
+const EXPIRY_PAUSE: Duration = Duration::from_mins(1);
 /// An export that was begun this often is given up.
 const MOST_ATTEMPTS: u32 = 10;
 /// An object that was compacted away while it was read looks like a lost one; the second time it counts as
 /// lost.
 const ATTEMPTS_WHEN_DAMAGED: u32 = 2;
 /// How long an export rests after a failed attempt, multiplied by the number of attempts.
-const REST: Duration = Duration::from_secs(10);
+const REST_PER_ATTEMPT: Duration = Duration::from_secs(10);
 
-const DAMAGED: &str = "something of what is stored is damaged; the operator was told";
-const TIRED: &str = "the archive could not be made however often it was tried; the operator was told";
+const DAMAGED_REASON: &str = "something of what is stored is damaged; the operator was told";
+const GIVEN_UP_REASON: &str = "the archive could not be made after several attempts; the operator was told";
 
 /// Makes requested archives until it is stopped.
 pub struct Building {
@@ -49,7 +49,7 @@ impl Building {
             if let Err(error) = Box::pin(self.round(&stop)).await {
                 tracing::warn!(%error, "exports could not be made and will be tried again");
             }
-            if looked.is_none_or(|looked| looked.elapsed() >= EXPIRING) {
+            if looked.is_none_or(|looked| looked.elapsed() >= EXPIRY_PAUSE) {
                 looked = Some(Moment::now());
                 if let Err(error) = Box::pin(self.exports.remove_expired()).await {
                     tracing::warn!(%error, "expired exports stay until the next look");
@@ -58,7 +58,7 @@ impl Building {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.exports.to_build.notified() => {}
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(LOOK_PAUSE) => {}
             }
         }
     }
@@ -116,9 +116,9 @@ impl Building {
         };
         tracing::error!(export = %id, attempts, %error, "an archive could not be made");
         let given_up = if is_damage(&error) && attempts >= ATTEMPTS_WHEN_DAMAGED {
-            Some(DAMAGED)
+            Some(DAMAGED_REASON)
         } else {
-            (attempts >= MOST_ATTEMPTS).then_some(TIRED)
+            (attempts >= MOST_ATTEMPTS).then_some(GIVEN_UP_REASON)
         };
         let Some(reason) = given_up else {
             outlet.abandon().await;
@@ -134,7 +134,7 @@ impl Building {
 /// A failed export rests; one that runs elsewhere changes all the time, and its lease keeps others from it. A
 /// change that is yet to come was told by a clock that was wrong, and says nothing about rest.
 fn is_due(export: &Export, now: Instant) -> bool {
-    let rest = REST * export.attempts;
+    let rest = REST_PER_ATTEMPT * export.attempts;
     export.updated_at <= now.before(rest) || export.updated_at > now
 }
 

@@ -93,7 +93,7 @@ pub(super) struct Archive<'a, 'e> {
 }
 
 /// Bytes to write: the content, and one version of a file that has it.
-struct Wanted {
+struct FileToWrite {
     content: Uuid,
     file: Uuid,
 }
@@ -181,7 +181,7 @@ impl Archive<'_, '_> {
     }
 
     /// Writes the list of files; returns the contents to write, each once.
-    async fn files(&mut self) -> Result<Vec<Wanted>, ExportError> {
+    async fn files(&mut self) -> Result<Vec<FileToWrite>, ExportError> {
         let kind = DocumentKind::File;
         let mut list = self.begin_list(FILES).await?;
         let mut contents: HashMap<Uuid, (Uuid, bool)> = HashMap::new();
@@ -208,24 +208,24 @@ impl Archive<'_, '_> {
             }
         }
         self.counts.files = self.end_list(list).await?;
-        let mut wanted = Vec::with_capacity(contents.len());
+        let mut to_write = Vec::with_capacity(contents.len());
         for (content, (file, is_harmful)) in contents {
             if is_harmful {
                 self.left_out
                     .push(format!("the bytes of file {file}, which are harmful"));
             } else {
-                wanted.push(Wanted { content, file });
+                to_write.push(FileToWrite { content, file });
             }
         }
-        wanted.sort_unstable_by_key(|wanted| wanted.content);
-        Ok(wanted)
+        to_write.sort_unstable_by_key(|file| file.content);
+        Ok(to_write)
     }
 
-    async fn content(&mut self, wanted: Wanted) -> Result<(), ExportError> {
+    async fn content(&mut self, to_write: FileToWrite) -> Result<(), ExportError> {
         let contents = self.exports.contents();
-        let content = contents.get(wanted.content).await?.filter(Content::is_whole);
+        let content = contents.get(to_write.content).await?.filter(Content::is_whole);
         let Some(content) = content else {
-            let what = format!("the content of file {} is gone", wanted.file);
+            let what = format!("the content of file {} is gone", to_write.file);
             return Err(StoreError::corrupt(what).into());
         };
         let name = content_member(content.id);

@@ -34,8 +34,9 @@ pub use importer::{ImportError, Importer};
 
 /// How many bytes of a file are read at once.
 const STEP: usize = 1 << 20;
-/// How often a change of preferences is retried after another one overtook it.
-const TRIES: usize = 16;
+/// How often a change of preferences is attempted. An attempt fails only where another change came first, so
+/// that this many at once all succeed: more than the programs of one person make.
+const ATTEMPTS: usize = 16;
 
 /// A progress report of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +276,7 @@ impl Importer {
     /// Adds preferences that the person does not have here; existing ones stay.
     async fn bring_preferences(&self, plan: &Plan) -> Result<u64, ImportError> {
         let person = plan.known.id;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let before = self
                 .catalog
                 .person(person)

@@ -153,7 +153,7 @@ impl Daily {
         }
     }
 
-    /// The same, counting as expected only the days from the first that has a number.
+    /// How many of some days have a number, counting as expected only those from the first that has one.
     #[must_use]
     pub fn coverage_since_first(&self, days: &Range<usize>) -> Coverage {
         let first = self.points(days).next().map_or(days.end, |(day, _)| day);

@@ -132,7 +132,7 @@ pub(super) fn shown(value: f64) -> String {
     if text == "-0" { "0" } else { text }.to_owned()
 }
 
-/// The same, with a sign.
+/// A number for reading, with a sign.
 pub(super) fn shown_change(value: f64) -> String {
     let text = shown(value);
     if value > 0.0 { format!("+{text}") } else { text }

@@ -17,6 +17,7 @@ use crate::query::engine::deadline_passed;
 use crate::query::ground::events::{FIRST_KNOWN, FIRST_UNKNOWN};
 use crate::query::places::Granted;
 use crate::query::places::raw::RawSpec;
+use crate::query::places::visits::VISIT_COLUMNS;
 use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
@@ -24,20 +25,10 @@ use crate::query::sleep::spec::{CyclesSpec, Question, StageSet};
 use crate::query::{Prepared, QueryError, Questions, ReadState, TypedPartition};
 
 use super::days::{Daily, Days};
+use super::new_place::VisitedPlace;
 use super::nights::{CYCLE_GAP, Cycle, Nights};
 use super::report::Report;
-use super::stays::Stay;
 use super::{Material, Metric, Targets};
-
-/// The columns of a visit that matter here.
-const VISIT_COLUMNS: &[&str] = &[
-    "uuid",
-    "latitude_degrees",
-    "longitude_degrees",
-    "horizontal_accuracy_meters",
-    "arrival_date",
-    "departure_date",
-];
 
 /// A metric that may be read on all days of the report.
 pub struct AskedMetric<Authority> {
@@ -62,7 +53,7 @@ pub struct InsightSources<Authority> {
     pub days: Days,
     pub metrics: Vec<AskedMetric<Authority>>,
     pub sleep: Option<SleepSource<Authority>>,
-    /// Visits, and the updates from which visits are derived, from [`super::stays_read`] on.
+    /// Visits, and the updates from which visits are derived, from [`super::visits_read`] on.
     pub places: Option<(Granted<Authority>, Granted<Authority>)>,
     pub targets: Targets,
 }
@@ -111,15 +102,15 @@ impl<Authority> Questions<Authority> {
             Some(sleep) => Some(self.nights(&asked.days, sleep).await?),
             None => None,
         };
-        let stays = match &asked.places {
-            Some((visits, updates)) => Some(self.stays_of(&asked.days, visits, updates).await?),
+        let visited_places = match &asked.places {
+            Some((visits, updates)) => Some(self.visited_places(&asked.days, visits, updates).await?),
             None => None,
         };
         let material = Material {
             days: asked.days,
             metrics,
             nights,
-            stays,
+            visited_places,
             targets: asked.targets,
         };
         Ok(material.report(asked.person))
@@ -191,14 +182,14 @@ impl<Authority> Questions<Authority> {
         Ok(Nights::of(days, &cycles))
     }
 
-    async fn stays_of(
+    async fn visited_places(
         &self,
         days: &Days,
         visits: &Granted<Authority>,
         updates: &Granted<Authority>,
-    ) -> Result<Vec<Stay>, QueryError> {
+    ) -> Result<Vec<VisitedPlace>, QueryError> {
         let range =
-            super::stays_read(days).ok_or_else(|| internal_datafusion_err!("a report without places"))?;
+            super::visits_read(days).ok_or_else(|| internal_datafusion_err!("a report without places"))?;
         let spec = RawSpec {
             columns: VISIT_COLUMNS,
             only: None,
@@ -208,7 +199,7 @@ impl<Authority> Questions<Authority> {
         if self.location_bounds(visits, None).await?.records == 0 {
             prepared = self.stays(updates, range, &prepared.schema, spec.ids).await?;
         }
-        let mut stays = Vec::new();
+        let mut places = Vec::new();
         self.read_through(prepared, |batch| {
             let (arrivals, departures) = (moments(batch, "arrival_date")?, moments(batch, "departure_date")?);
             let numbers = |name: &str| {
@@ -227,7 +218,7 @@ impl<Authority> Questions<Authority> {
                 let is_place =
                     latitudes.is_valid(row) && longitudes.is_valid(row) && position.is_usable(accuracy);
                 if is_known && is_place {
-                    stays.push(Stay {
+                    places.push(VisitedPlace {
                         from: Instant::from_micros(from),
                         to: Instant::from_micros(to),
                         position,
@@ -237,8 +228,8 @@ impl<Authority> Questions<Authority> {
             Ok(())
         })
         .await?;
-        stays.sort_by_key(|stay| (stay.from, stay.to));
-        Ok(stays)
+        places.sort_by_key(|place| (place.from, place.to));
+        Ok(places)
     }
 
     async fn read_through(

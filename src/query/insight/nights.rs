@@ -117,8 +117,8 @@ pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Out
         metrics: vec![METRIC.to_owned()],
         title: format!("{} h below {} h a night in a week", shown(lacking), shown(target)),
         summary: format!(
-            "Over {} of 7 nights, {} h were lacking to {} h a night; nights with more and with less together \
-             come to {} h.",
+            "Over {} of 7 nights, {} h were lacking to {} h a night; less what longer nights had beyond it, \
+             the total is {} h.",
             hours.len(),
             shown(lacking),
             shown(target),

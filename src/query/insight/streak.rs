@@ -7,15 +7,15 @@ use super::report::{Comparison, Kind, Outcome};
 use super::statistics::median;
 
 /// The days whose median is the default target, where the person has set none.
-const TRAILING: usize = 56;
+const TRAILING_DAYS: usize = 56;
 const LEAST_HISTORY: usize = 14;
 /// One day is not a streak.
-const SHORTEST: usize = 2;
+const SHORTEST_STREAK: usize = 2;
 
 pub(super) fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Option<f64>) -> Outcome {
     let kind = Kind::StepStreak;
     let finished = look.days.finished();
-    let trailing = last(TRAILING, finished);
+    let trailing = last(TRAILING_DAYS, finished);
     let history = values.values(&trailing);
     if history.len() < LEAST_HISTORY {
         let reason = "days with a value among the last 56";
@@ -34,7 +34,7 @@ pub(super) fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Op
         finished
     };
     let streak = first..until;
-    if streak.len() < SHORTEST {
+    if streak.len() < SHORTEST_STREAK {
         return Outcome::Nothing;
     }
     let shown_days = trailing.start.min(streak.start)..until;

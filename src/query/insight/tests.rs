@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::days::{Daily, Days};
+use super::new_place::VisitedPlace;
 use super::nights::{Cycle, Nights};
 use super::report::{Confidence, Insight, Kind, MOST_INSIGHTS, Report, Skipped};
-use super::stays::Stay;
 use super::{HEART_RATE_VARIABILITY, Material, Metric, RESTING_HEART_RATE, STEPS, Targets};
 use crate::model::duration::Truncation;
 use crate::model::geo::Position;
@@ -47,7 +47,7 @@ fn material(days: &Days) -> Material {
         days: days.clone(),
         metrics: Vec::new(),
         nights: None,
-        stays: None,
+        visited_places: None,
         targets: Targets::default(),
     }
 }
@@ -253,17 +253,17 @@ fn a_stay_far_from_all_others_is_a_new_place() {
     let days = days();
     let stay = |day: usize, latitude: f64, minutes: i64| {
         let from = days.start(day).micros() + 10 * HOUR;
-        Stay {
+        VisitedPlace {
             from: Instant::from_micros(from),
             to: Instant::from_micros(from + minutes * 60_000_000),
             position: Position::new(latitude, 8.0),
         }
     };
-    let mut stays: Vec<Stay> = (60..119).map(|day| stay(day, 50.0, 120)).collect();
+    let mut stays: Vec<VisitedPlace> = (60..119).map(|day| stay(day, 50.0, 120)).collect();
     stays.push(stay(119, 50.5, 31));
-    let report = |stays: &[Stay]| {
+    let report = |stays: &[VisitedPlace]| {
         let mut material = material(&days);
-        material.stays = Some(stays.to_vec());
+        material.visited_places = Some(stays.to_vec());
         material.report(PERSON)
     };
     let place = report(&stays);
@@ -306,7 +306,7 @@ fn without_any_data_as_much_is_needed_as_with_a_little() {
     }
     material.nights = Some(Nights::of(&days, &[night(&days, 119, 7.0)]));
     let from = Instant::from_micros(days.start(119).micros() + 8 * HOUR);
-    material.stays = Some(vec![Stay {
+    material.visited_places = Some(vec![VisitedPlace {
         from,
         to: Instant::from_micros(from.micros() + HOUR),
         position: Position::new(50.0, 8.0),
@@ -413,16 +413,18 @@ fn life() -> impl Strategy<Value = Vec<Option<f64>>> {
     prop::collection::vec(day, 121)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// Whatever was recorded: at most five findings, the most telling first; nothing with less than half of
-    /// its days; confidence as the coverage says; equal data, equal report; and numbers that are numbers.
-    #[test]
-    fn reports_are_honest(lives in prop::collection::vec(life(), 3), hours in prop::collection::vec(prop::option::of(3..10_u32), 60)) {
+/// The data of anybody: three metrics, and some nights.
+fn anybody() -> impl Strategy<Value = Material> {
+    let lives = prop::collection::vec(life(), 3);
+    let hours = prop::collection::vec(prop::option::of(3..10_u32), 60);
+    (lives, hours).prop_map(|(lives, hours)| {
         let days = days();
         let mut material = material(&days);
-        let ids = [(STEPS, MetricKind::Cumulative), (RESTING_HEART_RATE, MetricKind::Discrete), (HEART_RATE_VARIABILITY, MetricKind::Discrete)];
+        let ids = [
+            (STEPS, MetricKind::Cumulative),
+            (RESTING_HEART_RATE, MetricKind::Discrete),
+            (HEART_RATE_VARIABILITY, MetricKind::Discrete),
+        ];
         for ((id, kind), values) in ids.into_iter().zip(lives) {
             material.metrics.push((metric(id, "unit", kind), Daily(values)));
         }
@@ -433,24 +435,62 @@ proptest! {
             .filter_map(|(at, hours)| Some(night(&days, first + at, f64::from((*hours)?))))
             .collect();
         material.nights = Some(Nights::of(&days, &cycles));
+        material
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn equal_data_gives_an_equal_report(material in anybody()) {
+        prop_assert_eq!(material.report(PERSON), material.clone().report(PERSON));
+    }
+
+    #[test]
+    fn insights_are_left_out_only_beyond_the_most(material in anybody()) {
         let report = material.report(PERSON);
-        prop_assert_eq!(&report, &material.clone().report(PERSON));
         prop_assert!(report.insights.len() <= MOST_INSIGHTS);
         prop_assert!(report.suppressed == 0 || report.insights.len() == MOST_INSIGHTS);
+    }
+
+    #[test]
+    fn the_most_telling_insights_come_first(material in anybody()) {
+        let report = material.report(PERSON);
         let weight = |insight: &Insight| {
             let score = insight.comparison.as_ref().and_then(|comparison| comparison.score);
             score.map_or(1.0, f64::abs) * insight.coverage.share()
         };
         prop_assert!(report.insights.windows(2).all(|pair| weight(&pair[0]) >= weight(&pair[1])));
-        for insight in &report.insights {
+    }
+
+    #[test]
+    fn confidence_follows_from_coverage(material in anybody()) {
+        for insight in &material.report(PERSON).insights {
             let share = insight.coverage.share();
-            let confidence = if share >= 0.9 { Confidence::High } else if share >= 0.7 { Confidence::Medium } else { Confidence::Low };
-            prop_assert!((0.5..=1.0).contains(&share));
+            let confidence = if share >= 0.9 {
+                Confidence::High
+            } else if share >= 0.7 {
+                Confidence::Medium
+            } else {
+                Confidence::Low
+            };
             prop_assert_eq!(insight.confidence, confidence);
-            prop_assert!(insight.value.is_finite() && !insight.evidence.is_empty());
-            prop_assert!(insight.period.end() <= days.until());
         }
-        for skipped in &report.skipped {
+    }
+
+    #[test]
+    fn nothing_is_said_on_less_than_half_of_the_days_or_without_numbers(material in anybody()) {
+        for insight in &material.report(PERSON).insights {
+            prop_assert!((0.5..=1.0).contains(&insight.coverage.share()));
+            prop_assert!(insight.value.is_finite() && !insight.evidence.is_empty());
+            prop_assert!(insight.period.end() <= material.days.until());
+        }
+    }
+
+    #[test]
+    fn what_is_skipped_has_less_than_it_needs(material in anybody()) {
+        for skipped in &material.report(PERSON).skipped {
             prop_assert!(skipped.have < skipped.need, "{:?}", skipped);
         }
     }

@@ -1,6 +1,8 @@
 //! Single days that stand out: far from what is usual, never seen before, or without data that is always
 //! there.
 
+use std::ops::Range;
+
 use super::Metric;
 use super::days::{Daily, last};
 use super::draft::{Draft, Look, shown, shown_change, skipped};
@@ -8,24 +10,73 @@ use super::report::{Comparison, Coverage, Kind, Outcome};
 use super::statistics::{median, robust_z};
 
 /// The days that define what is usual.
-const TRAILING: usize = 56;
+const TRAILING_DAYS: usize = 56;
 const LEAST_USUAL: usize = 21;
 /// Iglewicz and Hoaglin's limit.
 const LEAST_Z: f64 = 3.5;
 /// The least history, in days, that can have records.
 const LEAST_HISTORY: usize = 90;
 /// The days in which a type has to be recorded daily.
-const RECENT: usize = 90;
+const RECENT_DAYS: usize = 90;
 const LEAST_DAYS: usize = 14;
 /// The longest silence, as a multiple of the usual interval.
 const INTERVALS: f64 = 3.0;
+
+/// One day of a metric that stands out from the days before it.
+struct UnusualDay<'a> {
+    kind: Kind,
+    metric: &'a Metric,
+    title: String,
+    summary: String,
+    value: f64,
+    baseline_value: f64,
+    /// How many of the days before have a value.
+    baseline_days: usize,
+    method: &'static str,
+    score: Option<f64>,
+    coverage: Coverage,
+    caveat: &'static str,
+}
+
+impl UnusualDay<'_> {
+    /// The finding about `day`, which was compared with the days `before` it.
+    fn found(self, look: &Look<'_>, day: &Range<usize>, before: &Range<usize>) -> Outcome {
+        let all = before.start..day.end;
+        let (Some(period), Some(baseline), Some(range)) =
+            (look.range(day), look.range(before), look.range(&all))
+        else {
+            return Outcome::Nothing;
+        };
+        look.found(Draft {
+            kind: self.kind,
+            metrics: vec![self.metric.id.clone()],
+            title: self.title,
+            summary: self.summary,
+            period,
+            baseline: Some((baseline, self.baseline_days)),
+            value: self.value,
+            unit: self.metric.unit.clone(),
+            comparison: Some(Comparison {
+                baseline_value: self.baseline_value,
+                delta: self.value - self.baseline_value,
+                method: self.method,
+                score: self.score,
+                slope_per_day: None,
+                interquartile_ranges: None,
+            }),
+            coverage: self.coverage,
+            evidence: look.daily(&self.metric.id, range),
+            caveats: vec![self.caveat.to_owned()],
+        })
+    }
+}
 
 /// Reports the last day, if it is far from the 56 before it.
 pub(super) fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::Anomaly;
     let finished = look.days.finished();
     let day = last(1, finished);
-    let before = last(TRAILING, day.start);
+    let before = last(TRAILING_DAYS, day.start);
     let Some(value) = values.get(day.start) else {
         return skipped(kind, Some(&metric.id), "values of the last day", 0, 1);
     };
@@ -42,42 +93,27 @@ pub(super) fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outco
     if score.abs() < LEAST_Z {
         return Outcome::Nothing;
     }
-    let all = before.start..day.end;
-    let (Some(period), Some(trailing), Some(range)) =
-        (look.range(&day), look.range(&before), look.range(&all))
-    else {
-        return Outcome::Nothing;
-    };
     let date = look.days.date(day.start);
     let (name, unit) = (metric.words(), &metric.unit);
-    look.found(Draft {
+    let unusual = UnusualDay {
         kind,
+        metric,
         title: format!("{} on {date} outside of the usual range", metric.title()),
         summary: format!(
-            "On {date} {name} came to {} {unit}; the median of the 56 days before is {} {unit} ({}).",
+            "On {date} {name} was {} {unit}; the median of the 56 days before is {} {unit} ({}).",
             shown(value),
             shown(usual),
             shown_change(value - usual),
         ),
-        period,
-        baseline: Some((trailing, baseline.len())),
         value,
-        unit: unit.clone(),
-        comparison: Some(Comparison {
-            baseline_value: usual,
-            delta: value - usual,
-            method: "value less median; score: robust z, 0.6745 * delta / median deviation of the baseline",
-            score: Some(score),
-            slope_per_day: None,
-            interquartile_ranges: None,
-        }),
-        coverage: values.coverage_since_first(&all),
-        evidence: look.daily(&metric.id, range),
-        caveats: vec![
-            "Many metrics are looked at each day, so that some days stand out by chance.".to_owned(),
-        ],
-        metrics: vec![metric.id.clone()],
-    })
+        baseline_value: usual,
+        baseline_days: baseline.len(),
+        method: "value less median; score: robust z, 0.6745 * delta / median deviation of the baseline",
+        score: Some(score),
+        coverage: values.coverage_since_first(&(before.start..day.end)),
+        caveat: "Many metrics are looked at each day, so that some days stand out by chance.",
+    };
+    unusual.found(look, &day, &before)
 }
 
 /// Reports the last day, if it is higher or lower than all before.
@@ -104,48 +140,35 @@ pub(super) fn record(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcom
         value if value < least => (least, "lowest", "value less the least of all days before"),
         _ => return Outcome::Nothing,
     };
-    let (before, all) = (first..day.start, first..day.end);
-    let (Some(period), Some(history), Some(range)) =
-        (look.range(&day), look.range(&before), look.range(&all))
-    else {
-        return Outcome::Nothing;
-    };
     let date = look.days.date(day.start);
     let (name, unit) = (metric.words(), &metric.unit);
-    look.found(Draft {
+    let unusual = UnusualDay {
         kind,
+        metric,
         title: format!("{}: the {word} day so far", metric.title()),
         summary: format!(
-            "On {date} {name} came to {} {unit}, the {word} of {} days since {}; before, that was {} {unit}.",
+            "On {date} {name} was {} {unit}, the {word} of {} days since {}; before, that was {} {unit}.",
             shown(value),
             earlier.len() + 1,
             look.days.date(first),
             shown(held),
         ),
-        period,
-        baseline: Some((history, earlier.len())),
         value,
-        unit: unit.clone(),
-        comparison: Some(Comparison {
-            baseline_value: held,
-            delta: value - held,
-            method,
-            score: None,
-            slope_per_day: None,
-            interquartile_ranges: None,
-        }),
-        coverage: values.coverage(&all),
-        evidence: look.daily(&metric.id, range),
-        caveats: vec!["Days on which only a part was recorded count as they are.".to_owned()],
-        metrics: vec![metric.id.clone()],
-    })
+        baseline_value: held,
+        baseline_days: earlier.len(),
+        method,
+        score: None,
+        coverage: values.coverage(&(first..day.end)),
+        caveat: "Days on which only a part was recorded count as they are.",
+    };
+    unusual.found(look, &day, &(first..day.start))
 }
 
 /// Reports that data is missing where there usually is some each day.
 pub(super) fn data_gap(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::DataGap;
     let until = look.days.today() + 1;
-    let recent = last(RECENT, until);
+    let recent = last(RECENT_DAYS, until);
     let observed: Vec<usize> = values.points(&recent).map(|(day, _)| day).collect();
     if observed.len() < LEAST_DAYS {
         let reason = "days with a value among the last 90";

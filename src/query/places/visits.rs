@@ -23,6 +23,16 @@ use super::Pinned;
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times, uncertainty};
 use crate::query::ground::events::known_part;
 
+/// The columns of a visit.
+pub const VISIT_COLUMNS: &[&str] = &[
+    "uuid",
+    "latitude_degrees",
+    "longitude_degrees",
+    "horizontal_accuracy_meters",
+    "arrival_date",
+    "departure_date",
+];
+
 /// The part of a visit that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Visit {

@@ -1,4 +1,4 @@
-//! Rule 5.4: `filter`, golden case F01 and its surroundings.
+//! Rule 5.4: `filter`, the golden case F01 and its surroundings.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ async fn found(person: &Person, filters: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn golden_f01() {
+async fn filters_that_ask_one_field_for_equality_are_alternatives_and_all_others_hold() {
     let person = golden_rows().await;
     for (filters, expected) in [
         (&["source_id:com.x.annotation.a"][..], &[1][..]),
@@ -49,6 +49,11 @@ async fn golden_f01() {
         let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
         assert_eq!(found(&person, filters).await, expected, "{filters:?}");
     }
+}
+
+#[tokio::test]
+async fn a_filter_without_a_known_field_or_a_value_that_fits_is_refused() {
+    let person = golden_rows().await;
     for bad in ["nosuch:1", "value:abc", "value", "", ":x"] {
         let faults = person
             .read("metric", "NumericAnnotation")

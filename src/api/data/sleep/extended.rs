@@ -6,9 +6,9 @@ use axum::response::Response;
 use crate::api::app::{App, Shared};
 use crate::api::data::asking::Asking;
 use crate::api::data::names::all_meant;
-use crate::api::data::records::partitions_of;
+use crate::api::data::records::metric_partition;
 use crate::api::data::series::{each_once, named_metrics, stages};
-use crate::api::data::units::{Wanted, held_by};
+use crate::api::data::units::{RequestedUnits, UnitHindrance, held_by};
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
@@ -29,7 +29,7 @@ use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
 use crate::query::units::{DisplayUnit, UnitRole};
 
 use super::query::CyclesQuery;
-use super::{Asked, around};
+use super::{PermittedSleepQuery, around};
 
 /// The length of the bins of metrics around a cycle.
 const BIN: i64 = 60_000_000;
@@ -45,7 +45,7 @@ pub struct ExtendedQuery {
     cycles: CyclesQuery,
     metrics: Vec<String>,
     calculations: Vec<Calculation>,
-    units: Wanted,
+    units: RequestedUnits,
     reach: Reach,
 }
 
@@ -66,7 +66,7 @@ impl FromParams for ExtendedQuery {
             bin: BIN,
             most_cells: u64::MAX,
         };
-        let units = Wanted::read(params);
+        let units = RequestedUnits::read(params);
         Some(Self {
             cycles: CyclesQuery::from_params(params)?,
             metrics: metrics.unwrap_or_default(),
@@ -103,9 +103,9 @@ pub async fn sleep_cycles_extended(
     Checked(query): Checked<ExtendedQuery>,
 ) -> Result<Response, ApiError> {
     let (reader, owner) = (&asking.request.reader, asking.owner);
-    let asked = Asked::new(&app, &asking, &query.cycles).await?;
-    let spec = asked.cycles(&query.cycles)?;
-    let range = window(&query, asked.clip);
+    let permitted = PermittedSleepQuery::new(&app, &asking, &query.cycles).await?;
+    let spec = permitted.cycles(&query.cycles)?;
+    let range = window(&query, permitted.clip);
     let names = all_meant(&app, reader, owner, &query.metrics).await?;
     let mut permits = Vec::with_capacity(names.len());
     for metric in &names {
@@ -116,7 +116,7 @@ pub async fn sleep_cycles_extended(
         );
     }
     let metrics = attached(&app, reader, owner, (&query, &names), range).await?;
-    let partition = asked.partition().await?;
+    let partition = permitted.partition().await?;
     let ticket = asking.request.admitted(&app).await?;
     let series = permits
         .iter()
@@ -129,9 +129,9 @@ pub async fn sleep_cycles_extended(
     let mut prepared = app
         .questions
         .sleep_with_metrics(
-            &asked.permit,
+            &permitted.permit,
             &partition,
-            &asked.stages,
+            &permitted.stages,
             spec,
             series.collect(),
             reach,
@@ -147,9 +147,9 @@ pub async fn sleep_cycles_extended(
     let units: Vec<_> = metrics.iter().map(|metric| &metric.unit).collect();
     let seen: Vec<_> = permits.iter().map(Readable::windows).collect();
     let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();
-    let besides = format!("{} {seen:?} {orders:?} {units:?}", asked.besides);
+    let etag_parts = format!("{} {seen:?} {orders:?} {units:?}", permitted.etag_parts);
     asking
-        .answer(&app, ticket, prepared, &query.cycles.form, &besides)
+        .answer(&app, ticket, prepared, &query.cycles.form, &etag_parts)
         .await
 }
 
@@ -208,24 +208,20 @@ async fn attached(
     let named = named_metrics(app, owner, names).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut metrics = Vec::with_capacity(named.len());
-    for (named, column) in named {
-        let traits = named.data_type.metric.as_ref();
+    for (resolved, column) in named {
+        let traits = resolved.data_type.metric.as_ref();
         let traits = traits.ok_or_else(|| ApiError::internal("a series of what is no metric"))?;
-        refuse_calculations(&query.calculations, traits, named.data_type.id.as_str())?;
-        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new()).await?;
-        let partition = partitions.into_iter().next();
+        refuse_calculations(&query.calculations, traits, resolved.data_type.id.as_str())?;
+        let (partition, conditions) = metric_partition(app, reader, owner, &resolved).await?;
         let unit = query
             .units
-            .display_unit(app, reader, &named.data_type, |moves_zero| {
+            .display_unit(app, reader, &resolved.data_type, |moves_zero| {
                 let sums = query.calculations.contains(&Calculation::Sum);
-                (moves_zero && sums).then_some((
-                    CALCULATIONS,
-                    "a sum has no meaning but in the unit of the values, which is",
-                ))
+                (moves_zero && sums).then_some((CALCULATIONS, UnitHindrance::Sums))
             })
             .await?;
         metrics.push(Metric {
-            partition: partition.ok_or_else(|| ApiError::internal("a metric without a partition"))?,
+            partition,
             conditions,
             spec: SeriesSpec {
                 column,
@@ -237,7 +233,7 @@ async fn attached(
                     drop: true,
                     replace: false,
                 },
-                chosen_sources: preferences.chosen_sources(&named.data_type.id),
+                chosen_sources: preferences.chosen_sources(&resolved.data_type.id),
             },
             traits: traits.clone(),
             unit,

@@ -15,7 +15,7 @@ use crate::model::registry::{DataType, RecordClass, TypeId};
 use crate::model::time::{Instant, MICROS_PER_SECOND, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::people::types::{Named, TypesError};
+use crate::people::types::{ResolvedType, TypesError};
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec as PeriodsSpec};
 use crate::query::filter::Condition;
 use crate::query::places::at_time::AtTimeSpec;
@@ -75,16 +75,16 @@ impl Readings {
 
     async fn series(&self, metric: &str, rate: SampleRate, span: Span, zone: Zone) -> Result<Prepared> {
         let (app, reader, owner) = (&self.app, &self.reader, self.reader.person());
-        let named = self.named(metric).await?;
-        let traits = series_traits(&named.data_type).map_err(|message| wrong("series", &message))?;
-        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new())
+        let resolved = self.resolved(metric).await?;
+        let traits = series_traits(&resolved.data_type).map_err(|message| wrong("series", &message))?;
+        let (partitions, conditions) = partitions_of(app, reader, owner, &resolved, Vec::new())
             .await
             .map_err(Unanswered::wrapped)?;
         let Some(partition) = partitions.first() else {
             return plan_err!("'{metric}' has no series");
         };
         let range = self
-            .closed(span, &named.data_type, &partitions, &conditions)
+            .closed(span, &resolved.data_type, &partitions, &conditions)
             .await?;
         let grid = match rate {
             SampleRate::Width(micros) => Grid::uniform(range, micros),
@@ -103,9 +103,9 @@ impl Readings {
         if spec.measure.counting() == Counting::BestSource {
             let preferences = Preferences::of(&app.catalog, owner).await;
             let preferences = preferences.map_err(Unanswered::wrapped)?;
-            spec.chosen_sources = preferences.chosen_sources(&named.data_type.id);
+            spec.chosen_sources = preferences.chosen_sources(&resolved.data_type.id);
         }
-        let granted = self.granted(&named.data_type.id, range, &named).await?;
+        let granted = self.granted(&resolved.data_type.id, range, &resolved).await?;
         let asked = AskedSeries {
             permit: &granted.permit,
             partition,
@@ -117,7 +117,7 @@ impl Readings {
     }
 
     async fn sleep_totals(&self, span: Span, period: Truncation, zone: Zone) -> Result<Prepared> {
-        let stage = self.named(SLEEP_STAGE).await?;
+        let stage = self.resolved(SLEEP_STAGE).await?;
         let partition = TypedPartition::of(Arc::clone(&stage.data_type));
         let range = self.closed(span, &stage.data_type, &[partition], &[]).await?;
         self.refuse_too_many("sleep_agg", period.grid(&zone, range).len())?;
@@ -133,8 +133,8 @@ impl Readings {
 
     async fn sleep(&self, range: TimeRange, question: Question) -> Result<Prepared> {
         let app = &self.app;
-        let named = self.named(SLEEP_STAGE).await?;
-        let Granted { permit, partition } = self.granted(&TypeId::new(SLEEP_STAGE), range, &named).await?;
+        let resolved = self.resolved(SLEEP_STAGE).await?;
+        let Granted { permit, partition } = self.granted(&TypeId::new(SLEEP_STAGE), range, &resolved).await?;
         let stages = Arc::new(StageTable::new(app.types.registry().sleep_stages()));
         let prepared = app
             .questions
@@ -157,7 +157,7 @@ impl Readings {
     }
 
     async fn location_series(&self, span: Span, step: i64) -> Result<Prepared> {
-        let updates = self.named(PLATFORM_UPDATES).await?;
+        let updates = self.resolved(PLATFORM_UPDATES).await?;
         let partition = TypedPartition::of(Arc::clone(&updates.data_type));
         let spec = PlacesSpec {
             range: self.closed(span, &updates.data_type, &[partition], &[]).await?,
@@ -191,16 +191,16 @@ impl Readings {
         zone: Zone,
     ) -> Result<Prepared> {
         let (app, reader, owner) = (&self.app, &self.reader, self.reader.person());
-        let named = self.named(name).await?;
-        let (id, class) = (&named.data_type.id, named.data_type.class);
+        let resolved = self.resolved(name).await?;
+        let (id, class) = (&resolved.data_type.id, resolved.data_type.class);
         if !computed.is_empty() && class != RecordClass::Metric {
             return plan_err!("'agg': {id} is no metric; leave the function out to count its records");
         }
-        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new())
+        let (partitions, conditions) = partitions_of(app, reader, owner, &resolved, Vec::new())
             .await
             .map_err(Unanswered::wrapped)?;
         let range = self
-            .closed(span, &named.data_type, &partitions, &conditions)
+            .closed(span, &resolved.data_type, &partitions, &conditions)
             .await?;
         let mut chosen_sources = Vec::new();
         if computed.contains(&Statistic::Sum) {
@@ -226,7 +226,7 @@ impl Readings {
             order: Order::Ascending,
             chosen_sources,
         };
-        let granted = self.granted(id, range, &named).await?;
+        let granted = self.granted(id, range, &resolved).await?;
         let prepared = app.questions.aggregate(&granted.permit, &partitions, &spec).await;
         prepared.map_err(outside)
     }
@@ -239,26 +239,26 @@ impl Readings {
     ) -> Result<(Vec<Updates<GrantAuthority>>, Granted<GrantAuthority>)> {
         let mut updates = Vec::with_capacity(LocationSource::ALL.len());
         for source in LocationSource::ALL {
-            let named = self.named(source.updates()).await?;
+            let resolved = self.resolved(source.updates()).await?;
             let granted = self
-                .granted(&TypeId::new(source.updates()), range, &named)
+                .granted(&TypeId::new(source.updates()), range, &resolved)
                 .await?;
             updates.push(Updates { source, granted });
         }
-        let named = self.named(PLATFORM_VISITS).await?;
+        let resolved = self.resolved(PLATFORM_VISITS).await?;
         let visits = self
-            .granted(&TypeId::new(PLATFORM_VISITS), visits_in, &named)
+            .granted(&TypeId::new(PLATFORM_VISITS), visits_in, &resolved)
             .await?;
         Ok((updates, visits))
     }
 
     /// The caller's type of that name.
-    async fn named(&self, name: &str) -> Result<Named> {
+    async fn resolved(&self, name: &str) -> Result<ResolvedType> {
         let (app, owner) = (&self.app, self.reader.person());
         let id = meant(app, owner, name).await.map_err(Unanswered::wrapped)?;
         let name = id.as_ref().map_or(name, TypeId::as_str);
         match app.types.find(owner, name).await {
-            Ok(named) if named.data_type.queryable => Ok(named),
+            Ok(resolved) if resolved.data_type.queryable => Ok(resolved),
             Ok(_) => plan_err!("'{name}' cannot be read"),
             Err(error @ TypesError::Unknown { .. }) => {
                 plan_err!("'{name}': {error}")
@@ -268,12 +268,17 @@ impl Readings {
     }
 
     /// The permit of the caller to read their own data.
-    async fn granted(&self, id: &TypeId, range: TimeRange, named: &Named) -> Result<Granted<GrantAuthority>> {
+    async fn granted(
+        &self,
+        id: &TypeId,
+        range: TimeRange,
+        resolved: &ResolvedType,
+    ) -> Result<Granted<GrantAuthority>> {
         let owner = self.reader.person();
         let permit = self.app.grants.windows(&self.reader, owner, id, range).await;
         Ok(Granted {
             permit: permit.map_err(Unanswered::wrapped)?,
-            partition: TypedPartition::of(Arc::clone(&named.data_type)),
+            partition: TypedPartition::of(Arc::clone(&resolved.data_type)),
         })
     }
 

@@ -16,7 +16,7 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
-use crate::people::types::{Named, TypesError};
+use crate::people::types::{ResolvedType, TypesError};
 use crate::query::sql::{Call, Holding, Holdings, Listed, QuestionFunction};
 use crate::query::{Prepared, Questions, TypedPartition};
 
@@ -51,12 +51,12 @@ impl Readings {
             Err(Denied::Refused(_) | Denied::Beyond(_) | Denied::BeyondGroup(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let named: Named = match app.types.find(owner, id.as_str()).await {
-            Ok(named) if named.data_type.queryable => named,
+        let resolved: ResolvedType = match app.types.find(owner, id.as_str()).await {
+            Ok(resolved) if resolved.data_type.queryable => resolved,
             Ok(_) | Err(TypesError::Unknown { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new()).await?;
+        let (partitions, conditions) = partitions_of(app, reader, owner, &resolved, Vec::new()).await?;
         Ok(Some(Holding {
             permit,
             partitions,

@@ -7,7 +7,7 @@ use axum::response::Response;
 use super::{OwnerQuery, readable_file};
 use crate::api::app::Shared;
 use crate::api::docs::bodies::RawBytes;
-use crate::api::download::{Called, download};
+use crate::api::download::{FileLabel, download};
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
@@ -28,9 +28,9 @@ pub(super) async fn download_file(
 ) -> Result<Response, ApiError> {
     let file = readable_file(&app, &reader, query.owner, &input_id).await?;
     let content = app.files.content(&file).await?;
-    let called = Called {
+    let label = FileLabel {
         name: &file.name,
         media_type: &file.content_type,
     };
-    download(&app, &headers, app.files.contents(), &content, called)
+    download(&app, &headers, app.files.contents(), &content, label)
 }

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::api::problem::ApiError;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
-use crate::people::files::names::{folder, label, name};
-use crate::people::files::{Announced, File, FileState, FilesError, Listing, ScanState};
+use crate::people::file_names::{folder, label, name};
+use crate::people::files::{AnnouncedFile, File, FileState, FilesError, Listing, ScanState};
 
 /// A file that the caller is about to send.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -114,13 +114,13 @@ pub struct FileChanges {
 
 impl NewFileInput {
     /// The announced file, or everything that is wrong with it.
-    pub fn announced(self, must_be_first: bool) -> Result<Announced, ApiError> {
+    pub fn announced(self, must_be_first: bool) -> Result<AnnouncedFile, ApiError> {
         let mut faults = Vec::new();
         let mut checked = |member: &str, read: Result<String, String>| {
             let wrong = |message| faults.push(Fault::new(["body", member], "value_error", message));
             read.map_err(wrong).unwrap_or_default()
         };
-        let announced = Announced {
+        let announced = AnnouncedFile {
             path: checked("path", folder(&self.path)),
             name: checked("name", name(&self.name)),
             content_type: checked("content_type", label(&self.content_type)),
@@ -182,8 +182,8 @@ fn imported(file: &File) -> Option<Vec<ImportedType>> {
 }
 
 impl FileInput {
-    /// The same for people with whom it is shared: without the id of what it came from, without the id of a
-    /// version that may not be shared, and without types that are not shared.
+    /// The file as people see it with whom it is shared: without the id of what it came from, without the id
+    /// of a version that may not be shared, and without types that are not shared.
     #[must_use]
     pub fn for_others(mut self) -> Self {
         self.source_id = None;

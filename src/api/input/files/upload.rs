@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use tracing::Instrument as _;
 
 use super::shown;
-use crate::api::answer::header_value;
+use crate::api::answer_headers::header_value;
 use crate::api::app::Shared;
 use crate::api::body::{broke_off, text};
 use crate::api::docs::bodies::RawBytes;

@@ -150,7 +150,7 @@ async fn bytes_that_nobody_waits_for_are_collected_when_they_are_old() {
 #[tokio::test]
 async fn a_file_that_must_be_first_is_not_taken_in_where_another_is() {
     let bench = Bench::sqlite().await.direct();
-    let first = Announced {
+    let first = AnnouncedFile {
         must_be_first: true,
         ..announced("a", 3)
     };

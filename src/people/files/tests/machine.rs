@@ -127,7 +127,7 @@ impl Walk<'_> {
     }
 
     async fn create(&mut self, place: usize, size: usize, first: bool) {
-        let announced = Announced {
+        let announced = AnnouncedFile {
             must_be_first: first,
             ..announced(PLACES[place], size as u64)
         };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::importer::{ImportError, Importer};
-use super::judge_documents::{judge, judge_version, told};
+use super::judge_documents::{first_fault_text, judge, judge_version};
 use crate::catalog::Catalog;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::{KnownPerson, StoredDefinition};
@@ -41,7 +41,7 @@ impl Plan {
             .map_err(|error| damaged(kind.as_str(), &error))
     }
 
-    /// The same under the id that it gets here.
+    /// A document of the archive under the id that it gets here.
     pub(super) fn document(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
         let mut document = self.as_written(kind, kept)?;
         document.id = self.renaming.of(document.id);
@@ -106,7 +106,7 @@ impl Importer {
         // A cleared preference is not stored.
         plan.preferences.retain(|_, value| !value.is_null());
         Preferences::judge(&plan.preferences)
-            .map_err(|faults| unfit(PREFERENCES, "its object", told(faults)))?;
+            .map_err(|faults| unfit(PREFERENCES, "its object", first_fault_text(faults)))?;
         Ok(plan)
     }
 
@@ -231,7 +231,7 @@ impl Importer {
             let name = format!("{}/{}", stored.base, stored.id);
             let made = self.types.judge(stored).map_err(|error| {
                 let reason = match error {
-                    TypesError::Invalid(faults) => told(faults),
+                    TypesError::Invalid(faults) => first_fault_text(faults),
                     error => error.to_string(),
                 };
                 unfit(DATA_TYPES, &place, reason)
@@ -258,7 +258,7 @@ impl Importer {
             }
             let name = plan.data_type(name);
             let found = self.types.find(plan.known.id, &name).await.ok();
-            let found = found.filter(|named| named.data_type.id == TypeId::new(&name));
+            let found = found.filter(|resolved| resolved.data_type.id == TypeId::new(&name));
             let Some(found) = found else {
                 return Err(ImportError::Refused(format!(
                     "{name} is no data type of this release; use the one that wrote the archive, or a newer \

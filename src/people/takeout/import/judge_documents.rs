@@ -10,7 +10,8 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::nul::{may_hold_nul, path_to_nul};
 use crate::model::time::Instant;
 use crate::people::annotations::AnnotationRoot;
-use crate::people::files::{File, names};
+use crate::people::file_names;
+use crate::people::files::File;
 use crate::people::reflections::ReflectionContent;
 use crate::people::text::Name;
 
@@ -37,11 +38,11 @@ pub(super) fn judge(document: &Document) -> Result<(), String> {
     match document.kind {
         DocumentKind::Annotation => {
             is_nameless(document)?;
-            AnnotationRoot::read(&body).map(drop).map_err(told)
+            AnnotationRoot::read(&body).map(drop).map_err(first_fault_text)
         }
         DocumentKind::Reflection => {
             is_nameless(document)?;
-            ReflectionContent::judge(&document.body, &body).map_err(told)
+            ReflectionContent::judge(&document.body, &body).map_err(first_fault_text)
         }
         DocumentKind::Tag => tag(document, &body),
         DocumentKind::File => file(document),
@@ -50,7 +51,7 @@ pub(super) fn judge(document: &Document) -> Result<(), String> {
 }
 
 /// The first fault with its place.
-pub(super) fn told(faults: Vec<Fault>) -> String {
+pub(super) fn first_fault_text(faults: Vec<Fault>) -> String {
     let Some(fault) = faults.into_iter().next() else {
         return "it has another form".to_owned();
     };
@@ -87,8 +88,8 @@ fn tag(document: &Document, body: &Value) -> Result<(), String> {
 
 fn file(document: &Document) -> Result<(), String> {
     let file = File::of(document).map_err(|error| error.to_string())?;
-    let path = names::folder(&file.path).map_err(|what| format!("body.path: {what}"))?;
-    let name = names::name(&file.name).map_err(|what| format!("body.name: {what}"))?;
+    let path = file_names::folder(&file.path).map_err(|what| format!("body.path: {what}"))?;
+    let name = file_names::name(&file.name).map_err(|what| format!("body.name: {what}"))?;
     if path != file.path || name != file.name {
         return Err("its path and name are not as they are stored".to_owned());
     }

@@ -17,7 +17,7 @@ use crate::people::takeout::ExportError;
 use crate::store::local::{Disk as _, SystemDisk};
 
 /// The suffix of the name of an unfinished file.
-const UNFINISHED: &str = ".unfinished";
+const UNFINISHED_ENDING: &str = ".unfinished";
 
 /// Receives the bytes of one archive.
 pub(in crate::people::takeout) struct LocalOutlet<'e> {
@@ -40,7 +40,7 @@ impl<'e> LocalOutlet<'e> {
             return Err(fails(io::Error::from(io::ErrorKind::AlreadyExists)));
         }
         let mut name = OsString::from(path);
-        name.push(UNFINISHED);
+        name.push(UNFINISHED_ENDING);
         let unfinished = PathBuf::from(name);
         let beginning = unfinished.clone();
         let begun = tokio::task::spawn_blocking(move || alone(&beginning)).await;

@@ -17,7 +17,7 @@ use crate::model::ids::PersonId;
 /// The time in which a bucket fills completely.
 pub(super) const WINDOW: Duration = Duration::from_mins(1);
 /// The most buckets in memory. One that is evicted counts as full.
-const REMEMBERED: u64 = 100_000;
+const REMEMBERED_BUCKETS: u64 = 100_000;
 
 /// What one person or address has left.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Buckets<K> {
 
 /// What is left in a bucket after a request was counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Left {
+pub(super) struct LeftInBucket {
     pub(super) name: &'static str,
     pub(super) size: u64,
     /// Requests, or bytes.
@@ -52,7 +52,7 @@ pub(super) struct Left {
 /// Nothing is left, or too little.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Empty {
-    pub(super) left: Left,
+    pub(super) left: LeftInBucket,
     /// How long until there is enough for one more request.
     pub(super) wait: Duration,
 }
@@ -63,7 +63,7 @@ impl<K: Hash + Eq + Copy> Buckets<K> {
         (size > 0).then(|| Self {
             name,
             size: size as f64,
-            of: Cache::of(REMEMBERED),
+            of: Cache::of(REMEMBERED_BUCKETS),
         })
     }
 
@@ -78,7 +78,7 @@ impl<K: Hash + Eq + Copy> Buckets<K> {
     }
 
     /// Takes `amount` at `now`, if anything is left; an excess becomes a debt.
-    pub(super) fn take(&self, whose: K, amount: f64, now: Instant) -> Result<Left, Empty> {
+    pub(super) fn take(&self, whose: K, amount: f64, now: Instant) -> Result<LeftInBucket, Empty> {
         let bucket = self.bucket(whose, now);
         let mut level = bucket.0.lock().unwrap_or_else(PoisonError::into_inner);
         let each = self.size / WINDOW.as_secs_f64();
@@ -86,7 +86,7 @@ impl<K: Hash + Eq + Copy> Buckets<K> {
         level.left = (level.left + filled).min(self.size);
         level.at = now;
         let least = amount.min(1.0);
-        let left = |level: &Level| Left {
+        let left = |level: &Level| LeftInBucket {
             name: self.name,
             size: self.size as u64,
             rest: level.left.max(0.0) as u64,

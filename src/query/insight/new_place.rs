@@ -14,30 +14,30 @@ const LEAST_STAY: i64 = 30 * MINUTE;
 /// The days in which a new place can be found.
 const WEEK: usize = 7;
 /// The days before, in which it was not visited.
-const BEFORE: usize = 90;
+const DAYS_BEFORE: usize = 90;
 const LEAST_DAYS: usize = 14;
 const METRIC: &str = "PlatformLocationVisit";
 
 /// A stay with both ends known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stay {
+pub struct VisitedPlace {
     pub from: Instant,
     pub to: Instant,
     pub position: Position,
 }
 
-/// The time in which stays are read.
+/// The time in which visits are read.
 #[must_use]
 pub fn reads(days: &Days) -> Option<TimeRange> {
-    days.range(&(last(WEEK + BEFORE, days.today() + 1).start..days.today() + 1))
+    days.range(&(last(WEEK + DAYS_BEFORE, days.today() + 1).start..days.today() + 1))
 }
 
 /// The farthest place of the week that was not visited in the 90 days before. `stays` are in the order of
 /// their starts.
-pub(super) fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
+pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
     let kind = Kind::NewPlace;
     let until = look.days.today() + 1;
-    let all = last(WEEK + BEFORE, until);
+    let all = last(WEEK + DAYS_BEFORE, until);
     let week = last(WEEK, until);
     let there = days_with_stays(look.days, stays);
     let known = there.values(&all).len();
@@ -57,12 +57,12 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
     ) else {
         return Outcome::Nothing;
     };
-    let how_far = |number: usize, stay: &Stay| {
+    let how_far = |number: usize, stay: &VisitedPlace| {
         let length = stay.to.micros() - stay.from.micros();
         if stay.from < period.start() || length <= LEAST_STAY {
             return None;
         }
-        let earliest = stay.from.micros() - BEFORE as i64 * 24 * 60 * MINUTE;
+        let earliest = stay.from.micros() - DAYS_BEFORE as i64 * 24 * 60 * MINUTE;
         let nearest = stays
             .iter()
             .take(number)
@@ -87,10 +87,10 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
     look.found(Draft {
         kind,
         metrics: vec![METRIC.to_owned()],
-        title: format!("A place not visited in {BEFORE} days"),
+        title: format!("A place not visited in {DAYS_BEFORE} days"),
         summary: format!(
-            "A stay of {minutes} minutes on {date} was {} km from every place visited in the {BEFORE} days \
-             before.",
+            "A stay of {minutes} minutes on {date} was {} km from every place visited in the {DAYS_BEFORE} \
+             days before.",
             shown(distance),
         ),
         period,
@@ -112,7 +112,7 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
 }
 
 /// 1 for each day with a known place.
-fn days_with_stays(days: &Days, stays: &[Stay]) -> Daily {
+fn days_with_stays(days: &Days, stays: &[VisitedPlace]) -> Daily {
     let mut there = vec![None; days.today() + 1];
     for stay in stays {
         let (Some(first), Some(latest)) = (

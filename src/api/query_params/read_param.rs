@@ -13,7 +13,7 @@ use super::glossary;
 
 /// One parameter that a route takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct ReadParam {
     pub name: &'static str,
     /// The form of the value, or of each value if there may be several.
     pub form: Form,
@@ -113,7 +113,7 @@ impl Literal {
     }
 }
 
-impl Asked {
+impl ReadParam {
     /// The parameter as the documentation shows it.
     #[must_use]
     pub fn parameter(&self) -> Parameter {

@@ -1,0 +1,56 @@
+//! Tags of answers and what clients say of them, and the answers for which that is enough: 304, and a recent
+//! one that is given again. Knows no questions.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Instant as Moment;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+
+use crate::api::problem::ApiError;
+use crate::api::recent_answers::RecentAnswer;
+use crate::api::row_count::RowCount;
+
+pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// The answer to the same question, kept from a moment ago.
+pub fn again(found: RecentAnswer, begun: Moment) -> Result<Response, ApiError> {
+    let timing = format!("plan;dur={:.3}, again", begun.elapsed().as_secs_f64() * 1e3);
+    let timing = [(SERVER_TIMING, header_value(&timing)?)];
+    let body = Body::from(found.body);
+    Ok((Extension(RowCount::of(found.rows)), timing, body).into_response())
+}
+
+/// The tag of an answer that is there. Weak, since a coding for the way makes other bytes of it.
+#[must_use]
+pub fn content_tag(body: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    format!("W/\"{:016x}\"", hasher.finish())
+}
+
+/// 304, for a caller who has the answer with `tag`. Its media type is that of the answer: it tells the layer
+/// that compresses whether that varies by encoding, and goes no further.
+pub fn not_modified(tag: &str, content_type: HeaderValue) -> Result<Response, ApiError> {
+    let headers = [(ETAG, header_value(tag)?), (CONTENT_TYPE, content_type)];
+    Ok((StatusCode::NOT_MODIFIED, headers).into_response())
+}
+
+/// Whether the caller already has what `tag` stands for.
+#[must_use]
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|known| known.trim() == "*" || bare(known) == bare(tag))
+}
+
+pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
+    HeaderValue::from_str(text).map_err(ApiError::internal)
+}
