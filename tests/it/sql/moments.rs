@@ -52,6 +52,14 @@ async fn what_is_chosen_among_moments_is_one_however_it_is_written() {
             Some("9999-05-02T00:00:00Z"),
         ),
         (
+            "coalesce(NULL, TIMESTAMP '2024-05-01 10:30')",
+            Some("2024-05-01T10:30:00Z"),
+        ),
+        (
+            "coalesce(NULL, CAST('2024-05-01T10:30' AS TIMESTAMP))",
+            Some("2024-05-01T10:30:00Z"),
+        ),
+        (
             "CASE start_time WHEN '0001-01-01' THEN NULL ELSE start_time END",
             Some("2024-05-01T10:00:00Z"),
         ),

@@ -28,6 +28,7 @@ use super::hidden_names::Hidden;
 use super::not_exists;
 use super::parameters::Parameters;
 use super::rows::Rows;
+use super::short_times::WithSeconds;
 use super::text::QueryText;
 
 /// What a query returns.
@@ -102,6 +103,7 @@ pub(in crate::query::sql) fn read(text: &QueryText, parameters: &Parameters) -> 
         });
     }
     parameters.refuse_unused(&binding.used)?;
+    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut WithSeconds);
     if let ControlFlow::Break(row) = VisitMut::visit(query, &mut Rows::default()) {
         return Err(placed(row));
     }
