@@ -280,8 +280,10 @@ impl RecordDecoder {
                     .learn_value(column, raw.as_bytes(), RepeatedValue { number, rest });
             }
         }
-        if record.source_is_plain {
-            let columns = self.compiled.plan.source_columns;
+        let columns = self.compiled.plan.source_columns;
+        // What stands in a column that keeps no numbers is not part of the key: it would be everybody's source.
+        let is_numbered = |column: &usize| !set.contains(column) || number_in(*column).is_some();
+        if record.source_is_plain && columns.iter().flatten().all(is_numbered) {
             let [properties, device, sources] =
                 columns.map(|column| column.and_then(number_in).unwrap_or(NOTHING));
             let key = [properties, device, sources, record.source.marks];

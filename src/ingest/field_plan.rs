@@ -134,7 +134,8 @@ impl FieldPlan {
             of_definition: ["source_name", "metadata"].map(|name| column(name).filter(|_| data_type.is_base)),
             columns: own.to_vec(),
             fields_are_independent: scalar::fields_are_independent(&data_type.schema)
-                && fields.list.len() <= MOST_FIELDS_ON_THE_FAST_WAY,
+                && fields.list.len() <= MOST_FIELDS_ON_THE_FAST_WAY
+                && fields.hold_all_that_is_required(),
             admits_undeclared: scalar::admits_undeclared(&data_type.schema),
             only_in_schema: fields.only_in_schema(),
             required: required_bits(&fields.list),
@@ -235,6 +236,13 @@ impl<'a> FieldList<'a> {
 
     fn property(&self, name: &str) -> Option<&'a Value> {
         self.schema.get("properties")?.get(name)
+    }
+
+    /// Whether each member that the schema requires is a field under that name.
+    fn hold_all_that_is_required(&self) -> bool {
+        let required = self.schema.get("required").and_then(Value::as_array);
+        let mut names = required.into_iter().flatten();
+        names.all(|name| self.list.iter().any(|known| *name == known.name.as_str()))
     }
 
     fn only_in_schema(&self) -> HashSet<String> {

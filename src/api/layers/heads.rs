@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::Method;
 use axum::http::header::RANGE;
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
@@ -67,12 +67,18 @@ pub async fn heads(mut request: Request, next: Next) -> Response {
         let mut making = making.lock().unwrap_or_else(PoisonError::into_inner);
         making.take()
     }) else {
-        return head;
+        let is_known = !is_wanted && head.status() == StatusCode::NOT_MODIFIED;
+        return if is_known { without_length(head) } else { head };
     };
     match making.await {
         Ok(made) => joined(head, made),
         Err(error) => error.into_response(),
     }
+}
+
+/// What is known already is as long as it was. Without a body, its length would be told as 0.
+fn without_length(known: Response) -> Response {
+    known.map(|_empty| Body::new(Withheld))
 }
 
 fn joined(head: Response, made: Response) -> Response {
@@ -112,8 +118,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use axum::Router;
+    use axum::http::HeaderValue;
     use axum::http::header::{ETAG, SERVER};
-    use axum::http::{HeaderValue, StatusCode};
     use axum::routing::get;
     use tower::ServiceExt as _;
 

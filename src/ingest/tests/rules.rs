@@ -202,6 +202,51 @@ fn rule_8_1_ids_of_other_records_are_kept_in_one_spelling_wherever_they_stand() 
     }
 }
 
+/// A person's own event whose records have this schema, as it may have been defined before there were rules for
+/// new ones.
+fn own_event(schema: serde_json::Value) -> Arc<DataType> {
+    let blank = Definition::read(Base::Event, &json!({"name": "Own"})).unwrap();
+    let definition = Definition {
+        schema: Some(schema),
+        ..blank
+    };
+    let (owner, id) = (PersonId(Uuid::from_u128(1)), Uuid::from_u128(3));
+    let own = DataType::from_definition(owner, id, &data_type("Event"), &definition, 1).unwrap();
+    Arc::new(own)
+}
+
+#[test]
+fn rule_1_4_the_source_of_one_record_is_not_that_of_the_next_where_a_type_keeps_it_as_text() {
+    let own = own_event(json!({"properties": {"source_properties": {"type": "object"}}}));
+    let mut decoder = decoder_of(&own);
+    for line in [
+        r#"{"start_time":"2024-05-01","source_properties":{"name":"Ring","productType":"Ring3"}}"#,
+        r#"{"start_time":"2024-05-01"}"#,
+        r#"{"start_time":"2024-05-01","source_properties":null}"#,
+    ] {
+        decoder.push(0, line.as_bytes()).unwrap();
+    }
+    let found = decoder.take().unwrap();
+    assert_eq!([0, 1, 2].map(|row| cell(&found, "source", row)), ["Ring", "", ""]);
+}
+
+#[test]
+fn what_is_required_is_missed_however_a_record_is_written() {
+    let own = own_event(json!({"properties": {"a": {"type": "number"}}, "required": ["source"]}));
+    let mut decoder = decoder_of(&own);
+    for line in [
+        r#"{"start_time":"2024-05-01","a":1}"#,
+        r#"{"start_time":"2024-05-01","\u0061":1}"#,
+    ] {
+        let faults = decoder.push(0, line.as_bytes()).unwrap_err();
+        assert_eq!(
+            faults.iter().map(place).collect::<Vec<_>>(),
+            ["body.0.source"],
+            "{line}"
+        );
+    }
+}
+
 #[test]
 fn rule_8_1_ids_in_own_types_are_kept_in_one_spelling() {
     let id = json!({"type": "string", "format": "uuid"});

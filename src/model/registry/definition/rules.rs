@@ -61,7 +61,18 @@ pub(super) fn faults_of_novelty(before: Option<&Definition>, after: &Definition)
     let is_new_name = before.is_none_or(|before| composed(&before.name) != after.name);
     let name = fault_of_name(&after.name).filter(|_| is_new_name);
     let amounts = fault_of_amounts(after).filter(|_| before.and_then(fault_of_amounts).is_none());
-    name.into_iter().chain(amounts).collect()
+    let required = fault_of_required(after).filter(|_| before.and_then(fault_of_required).is_none());
+    name.into_iter().chain(amounts).chain(required).collect()
+}
+
+/// What no record keeps under its own name cannot be required.
+fn fault_of_required(definition: &Definition) -> Option<Fault> {
+    const OF_EACH_ROW: [&str; 2] = ["source", "source_class"];
+    let required = definition.schema.as_ref()?.get("required")?.as_array()?;
+    let mut names = required.iter().filter_map(Value::as_str);
+    let name = names.find(|name| OF_EACH_ROW.contains(name))?;
+    let message = format!("{name} is found out for each record, and is none of its members; require sources");
+    Some(Fault::new(at_schema(&["required"]), "required", message).with_value(name))
 }
 
 /// A name stands in a path and among others in a list.

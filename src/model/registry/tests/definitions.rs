@@ -357,6 +357,29 @@ fn rule_1_6_the_scale_of_a_cumulative_metric_begins_at_0_or_above() {
 }
 
 #[test]
+fn what_is_found_out_of_a_record_cannot_be_required_of_it() {
+    let body = |name: &str| json!({"name": "Tea", "record_spec": {"schema": {"properties": {}, "required": [name]}}});
+    let wrong = [("body.record_spec.schema.required".to_owned(), "required")];
+    for name in ["source", "source_class"] {
+        assert_eq!(kinds(Definition::read(Base::Event, &body(name))), wrong);
+    }
+    let tea = define(Base::Event, &body("sources"));
+    // One from before this was a rule is still a type, and is amended otherwise.
+    let older = Definition {
+        schema: Some(json!({"properties": {}, "required": ["source"]})),
+        ..tea
+    };
+    build(&older);
+    assert_eq!(
+        older
+            .amended(&json!({"description": "Green"}))
+            .unwrap()
+            .description,
+        "Green"
+    );
+}
+
+#[test]
 fn rule_6_everything_wrong_with_a_definition_is_told() {
     assert_eq!(
         kinds(Definition::read(Base::Event, &json!([]))),

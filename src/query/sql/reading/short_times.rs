@@ -1,7 +1,7 @@
 //! Reads timestamps whose seconds are left out.
 //!
-//! `TIMESTAMP '2024-05-01 10:30'` is a moment in SQL, but none to the engine, which asks for the seconds. Knows
-//! expressions only.
+//! `TIMESTAMP '2024-05-01 10:30'` is a moment in SQL, but none to the engine, which asks for the seconds.
+//! Knows expressions only.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
