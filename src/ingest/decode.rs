@@ -281,7 +281,8 @@ impl RecordDecoder {
             }
         }
         let columns = self.compiled.plan.source_columns;
-        // What stands in a column that keeps no numbers is not part of the key: it would be everybody's source.
+        // What stands in a column that keeps no numbers is not part of the key, and would be everybody's
+        // source.
         let is_numbered = |column: &usize| !set.contains(column) || number_in(*column).is_some();
         if record.source_is_plain && columns.iter().flatten().all(is_numbered) {
             let [properties, device, sources] =

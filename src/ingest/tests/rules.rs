@@ -202,8 +202,8 @@ fn rule_8_1_ids_of_other_records_are_kept_in_one_spelling_wherever_they_stand() 
     }
 }
 
-/// A person's own event whose records have this schema, as it may have been defined before there were rules for
-/// new ones.
+/// A person's own event whose records have this schema, as it may have been defined before there were rules
+/// for new ones.
 fn own_event(schema: serde_json::Value) -> Arc<DataType> {
     let blank = Definition::read(Base::Event, &json!({"name": "Own"})).unwrap();
     let definition = Definition {
