@@ -8,6 +8,7 @@ use crate::ingest::faults;
 use crate::ingest::field_plan::Role;
 use crate::ingest::json::{self, MistakeKind};
 use crate::ingest::naming::is_of_sources;
+use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};
@@ -148,8 +149,9 @@ impl<'a> Reading<'_, 'a> {
             };
             let sent = self.document.get(&known.name).filter(|sent| !sent.is_null());
             if let Some(sent) = sent {
-                if *sent != value {
-                    self.fault_given_twice(&member.name);
+                if !value.is_null() && *sent != value {
+                    let message = format!("{} is given beside extras too, with another value", known.name);
+                    self.fault([EXTRAS, member.name.as_ref()], "duplicate", message);
                 }
             } else if is_list_of_texts(&value) {
                 self.document.insert(known.name.clone(), value);

@@ -306,15 +306,21 @@ fn a_field_given_twice_is_refused() {
         "duplicate",
     );
     for (fields, place) in [
-        (r#""tags":["new"],"extras":{"tags":["old"]}"#, "body.7.tags"),
-        (r#""extras":{"tags":["old"]},"tags":["new"]"#, "body.7.tags"),
+        (
+            r#""tags":["new"],"extras":{"tags":["old"]}"#,
+            "body.7.extras.tags",
+        ),
+        (
+            r#""extras":{"tags":["old"]},"tags":["new"]"#,
+            "body.7.extras.tags",
+        ),
         (
             r#""sources":["com.b"],"extras":{"sources":["com.a"]}"#,
-            "body.7.sources",
+            "body.7.extras.sources",
         ),
         (
             r#""sources":["com.b"],"extras":{"sources":"free text"}"#,
-            "body.7.sources",
+            "body.7.extras.sources",
         ),
         (
             r#""extras":{"tags":["old"],"tags":["new"]}"#,

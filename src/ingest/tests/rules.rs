@@ -88,6 +88,7 @@ fn rule_8_4_what_answers_show_among_the_extras_is_taken_from_there_once() {
     assert_eq!(found(in_extras), taken);
     assert_eq!(found(&format!(r#""tags":null,{in_extras}"#)), taken);
     assert_eq!(found(&format!(r#""tags":[ "a" ],{in_extras}"#)), taken);
+    assert_eq!(found(r#""tags":["a"],"extras":{"tags":null,"n":1}"#), taken);
     // What is no list of texts is not what answers show there.
     let free = r#"{"tags":"free"}"#;
     assert_eq!(found(&format!(r#""extras":{free}"#)), of("", free));

@@ -125,7 +125,8 @@ variants! {
     ScaleAnnotation { #[serde(default)] Option<ScaleMeasurement>, ScaleAnnotationSpec }
 }
 
-/// An annotation as it is sent: exactly one of six variants, chosen by `annotation_type`.
+/// An annotation with its type: exactly one of six variants, chosen by `annotation_type`. A new one may leave
+/// that out where its `measurement_spec` says which it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "annotation_type", rename_all = "snake_case")]
 pub enum AnnotationRoot {
