@@ -12,6 +12,7 @@ use clap::ArgMatches;
 
 mod arguments;
 mod assembly;
+mod background;
 pub mod backup;
 mod backups;
 mod caches;

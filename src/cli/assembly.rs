@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use crate::api::accepted::Accepted;
 use crate::api::admission::{Admission, Room};
@@ -28,7 +29,7 @@ use crate::ingest::queue::{CommitQueue, Committer, GroupReport, QueueSettings};
 use crate::ingest::stores::{IntakeStores, Stores};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, SystemIds};
-use crate::model::meters::CommitMeters;
+use crate::model::meters::{CommitMeters, UpkeepMeters};
 use crate::model::registry::Registry;
 use crate::people::annotations::Annotations;
 use crate::people::documents::Documents;
@@ -43,7 +44,6 @@ use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
 use crate::people::takeout::Exports;
 use crate::people::types::Types;
-
 use crate::query::Questions;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
@@ -72,14 +72,13 @@ const GROUP_REQUESTS: usize = 1024;
 /// How many people's requests are gathered at the same time.
 const PEOPLE_AT_ONCE: usize = 4;
 /// How long a body waits for memory.
-const BODY_PATIENCE: Duration = Duration::from_secs(10);
+const BODY_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// The service, ready to be served.
 pub(super) struct Assembly {
     pub app: Shared,
-    pub catalog: Catalog,
-    pub snapshots: Snapshots,
-    pub files: PieceFiles,
+    /// What background work reads and writes.
+    pub stores: UpkeepStores,
     pub committing: JoinHandle<()>,
     /// Writes the access log.
     pub logging: JoinHandle<()>,
@@ -106,124 +105,166 @@ pub(super) struct Foundations {
 }
 
 pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembly, Failed> {
-    let Foundations {
-        clock,
-        catalog,
-        objects,
-        keys,
-        registry,
-        verifier,
-        minter,
-        tickets,
-        readiness,
-    } = foundations;
-    let registry = Arc::new(registry);
-    let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
     let metrics = Metrics::new();
     let caches = Caches::of(settings.queries.cache_memory);
-    let files = PieceFiles::new(objects.clone(), caches.footers);
-    let snapshots = Snapshots::new(catalog.clone(), caches.snapshots).opening(keys);
-    let stores = Stores {
-        snapshots: snapshots.clone(),
-        finder: Finder::new(files.clone(), caches.filters),
-        packer: Packer::default(),
-    };
-
-    let computing = runtimes::computing(settings.queries.threads)?;
-    let spill = SpillDirectory::open(&settings.data_dir.join(SPILL), ids.next())?;
-    let engine = Arc::new(engine(settings, &spill, &computing)?);
-    let intake = IntakeStores {
-        stores,
-        objects: objects.clone(),
-        ids: Arc::clone(&ids),
-    };
-    let (commits, committing) = commit_queue(settings, &catalog, &intake, metrics.meters.commits.clone())?;
-    let interface = settings.interface.clone();
-    let queries = admission(&interface, &metrics);
+    let (stores, intake) = open_storage(&foundations, &caches);
+    let compute = open_compute(settings, stores.ids.next())?;
+    let commits = metrics.meters.commits.clone();
+    let (commits, committing) = commit_queue(settings, &stores.catalog, &intake, commits)?;
     let geocoder = geocoder(settings, &metrics)?;
-    let (sharing, logging) = sharing(settings, &catalog, &clock, &ids);
-    let (traces, sending) = traces(settings, &clock, &ids, &metrics)?.unzip();
-    let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
-    let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
-    let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
-    let kept_files = sent_directly(kept_files, settings, &metrics);
-    let upkeep = UpkeepStores {
-        catalog: catalog.clone(),
-        snapshots: snapshots.clone(),
-        files: files.clone(),
-        clock: Arc::clone(&clock),
-        ids: Arc::clone(&ids),
-    };
-    let frames = Frames::of_stores(&upkeep, settings.frames);
-    let source_prefix: Arc<str> = Arc::from(interface.source_prefix.as_str());
-    let exports = Exports::new(upkeep, settings.exports, Arc::clone(&source_prefix));
+    let (sharing, logging) = sharing(settings, &stores);
+    let (traces, sending) = traces(settings, &stores, &metrics)?.unzip();
+    let registry = Arc::new(foundations.registry);
+    let people = people_services(settings, &stores, &registry, &metrics.meters.upkeep);
     let app = Arc::new(App {
-        verifier,
+        verifier: foundations.verifier,
         accepted: Accepted::default(),
-        minter,
+        minter: foundations.minter,
         limits: settings.limits,
-        sessions: Sessions::new(
-            catalog.clone(),
-            Arc::clone(&clock),
-            Arc::clone(&ids),
-            settings.limits.sessions,
-        ),
-        annotations: Annotations::new(documents.clone(), settings.limits.annotations, source_prefix),
-        tags: Tags::new(documents.clone(), settings.limits.tags),
-        reflections: Reflections::new(documents, settings.limits.reflections),
-        files: kept_files,
-        exports,
-        frames,
-        tickets,
+        sessions: people.sessions,
+        annotations: people.annotations,
+        tags: people.tags,
+        reflections: people.reflections,
+        files: people.files,
+        exports: people.exports,
+        frames: people.frames,
+        tickets: foundations.tickets,
         uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
-        rates: Rates::new(interface.rates),
-        source_quota: SourceQuota::new(catalog.clone(), settings.limits.sources),
-        key_quota: KeyQuota::new(catalog.clone(), settings.limits.keys),
-        settings: interface,
-        types: Types::new(
-            Arc::clone(&registry),
-            catalog.clone(),
-            Arc::clone(&clock),
-            Arc::clone(&ids),
-            settings.limits.definitions,
-        ),
+        rates: Rates::new(settings.interface.rates),
+        source_quota: SourceQuota::new(stores.catalog.clone(), settings.limits.sources),
+        key_quota: KeyQuota::new(stores.catalog.clone(), settings.limits.keys),
+        queries: admission(&settings.interface, &metrics),
+        settings: settings.interface.clone(),
+        types: people.types,
+        grants: Grants::new(stores.catalog.clone(), Arc::clone(&registry)),
         compiled: CompiledTypes::new(registry),
-        catalog: catalog.clone(),
+        catalog: stores.catalog.clone(),
         questions: Questions::new(
-            Arc::clone(&engine),
-            catalog.clone(),
-            snapshots.clone(),
+            Arc::clone(&compute.engine),
+            stores.catalog.clone(),
+            stores.snapshots.clone(),
             intake.stores.finder.clone(),
             caches.of_questions(),
         ),
         intake,
-        bodies: BodyMemory::new(settings.writes.body_memory, BODY_PATIENCE),
+        bodies: BodyMemory::new(settings.writes.body_memory, BODY_MEMORY_WAIT),
         commits,
-        engine,
-        clock,
-        ids,
-        grants,
+        engine: compute.engine,
+        clock: Arc::clone(&stores.clock),
+        ids: Arc::clone(&stores.ids),
         sharing,
         metrics,
-        readiness,
+        readiness: foundations.readiness,
         recent: RecentAnswers::new(caches.answers),
         repeats: Repeats::new(caches.repeats),
         geocoder,
-        queries,
         traces,
     });
-    watch_caches(&app, &files);
+    watch_caches(&app, &stores.files);
     Ok(Assembly {
         app,
-        catalog,
-        snapshots,
-        files,
+        stores,
         committing,
         logging,
         sending,
+        computing: compute.computing,
+        spill: compute.spill,
+    })
+}
+
+/// The catalogue and the store as background work uses them, and as writes do, with one set of caches.
+fn open_storage(foundations: &Foundations, caches: &Caches) -> (UpkeepStores, IntakeStores) {
+    let snapshots = Snapshots::new(foundations.catalog.clone(), caches.snapshots);
+    let stores = UpkeepStores {
+        catalog: foundations.catalog.clone(),
+        snapshots: snapshots.opening(foundations.keys.clone()),
+        files: PieceFiles::new(foundations.objects.clone(), caches.footers),
+        clock: Arc::clone(&foundations.clock),
+        ids: Arc::new(SystemIds::default()),
+    };
+    let intake = IntakeStores {
+        stores: Stores {
+            snapshots: stores.snapshots.clone(),
+            finder: Finder::new(stores.files.clone(), caches.filters),
+            packer: Packer::default(),
+        },
+        objects: foundations.objects.clone(),
+        ids: Arc::clone(&stores.ids),
+    };
+    (stores, intake)
+}
+
+/// What runs plans: threads, a place to spill to, and the engine that uses both.
+struct Compute {
+    computing: Computing,
+    spill: SpillDirectory,
+    engine: Arc<Engine>,
+}
+
+/// `process` names what this process spills.
+fn open_compute(settings: &Settings, process: Uuid) -> Result<Compute, Failed> {
+    let computing = runtimes::computing(settings.queries.threads)?;
+    let spill = SpillDirectory::open(&settings.data_dir.join(SPILL), process)?;
+    let engine = Arc::new(engine(settings, &spill, &computing)?);
+    Ok(Compute {
         computing,
         spill,
+        engine,
     })
+}
+
+/// What people have besides records.
+struct PeopleServices {
+    sessions: Sessions,
+    types: Types,
+    annotations: Annotations,
+    tags: Tags,
+    reflections: Reflections,
+    files: Files,
+    frames: Frames,
+    exports: Exports,
+}
+
+fn people_services(
+    settings: &Settings,
+    stores: &UpkeepStores,
+    registry: &Arc<Registry>,
+    meters: &UpkeepMeters,
+) -> PeopleServices {
+    let UpkeepStores {
+        catalog, clock, ids, ..
+    } = stores;
+    let documents = Documents::new(catalog.clone(), Arc::clone(clock), Arc::clone(ids));
+    let source_prefix: Arc<str> = Arc::from(settings.interface.source_prefix.as_str());
+    let limits = &settings.limits;
+    PeopleServices {
+        sessions: Sessions::new(
+            catalog.clone(),
+            Arc::clone(clock),
+            Arc::clone(ids),
+            limits.sessions,
+        ),
+        types: Types::new(
+            Arc::clone(registry),
+            catalog.clone(),
+            Arc::clone(clock),
+            Arc::clone(ids),
+            limits.definitions,
+        ),
+        annotations: Annotations::new(documents.clone(), limits.annotations, Arc::clone(&source_prefix)),
+        tags: Tags::new(documents.clone(), limits.tags),
+        reflections: Reflections::new(documents, limits.reflections),
+        files: kept_files(
+            settings,
+            catalog,
+            stores.contents(),
+            clock,
+            ids,
+            settings.sends_directly().then(|| meters.clone()),
+        ),
+        frames: Frames::of_stores(stores, settings.frames),
+        exports: Exports::new(stores.clone(), settings.exports, source_prefix),
+    }
 }
 
 /// Makes the service's metrics show what its caches hold.
@@ -283,50 +324,39 @@ pub(super) fn commit_queue(
     }
 }
 
-/// The files that people keep.
+/// The files that people keep. `direct`: counts the files that were sent directly to the object store, if they
+/// may be.
 pub(super) fn kept_files(
     settings: &Settings,
     catalog: &Catalog,
-    objects: &ObjectStorage,
+    contents: Contents,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn IdSource>,
+    direct: Option<UpkeepMeters>,
 ) -> Files {
-    let contents = Contents::new(
-        catalog.clone(),
-        objects.clone(),
-        Arc::clone(clock),
-        Arc::clone(ids),
-    );
     let file_settings = FileSettings {
         limits: settings.limits,
         upload_lifetime: settings.files.upload_lifetime,
         scanned: settings.files.clamd.is_some(),
     };
-    Files::new(
+    let files = Files::new(
         catalog.clone(),
         contents,
         Arc::clone(clock),
         Arc::clone(ids),
         file_settings,
-    )
-}
-
-/// The same, with direct uploads to the object store if the settings allow them.
-fn sent_directly(files: Files, settings: &Settings, metrics: &Metrics) -> Files {
-    if settings.sends_directly() {
-        files.directly(metrics.meters.upkeep.clone())
-    } else {
-        files
+    );
+    match direct {
+        Some(meters) => files.directly(meters),
+        None => files,
     }
 }
 
 /// Shares and groups, and the task that writes the access log.
-fn sharing(
-    settings: &Settings,
-    catalog: &Catalog,
-    clock: &Arc<dyn Clock>,
-    ids: &Arc<dyn IdSource>,
-) -> (Sharing, JoinHandle<()>) {
+fn sharing(settings: &Settings, stores: &UpkeepStores) -> (Sharing, JoinHandle<()>) {
+    let UpkeepStores {
+        catalog, clock, ids, ..
+    } = stores;
     let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(clock), Arc::clone(ids));
     let sharing = Sharing::new(
         catalog.clone(),
@@ -341,14 +371,17 @@ fn sharing(
 /// The collector of traces, and the task that sends them.
 fn traces(
     settings: &Settings,
-    clock: &Arc<dyn Clock>,
-    ids: &Arc<dyn IdSource>,
+    stores: &UpkeepStores,
     metrics: &Metrics,
 ) -> Result<Option<(Traces, JoinHandle<()>)>, Failed> {
     let Some(to) = &settings.traces else {
         return Ok(None);
     };
-    let (traces, to_send) = Traces::new(Arc::clone(clock), Arc::clone(ids), metrics.traces.clone());
+    let (traces, to_send) = Traces::new(
+        Arc::clone(&stores.clock),
+        Arc::clone(&stores.ids),
+        metrics.traces.clone(),
+    );
     let sending = to_send.sent_as(to).map_err(Failed::from_error)?;
     Ok(Some((traces, tokio::spawn(sending.run()))))
 }

@@ -13,6 +13,7 @@ use crate::people::documents::Documents;
 use crate::people::takeout::archive::Archive;
 use crate::people::takeout::import::{ImportProgress, Imported, Importer, Tally};
 use crate::people::types::Types;
+use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::snapshot::Snapshots;
@@ -62,6 +63,7 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
         ids: Arc::clone(&ids),
     };
     let (commits, committing) = commit_queue(settings, &catalog, &intake, Meters::default().commits)?;
+    let contents = Contents::new(catalog.clone(), objects, Arc::clone(&clock), Arc::clone(&ids));
     let importer = Importer {
         documents: Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
         types: Types::new(
@@ -71,7 +73,7 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
             Arc::clone(&ids),
             settings.limits.definitions,
         ),
-        files: kept_files(settings, &catalog, &objects, &clock, &ids),
+        files: kept_files(settings, &catalog, contents, &clock, &ids, None),
         catalog: catalog.clone(),
         intake,
         commits,

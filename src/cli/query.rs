@@ -96,7 +96,7 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
     let Some(minter) = &app.minter else {
         return Err(Failed::because("this installation does not issue tokens"));
     };
-    installation::knows(&assembly.catalog, person).await?;
+    installation::knows(&app.catalog, person).await?;
     let name = Name::try_from(SESSION.to_owned()).map_err(Failed::from_error)?;
     let lifetime = minter.lifetime(LIFETIME);
     let session = app

@@ -10,7 +10,6 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
-use crate::api::data::frames;
 use crate::api::serve::Ended;
 use crate::api::serve::lanes::Lanes;
 use crate::api::serve::tls::{self, Certificate};
@@ -26,19 +25,14 @@ use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
 use crate::model::registry::{Registry, RegistryError};
-use crate::people::files::Arrivals;
-use crate::people::files::antivirus::Scanning;
-use crate::people::purging::Purging;
-use crate::people::takeout::Building;
 use crate::people::text::Name;
-use crate::upkeep::lease::Leases;
-use crate::upkeep::{Upkeep, UpkeepStores, identity};
+use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::dependencies::UntilStopping;
 use super::settings::{Settings, own_url};
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, demo, descriptors, forgetting, hosts, logging, print, runtimes};
+use super::{Failed, background, data_directory, demo, descriptors, hosts, logging, print, runtimes};
 
 /// The signal for a write beyond the limit on file sizes (SIGXFSZ).
 const FILE_TOO_LARGE: i32 = 25;
@@ -82,8 +76,8 @@ async fn serve_until_told(mut settings: Settings, demo: bool, lanes: Lanes) -> R
         Box::pin(load_demo(&assembly.app)).await?;
     }
     let stop_upkeep = CancellationToken::new();
-    let mut upkeep = start_upkeep(&settings, &assembly, &stop_upkeep);
-    let mut tasks = beside(&settings, &assembly, &stop_upkeep);
+    let mut upkeep = background::upkeep(&settings, &assembly, &stop_upkeep);
+    let mut tasks = background::beside(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app));
     let operations = listening
         .operations
@@ -154,23 +148,6 @@ async fn listen(settings: &mut Settings) -> Result<Listening, Failed> {
         operations,
         certificate,
     })
-}
-
-fn start_upkeep(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
-    let stores = UpkeepStores {
-        catalog: assembly.catalog.clone(),
-        snapshots: assembly.snapshots.clone(),
-        files: assembly.files.clone(),
-        clock: Arc::clone(&assembly.app.clock),
-        ids: Arc::clone(&assembly.app.ids),
-    };
-    Upkeep::start(
-        settings.upkeep,
-        stores,
-        assembly.app.metrics.meters.clone(),
-        stop.clone(),
-        assembly.computing.handle(),
-    )
 }
 
 /// A part of the service that ended although it should have gone on.
@@ -257,32 +234,6 @@ async fn load_demo(app: &App) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The background work besides upkeep, each task with its name.
-fn beside(
-    settings: &Settings,
-    assembly: &Assembly,
-    stop: &CancellationToken,
-) -> Vec<(&'static str, JoinHandle<()>)> {
-    let forgetting = tokio::spawn(forgetting::run(
-        Arc::clone(&assembly.app),
-        assembly.files.clone(),
-        settings.upkeep.interval,
-        stop.clone(),
-    ));
-    let purging = purging(settings, assembly, stop);
-    let sweeping = tokio::spawn(frames::sweep(Arc::clone(&assembly.app), stop.clone()));
-    let scanning = scanning(settings, assembly, stop).map(|task| ("the scanning of files", task));
-    let building = building(settings, assembly, stop).map(|task| ("the making of exports", task));
-    let arriving = arriving(settings, assembly, stop).map(|task| ("the taking in of files", task));
-    let always = [
-        ("the forgetting of who was erased", forgetting),
-        ("the purging of what was deleted", purging),
-        ("the sweeping of frames", sweeping),
-    ];
-    let sometimes = [scanning, building, arriving].into_iter().flatten();
-    sometimes.chain(always).collect()
-}
-
 /// The certificate for TLS, if TLS is used.
 fn certificate(settings: &Settings) -> Result<Option<Arc<Certificate>>, Failed> {
     let files = settings.interface.certificate.as_ref();
@@ -310,61 +261,6 @@ fn serve_operations(listener: TcpListener, app: &Arc<App>, stop: &CancellationTo
     tokio::spawn(shown)
 }
 
-/// Scans files for malware, if a scanner is set.
-fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
-    let scanner = settings.files.clamd.clone()?;
-    let work = Scanning::new(assembly.app.files.clone(), scanner, leases(assembly)).run(stop.clone());
-    Some(tokio::spawn(work))
-}
-
-/// Makes archives, on a node that does background work.
-fn building(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
-    let work = Building::new(assembly.app.exports.clone(), leases(assembly)).run(stop.clone());
-    settings
-        .upkeep
-        .enabled
-        .then(|| assembly.computing.handle().spawn(work))
-}
-
-/// The leases of this node.
-fn leases(assembly: &Assembly) -> Leases {
-    let app = &assembly.app;
-    Leases::new(
-        assembly.catalog.clone(),
-        app.ids.next().to_string(),
-        app.metrics.meters.upkeep.clone(),
-    )
-}
-
-/// Removes permanently what people deleted long ago.
-fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
-    let app = &assembly.app;
-    let leases = Leases::new(
-        assembly.catalog.clone(),
-        app.ids.next().to_string(),
-        app.metrics.meters.upkeep.clone(),
-    );
-    let purging = Purging {
-        catalog: assembly.catalog.clone(),
-        files: app.files.clone(),
-        leases,
-        after: settings.upkeep.purge_deleted_after,
-        interval: settings.upkeep.interval,
-    };
-    let (enabled, stop) = (settings.upkeep.enabled, stop.clone());
-    tokio::spawn(async move {
-        if enabled {
-            purging.run(stop).await;
-        }
-    })
-}
-
-/// Registers files that their senders put directly into the object store, if that is allowed.
-fn arriving(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
-    let work = || Arrivals::new(assembly.app.files.clone()).run(stop.clone());
-    settings.sends_directly().then(|| tokio::spawn(work()))
-}
-
 /// Waits for a task that was told to end, at most for `limit`.
 async fn finished(what: &str, mut task: JoinHandle<()>, limit: Duration) {
     match tokio::time::timeout(limit, &mut task).await {
@@ -386,7 +282,7 @@ pub(super) async fn close(assembly: Assembly, limit: Duration) {
     if let Some(sending) = assembly.sending {
         finished("the sending of traces", sending, limit.min(LAST_TRACES)).await;
     }
-    if tokio::time::timeout(limit, assembly.catalog.close())
+    if tokio::time::timeout(limit, assembly.stores.catalog.close())
         .await
         .is_err()
     {

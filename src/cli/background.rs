@@ -1,0 +1,107 @@
+//! The background work of `almanac serve`: starts each task, in its own time and on its own threads.
+//!
+//! Knows which tasks there are and when each is wanted; not what they do, or what becomes of them at the end.
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::data::frames;
+use crate::people::files::Arrivals;
+use crate::people::files::antivirus::Scanning;
+use crate::people::purging::Purging;
+use crate::people::takeout::Building;
+use crate::upkeep::Upkeep;
+use crate::upkeep::lease::Leases;
+
+use super::assembly::Assembly;
+use super::forgetting;
+use super::settings::Settings;
+
+/// Upkeep, on the threads that run plans.
+pub(super) fn upkeep(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
+    Upkeep::start(
+        settings.upkeep,
+        assembly.stores.clone(),
+        assembly.app.metrics.meters.clone(),
+        stop.clone(),
+        assembly.computing.handle(),
+    )
+}
+
+/// The background work besides upkeep, each task with its name.
+pub(super) fn beside(
+    settings: &Settings,
+    assembly: &Assembly,
+    stop: &CancellationToken,
+) -> Vec<(&'static str, JoinHandle<()>)> {
+    let forgetting = tokio::spawn(forgetting::run(
+        Arc::clone(&assembly.app),
+        assembly.stores.files.clone(),
+        settings.upkeep.interval,
+        stop.clone(),
+    ));
+    let purging = purging(settings, assembly, stop);
+    let sweeping = tokio::spawn(frames::sweep(Arc::clone(&assembly.app), stop.clone()));
+    let scanning = scanning(settings, assembly, stop).map(|task| ("the scanning of files", task));
+    let building = building(settings, assembly, stop).map(|task| ("the making of exports", task));
+    let arriving = arriving(settings, assembly, stop).map(|task| ("the taking in of files", task));
+    let always = [
+        ("the forgetting of who was erased", forgetting),
+        ("the purging of what was deleted", purging),
+        ("the sweeping of frames", sweeping),
+    ];
+    let sometimes = [scanning, building, arriving].into_iter().flatten();
+    sometimes.chain(always).collect()
+}
+
+/// Removes permanently what people deleted long ago.
+fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
+    let app = &assembly.app;
+    let purging = Purging {
+        catalog: assembly.stores.catalog.clone(),
+        files: app.files.clone(),
+        leases: leases(assembly),
+        after: settings.upkeep.purge_deleted_after,
+        interval: settings.upkeep.interval,
+    };
+    let (enabled, stop) = (settings.upkeep.enabled, stop.clone());
+    tokio::spawn(async move {
+        if enabled {
+            purging.run(stop).await;
+        }
+    })
+}
+
+/// Scans files for malware, if a scanner is set.
+fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let scanner = settings.files.clamd.clone()?;
+    let work = Scanning::new(assembly.app.files.clone(), scanner, leases(assembly)).run(stop.clone());
+    Some(tokio::spawn(work))
+}
+
+/// Makes archives, on a node that does background work.
+fn building(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let work = Building::new(assembly.app.exports.clone(), leases(assembly)).run(stop.clone());
+    settings
+        .upkeep
+        .enabled
+        .then(|| assembly.computing.handle().spawn(work))
+}
+
+/// Registers files that their senders put directly into the object store, if that is allowed.
+fn arriving(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let work = || Arrivals::new(assembly.app.files.clone()).run(stop.clone());
+    settings.sends_directly().then(|| tokio::spawn(work()))
+}
+
+/// The leases of this node.
+fn leases(assembly: &Assembly) -> Leases {
+    let app = &assembly.app;
+    Leases::new(
+        assembly.stores.catalog.clone(),
+        app.ids.next().to_string(),
+        app.metrics.meters.upkeep.clone(),
+    )
+}
