@@ -104,13 +104,13 @@ impl Upkeep {
             for of_person in &mut due {
                 of_person
                     .partitions
-                    .retain(|key| !had_its_turn.contains(&whose(key)));
+                    .retain(|key| !had_its_turn.contains(&whose_partition(key)));
             }
             let people = due.into_iter().map(|due| self.flush_person(due, &room));
             let mut people = stream::iter(people).buffer_unordered(flush::PEOPLE_AT_ONCE);
             while let Some(flushed) = people.next().await {
                 for (key, pieces) in flushed.partitions {
-                    if round.of(&whose(&key), pieces)?.unwrap_or(0) > 0 {
+                    if round.judge(&whose_partition(&key), pieces)?.unwrap_or(0) > 0 {
                         self.meters.upkeep.flushes.inc();
                     }
                 }
@@ -121,9 +121,7 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        Box::pin(self.leases.alone("flush", &self.stop, work))
-            .await
-            .map(drop)
+        self.under_lease("flush", work).await
     }
 
     /// Flushes tails of one person, and writes a manifest after it.
@@ -158,7 +156,7 @@ impl Upkeep {
             .compaction_candidates(compact::FEWEST_OBJECTS as i64)
             .await?;
         let open = settled.open(candidates);
-        set_aside.extend(settled.damaged().map(whose));
+        set_aside.extend(settled.damaged().map(whose_partition));
         if open.is_empty() {
             self.set_aside.replace("compact", set_aside);
             return Ok(());
@@ -168,14 +166,14 @@ impl Upkeep {
             let mut round = self.set_aside.round("compact", set_aside);
             let had_its_turn = round.had_its_turn();
             for (key, version) in open {
-                let whose = whose(&key);
+                let whose = whose_partition(&key);
                 if had_its_turn.contains(&whose) {
                     continue;
                 }
                 loop {
                     let merged = compact_or_merge_past_year(&self.stores, &key, &limits).await;
                     settled.note(&key, version, &merged);
-                    if round.of(&whose, merged)? != Some(Merged::Some) {
+                    if round.judge(&whose, merged)? != Some(Merged::Some) {
                         break;
                     }
                     self.meters.upkeep.compactions.inc();
@@ -184,9 +182,7 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        Box::pin(self.leases.alone("compact", &self.stop, work))
-            .await
-            .map(drop)
+        self.under_lease("compact", work).await
     }
 
     /// Removes retired objects whose grace period is over.
@@ -199,15 +195,16 @@ impl Upkeep {
         let work = async {
             let mut round = self.set_aside.round("collect", BTreeSet::new());
             let had_its_turn = round.had_its_turn();
-            let whose =
-                |person: Option<PersonId>| person.map_or_else(|| "objects of nobody".to_owned(), whose_all);
+            let whose = |person: Option<PersonId>| {
+                person.map_or_else(|| "objects of nobody".to_owned(), whose_person)
+            };
             let removing = collect::remove_retired(
                 &self.stores,
                 self.settings.grace_period,
                 collect::PATHS_AT_ONCE,
                 |person| had_its_turn.contains(&whose(person)),
                 |person, removed| {
-                    let removed = round.of(&whose(person), removed)?;
+                    let removed = round.judge(&whose(person), removed)?;
                     let count = removed.unwrap_or(0) as u64;
                     self.meters.upkeep.collected_objects.inc_by(count);
                     Ok(removed.is_some())
@@ -217,9 +214,7 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        Box::pin(self.leases.alone("collect", &self.stop, work))
-            .await
-            .map(drop)
+        self.under_lease("collect", work).await
     }
 
     /// Removes what interrupted writes left behind, and old receipts.
@@ -263,7 +258,7 @@ impl Upkeep {
             let mut round = self.set_aside.round("manifests", BTreeSet::new());
             let had_its_turn = round.had_its_turn();
             let mut people = self.stores.catalog.people_ids().await?;
-            people.retain(|person| !had_its_turn.contains(&whose_all(*person)));
+            people.retain(|person| !had_its_turn.contains(&whose_person(*person)));
             let written = people
                 .into_iter()
                 .map(|person| async move { (person, write_manifest(&self.stores, person).await) });
@@ -279,9 +274,7 @@ impl Upkeep {
             round.end();
             Ok(())
         };
-        Box::pin(self.leases.alone("manifests", &self.stop, work))
-            .await
-            .map(drop)
+        self.under_lease("manifests", work).await
     }
 
     /// Continues erasures that are not over.
@@ -302,14 +295,12 @@ impl Upkeep {
                 if had_its_turn.contains(&whose) {
                     continue;
                 }
-                round.of(&whose, Box::pin(erase(&self.stores, erasure)).await)?;
+                round.judge(&whose, Box::pin(erase(&self.stores, erasure)).await)?;
             }
             round.end();
             Ok(())
         };
-        Box::pin(self.leases.alone("erase", &self.stop, work))
-            .await
-            .map(drop)
+        self.under_lease("erase", work).await
     }
 
     /// Notices deletions, and purges those that were noticed long enough ago.
@@ -320,25 +311,33 @@ impl Upkeep {
             let moment = purge::due_before(&self.settings, now);
             let mut round = self.set_aside.round("purge", BTreeSet::new());
             let had_its_turn = round.had_its_turn();
-            let passes_over = |person: PersonId| had_its_turn.contains(&whose_all(person));
+            let passes_over = |person: PersonId| had_its_turn.contains(&whose_person(person));
             let mut due = self.stores.catalog.deletions_before(moment).await?;
             due.retain(|deletion| !passes_over(deletion.person));
             due.sort_by(|one, other| (one.person, &one.data_type).cmp(&(other.person, &other.data_type)));
             for of_person in due.chunk_by(|one, other| one.person == other.person) {
                 let whose = of_person
                     .first()
-                    .map_or_else(String::new, |first| whose_all(first.person));
-                round.of(&whose, Box::pin(purge_deleted(&self.stores, of_person)).await)?;
+                    .map_or_else(String::new, |first| whose_person(first.person));
+                round.judge(&whose, Box::pin(purge_deleted(&self.stores, of_person)).await)?;
             }
-            let judge = |person, outcome| round.of(&whose_all(person), outcome).map(drop);
+            let judge = |person, outcome| round.judge(&whose_person(person), outcome).map(drop);
             let forgetting = purge::forget_older_manifests(&self.stores, Some(moment), passes_over, judge);
             Box::pin(forgetting).await?;
             round.end();
             Ok(())
         };
-        Box::pin(self.leases.alone("purge", &self.stop, work))
-            .await
-            .map(drop)
+        self.under_lease("purge", work).await
+    }
+
+    /// Does the work of one round, if no other node has the lease of `job`.
+    fn under_lease(
+        &self,
+        job: &'static str,
+        work: impl Future<Output = Result<(), StoreError>>,
+    ) -> impl Future<Output = Result<(), StoreError>> {
+        let alone = Box::pin(self.leases.alone(job, &self.stop, work));
+        async move { alone.await.map(drop) }
     }
 
     fn has_written_manifest(
@@ -347,7 +346,7 @@ impl Upkeep {
         person: PersonId,
         written: Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
-        if round.of(&whose_all(person), written)? == Some(true) {
+        if round.judge(&whose_person(person), written)? == Some(true) {
             self.meters.upkeep.manifests.inc();
         }
         Ok(())
@@ -365,11 +364,11 @@ impl Upkeep {
 }
 
 /// Everything of a person in words.
-fn whose_all(person: PersonId) -> String {
+fn whose_person(person: PersonId) -> String {
     format!("person {person}")
 }
 
 /// A partition in words.
-fn whose(key: &PartitionKey) -> String {
-    format!("person {}, {}", key.person, key.data_type)
+fn whose_partition(key: &PartitionKey) -> String {
+    format!("{}, {}", whose_person(key.person), key.data_type)
 }

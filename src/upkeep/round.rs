@@ -102,7 +102,7 @@ impl Round<'_> {
 
     /// Takes the outcome of work on something that belongs to a person. Damage and failures are counted,
     /// reported, and set aside; an error here means that everything fails.
-    pub(super) fn of<T>(
+    pub(super) fn judge<T>(
         &mut self,
         whose: &str,
         outcome: Result<T, StoreError>,
