@@ -17,7 +17,7 @@ use super::export::ExportOrder;
 use super::key::KeyOrder;
 use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
-use super::token::AskedToken;
+use super::token::TokenArguments;
 
 const SERVE: &str = "serve";
 pub(super) const CONFIG: &str = "config";
@@ -270,8 +270,8 @@ fn configured(name: &'static str, about: &'static str) -> Command {
 }
 
 /// The order for `token`.
-pub(super) fn token(given: &ArgMatches) -> AskedToken {
-    AskedToken {
+pub(super) fn token(given: &ArgMatches) -> TokenArguments {
+    TokenArguments {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
         name: given.get_one::<String>(NAME).cloned(),
         days: given.get_one::<u64>(DAYS).copied(),

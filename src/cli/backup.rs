@@ -10,7 +10,7 @@ use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
-use crate::upkeep::backup::{self, BackupProgress, Copied};
+use crate::upkeep::backup::{self, BackupProgress, BackupReport};
 use crate::upkeep::identity::{self, ApartError};
 
 use super::backups::Backups;
@@ -49,7 +49,7 @@ pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
     }
 }
 
-fn copied_into(settings: &Settings, directory: &Path) -> Result<Copied, Failed> {
+fn copied_into(settings: &Settings, directory: &Path) -> Result<BackupReport, Failed> {
     refuse_full(directory)?;
     let is_new = !directory.exists();
     data_directory::open(directory)?;
@@ -58,7 +58,7 @@ fn copied_into(settings: &Settings, directory: &Path) -> Result<Copied, Failed> 
         .map_err(|failed| undone(directory, is_new, &failed))
 }
 
-async fn back_up(settings: &Settings, directory: &Path) -> Result<Copied, Failed> {
+async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
@@ -86,7 +86,7 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<Copied, Failed
 }
 
 /// Reports what was copied, and fails if any of it is damaged.
-fn conclude(copied: &Copied, directory: &Path) -> Result<(), Failed> {
+fn conclude(copied: &BackupReport, directory: &Path) -> Result<(), Failed> {
     for what in &copied.wrong {
         print(&format!("wrong: {what}\n"))?;
     }

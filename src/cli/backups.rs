@@ -15,11 +15,11 @@ use crate::store::local::{SystemDisk, make_lasting};
 use super::Failed;
 
 /// The form of a backup's name: zeros stand for the digits of the time in UTC.
-const FORM: &str = "almanac-0000-00-00T000000Z";
+const NAME_FORM: &str = "almanac-0000-00-00T000000Z";
 /// Follows the time if an earlier backup was begun in the same second: a number from two.
-const AGAIN: &str = "-00";
+const NUMBER_FORM: &str = "-00";
 /// Follows the name of a backup that is unfinished, or holds damaged data.
-const UNFINISHED: &str = ".unfinished";
+const UNFINISHED_SUFFIX: &str = ".unfinished";
 const LOCK: &str = ".almanac-backups";
 
 pub(super) struct Backups {
@@ -29,7 +29,7 @@ pub(super) struct Backups {
 }
 
 /// A backup that is being made.
-pub(super) struct Begun {
+pub(super) struct UnfinishedBackup {
     pub unfinished: PathBuf,
     finished: PathBuf,
 }
@@ -37,7 +37,7 @@ pub(super) struct Begun {
 impl Backups {
     /// The backups in `directory`, which is created if needed. Removes what earlier runs left unfinished.
     pub(super) fn open(directory: &Path) -> Result<Self, Failed> {
-        let failed = |error: io::Error| of(directory, &error);
+        let failed = |error: io::Error| unusable(directory, &error);
         make_lasting(directory, &SystemDisk).map_err(failed)?;
         let lock = File::create(directory.join(LOCK)).map_err(failed)?;
         lock.try_lock().map_err(|error| match error {
@@ -52,7 +52,7 @@ impl Backups {
             _lock: lock,
         };
         for name in backups.names()? {
-            if name.strip_suffix(UNFINISHED).is_some_and(is_backup) {
+            if name.strip_suffix(UNFINISHED_SUFFIX).is_some_and(is_backup) {
                 backups.remove(&name)?;
             }
         }
@@ -60,7 +60,7 @@ impl Backups {
     }
 
     /// The directory for a backup that begins at `now`.
-    pub(super) fn begin(&self, now: Instant) -> Result<Begun, Failed> {
+    pub(super) fn begin(&self, now: Instant) -> Result<UnfinishedBackup, Failed> {
         let time: String = now
             .to_rfc3339()
             .chars()
@@ -75,8 +75,8 @@ impl Backups {
                 finished.display()
             )));
         }
-        Ok(Begun {
-            unfinished: self.directory.join(name + UNFINISHED),
+        Ok(UnfinishedBackup {
+            unfinished: self.directory.join(name + UNFINISHED_SUFFIX),
             finished,
         })
     }
@@ -97,10 +97,10 @@ impl Backups {
     }
 
     /// Gives a complete backup its final name.
-    pub(super) fn finish(&self, begun: &Begun) -> Result<PathBuf, Failed> {
+    pub(super) fn finish(&self, begun: &UnfinishedBackup) -> Result<PathBuf, Failed> {
         std::fs::rename(&begun.unfinished, &begun.finished)
             .and_then(|()| File::open(&self.directory)?.sync_all())
-            .map_err(|error| of(&self.directory, &error))?;
+            .map_err(|error| unusable(&self.directory, &error))?;
         Ok(begun.finished.clone())
     }
 
@@ -117,7 +117,7 @@ impl Backups {
     }
 
     fn names(&self) -> Result<Vec<String>, Failed> {
-        let failed = |error: io::Error| of(&self.directory, &error);
+        let failed = |error: io::Error| unusable(&self.directory, &error);
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -129,11 +129,11 @@ impl Backups {
 
     fn remove(&self, name: &str) -> Result<(), Failed> {
         let path = self.directory.join(name);
-        std::fs::remove_dir_all(&path).map_err(|error| of(&path, &error))
+        std::fs::remove_dir_all(&path).map_err(|error| unusable(&path, &error))
     }
 }
 
-impl Begun {
+impl UnfinishedBackup {
     /// Reports a backup that failed or holds damaged data: what there is of it stays until the next run, so
     /// that the cause can be found.
     pub(super) fn given_up(&self, reason: &Failed) -> Failed {
@@ -146,7 +146,7 @@ impl Begun {
     }
 }
 
-fn of(place: &Path, error: &io::Error) -> Failed {
+fn unusable(place: &Path, error: &io::Error) -> Failed {
     Failed::because(format!(
         "the directory of backups {} cannot be used: {error}",
         place.display()
@@ -161,9 +161,9 @@ fn is_backup(name: &str) -> bool {
                 form => byte == form,
             })
     };
-    match name.split_at_checked(FORM.len()) {
-        Some((time, "")) => has_form(time, FORM),
-        Some((time, again)) => has_form(time, FORM) && has_form(again, AGAIN),
+    match name.split_at_checked(NAME_FORM.len()) {
+        Some((time, "")) => has_form(time, NAME_FORM),
+        Some((time, again)) => has_form(time, NAME_FORM) && has_form(again, NUMBER_FORM),
         None => false,
     }
 }

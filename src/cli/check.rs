@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 use crate::catalog::erasures::Erasure;
 use crate::model::ids::PersonId;
 use crate::upkeep::UpkeepStores;
-use crate::upkeep::check::{CheckProgress, Checked, check};
+use crate::upkeep::check::{CheckProgress, CheckTotals, check};
 use crate::upkeep::erase;
 use crate::upkeep::erasure_check::{TracesLeft, traces_left};
 use crate::upkeep::rebuild::rebuild;
@@ -132,8 +132,8 @@ async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Faile
     }
 }
 
-fn conclude(checked: Checked) -> Result<(), Failed> {
-    let Checked {
+fn conclude(checked: CheckTotals) -> Result<(), Failed> {
+    let CheckTotals {
         people,
         partitions,
         objects,

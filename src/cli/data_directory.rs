@@ -9,7 +9,7 @@ use crate::store::local::{SystemDisk, make_lasting};
 
 use super::Failed;
 
-const PRIVATE: u32 = 0o700;
+const PRIVATE_MODE: u32 = 0o700;
 
 /// Makes sure that `path` is a private directory.
 ///
@@ -24,7 +24,7 @@ pub(super) fn open(path: &Path) -> Result<(), Failed> {
     };
     make_lasting(path, &SystemDisk).map_err(failed)?;
     let mode = std::fs::metadata(path).map_err(failed)?.mode() & 0o777;
-    if mode & PRIVATE == mode {
+    if mode & PRIVATE_MODE == mode {
         return Ok(());
     }
     if std::fs::read_dir(path).map_err(failed)?.next().is_some() {
@@ -34,18 +34,18 @@ pub(super) fn open(path: &Path) -> Result<(), Failed> {
              {shown}`"
         )));
     }
-    std::fs::set_permissions(path, Permissions::from_mode(PRIVATE)).map_err(failed)
+    std::fs::set_permissions(path, Permissions::from_mode(PRIVATE_MODE)).map_err(failed)
 }
 
 /// Marks a directory as served by this process, for as long as this lives.
-pub(super) struct Served {
+pub(super) struct ServedDirectory {
     /// Whether another process already serves it. `false` where the system cannot tell.
     pub by_another: bool,
     _held: Option<File>,
 }
 
 /// Shows later processes that this one serves the directory, as far as the system supports that.
-pub(super) fn served(path: &Path) -> Served {
+pub(super) fn served(path: &Path) -> ServedDirectory {
     let directory = File::open(path).ok();
     let is_locked = |directory: &File| matches!(directory.try_lock(), Err(TryLockError::WouldBlock));
     let by_another = directory.as_ref().is_some_and(is_locked);
@@ -55,7 +55,7 @@ pub(super) fn served(path: &Path) -> Served {
     if !directory.as_ref().is_some_and(is_told) {
         tracing::debug!("later processes are not told that this one serves the directory");
     }
-    Served {
+    ServedDirectory {
         by_another,
         _held: directory,
     }

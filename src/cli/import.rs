@@ -29,7 +29,7 @@ use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, print, runtimes};
 
 /// Bytes of each cache: one person is read, once.
-const MEMORY: u64 = 16 << 20;
+const CACHE_MEMORY: u64 = 16 << 20;
 
 pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
     // Before anything is made: an unreadable archive must not leave an empty installation.
@@ -52,11 +52,11 @@ async fn bring_in(settings: &Settings, archive: Archive, user: Option<PersonId>)
         .await
         .map_err(Failed::from_error)?;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
-    let files = PieceFiles::new(objects.clone(), MEMORY);
+    let files = PieceFiles::new(objects.clone(), CACHE_MEMORY);
     let intake = IntakeStores {
         stores: Stores {
-            snapshots: Snapshots::new(catalog.clone(), MEMORY).opening(keys),
-            finder: Finder::new(files, MEMORY),
+            snapshots: Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys),
+            finder: Finder::new(files, CACHE_MEMORY),
             packer: Packer::default(),
         },
         objects: objects.clone(),

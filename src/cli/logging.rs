@@ -10,11 +10,14 @@ use super::Failed;
 use super::settings::{LogFormat, LogSettings};
 
 /// Libraries that log parts of people's queries at detailed levels.
-const INDISCREET: [&str; 2] = ["sqlparser", "datafusion"];
+const INDISCREET_LIBRARIES: [&str; 2] = ["sqlparser", "datafusion"];
 
 /// Whether a line reveals nothing that people ask, whatever the filter says.
 fn is_discreet(line: &Metadata<'_>) -> bool {
-    *line.level() <= Level::INFO || !INDISCREET.iter().any(|name| line.target().starts_with(name))
+    *line.level() <= Level::INFO
+        || !INDISCREET_LIBRARIES
+            .iter()
+            .any(|name| line.target().starts_with(name))
 }
 
 /// Starts the log of this process.

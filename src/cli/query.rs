@@ -37,9 +37,9 @@ use super::{Failed, installation, print, print_bytes, runtimes};
 /// The name of the session while the query runs.
 const SESSION: &str = "almanac query";
 /// Longer than any query may take.
-const LIFETIME: Duration = Duration::from_hours(1);
+const TOKEN_LIFETIME: Duration = Duration::from_hours(1);
 /// How long the parts of the program may take to stop.
-const CLOSING: Duration = Duration::from_secs(5);
+const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
 /// A query, and how to answer it.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ async fn asked(settings: &Settings, person: PersonId, body: Value) -> Result<(),
     };
     let assembly = assemble(settings, foundations)?;
     let answered = answered(&assembly, person, body).await;
-    close(assembly, CLOSING).await;
+    close(assembly, CLOSING_LIMIT).await;
     answered
 }
 
@@ -98,7 +98,7 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
     };
     installation::knows(&app.catalog, person).await?;
     let name = Name::try_from(SESSION.to_owned()).map_err(Failed::from_error)?;
-    let lifetime = minter.lifetime(LIFETIME);
+    let lifetime = minter.lifetime(TOKEN_LIFETIME);
     let session = app
         .sessions
         .open(person, name, lifetime)

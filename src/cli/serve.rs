@@ -38,10 +38,10 @@ use super::{Failed, background, data_directory, demo, descriptors, hosts, loggin
 const FILE_TOO_LARGE: i32 = 25;
 
 /// How long the collector may take for the last traces.
-const LAST_TRACES: Duration = Duration::from_secs(3);
+const LAST_TRACES_WAIT: Duration = Duration::from_secs(3);
 
 /// How long the sample person's token is valid.
-const DEMO_TOKEN: Duration = Duration::from_hours(30 * 24);
+const DEMO_TOKEN_LIFETIME: Duration = Duration::from_hours(30 * 24);
 
 /// The name of its session.
 const DEMO_SESSION: &str = "almanac serve --demo";
@@ -151,12 +151,12 @@ async fn listen(settings: &mut Settings) -> Result<Listening, Failed> {
 }
 
 /// A part of the service that ended although it should have gone on.
-struct Broken {
+struct BrokenPart {
     part: &'static str,
     outcome: Result<(), JoinError>,
 }
 
-impl Broken {
+impl BrokenPart {
     /// A service that cannot write, or whose tail grows without bound, must not keep running and report that
     /// it is well.
     fn into_failure(self) -> Failed {
@@ -174,13 +174,13 @@ async fn wait_until_told_or_broken(
     stop: impl Future<Output = ()>,
     committing: &mut JoinHandle<()>,
     upkeep: &mut JoinHandle<()>,
-) -> Option<Broken> {
+) -> Option<BrokenPart> {
     let (part, outcome) = tokio::select! {
         () = stop => return None,
         ended = committing => ("the committing task", ended),
         ended = upkeep => ("upkeep", ended),
     };
-    Some(Broken { part, outcome })
+    Some(BrokenPart { part, outcome })
 }
 
 /// Waits for the background work, each task with its name, and then closes what it worked with.
@@ -280,7 +280,7 @@ pub(super) async fn close(assembly: Assembly, limit: Duration) {
     finished("the committing task", assembly.committing, limit).await;
     finished("the access log", assembly.logging, limit).await;
     if let Some(sending) = assembly.sending {
-        finished("the sending of traces", sending, limit.min(LAST_TRACES)).await;
+        finished("the sending of traces", sending, limit.min(LAST_TRACES_WAIT)).await;
     }
     if tokio::time::timeout(limit, assembly.stores.catalog.close())
         .await
@@ -303,7 +303,7 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
     let order = TokenOrder {
         person: demo::PERSON,
         name: Some(demo::NAME.to_owned()),
-        lifetime: minter.lifetime(DEMO_TOKEN),
+        lifetime: minter.lifetime(DEMO_TOKEN_LIFETIME),
         reach: Reach::default(),
     };
     let session = app

@@ -19,10 +19,10 @@ use super::Failed;
 pub(super) const SPILL: &str = "spill";
 
 /// Locked while parts are made and removed, so that no part is found before its owner holds it.
-const DOOR: &str = "lock";
+const DOOR_FILE: &str = "lock";
 
 /// The file inside a part that its owner locks.
-const HELD: &str = "held";
+const HELD_FILE: &str = "held";
 
 /// One process's part. Removed when it is dropped.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl SpillDirectory {
 
     fn make(root: &Path, name: Uuid) -> io::Result<Self> {
         private_directory(root)?;
-        let door = private_file(&root.join(DOOR))?;
+        let door = private_file(&root.join(DOOR_FILE))?;
         // Processes on a file system without locks may share it without knowing each other; nothing is
         // removed there.
         let locks = match door.lock() {
@@ -57,7 +57,7 @@ impl SpillDirectory {
         }
         let path = root.join(name.to_string());
         private_directory(&path)?;
-        let held = private_file(&path.join(HELD))?;
+        let held = private_file(&path.join(HELD_FILE))?;
         if locks {
             held.lock()?;
         }
@@ -93,7 +93,7 @@ fn remove_unheld(root: &Path) -> io::Result<()> {
 }
 
 fn is_held(part: &Path) -> io::Result<bool> {
-    match File::open(part.join(HELD)) {
+    match File::open(part.join(HELD_FILE)) {
         Ok(file) => Ok(file.try_lock().is_err()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -135,7 +135,7 @@ mod tests {
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         std::fs::create_dir_all(root.join("left-by-an-older-version")).unwrap();
         std::fs::create_dir_all(root.join("left-by-a-crash")).unwrap();
-        std::fs::write(root.join("left-by-a-crash").join(HELD), "").unwrap();
+        std::fs::write(root.join("left-by-a-crash").join(HELD_FILE), "").unwrap();
         let first = SpillDirectory::open(&root, one).unwrap();
         assert_eq!(parts(&root), [one.to_string()]);
         std::fs::write(first.path().join("rows"), "rows").unwrap();

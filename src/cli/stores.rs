@@ -16,7 +16,7 @@ use super::Failed;
 use super::settings::{EncryptionSettings, Settings};
 
 /// A small cache: what is read once is not worth keeping.
-const MEMORY: u64 = 8 << 20;
+const CACHE_MEMORY: u64 = 8 << 20;
 
 /// Catalogue and store for a command that goes through everything stored, once.
 pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, Failed> {
@@ -26,8 +26,8 @@ pub(super) async fn to_go_through(settings: &Settings) -> Result<UpkeepStores, F
         .map_err(|error| not_gone_through(error.into()))?;
     let OpenedStore { objects, keys } = open(settings).await?;
     Ok(UpkeepStores {
-        snapshots: Snapshots::new(catalog.clone(), MEMORY).opening(keys),
-        files: PieceFiles::new(objects, MEMORY),
+        snapshots: Snapshots::new(catalog.clone(), CACHE_MEMORY).opening(keys),
+        files: PieceFiles::new(objects, CACHE_MEMORY),
         catalog,
         clock,
         ids: Arc::new(SystemIds::default()),

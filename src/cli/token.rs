@@ -22,11 +22,11 @@ use super::{Failed, installation, print, runtimes};
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 /// The name of a token's session if none was given.
-const NAMELESS: &str = "almanac token";
+const USUAL_SESSION_NAME: &str = "almanac token";
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
-pub(super) struct AskedToken {
+pub(super) struct TokenArguments {
     pub person: PersonId,
     pub name: Option<String>,
     /// The lifetime, if one was named.
@@ -34,7 +34,7 @@ pub(super) struct AskedToken {
     pub reach: Reach,
 }
 
-pub(super) fn run(settings: &Settings, asked: &AskedToken) -> Result<(), Failed> {
+pub(super) fn run(settings: &Settings, asked: &TokenArguments) -> Result<(), Failed> {
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}; this service accepts none of its own",
@@ -42,7 +42,10 @@ pub(super) fn run(settings: &Settings, asked: &AskedToken) -> Result<(), Failed>
         )));
     }
     let lifetime = lifetime(asked.days, settings.identity.longest)?;
-    let name = asked.name.clone().unwrap_or_else(|| NAMELESS.to_owned());
+    let name = asked
+        .name
+        .clone()
+        .unwrap_or_else(|| USUAL_SESSION_NAME.to_owned());
     let name = Name::try_from(name)
         .map_err(|error| Failed::because(format!("the name cannot be stored: {error}")))?;
     let order = TokenOrder {

@@ -58,7 +58,7 @@ pub use reading::parameters::Parameters;
 pub use reading::statement::Show;
 pub(super) use relations::answer_exec::AnswerExec;
 pub use relations::calls::{Call, QuestionFunction, Span};
-pub use relations::holdings::{Holding, Holdings, Listed};
+pub use relations::holdings::{Holding, Holdings, ListedTable};
 
 /// A query as it was sent.
 #[derive(Clone, Debug)]
@@ -145,7 +145,7 @@ async fn planned<Authority: 'static>(
     let logical = moments::compared(logical).map_err(wrong)?;
     let logical = spans::measured(logical).map_err(wrong)?;
     let logical = unknown::kept(logical).map_err(wrong)?;
-    let logical = patterns::told_apart(logical).map_err(wrong)?;
+    let logical = patterns::escape_patterns(logical).map_err(wrong)?;
     outward::refuse_lost(&logical).map_err(wrong)?;
     let logical = constants_last::written(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;

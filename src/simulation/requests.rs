@@ -32,7 +32,7 @@ use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::snapshot::{PieceContent, Snapshots};
 use crate::upkeep::check::{self, check};
-use crate::upkeep::merge_pieces::Sorted;
+use crate::upkeep::merge_pieces::SortedRows;
 use crate::upkeep::scrub::Scrub;
 use crate::upkeep::settled::Settled;
 
@@ -250,7 +250,7 @@ pub(super) async fn read_all(
             let batches: Vec<RecordBatch> = match &piece.content {
                 PieceContent::Tail(rows) => vec![rows.batch().clone()],
                 PieceContent::Object(place) => {
-                    let sorted = Sorted::of_object(&node.stores.files, place, Vec::new().into()).await?;
+                    let sorted = SortedRows::of_object(&node.stores.files, place, Vec::new().into()).await?;
                     sorted.batches.try_collect().await?
                 }
             };

@@ -40,7 +40,7 @@ pub enum BackupProgress {
 
 /// The result of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct BackupReport {
     pub objects: u64,
     pub bytes: u64,
     /// A description of the damage. Damaged objects were not copied; damaged rows of the catalogue were
@@ -57,7 +57,7 @@ pub async fn back_up(
     directory: &Path,
     clock: Arc<dyn Clock>,
     tell: &(dyn Fn(BackupProgress) + Sync),
-) -> Result<Copied, StoreError> {
+) -> Result<BackupReport, StoreError> {
     let mut target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
     if let Some(keys) = keys {
         // Under the same keys, which are not part of the copy.
@@ -65,7 +65,7 @@ pub async fn back_up(
         target = sealing::over(target, keys);
     }
     let file = directory.join(UNFINISHED_CATALOGUE);
-    let mut copied = Copied::default();
+    let mut copied = BackupReport::default();
     for attempt in 1.. {
         let mut wrong = catalog.copy_to(&file).await?;
         let copy = Catalog::open(&format!("sqlite://{}", file.display()), Arc::clone(&clock)).await?;
@@ -114,7 +114,7 @@ async fn copy_objects(
     catalog: &Catalog,
     from: &ObjectStorage,
     to: &ObjectStorage,
-    copied: &mut Copied,
+    copied: &mut BackupReport,
     tell: &(dyn Fn(BackupProgress) + Sync),
 ) -> Result<Vec<String>, StoreError> {
     let mut missing = Vec::new();
@@ -174,7 +174,7 @@ async fn copy_files(
     contents: &Contents,
     from: &ObjectStorage,
     to: &ObjectStorage,
-    copied: &mut Copied,
+    copied: &mut BackupReport,
 ) -> Result<Vec<String>, StoreError> {
     let mut missing = Vec::new();
     for person in catalog.people_ids().await? {

@@ -25,7 +25,7 @@ pub enum CheckProgress {
 
 /// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckTotals {
     pub people: usize,
     pub partitions: usize,
     pub objects: usize,
@@ -38,12 +38,12 @@ pub struct Checked {
 pub async fn check(
     stores: &UpkeepStores,
     tell: &(dyn Fn(CheckProgress) + Sync),
-) -> Result<Checked, StoreError> {
+) -> Result<CheckTotals, StoreError> {
     let mut check = Check {
         stores,
         tell,
         noted: HashSet::new(),
-        checked: Checked::default(),
+        checked: CheckTotals::default(),
     };
     if let Err(apart) = identity::compare(&stores.catalog, stores.objects()).await {
         check.wrong(apart.to_string());
@@ -100,7 +100,7 @@ struct Check<'a> {
     tell: &'a (dyn Fn(CheckProgress) + Sync),
     /// Objects that were found damaged before.
     noted: HashSet<String>,
-    checked: Checked,
+    checked: CheckTotals,
 }
 
 impl Check<'_> {

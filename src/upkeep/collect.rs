@@ -26,7 +26,7 @@ pub const ORPHAN_AGE: Duration = Duration::from_hours(7);
 /// How long a condemned object stays.
 pub const CONDEMNED_AGE: Duration = Duration::from_mins(10);
 /// How long removed objects are remembered, in case somebody still tries to name them.
-const REMEMBERED: Duration = Duration::from_hours(30 * 24);
+const REMEMBERED_TIME: Duration = Duration::from_hours(30 * 24);
 /// How long the room of a file stays after its time to arrive is over, for uploads that began before.
 pub const CONTENT_PATIENCE: Duration = Duration::from_hours(1);
 /// How long a repeated request is recognised.
@@ -39,7 +39,7 @@ const PROBABLE_ORPHANS: usize = 100;
 /// The kinds of objects that can become orphans. A new kind of object must be added here: its folder, and how
 /// to find which of its objects are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum CollectedKind {
     Pieces,
     /// Of files, of exports, or of frames.
     Parts(ContentKind),
@@ -47,7 +47,7 @@ enum Kept {
     Incoming,
 }
 
-impl Kept {
+impl CollectedKind {
     const ALL: [Self; 5] = [
         Self::Pieces,
         Self::Parts(ContentKind::File),
@@ -90,7 +90,7 @@ impl Kept {
 
 /// The result of a search for orphans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Searched {
+pub struct OrphanSearch {
     /// Objects that were removed.
     pub removed: usize,
     /// How many of how many objects would have to go, where that is refused as improbable.
@@ -178,8 +178,8 @@ async fn remove_retired_of(
 
 /// Notices objects that nothing names, condemns those that were noticed long ago, and removes those that were
 /// condemned in an earlier round. Leaves files alone that are not ours. `anyway`: the operator insists.
-pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Searched, StoreError> {
-    let mut searched = Searched::default();
+pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<OrphanSearch, StoreError> {
+    let mut searched = OrphanSearch::default();
     if forbidden(stores).await?.is_some() {
         return Ok(searched);
     }
@@ -198,7 +198,7 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Searc
         // Any commit that was to name one of them has done so by now.
         unmark_named(stores, &condemned).await?;
     }
-    stores.catalog.forget_orphans(now.before(REMEMBERED)).await?;
+    stores.catalog.forget_orphans(now.before(REMEMBERED_TIME)).await?;
     Ok(searched)
 }
 
@@ -214,7 +214,7 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
 /// objects are none: it is known why nothing names them, and they are removed when their time is over.
 async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
     let (mut all, mut orphans) = (0, 0);
-    for kept in Kept::ALL {
+    for kept in CollectedKind::ALL {
         let mut listed = stores.objects().list(kept.folder())?;
         let mut seen = Vec::new();
         loop {
@@ -272,7 +272,7 @@ async fn unmark_named(stores: &UpkeepStores, condemned: &[String]) -> Result<Vec
 /// The `paths` that nothing names.
 async fn orphaned(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
     let mut orphaned = Vec::new();
-    for kept in Kept::ALL {
+    for kept in CollectedKind::ALL {
         let of_kind: Vec<String> = paths.iter().filter(|path| kept.is_ours(path)).cloned().collect();
         orphaned.extend(kept.orphaned(stores, &of_kind).await?);
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Datelike as _};
 
-use super::merge_pieces::{Merge, Sorted};
+use super::merge_pieces::{Merge, SortedRows};
 use super::stores::{Input, PartitionKey, UpkeepStores};
 use crate::catalog::records::{CommitOutcome, Footer, NewPiece, Piece, Place};
 use crate::model::time::Instant;
@@ -62,7 +62,7 @@ pub(super) async fn compact(
     let Some(group) = next_group(pieces, limits) else {
         return Ok(false);
     };
-    Ok(merge_group(stores, key, group, limits, |_| true).await? == Rewritten::Done)
+    Ok(merge_group(stores, key, group, limits, |_| true).await? == RewriteOutcome::Done)
 }
 
 pub(super) async fn pieces_of(stores: &UpkeepStores, key: &PartitionKey) -> Result<Vec<Piece>, StoreError> {
@@ -79,7 +79,7 @@ pub(super) async fn pieces_of(stores: &UpkeepStores, key: &PartitionKey) -> Resu
 
 /// The result of an attempt to rewrite objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rewritten {
+pub enum RewriteOutcome {
     Done,
     /// Others changed the partition meanwhile.
     Overtaken,
@@ -92,12 +92,12 @@ pub async fn leave_dead_rows(
     stores: &UpkeepStores,
     key: &PartitionKey,
     limits: &Limits,
-) -> Result<Rewritten, StoreError> {
+) -> Result<RewriteOutcome, StoreError> {
     let pieces = pieces_of(stores, key).await?;
     let mut wasteful = pieces.iter().filter(|piece| !piece.dead.is_empty());
     match wasteful.find_map(Object::of) {
         Some(object) => merge_group(stores, key, vec![object], limits, |_| true).await,
-        None => Ok(Rewritten::Nothing),
+        None => Ok(RewriteOutcome::Nothing),
     }
 }
 
@@ -108,12 +108,12 @@ pub(super) async fn merge_group(
     mut group: Vec<Object<'_>>,
     limits: &Limits,
     are_worth_it: impl Fn(&[Object<'_>]) -> bool,
-) -> Result<Rewritten, StoreError> {
+) -> Result<RewriteOutcome, StoreError> {
     let is_one = group.len() == 1;
     let sources = opened(stores, &mut group, limits).await?;
     if (group.len() == 1 && !is_one) || !are_worth_it(&group) {
         // Rows so long that no two of them can be held at once are better left alone.
-        return Ok(Rewritten::Nothing);
+        return Ok(RewriteOutcome::Nothing);
     }
     let output = rewrite(stores, key, &group, sources).await?;
     let inputs: Vec<Input> = group
@@ -127,9 +127,9 @@ pub(super) async fn merge_group(
         CommitOutcome::Done => {
             let replaced = group.iter().map(|object| Arc::from(object.path));
             stores.files.forget(&replaced.collect());
-            Rewritten::Done
+            RewriteOutcome::Done
         }
-        CommitOutcome::Stale => Rewritten::Overtaken,
+        CommitOutcome::Stale => RewriteOutcome::Overtaken,
     })
 }
 
@@ -146,12 +146,12 @@ async fn opened(
     stores: &UpkeepStores,
     group: &mut Vec<Object<'_>>,
     limits: &Limits,
-) -> Result<Vec<Sorted>, StoreError> {
+) -> Result<Vec<SortedRows>, StoreError> {
     let mut sources = Vec::with_capacity(group.len());
     let (mut batches, mut memory) = (0_usize, 0_usize);
     for object in group.iter() {
         let place = ObjectPlace::new(object.path, object.piece.bytes, object.footer);
-        let source = Sorted::of_object(&stores.files, &place, Arc::clone(&object.piece.dead)).await?;
+        let source = SortedRows::of_object(&stores.files, &place, Arc::clone(&object.piece.dead)).await?;
         batches = batches.saturating_add(source.batch_memory);
         memory = memory.saturating_add(source.memory);
         let fits = match sources.len() {
@@ -176,7 +176,7 @@ async fn rewrite(
     stores: &UpkeepStores,
     key: &PartitionKey,
     group: &[Object<'_>],
-    sources: Vec<Sorted>,
+    sources: Vec<SortedRows>,
 ) -> Result<Vec<NewPiece>, StoreError> {
     let mut merge = Merge::begin(sources).await?;
     let target = Target {

@@ -88,7 +88,7 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
     remember(stores.objects(), &erasure).await?;
     // A search that began before that moment does not count.
     let is_last = begun >= ends_at(erasure.begun_at);
-    let mut purged = Purged::default();
+    let mut purged = PurgeOutcome::default();
     if let Some(person) = erasure.person {
         // Whose they were cannot be told.
         stores.objects().clear_interrupted_uploads(LENGTH).await?;
@@ -110,7 +110,7 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
 
 /// The result of a search for what is left of a person.
 #[derive(Debug, Default)]
-struct Purged {
+struct PurgeOutcome {
     /// Whether anything was found.
     found: bool,
     /// Damage to data of others that may still name the person.
@@ -191,8 +191,12 @@ fn parse(path: &str) -> Option<(ErasureMark, Instant)> {
 
 /// Removes everything of a person from catalogue and store, until nothing more is found or the erasure is
 /// over.
-async fn purge(stores: &UpkeepStores, erasure: &Erasure, person: PersonId) -> Result<Purged, StoreError> {
-    let mut purged = Purged::default();
+async fn purge(
+    stores: &UpkeepStores,
+    erasure: &Erasure,
+    person: PersonId,
+) -> Result<PurgeOutcome, StoreError> {
+    let mut purged = PurgeOutcome::default();
     loop {
         while stores.catalog.purge_own(erasure).await? {
             purged.found = true;

@@ -17,7 +17,7 @@ use crate::model::time::Instant;
 use crate::store::StoreError;
 
 /// Everything in the store.
-const EVERYWHERE: &str = "";
+const WHOLE_STORE: &str = "";
 
 /// What is known of a person's erasure, and a description of what is left of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ async fn in_store(stores: &UpkeepStores, person: PersonId, left: &mut Vec<String
     let objects = stores.objects();
     let names = [person.to_string(), person.0.simple().to_string()];
     let mut manifests = Vec::new();
-    let mut listed = objects.list(EVERYWHERE)?;
+    let mut listed = objects.list(WHOLE_STORE)?;
     loop {
         let object = match listed.try_next().await {
             Err(StoreError::Missing { .. }) => continue,

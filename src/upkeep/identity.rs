@@ -67,7 +67,7 @@ pub enum ApartError {
 
 /// The content of `store.json`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Named {
+struct StoreIdentity {
     store: Uuid,
 }
 
@@ -153,7 +153,7 @@ pub async fn read(objects: &ObjectStorage) -> Result<Option<Uuid>, ApartError> {
         Err(StoreError::Missing { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let named: Named = serde_json::from_slice(&content).map_err(unreadable)?;
+    let named: StoreIdentity = serde_json::from_slice(&content).map_err(unreadable)?;
     Ok(Some(named.store))
 }
 
@@ -199,7 +199,7 @@ pub async fn write(objects: &ObjectStorage, identity: Uuid) -> Result<Uuid, Apar
 
 /// The content of the object that gives a store this identity.
 fn named(identity: Uuid) -> Result<Bytes, ApartError> {
-    let content = serde_json::to_vec(&Named { store: identity }).map_err(unreadable)?;
+    let content = serde_json::to_vec(&StoreIdentity { store: identity }).map_err(unreadable)?;
     Ok(content.into())
 }
 

@@ -16,7 +16,7 @@ use super::flush::{self, DueTails, Room, flush};
 use super::lease::Leases;
 use super::lost_manifests::write_lost;
 use super::manifest::{self, write_manifest};
-use super::past_years::{Merged, compact_or_merge_past_year};
+use super::past_years::{MergeOutcome, compact_or_merge_past_year};
 use super::purge::{self, purge_deleted};
 use super::round::{Round, SetAside};
 use super::settings::UpkeepSettings;
@@ -173,7 +173,7 @@ impl Upkeep {
                 loop {
                     let merged = compact_or_merge_past_year(&self.stores, &key, &limits).await;
                     settled.note(&key, version, &merged);
-                    if round.judge(&whose, merged)? != Some(Merged::Some) {
+                    if round.judge(&whose, merged)? != Some(MergeOutcome::Some) {
                         break;
                     }
                     self.meters.upkeep.compactions.inc();

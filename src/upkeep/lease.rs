@@ -14,16 +14,16 @@ use crate::model::meters::UpkeepMeters;
 use crate::store::StoreError;
 
 /// After this time another node may do the work of a node that died.
-const LENGTH: Duration = Duration::from_secs(30);
+const LEASE_LENGTH: Duration = Duration::from_secs(30);
 /// A lease is renewed this often, well before it ends.
-const RENEWAL: Duration = Duration::from_secs(10);
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 /// Work that takes longer has hung: it is dropped, and others may try.
-const LONGEST: Duration = Duration::from_hours(6);
+const LONGEST_WORK: Duration = Duration::from_hours(6);
 /// Work that leases of others have delayed for this long counts as failed.
-const PATIENCE: Duration = Duration::from_mins(10);
+const LONGEST_REFUSAL: Duration = Duration::from_mins(10);
 /// Refusals that are further apart say nothing of the time between them: the lease may have been free. Jobs
 /// that begin more rarely are never counted as delayed; the node that does their work too long says so.
-const SAME_DELAY: Duration = Duration::from_secs(2 * LENGTH.as_secs());
+const SAME_DELAY: Duration = Duration::from_secs(2 * LEASE_LENGTH.as_secs());
 
 /// The leases of one node.
 #[derive(Clone)]
@@ -32,17 +32,17 @@ pub struct Leases {
     holder: String,
     meters: UpkeepMeters,
     /// How long the lease of a name has been refused.
-    refused: Arc<Mutex<HashMap<String, Refused>>>,
+    refused: Arc<Mutex<HashMap<String, LeaseRefusals>>>,
 }
 
 /// Refusals of one lease, with nothing else between them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Refused {
+pub(super) struct LeaseRefusals {
     since: Moment,
     last: Moment,
 }
 
-impl Refused {
+impl LeaseRefusals {
     pub(super) const fn first(now: Moment) -> Self {
         Self {
             since: now,
@@ -56,7 +56,7 @@ impl Refused {
             self.since = now;
         }
         self.last = now;
-        let is_too_long = now.duration_since(self.since) >= PATIENCE;
+        let is_too_long = now.duration_since(self.since) >= LONGEST_REFUSAL;
         if is_too_long {
             self.since = now;
         }
@@ -84,7 +84,11 @@ impl Leases {
         stop: &CancellationToken,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<Option<T>, StoreError> {
-        if !self.catalog.acquire_lease(name, &self.holder, LENGTH).await? {
+        if !self
+            .catalog
+            .acquire_lease(name, &self.holder, LEASE_LENGTH)
+            .await?
+        {
             self.was_refused(name);
             return Ok(None);
         }
@@ -96,8 +100,8 @@ impl Leases {
                 self.meters.lost_leases.inc();
                 lost.map(|()| None)
             }
-            () = tokio::time::sleep(LONGEST) => Err(StoreError::Unavailable {
-                detail: format!("{name} took longer than {} hours", LONGEST.as_secs() / 3600),
+            () = tokio::time::sleep(LONGEST_WORK) => Err(StoreError::Unavailable {
+                detail: format!("{name} took longer than {} hours", LONGEST_WORK.as_secs() / 3600),
             }),
         };
         self.catalog.release_lease(name, &self.holder).await?;
@@ -106,8 +110,12 @@ impl Leases {
 
     async fn renew_until_lost(&self, name: &str) -> Result<(), StoreError> {
         loop {
-            tokio::time::sleep(RENEWAL).await;
-            if !self.catalog.acquire_lease(name, &self.holder, LENGTH).await? {
+            tokio::time::sleep(RENEWAL_INTERVAL).await;
+            if !self
+                .catalog
+                .acquire_lease(name, &self.holder, LEASE_LENGTH)
+                .await?
+            {
                 return Ok(());
             }
         }
@@ -117,7 +125,9 @@ impl Leases {
     fn was_refused(&self, name: &str) {
         let now = Moment::now();
         let mut refused = self.lock();
-        let refused = refused.entry(name.to_owned()).or_insert(Refused::first(now));
+        let refused = refused
+            .entry(name.to_owned())
+            .or_insert(LeaseRefusals::first(now));
         if refused.again(now) {
             self.meters.failures.inc();
             tracing::warn!(
@@ -127,7 +137,7 @@ impl Leases {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Refused>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, LeaseRefusals>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use futures::TryStreamExt as _;
 
 use super::manifest::{unwritable, verify, write_changed};
-use super::manifest_names::{PEOPLE_FOLDER, Taken, manifest_path, parse_manifest_path};
+use super::manifest_names::{PEOPLE_FOLDER, TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::estates::KnownManifest;
 use crate::model::ids::PersonId;
@@ -16,7 +16,7 @@ use crate::store::StoreError;
 
 /// Describes what is wrong with the newest manifest of a person, and with what the catalogue knows of it.
 pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<String>, StoreError> {
-    let taken = Taken::of(stores.objects(), person).await?;
+    let taken = TakenNumbers::of(stores.objects(), person).await?;
     // A catalogue that was made from manifests knows of none until it writes one.
     let Some(KnownManifest { number: known, .. }) = stores.catalog.known_manifest(person).await? else {
         return Ok(Vec::new());

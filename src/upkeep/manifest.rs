@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zstd::stream::{read::Decoder, write::Encoder};
 
-use super::manifest_names::{Taken, manifest_path, parse_manifest_path};
+use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
 use crate::catalog::estates::{EstatePage, EstateReader, EstateWriter, KnownManifest};
@@ -25,12 +25,12 @@ use crate::store::StoreError;
 use crate::store::objects::{ObjectStorage, Upload};
 
 /// How many manifests of a person are kept.
-const KEPT: usize = 2;
+const KEPT_MANIFESTS: usize = 2;
 /// How often a manifest is tried again that others overtook.
 const ATTEMPTS: usize = 8;
 const FORMAT: u32 = 1;
 /// Decent compression; they are written often.
-const LEVEL: i32 = 3;
+const COMPRESSION_LEVEL: i32 = 3;
 /// How many compressed bytes are sent together.
 const SENT_AT_ONCE: usize = 1 << 20;
 
@@ -74,14 +74,14 @@ pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<b
 /// Writes a manifest of a person whether or not anything has changed, for callers who know that it has.
 /// `false`: others wrote one meanwhile, or there is no such person.
 pub async fn write_changed(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
-    let written = write_next(stores, person, KEPT - 1).await?;
-    Ok(matches!(written, Written::Done { .. }))
+    let written = write_next(stores, person, KEPT_MANIFESTS - 1).await?;
+    Ok(matches!(written, WriteOutcome::Done { .. }))
 }
 
 /// The same where the newest one may be damaged: the one before it, which may be the last sound one, stays.
 pub async fn write_above_damage(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
-    let written = write_next(stores, person, KEPT).await?;
-    Ok(matches!(written, Written::Done { .. }))
+    let written = write_next(stores, person, KEPT_MANIFESTS).await?;
+    Ok(matches!(written, WriteOutcome::Done { .. }))
 }
 
 /// Makes the newest manifest of a person say everything that is known now. If others were faster, what they
@@ -89,7 +89,7 @@ pub async fn write_above_damage(stores: &UpkeepStores, person: PersonId) -> Resu
 pub async fn bring_up_to_date(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
     for _ in 0..ATTEMPTS {
         let is_there = is_up_to_date(stores, person).await?
-            || write_next(stores, person, KEPT - 1).await? != Written::Overtaken;
+            || write_next(stores, person, KEPT_MANIFESTS - 1).await? != WriteOutcome::Overtaken;
         if is_there {
             return Ok(());
         }
@@ -103,9 +103,9 @@ pub async fn bring_up_to_date(stores: &UpkeepStores, person: PersonId) -> Result
 pub async fn replace_manifests(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
     for _ in 0..ATTEMPTS {
         match write_next(stores, person, 0).await? {
-            Written::Done { among_others } => return Ok(among_others),
-            Written::Nobody => return Ok(false),
-            Written::Overtaken => {}
+            WriteOutcome::Done { among_others } => return Ok(among_others),
+            WriteOutcome::Nobody => return Ok(false),
+            WriteOutcome::Overtaken => {}
         }
     }
     Err(overtaken())
@@ -126,7 +126,7 @@ async fn is_up_to_date(stores: &UpkeepStores, person: PersonId) -> Result<bool, 
 
 /// The result of writing a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
+enum WriteOutcome {
     Done {
         /// Others had claimed lower numbers.
         among_others: bool,
@@ -138,14 +138,18 @@ enum Written {
 }
 
 /// Writes the next manifest of a person, and keeps the last `kept` of the older ones.
-async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Result<Written, StoreError> {
+async fn write_next(
+    stores: &UpkeepStores,
+    person: PersonId,
+    kept: usize,
+) -> Result<WriteOutcome, StoreError> {
     // Before anything is read: a writer that reads a later state takes a higher number, or the same one
     // first. Numbers that the store has lost are not taken again.
-    let before = Taken::of(stores.objects(), person).await?;
+    let before = TakenNumbers::of(stores.objects(), person).await?;
     let known = known_number(stores, person).await?;
     let number = before.highest().max(known).map_or(1, |newest| newest + 1);
     let Some(estate) = stores.catalog.read_estate(person).await? else {
-        return Ok(Written::Nobody);
+        return Ok(WriteOutcome::Nobody);
     };
     let state = estate.state;
     let path = manifest_path(person, number);
@@ -164,7 +168,7 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
         }
     };
     match sent {
-        Err(StoreError::Exists { .. }) => return Ok(Written::Overtaken),
+        Err(StoreError::Exists { .. }) => return Ok(WriteOutcome::Overtaken),
         sent => sent?,
     }
     let among_others = !before.claims.is_empty();
@@ -187,7 +191,7 @@ async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Res
     for old in before.except_newest(kept) {
         stores.objects().delete(&manifest_path(person, old)).await?;
     }
-    Ok(Written::Done { among_others })
+    Ok(WriteOutcome::Done { among_others })
 }
 
 /// The number of the newest manifest of a person that was noted.
@@ -214,13 +218,13 @@ async fn note(
     person: PersonId,
     manifest: KnownManifest,
     older: bool,
-) -> Result<Option<Written>, StoreError> {
+) -> Result<Option<WriteOutcome>, StoreError> {
     let in_vain = if stores.catalog.is_being_erased(person).await? {
         // The erasure began after this write, and may have finished looking.
-        Written::Nobody
+        WriteOutcome::Nobody
     } else if !stores.catalog.note_manifest(person, manifest, older).await? {
         // What has a higher number was read later, perhaps to remove what this one still says.
-        Written::Overtaken
+        WriteOutcome::Overtaken
     } else {
         return Ok(None);
     };
@@ -284,7 +288,7 @@ impl Lines {
             columns: columns.collect(),
         };
         let mut lines = Self {
-            encoder: Encoder::new(Vec::new(), LEVEL).map_err(unwritable)?,
+            encoder: Encoder::new(Vec::new(), COMPRESSION_LEVEL).map_err(unwritable)?,
             checksum: crc32fast::Hasher::new(),
             rows: 0,
         };

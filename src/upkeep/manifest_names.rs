@@ -26,13 +26,13 @@ pub fn parse_manifest_path(path: &str) -> Option<(PersonId, i64)> {
 
 /// The numbers that are taken in a person's folder, newest first.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenNumbers {
     pub manifests: Vec<i64>,
     /// Claimed by somebody who is writing a manifest, or has stopped before its end.
     pub claims: Vec<i64>,
 }
 
-impl Taken {
+impl TakenNumbers {
     pub async fn of(objects: &ObjectStorage, person: PersonId) -> Result<Self, StoreError> {
         let mut listed = objects.list(&format!("{PEOPLE_FOLDER}/{person}"))?;
         let mut taken = Self::default();
@@ -66,5 +66,5 @@ impl Taken {
 
 /// The numbers of a person's manifests, newest first.
 pub async fn numbers(objects: &ObjectStorage, person: PersonId) -> Result<Vec<i64>, StoreError> {
-    Ok(Taken::of(objects, person).await?.manifests)
+    Ok(TakenNumbers::of(objects, person).await?.manifests)
 }

@@ -38,7 +38,7 @@ const DECODING_BYTES: usize = 160 << 10;
 const SHORTEST_RUN: usize = 64;
 
 /// The rows of one piece, in order.
-pub struct Sorted {
+pub struct SortedRows {
     pub schema: SchemaRef,
     pub batches: BoxStream<'static, Result<RecordBatch, StoreError>>,
     /// The most bytes that one batch may take.
@@ -49,7 +49,7 @@ pub struct Sorted {
     pub dead: Arc<[RecordId]>,
 }
 
-impl Sorted {
+impl SortedRows {
     /// The rows of an object, verified against its checksums. Columns whose value the footer gives for all
     /// rows are not read.
     pub async fn of_object(
@@ -86,7 +86,7 @@ impl Sorted {
     }
 }
 
-impl Sorted {
+impl SortedRows {
     /// The rows of a piece of a snapshot.
     async fn of_piece(files: &PieceFiles, piece: &SnapshotPiece) -> Result<Self, StoreError> {
         let dead = Arc::clone(&piece.dead);
@@ -203,7 +203,7 @@ impl Cursor {
 }
 
 impl Merge {
-    pub async fn begin(sources: Vec<Sorted>) -> Result<Self, StoreError> {
+    pub async fn begin(sources: Vec<SortedRows>) -> Result<Self, StoreError> {
         let schema = united(sources.iter().map(|source| &source.schema))?;
         let mut merge = Self::of_columns(schema);
         for source in sources {
@@ -242,8 +242,8 @@ impl Merge {
         }
     }
 
-    async fn add(&mut self, source: Sorted) -> Result<(), StoreError> {
-        let Sorted {
+    async fn add(&mut self, source: SortedRows) -> Result<(), StoreError> {
+        let SortedRows {
             mut batches, dead, ..
         } = source;
         if let Some((batch, keys)) = self.load(&mut batches, &dead).await? {
@@ -277,7 +277,7 @@ impl Merge {
                 return Ok(());
             }
             if let Some(piece) = self.waiting.pop_front() {
-                self.add(Sorted::of_piece(&files, &piece).await?).await?;
+                self.add(SortedRows::of_piece(&files, &piece).await?).await?;
             }
         }
         Ok(())

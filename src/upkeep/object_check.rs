@@ -4,7 +4,7 @@
 use arrow::array::RecordBatch;
 use futures::StreamExt as _;
 
-use super::merge_pieces::Sorted;
+use super::merge_pieces::SortedRows;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Bounds, Footer, Piece};
 use crate::model::ids::{PersonId, RecordId};
@@ -28,8 +28,8 @@ pub async fn examine(
     verify_object(stores.objects(), path, piece.bytes, piece.checksum).await?;
     let place = ObjectPlace::new(path, piece.bytes, footer);
     whose(stores, key, piece, &place).await?;
-    let mut rows = Sorted::of_object(&stores.files, &place, Vec::new().into()).await?;
-    let mut seen = Seen::default();
+    let mut rows = SortedRows::of_object(&stores.files, &place, Vec::new().into()).await?;
+    let mut seen = SeenRows::default();
     while let Some(batch) = rows.batches.next().await {
         seen.take(&batch?, &piece.dead)?;
     }
@@ -44,7 +44,7 @@ pub async fn examine_tail(
     piece: &Piece,
     blob: &[u8],
 ) -> Result<i64, StoreError> {
-    let mut seen = Seen::default();
+    let mut seen = SeenRows::default();
     let key = stores.snapshots.opener(person, std::iter::once(blob)).await?;
     let rows = tail::open(piece.id, blob, piece.checksum, key.as_ref())?;
     seen.take(&rows, &piece.dead)?;
@@ -82,7 +82,7 @@ async fn whose(
 
 /// What was seen of a piece's rows so far.
 #[derive(Default)]
-struct Seen {
+struct SeenRows {
     rows: i64,
     dead: i64,
     bounds: Option<Bounds>,
@@ -90,7 +90,7 @@ struct Seen {
     out_of_order: bool,
 }
 
-impl Seen {
+impl SeenRows {
     fn take(&mut self, batch: &RecordBatch, dead: &[RecordId]) -> Result<(), StoreError> {
         let keys = KeyColumns::of(batch)?;
         let Some(last_row) = keys.len().checked_sub(1) else {

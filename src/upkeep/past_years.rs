@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use chrono::{DateTime, Datelike as _};
 
-use super::compact::{Limits, Object, Rewritten, by_year, compact, fit, merge_group, pieces_of};
+use super::compact::{Limits, Object, RewriteOutcome, by_year, compact, fit, merge_group, pieces_of};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::Piece;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
 /// Nobody sends anything if all pieces are at least this old.
-const QUIET: Duration = Duration::from_secs(3);
+const QUIET_TIME: Duration = Duration::from_secs(3);
 /// The largest of the merged objects has at most this many times the bytes of the others together, so that a
 /// row is only rewritten into an object at least half as large again.
-const LARGEST: i64 = 2;
+const LARGEST_RATIO: i64 = 2;
 
 /// The result of looking for something to merge in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeOutcome {
     Some,
     /// There is something, but not yet.
     Later,
@@ -36,24 +36,24 @@ pub async fn compact_or_merge_past_year(
     stores: &UpkeepStores,
     key: &PartitionKey,
     limits: &Limits,
-) -> Result<Merged, StoreError> {
+) -> Result<MergeOutcome, StoreError> {
     let pieces = pieces_of(stores, key).await?;
     if compact(stores, key, &pieces, limits).await? {
-        return Ok(Merged::Some);
+        return Ok(MergeOutcome::Some);
     }
     let now = stores.catalog.now().await?;
     let Some(group) = next_group(&pieces, now, limits) else {
-        return Ok(Merged::Nothing);
+        return Ok(MergeOutcome::Nothing);
     };
     if !is_quiet(&pieces, now) {
-        return Ok(Merged::Later);
+        return Ok(MergeOutcome::Later);
     }
     // Objects that do not fit into memory side by side are left out, and the rest may not be worth it.
     let merged = merge_group(stores, key, group, limits, is_worth_it).await?;
     Ok(match merged {
-        Rewritten::Done => Merged::Some,
-        Rewritten::Overtaken => Merged::Later,
-        Rewritten::Nothing => Merged::Nothing,
+        RewriteOutcome::Done => MergeOutcome::Some,
+        RewriteOutcome::Overtaken => MergeOutcome::Later,
+        RewriteOutcome::Nothing => MergeOutcome::Nothing,
     })
 }
 
@@ -62,7 +62,7 @@ fn is_quiet(pieces: &[Piece], now: Instant) -> bool {
     let age = |piece: &Piece| now.micros().abs_diff(piece.created_at.micros());
     pieces
         .iter()
-        .all(|piece| u128::from(age(piece)) >= QUIET.as_micros())
+        .all(|piece| u128::from(age(piece)) >= QUIET_TIME.as_micros())
 }
 
 fn next_group<'p>(pieces: &'p [Piece], now: Instant, limits: &Limits) -> Option<Vec<Object<'p>>> {
@@ -93,7 +93,7 @@ fn worth_merging<'p>(objects: &[Object<'p>], limits: &Limits) -> Option<Vec<Obje
 fn is_worth_it(group: &[Object<'_>]) -> bool {
     let all: i64 = group.iter().map(Object::bytes).sum();
     let largest = group.iter().map(Object::bytes).max().unwrap_or(0);
-    group.len() > 1 && largest <= (all - largest).saturating_mul(LARGEST)
+    group.len() > 1 && largest <= (all - largest).saturating_mul(LARGEST_RATIO)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! everything in the partition that has any is rewritten, and older manifests are removed, as their tails
 //! hold such rows too. So a partition is rewritten at most once in that time, however much is deleted in it.
 
-use super::compact::{Limits, Rewritten, leave_dead_rows};
+use super::compact::{Limits, RewriteOutcome, leave_dead_rows};
 use super::flush::flush;
 use super::manifest::replace_manifests;
 use super::settings::UpkeepSettings;
@@ -68,9 +68,9 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
     let mut overtaken = 0;
     while overtaken < ATTEMPTS {
         match leave_dead_rows(stores, &key, &limits).await? {
-            Rewritten::Nothing => return Ok(true),
-            Rewritten::Done => {}
-            Rewritten::Overtaken => overtaken += 1,
+            RewriteOutcome::Nothing => return Ok(true),
+            RewriteOutcome::Done => {}
+            RewriteOutcome::Overtaken => overtaken += 1,
         }
     }
     Ok(false)

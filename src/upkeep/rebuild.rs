@@ -17,7 +17,7 @@ use super::erase;
 use super::identity::{self, ApartError, IDENTITY_OBJECT};
 use super::manifest::Manifest;
 use super::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers, parse_manifest_path};
-use super::merge_pieces::Sorted;
+use super::merge_pieces::SortedRows;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::erasures::Erasure;
 use crate::catalog::records::{Bounds, Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, Place};
@@ -39,7 +39,7 @@ const PATHS_AT_ONCE: usize = 1_000;
 
 /// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rebuilt {
+pub struct RebuildReport {
     /// Describes what was done.
     pub done: Vec<String>,
     /// Describes what is damaged and was left out, though the repair may be finished.
@@ -50,8 +50,8 @@ pub struct Rebuilt {
 
 /// Fills a catalogue that knows nothing, or whose repair was interrupted, from the store. Leaves any other as
 /// it is.
-pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
-    let mut rebuilt = Rebuilt::default();
+pub async fn rebuild(stores: &UpkeepStores) -> Result<RebuildReport, ApartError> {
+    let mut rebuilt = RebuildReport::default();
     let is_continued = stores.catalog.unfinished_repair().await?.is_some();
     if !is_continued && stores.catalog.knows_anything().await? {
         return Ok(rebuilt);
@@ -142,7 +142,7 @@ async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonI
 async fn heed_erasures(
     stores: &UpkeepStores,
     people: &mut BTreeSet<PersonId>,
-    rebuilt: &mut Rebuilt,
+    rebuilt: &mut RebuildReport,
 ) -> Result<bool, StoreError> {
     let by_mark: BTreeMap<ErasureMark, PersonId> = people
         .iter()
@@ -217,7 +217,7 @@ async fn put_back(
     stores: &UpkeepStores,
     person: PersonId,
     paths: &[String],
-    rebuilt: &mut Rebuilt,
+    rebuilt: &mut RebuildReport,
 ) -> Result<(), StoreError> {
     for number in numbers(stores.objects(), person).await? {
         match from_manifest(stores, person, number, paths, rebuilt).await {
@@ -247,7 +247,7 @@ async fn from_manifest(
     person: PersonId,
     number: i64,
     paths: &[String],
-    rebuilt: &mut Rebuilt,
+    rebuilt: &mut RebuildReport,
 ) -> Result<(), StoreError> {
     let manifest = Manifest::fetch(stores.objects(), &manifest_path(person, number)).await?;
     let Some(mut writer) = stores.catalog.restore_estate(person).await? else {
@@ -273,7 +273,7 @@ async fn report_lost(
     stores: &UpkeepStores,
     person: PersonId,
     paths: &[String],
-    rebuilt: &mut Rebuilt,
+    rebuilt: &mut RebuildReport,
 ) -> Result<(), StoreError> {
     let there: HashSet<&String> = paths.iter().collect();
     for summary in stores.catalog.partitions_of(person).await? {
@@ -293,7 +293,7 @@ async fn keep_orphaned(
     stores: &UpkeepStores,
     person: PersonId,
     paths: &[String],
-    rebuilt: &mut Rebuilt,
+    rebuilt: &mut RebuildReport,
 ) -> Result<(), StoreError> {
     let orphaned = orphaned_pieces(&stores.catalog, paths).await?;
     if !orphaned.is_empty() {
@@ -309,7 +309,7 @@ async fn keep_orphaned(
 }
 
 /// Keeps the parts of files that nothing names: their upload may have been acknowledged.
-async fn keep_orphaned_parts(stores: &UpkeepStores, rebuilt: &mut Rebuilt) -> Result<(), StoreError> {
+async fn keep_orphaned_parts(stores: &UpkeepStores, rebuilt: &mut RebuildReport) -> Result<(), StoreError> {
     let mut found: BTreeMap<PersonId, (usize, String)> = BTreeMap::new();
     let mut listed = stores.objects().list(FILES_FOLDER)?.try_chunks(PATHS_AT_ONCE);
     while let Some(objects) = listed.try_next().await.map_err(|failed| failed.1)? {
@@ -338,7 +338,7 @@ async fn from_objects(
     stores: &UpkeepStores,
     key: &PartitionKey,
     paths: Vec<String>,
-    rebuilt: &mut Rebuilt,
+    rebuilt: &mut RebuildReport,
 ) -> Result<(), StoreError> {
     let Some((change, records)) = partition(stores, key, paths, &mut rebuilt.wrong).await? else {
         return Ok(());
@@ -430,7 +430,7 @@ async fn read(stores: &UpkeepStores, path: &str) -> Result<(NewPiece, Vec<Record
         .flatten()
         .find(|fact| fact.key == LAYOUT_KEY)
         .and_then(|fact| fact.value.as_deref()?.parse().ok());
-    let mut rows = Sorted::of_object(&stores.files, &place, Vec::new().into()).await?;
+    let mut rows = SortedRows::of_object(&stores.files, &place, Vec::new().into()).await?;
     let mut ids = Vec::new();
     let mut bounds: Option<Bounds> = None;
     while let Some(batch) = rows.batches.next().await {

@@ -5,7 +5,7 @@
 use super::identity::{self, IDENTITY_OBJECT};
 use super::lost_manifests::fault_of;
 use super::manifest::{known_number, write_above_damage};
-use super::manifest_names::Taken;
+use super::manifest_names::TakenNumbers;
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
 use crate::model::ids::PersonId;
@@ -38,7 +38,7 @@ pub async fn renew_manifest(stores: &UpkeepStores, person: PersonId) -> Result<O
     let Some(known) = known_number(stores, person).await? else {
         return Ok(None);
     };
-    let listed = Taken::of(stores.objects(), person)
+    let listed = TakenNumbers::of(stores.objects(), person)
         .await?
         .manifests
         .first()

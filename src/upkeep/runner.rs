@@ -22,11 +22,11 @@ use crate::model::meters::Meters;
 use crate::store::StoreError;
 
 /// The pause between two searches for people with changes that no flush has put into a manifest.
-const MANIFESTS: Duration = Duration::from_mins(10);
+const MANIFESTS_PAUSE: Duration = Duration::from_mins(10);
 /// The pause between two searches for old deletions.
-const DELETIONS: Duration = Duration::from_mins(10);
+const DELETIONS_PAUSE: Duration = Duration::from_mins(10);
 /// The pause between two counts of all objects.
-const COUNTING: Duration = Duration::from_mins(1);
+const COUNT_PAUSE: Duration = Duration::from_mins(1);
 /// The store is asked once in so many rounds who was erased.
 const ROUNDS_BETWEEN_ERASURE_CHECKS: u32 = 12;
 /// A pause that is shorter is taken for this long, so that no setting makes a node spin.
@@ -89,7 +89,7 @@ impl Upkeep {
     }
 
     async fn writing_down(&self) {
-        while self.pause(MANIFESTS).await {
+        while self.pause(MANIFESTS_PAUSE).await {
             Box::pin(self.attempt("manifests", self.write_manifests())).await;
         }
     }
@@ -114,7 +114,7 @@ impl Upkeep {
 
     async fn purging(&self) {
         // A short time limit is checked more often, so that it can be kept.
-        let pause = DELETIONS.min(self.settings.purge_deleted_after / 20);
+        let pause = DELETIONS_PAUSE.min(self.settings.purge_deleted_after / 20);
         while self.pause(pause.max(self.settings.interval)).await {
             Box::pin(self.attempt("purge", self.purge_due())).await;
         }
@@ -122,7 +122,7 @@ impl Upkeep {
 
     async fn scrubbing(&self) {
         let mut scrub = Scrub::default();
-        while self.pause(scrub::PAUSE).await {
+        while self.pause(scrub::STEP_PAUSE).await {
             let work = async {
                 if Scrub::is_due(&self.stores).await? {
                     let step = scrub.step(&self.stores, &self.meters.store.corrupt);
@@ -137,7 +137,7 @@ impl Upkeep {
     async fn counting(&self) {
         loop {
             Box::pin(self.attempt("count", self.count_objects())).await;
-            if !self.pause(COUNTING).await {
+            if !self.pause(COUNT_PAUSE).await {
                 return;
             }
         }

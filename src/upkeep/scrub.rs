@@ -19,18 +19,18 @@ use crate::model::time::Instant;
 use crate::store::StoreError;
 
 /// The pause between two steps.
-pub const PAUSE: Duration = Duration::from_secs(5);
+pub const STEP_PAUSE: Duration = Duration::from_secs(5);
 /// About how many bytes of objects one step checks: 6 MB a second, half a terabyte a day.
 const STEP_BYTES: i64 = 32 << 20;
 /// How many people's manifests one step checks.
 const STEP_MANIFESTS: usize = 32;
 /// All objects are checked once in this time.
-const ROUND: Duration = Duration::from_hours(168);
+const ROUND_LENGTH: Duration = Duration::from_hours(168);
 
 /// Where the catalogue keeps the progress of the round, and the end of the last one.
-const PLACE: &str = "scrub:place";
-const MANIFESTS: &str = "scrub:manifests";
-const ENDED: &str = "scrub:ended";
+const PLACE_KEY: &str = "scrub:place";
+const MANIFESTS_KEY: &str = "scrub:manifests";
+const ROUND_END_KEY: &str = "scrub:ended";
 
 /// The progress of this node, which holds only until another node goes on from the same place.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Scrub {
         }
         // The next step may be another node's.
         if let Some(last) = self.after.as_ref().filter(|last| Some(*last) != saved.as_ref()) {
-            stores.catalog.set_meta(PLACE, &last.written()).await?;
+            stores.catalog.set_meta(PLACE_KEY, &last.written()).await?;
         }
         if is_through && look_at_manifests(stores, corrupt).await? {
             self.after = None;
@@ -91,27 +91,30 @@ impl Scrub {
 }
 
 async fn end_round(stores: &UpkeepStores) -> Result<(), StoreError> {
-    stores.catalog.set_meta(PLACE, "").await?;
+    stores.catalog.set_meta(PLACE_KEY, "").await?;
     let now = stores.catalog.now().await?;
-    Ok(stores.catalog.set_meta(ENDED, &now.micros().to_string()).await?)
+    Ok(stores
+        .catalog
+        .set_meta(ROUND_END_KEY, &now.micros().to_string())
+        .await?)
 }
 
 /// Where the round that is under way has got to.
 async fn place(stores: &UpkeepStores) -> Result<Option<ObjectCursor>, StoreError> {
-    let place = stores.catalog.meta(PLACE).await?;
+    let place = stores.catalog.meta(PLACE_KEY).await?;
     Ok(place.and_then(|place| ObjectCursor::parse(&place)))
 }
 
 /// Whether the last round ended long enough ago.
 async fn is_time(stores: &UpkeepStores) -> Result<bool, StoreError> {
-    let ended = stores.catalog.meta(ENDED).await?;
+    let ended = stores.catalog.meta(ROUND_END_KEY).await?;
     let Some(ended) = ended.and_then(|ended| ended.parse().ok()) else {
         return Ok(true);
     };
     let now = stores.catalog.now().await?;
     Ok(has_passed(
         Instant::from_micros(ended),
-        ROUND.as_micros() as i64,
+        ROUND_LENGTH.as_micros() as i64,
         now,
     ))
 }
@@ -146,7 +149,7 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
 
 /// Checks the newest manifests of the next few people. Whether those of everybody are checked in this round.
 async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<bool, StoreError> {
-    let saved = stores.catalog.meta(MANIFESTS).await?.unwrap_or_default();
+    let saved = stores.catalog.meta(MANIFESTS_KEY).await?.unwrap_or_default();
     let after: Option<PersonId> = saved.parse().ok();
     let people = stores.catalog.people_ids().await?;
     let mut waiting = people
@@ -175,7 +178,7 @@ async fn look_at_manifests(stores: &UpkeepStores, corrupt: &Counter) -> Result<b
         place.clear();
     }
     if place != saved {
-        stores.catalog.set_meta(MANIFESTS, &place).await?;
+        stores.catalog.set_meta(MANIFESTS_KEY, &place).await?;
     }
     failed.map_or(Ok(is_through), Err)
 }

@@ -6,18 +6,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::past_years::Merged;
+use super::past_years::MergeOutcome;
 use super::stores::PartitionKey;
 use crate::catalog::records::CompactionCandidate;
 use crate::store::StoreError;
 
 /// Partitions that compaction looked at, with the version that they had.
 #[derive(Clone, Debug, Default)]
-pub struct Settled(HashMap<PartitionKey, (i64, Left)>);
+pub struct Settled(HashMap<PartitionKey, (i64, CompactionOutcome)>);
 
 /// How compaction left a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
+enum CompactionOutcome {
     /// There was nothing to do.
     Done,
     /// It is damaged, or cannot be compacted as it is, so another attempt would only fail again.
@@ -44,8 +44,13 @@ impl Settled {
             .retain(|key, (version, _)| candidates.get(key) == Some(version));
         let (failed, others): (Vec<_>, Vec<_>) = candidates
             .into_iter()
-            .filter(|(key, _)| !matches!(self.left(key), Some(Left::Done | Left::Damaged)))
-            .partition(|(key, _)| self.left(key) == Some(Left::Failed));
+            .filter(|(key, _)| {
+                !matches!(
+                    self.left(key),
+                    Some(CompactionOutcome::Done | CompactionOutcome::Damaged)
+                )
+            })
+            .partition(|(key, _)| self.left(key) == Some(CompactionOutcome::Failed));
         others.into_iter().chain(failed).collect()
     }
 
@@ -53,25 +58,25 @@ impl Settled {
     pub fn damaged(&self) -> impl Iterator<Item = &PartitionKey> {
         self.0
             .iter()
-            .filter(|(_, (_, left))| *left == Left::Damaged)
+            .filter(|(_, (_, left))| *left == CompactionOutcome::Damaged)
             .map(|(key, _)| key)
     }
 
     /// Notes how an attempt on a partition ended that had `version` before.
-    pub fn note(&mut self, key: &PartitionKey, version: i64, outcome: &Result<Merged, StoreError>) {
+    pub fn note(&mut self, key: &PartitionKey, version: i64, outcome: &Result<MergeOutcome, StoreError>) {
         let left = match outcome {
-            Ok(Merged::Nothing) => Left::Done,
-            Ok(Merged::Some | Merged::Later) => {
+            Ok(MergeOutcome::Nothing) => CompactionOutcome::Done,
+            Ok(MergeOutcome::Some | MergeOutcome::Later) => {
                 self.0.remove(key);
                 return;
             }
-            Err(error) if error.may_pass() => Left::Failed,
-            Err(_) => Left::Damaged,
+            Err(error) if error.may_pass() => CompactionOutcome::Failed,
+            Err(_) => CompactionOutcome::Damaged,
         };
         self.0.insert(key.clone(), (version, left));
     }
 
-    fn left(&self, key: &PartitionKey) -> Option<Left> {
+    fn left(&self, key: &PartitionKey) -> Option<CompactionOutcome> {
         self.0.get(key).map(|(_, left)| *left)
     }
 }
@@ -116,8 +121,8 @@ mod tests {
     #[test]
     fn where_there_is_nothing_to_do_nobody_looks_until_it_changes() {
         let mut settled = Settled::default();
-        settled.note(&key(1), 5, &Ok(Merged::Nothing));
-        settled.note(&key(2), 5, &Ok(Merged::Later));
+        settled.note(&key(1), 5, &Ok(MergeOutcome::Nothing));
+        settled.note(&key(2), 5, &Ok(MergeOutcome::Later));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [2, 3]);
         assert_eq!(open(&mut settled, &[(1, 6), (2, 5)]), [1, 2]);
         assert_eq!(open(&mut settled, &[(1, 5)]), [1], "that version is forgotten");
@@ -151,9 +156,9 @@ mod tests {
         settled.note(&key(2), 5, &Err(busy.into()));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [3, 1, 2]);
         assert_eq!(damaged(&settled), Vec::<u128>::new());
-        settled.note(&key(1), 5, &Ok(Merged::Some));
+        settled.note(&key(1), 5, &Ok(MergeOutcome::Some));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [1, 3, 2]);
-        settled.note(&key(2), 5, &Ok(Merged::Nothing));
+        settled.note(&key(2), 5, &Ok(MergeOutcome::Nothing));
         assert_eq!(open(&mut settled, &[(1, 5), (2, 5), (3, 5)]), [1, 3]);
     }
 }

@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 use super::collect;
 use super::compact::{self, Limits};
-use super::merge_pieces::Sorted;
+use super::merge_pieces::SortedRows;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::Catalog;
@@ -271,7 +271,7 @@ impl Bench {
             let batches = match &piece.content {
                 PieceContent::Tail(rows) => vec![rows.batch().clone()],
                 PieceContent::Object(place) => {
-                    let sorted = Sorted::of_object(&self.stores.files, place, Vec::new().into())
+                    let sorted = SortedRows::of_object(&self.stores.files, place, Vec::new().into())
                         .await
                         .unwrap();
                     sorted.batches.try_collect().await.unwrap()

@@ -13,7 +13,7 @@ use super::error::SettingsError;
 use super::given::GivenSetting;
 
 /// The most of anything that is counted, far beyond what a machine has room for.
-const MOST: u64 = 1_000_000_000;
+const LARGEST_COUNT: u64 = 1_000_000_000;
 
 /// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
 pub(super) fn duration(setting: &GivenSetting) -> Result<Duration, SettingsError> {
@@ -40,7 +40,7 @@ pub(super) fn number(setting: &GivenSetting, least: u64) -> Result<u64, Settings
 }
 
 pub(super) fn count(setting: &GivenSetting, least: u64) -> Result<usize, SettingsError> {
-    count_within(setting, least..=MOST)
+    count_within(setting, least..=LARGEST_COUNT)
 }
 
 pub(super) fn count_within(

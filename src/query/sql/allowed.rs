@@ -18,7 +18,7 @@ use local_day::LocalDay;
 
 /// Functions whose results are as large as a number in the query says, those that take far longer than their
 /// input is long, and those that reveal files or the program.
-const REFUSED: [&str; 17] = [
+const REFUSED_FUNCTIONS: [&str; 17] = [
     "repeat",
     "lpad",
     "rpad",
@@ -40,7 +40,7 @@ const REFUSED: [&str; 17] = [
 
 /// Whether this is a function that a query may not call.
 pub(super) fn is_refused(name: &str) -> bool {
-    REFUSED.contains(&name.to_ascii_lowercase().as_str())
+    REFUSED_FUNCTIONS.contains(&name.to_ascii_lowercase().as_str())
 }
 
 /// The scalar functions that may be called at `now`.

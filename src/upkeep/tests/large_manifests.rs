@@ -15,7 +15,7 @@ use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::erasure_check::traces_left;
 use crate::upkeep::lost_manifests::{complaints, write_lost};
 use crate::upkeep::manifest::write_manifest;
-use crate::upkeep::manifest_names::{Taken, manifest_path};
+use crate::upkeep::manifest_names::{TakenNumbers, manifest_path};
 use crate::upkeep::purge::{forget_older_manifests, purge_deleted};
 use crate::upkeep::rebuild::rebuild;
 
@@ -169,7 +169,9 @@ async fn waiting(bench: &Bench, moment: Option<Instant>) -> usize {
 }
 
 async fn taken(bench: &Bench) -> (Vec<i64>, Vec<i64>) {
-    let Taken { manifests, claims } = Taken::of(bench.stores.objects(), bench.key.person).await.unwrap();
+    let TakenNumbers { manifests, claims } = TakenNumbers::of(bench.stores.objects(), bench.key.person)
+        .await
+        .unwrap();
     (manifests, claims)
 }
 

@@ -14,7 +14,7 @@ use super::*;
 use crate::model::meters::{Meters, UpkeepMeters};
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::Upkeep;
-use crate::upkeep::lease::{Leases, Refused};
+use crate::upkeep::lease::{LeaseRefusals, Leases};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::scrub::Scrub;
 
@@ -199,10 +199,10 @@ fn refusals_are_one_delay_only_while_they_follow_each_other() {
     let begin = std::time::Instant::now();
     let at = |seconds: u64| begin + Duration::from_secs(seconds);
     // Twice in three hours, and nothing in between.
-    let mut refused = Refused::first(at(0));
+    let mut refused = LeaseRefusals::first(at(0));
     assert!(!refused.again(at(3 * 3_600)));
     // Every five seconds: told once in ten minutes.
-    let mut refused = Refused::first(at(0));
+    let mut refused = LeaseRefusals::first(at(0));
     let told: Vec<u64> = (1..=250)
         .map(|round| round * 5)
         .filter(|second| refused.again(at(*second)))

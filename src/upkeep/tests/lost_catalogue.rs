@@ -12,7 +12,7 @@ use crate::upkeep::flush::flush;
 use crate::upkeep::lost_manifests::{complaints, write_lost};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::{manifest_path, numbers};
-use crate::upkeep::rebuild::{Rebuilt, is_ours, rebuild};
+use crate::upkeep::rebuild::{RebuildReport, is_ours, rebuild};
 use crate::upkeep::repair::repair;
 use crate::upkeep::scrub::Scrub;
 
@@ -137,7 +137,7 @@ async fn a_person_comes_back_just_as_their_manifest_was_written() {
     let bench = written_down().await;
     let (rows, rest) = (bench.visible().await, beside_records(&bench).await);
     let bench = bench.without_catalogue().await;
-    let Rebuilt { done, wrong, failed } = rebuild(&bench.stores).await.unwrap();
+    let RebuildReport { done, wrong, failed } = rebuild(&bench.stores).await.unwrap();
     assert_eq!((wrong, failed), (Vec::new(), Vec::new()));
     // The objects that were replaced are still there and not named.
     assert_eq!(done.len(), 2, "{done:?}");
@@ -146,7 +146,7 @@ async fn a_person_comes_back_just_as_their_manifest_was_written() {
     assert_eq!(bench.visible().await, rows);
     assert_eq!(beside_records(&bench).await, rest);
     sound(&bench).await;
-    assert_eq!(rebuild(&bench.stores).await.unwrap(), Rebuilt::default());
+    assert_eq!(rebuild(&bench.stores).await.unwrap(), RebuildReport::default());
     // Life goes on.
     flush(&bench.stores, &bench.key).await.unwrap();
     assert_eq!(bench.visible().await, rows);

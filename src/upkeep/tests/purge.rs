@@ -86,7 +86,7 @@ async fn manifests_from_before_a_deletion_go_in_the_same_time() {
 
 #[tokio::test]
 async fn a_dead_row_goes_from_an_object_however_little_memory_there_is_to_merge() {
-    use crate::upkeep::compact::{Rewritten, leave_dead_rows};
+    use crate::upkeep::compact::{RewriteOutcome, leave_dead_rows};
 
     let bench = Bench::new().await;
     let limits = Limits {
@@ -100,7 +100,7 @@ async fn a_dead_row_goes_from_an_object_however_little_memory_there_is_to_merge(
     bench.delete(&[record(7)]).await;
     let living = bench.visible().await;
     let rewritten = leave_dead_rows(&bench.stores, &bench.key, &limits).await;
-    assert_eq!(rewritten.unwrap(), Rewritten::Done);
+    assert_eq!(rewritten.unwrap(), RewriteOutcome::Done);
     assert!(
         bench
             .snapshot()

@@ -6,7 +6,7 @@ use super::*;
 use crate::model::meters::Meters;
 use crate::upkeep::flush::flush;
 use crate::upkeep::jobs::Upkeep;
-use crate::upkeep::past_years::{Merged, compact_or_merge_past_year};
+use crate::upkeep::past_years::{MergeOutcome, compact_or_merge_past_year};
 use crate::upkeep::settled::Settled;
 use tokio_util::sync::CancellationToken;
 
@@ -90,7 +90,7 @@ proptest! {
                     Step::Rest => {
                         bench.pass(Duration::from_secs(5));
                         let merged = compact_or_merge_past_year(&bench.stores, &bench.key, &limits).await;
-                        assert_ne!(merged.unwrap(), Merged::Later);
+                        assert_ne!(merged.unwrap(), MergeOutcome::Later);
                     }
                     Step::Collect => {
                         remove_retired(&bench.stores, Duration::ZERO).await.unwrap();

@@ -17,7 +17,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
 use crate::people::types::{ResolvedType, TypesError};
-use crate::query::sql::{Call, Holding, Holdings, Listed, QuestionFunction};
+use crate::query::sql::{Call, Holding, Holdings, ListedTable, QuestionFunction};
 use crate::query::{Prepared, Questions, TypedPartition};
 
 use super::names::{meant, snake};
@@ -64,9 +64,9 @@ impl Readings {
         }))
     }
 
-    async fn all(&self) -> Result<Vec<Listed>, ApiError> {
+    async fn all(&self) -> Result<Vec<ListedTable>, ApiError> {
         let (app, person) = (&self.app, self.reader.person());
-        let mut listed: Vec<Listed> = app
+        let mut listed: Vec<ListedTable> = app
             .types
             .registry()
             .types()
@@ -80,7 +80,7 @@ impl Readings {
             let shown = types_shown(app, sharer, &opened.openings).await?;
             listed.extend(shown.iter().map(|shown| table(Some(sharer), shown)));
         }
-        let can_be_read = |table: &Listed| {
+        let can_be_read = |table: &ListedTable| {
             let data_type = table.partitions.first().map(|partition| &partition.data_type);
             data_type.is_some_and(|known| known.queryable && self.reader.reach().covers(&known.id))
         };
@@ -90,13 +90,13 @@ impl Readings {
     }
 }
 
-fn table(of: Option<PersonId>, data_type: &Arc<DataType>) -> Listed {
+fn table(of: Option<PersonId>, data_type: &Arc<DataType>) -> ListedTable {
     let id = &data_type.id;
     let name = match id.definition() {
         Some(_) => id.to_string(),
         None => snake(id.as_str()),
     };
-    Listed {
+    ListedTable {
         of,
         name,
         partitions: vec![TypedPartition::of(Arc::clone(data_type))],
@@ -122,7 +122,7 @@ impl Holdings<GrantAuthority> for Readings {
         self.found(of, name).map_err(Unanswered::wrapped).boxed()
     }
 
-    fn listed(&self) -> BoxFuture<'_, Result<Vec<Listed>, DataFusionError>> {
+    fn listed(&self) -> BoxFuture<'_, Result<Vec<ListedTable>, DataFusionError>> {
         self.all().map_err(Unanswered::wrapped).boxed()
     }
 

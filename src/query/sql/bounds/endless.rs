@@ -10,7 +10,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use regex::Regex;
 
 /// Functions that take one step for each row over a window, however wide the window is.
-const OVER_WINDOWS: [&str; 20] = [
+const WINDOW_FUNCTIONS: [&str; 20] = [
     "avg",
     "count",
     "cume_dist",
@@ -53,7 +53,7 @@ pub(super) fn refuse(expr: &Expr) -> Result<()> {
     match expr {
         Expr::WindowFunction(window) => {
             let name = window.fun.name();
-            if !OVER_WINDOWS.contains(&name) {
+            if !WINDOW_FUNCTIONS.contains(&name) {
                 return plan_err!("'{name}' is not allowed with OVER");
             }
             if window.params.distinct {

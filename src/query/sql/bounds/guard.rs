@@ -42,7 +42,7 @@ const FOUND_PAIRS: usize = 1 << 18;
 /// How long an operator may run without yielding.
 const MOMENT: Duration = Duration::from_millis(10);
 /// The most bytes of a row that a join may repeat.
-const WIDEST: usize = 16 << 10;
+const WIDEST_ROW: usize = 16 << 10;
 /// The most bytes that a row may become when its lists are unnested.
 const MOST_SPREAD: usize = 16 << 20;
 /// The most values that windows keep until they have seen the last row: they are computed all at once.
@@ -177,7 +177,7 @@ impl Step for Guard {
         if let Some(released) = &self.released {
             released.store(0, Ordering::Relaxed);
         }
-        let guarded = Guarded {
+        let guarded = GuardedStream {
             inner,
             used: self.used,
             released: self.released,
@@ -209,7 +209,7 @@ fn with_rows(context: Arc<TaskContext>, rows: usize) -> Arc<TaskContext> {
 }
 
 /// The rows of an operator, on their way to the one above.
-struct Guarded {
+struct GuardedStream {
     inner: SendableRecordBatchStream,
     used: Use,
     released: Option<Arc<AtomicUsize>>,
@@ -223,7 +223,7 @@ struct Guarded {
     widest: usize,
 }
 
-impl Guarded {
+impl GuardedStream {
     /// Accounts for a batch.
     fn account(&mut self, batch: RecordBatch) -> Result<()> {
         self.passed += batch.num_rows();
@@ -234,9 +234,9 @@ impl Guarded {
             Use::Any => bytes(&batch),
             Use::Built(_) | Use::Compared { .. } => {
                 let widest = widest(&batch);
-                if widest > WIDEST {
+                if widest > WIDEST_ROW {
                     return exec_err!(
-                        "a row of a join has {widest} bytes, and {WIDEST} are the most; join fewer or \
+                        "a row of a join has {widest} bytes, and {WIDEST_ROW} are the most; join fewer or \
                          shorter columns"
                     );
                 }
@@ -288,7 +288,7 @@ impl Guarded {
     }
 }
 
-impl Stream for Guarded {
+impl Stream for GuardedStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

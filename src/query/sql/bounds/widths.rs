@@ -6,9 +6,9 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 
 /// The size of a value without a buffer of its own.
-const LEAST: usize = 1;
+const LEAST_WIDTH: usize = 1;
 /// The size of a number, or of the offset of a text or a list.
-const USUAL: usize = 16;
+const USUAL_WIDTH: usize = 16;
 
 /// Bytes of the rows of a batch, without what they share with others.
 pub(super) fn bytes(batch: &RecordBatch) -> usize {
@@ -34,13 +34,13 @@ pub(super) fn spread(batch: &RecordBatch) -> usize {
         None => width(column.as_ref()),
     });
     let each = each.fold(0, usize::saturating_add);
-    most.unwrap_or(LEAST).saturating_mul(each)
+    most.unwrap_or(LEAST_WIDTH).saturating_mul(each)
 }
 
 /// Bytes of the widest value.
 fn width(array: &dyn Array) -> usize {
     if let Some((longest, items)) = items(array) {
-        return USUAL.saturating_add(longest.saturating_mul(width(items)));
+        return USUAL_WIDTH.saturating_add(longest.saturating_mul(width(items)));
     }
     let longest = match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().offsets().lengths().max(),
@@ -69,14 +69,14 @@ fn width(array: &dyn Array) -> usize {
         DataType::Dictionary(..) => Some(width(array.as_any_dictionary().values().as_ref())),
         other => other.primitive_width(),
     };
-    longest.unwrap_or(LEAST).saturating_add(USUAL)
+    longest.unwrap_or(LEAST_WIDTH).saturating_add(USUAL_WIDTH)
 }
 
 /// The most elements of one list, including those of nested lists.
 fn elements(array: &dyn Array) -> usize {
     match items(array) {
         Some((longest, items)) => longest.saturating_mul(elements(items)),
-        None => LEAST,
+        None => LEAST_WIDTH,
     }
 }
 

@@ -71,7 +71,7 @@ fn checked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 fn is_whole(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
         // Chains are as long as a query allows: asking each part for its type would take too long.
-        Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<Checked>() => true,
+        Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<CheckedOperation>() => true,
         Expr::Literal(value, _) => value.data_type().is_integer(),
         expr => expr.get_type(schema).is_ok_and(|held| held.is_integer()),
     }
@@ -104,7 +104,7 @@ impl Operation {
     }
 
     fn call(self, operands: Vec<Expr>) -> Expr {
-        let checked = Checked {
+        let checked = CheckedOperation {
             operation: self,
             signature: Signature::any(operands.len(), Volatility::Immutable),
         };
@@ -114,12 +114,12 @@ impl Operation {
 
 /// An operation whose operands have the type of the result.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Checked {
+struct CheckedOperation {
     operation: Operation,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Checked {
+impl ScalarUDFImpl for CheckedOperation {
     /// As plans show it.
     fn name(&self) -> &'static str {
         match self.operation {

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
+const CHOOSING_FUNCTIONS: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
 
 /// What a query calls instead of the engine's `function`, if that is another.
 pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
@@ -21,7 +21,7 @@ pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>) -> Option<Arc
         inner: Arc::clone(function),
         signature: Signature::user_defined(Volatility::Immutable),
     };
-    CHOOSING
+    CHOOSING_FUNCTIONS
         .contains(&function.name())
         .then(|| Arc::new(ScalarUDF::new_from_impl(choice())))
 }

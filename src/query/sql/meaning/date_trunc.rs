@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 /// The calendar ends some years later, where clocks that are ahead would leave it.
 const LAST_YEAR: i32 = 200_000;
 /// How far a moment is moved that clocks skip, so that they show it. Clocks skip an hour.
-const SKIPPED: TimeDelta = TimeDelta::hours(3);
+const SKIPPED_TIME: TimeDelta = TimeDelta::hours(3);
 
 /// The engine's function, with a calendar of its own for microseconds.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -187,9 +187,9 @@ fn truncated(part: Part, moment: i64, clocks: Option<Tz>) -> Option<i64> {
             }
         }
         LocalResult::None => {
-            let shown = begun.checked_sub_signed(SKIPPED)?;
+            let shown = begun.checked_sub_signed(SKIPPED_TIME)?;
             let before = clocks.from_local_datetime(&shown).single()?;
-            before.checked_add_signed(SKIPPED)?
+            before.checked_add_signed(SKIPPED_TIME)?
         }
     };
     Some(begun.timestamp_micros())

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 
 /// Below this, a double holds every whole number.
-const WHOLE: u64 = 1 << 53;
+const WHOLE_NUMBERS_END: u64 = 1 << 53;
 
 /// The engine's function, of which only the part `epoch` is asked.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -85,7 +85,7 @@ fn seconds(times: &dyn Array) -> Result<Float64Array> {
     let counts = cast(times, &DataType::Int64)?;
     let counts: &Int64Array = counts.as_primitive();
     Ok(counts.unary::<_, Float64Type>(|count| {
-        if count.unsigned_abs() < WHOLE {
+        if count.unsigned_abs() < WHOLE_NUMBERS_END {
             count as f64 / per_second as f64
         } else {
             let (whole, rest) = (count.div_euclid(per_second), count.rem_euclid(per_second));

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 
 /// The type in which whole numbers are summed.
-const WIDE: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
+const SUM_TYPE: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 
 /// The engine's `sum`, or another function that it is called instead of.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -52,7 +52,7 @@ fn widened(values: &ArrayRef) -> Result<ArrayRef> {
             .as_primitive::<Int64Type>()
             .unary(i128::from),
     };
-    Ok(Arc::new(wide.with_data_type(WIDE)))
+    Ok(Arc::new(wide.with_data_type(SUM_TYPE)))
 }
 
 fn narrowed(sums: &ArrayRef, held: &DataType) -> Result<ArrayRef> {
@@ -74,7 +74,7 @@ fn narrowed(sums: &ArrayRef, held: &DataType) -> Result<ArrayRef> {
 }
 
 fn wide_field(field: &FieldRef) -> FieldRef {
-    Arc::new(field.as_ref().clone().with_data_type(WIDE))
+    Arc::new(field.as_ref().clone().with_data_type(SUM_TYPE))
 }
 
 fn wide<'a>(arguments: &AccumulatorArgs<'a>) -> AccumulatorArgs<'a> {
@@ -268,7 +268,7 @@ mod tests {
         let spans: ArrayRef = Arc::new(DurationMicrosecondArray::from(vec![Some(-1), None]));
         for values in [&numbers, &large, &spans] {
             let wide = widened(values).unwrap();
-            assert_eq!(wide.data_type(), &WIDE);
+            assert_eq!(wide.data_type(), &SUM_TYPE);
             assert_eq!(&narrowed(&wide, values.data_type()).unwrap(), values);
         }
         assert!(narrowed(&widened(&large).unwrap(), &DataType::Int64).is_err());

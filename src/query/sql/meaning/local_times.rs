@@ -18,7 +18,7 @@ use datafusion::common::{Result, exec_datafusion_err};
 
 /// Longer than any time that clocks left out: a day, where a country changed sides of the date line, and what
 /// they may differ from UTC.
-const BEFORE: TimeDelta = TimeDelta::days(2);
+const LONGEST_SKIP: TimeDelta = TimeDelta::days(2);
 
 /// Whether values of a type are times without a zone.
 pub(super) const fn are_local(held: &DataType) -> bool {
@@ -54,7 +54,7 @@ fn moment(time: i64, in_second: i64, zone: Tz) -> Option<i64> {
             one.min(other)
         }
         LocalResult::None => {
-            let before = shown.checked_sub_signed(BEFORE)?;
+            let before = shown.checked_sub_signed(LONGEST_SKIP)?;
             zone.offset_from_utc_datetime(&before).fix().local_minus_utc()
         }
     };

@@ -29,7 +29,7 @@ use super::moments::compares;
 
 /// Functions that look for numbers. Only `nullif` returns one of those that it looks through, and loses its
 /// sign if it is zero.
-const LOOKING: [&str; 6] = [
+const LOOKING_FUNCTIONS: [&str; 6] = [
     "array_has",
     "array_has_all",
     "array_has_any",
@@ -55,7 +55,7 @@ impl OneZero {
     }
 
     /// The value, with one zero if it may hold two.
-    fn of(&self, value: Expr, schema: &DFSchema) -> Expr {
+    fn with_one_zero(&self, value: Expr, schema: &DFSchema) -> Expr {
         if held(&value, schema).is_some_and(|held| has_zeros(&held)) {
             self.function.call(vec![value])
         } else {
@@ -64,12 +64,15 @@ impl OneZero {
     }
 
     fn all(&self, values: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
-        values.into_iter().map(|value| self.of(value, schema)).collect()
+        values
+            .into_iter()
+            .map(|value| self.with_one_zero(value, schema))
+            .collect()
     }
 
     fn keys(&self, keys: &mut [SortExpr], schema: &DFSchema) {
         for key in keys {
-            key.expr = self.of(std::mem::take(&mut key.expr), schema);
+            key.expr = self.with_one_zero(std::mem::take(&mut key.expr), schema);
         }
     }
 
@@ -87,7 +90,7 @@ impl OneZero {
                     given = true;
                 }
             } else if is_computed_before(side) {
-                *side = self.of(std::mem::take(side), schema);
+                *side = self.with_one_zero(std::mem::take(side), schema);
                 given = true;
             }
         }
@@ -102,7 +105,7 @@ impl OneZero {
                 let sides = [pair.left.as_mut(), pair.right.as_mut()];
                 let given = if is_nested(sides[0], schema) {
                     for side in sides {
-                        *side = self.of(std::mem::take(side), schema);
+                        *side = self.with_one_zero(std::mem::take(side), schema);
                     }
                     true
                 } else {
@@ -116,13 +119,15 @@ impl OneZero {
                 Transformed::new_transformed(Expr::Between(between), given)
             }
             Expr::Case(mut case) if case.expr.is_some() => {
-                case.expr = case.expr.map(|value| Box::new(self.of(*value, schema)));
+                case.expr = case
+                    .expr
+                    .map(|value| Box::new(self.with_one_zero(*value, schema)));
                 for (when, _) in &mut case.when_then_expr {
-                    **when = self.of(std::mem::take(when.as_mut()), schema);
+                    **when = self.with_one_zero(std::mem::take(when.as_mut()), schema);
                 }
                 Transformed::yes(Expr::Case(case))
             }
-            Expr::ScalarFunction(mut call) if LOOKING.contains(&call.func.name()) => {
+            Expr::ScalarFunction(mut call) if LOOKING_FUNCTIONS.contains(&call.func.name()) => {
                 call.args = self.all(call.args, schema);
                 Transformed::yes(Expr::ScalarFunction(call))
             }
@@ -160,7 +165,7 @@ impl OneZero {
             return Transformed::yes(Expr::InList(InList::new(expr, list, negated)));
         }
         let list = self.all(list, schema);
-        let value = Box::new(self.of(*expr, schema));
+        let value = Box::new(self.with_one_zero(*expr, schema));
         Transformed::yes(Expr::InList(InList::new(value, list, negated)))
     }
 
@@ -173,7 +178,7 @@ impl OneZero {
                 for key in &mut aggregate.group_expr {
                     if is_nested(key, schema) {
                         let (relation, name) = key.qualified_name();
-                        let value = self.of(std::mem::take(key), schema);
+                        let value = self.with_one_zero(std::mem::take(key), schema);
                         *key = value.alias_qualified(relation, name);
                     }
                 }

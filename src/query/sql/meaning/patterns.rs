@@ -14,12 +14,12 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use super::similar_to;
 
-const ANYTHING: &str = ".*";
+const ANY_TEXT: &str = ".*";
 const EMPTY_GROUP: &str = "()";
 const REGEXP_LIKE: &str = "regexp_like";
 
 /// The same plan without regular expressions that are misread. All of them are texts, and not computed.
-pub(in crate::query::sql) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::query::sql) fn escape_patterns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
@@ -71,7 +71,7 @@ const fn is_match(op: Operator) -> bool {
 
 /// Whether the optimizer takes a regular expression for another condition. One that is none is refused later.
 fn is_misread(pattern: &str) -> bool {
-    pattern == ANYTHING || regex_syntax::parse(pattern).is_ok_and(|parsed| seeks_backslash(&parsed))
+    pattern == ANY_TEXT || regex_syntax::parse(pattern).is_ok_and(|parsed| seeks_backslash(&parsed))
 }
 
 /// Whether there is a backslash in a text that is sought.

@@ -19,10 +19,10 @@ use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
 
 use super::moments::compares;
 use length::length_of;
-use part::{EXTRACTING, PartOfDifference};
+use part::{EXTRACTING_FUNCTION, PartOfDifference};
 
 /// Functions that return the first or the last of what they are given.
-const CHOOSING: [&str; 4] = ["min", "max", "least", "greatest"];
+const CHOOSING_FUNCTIONS: [&str; 4] = ["min", "max", "least", "greatest"];
 
 /// The same plan, in which spans are compared by their length.
 pub(in crate::query::sql) fn measured(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -72,7 +72,8 @@ fn measured_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>>
             refuse_choosing(call.func.name(), &call.args, schema)?;
             let of_difference = match call.args.get(1) {
                 Some(span)
-                    if call.func.name() == EXTRACTING && kind(span, schema) == Some(Kind::Difference) =>
+                    if call.func.name() == EXTRACTING_FUNCTION
+                        && kind(span, schema) == Some(Kind::Difference) =>
                 {
                     PartOfDifference::instead_of(call)?
                 }
@@ -158,7 +159,7 @@ fn sorted(mut plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
 
 /// Refuses to choose among intervals, of which the engine would choose another.
 fn refuse_choosing(function: &str, values: &[Expr], schema: &DFSchema) -> Result<()> {
-    if !CHOOSING.contains(&function) {
+    if !CHOOSING_FUNCTIONS.contains(&function) {
         return Ok(());
     }
     let mut kinds = values.iter().map(|value| kind(value, schema));

@@ -46,7 +46,7 @@ const MOST_COPIED: usize = 256;
 
 /// The same plan, of which no rule of the optimizer forgets what is unknown.
 pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut keeping = Keeping {
+    let mut keeping = UnknownKeeper {
         apart: Arc::new(ScalarUDF::new_from_impl(Apart::new())),
         may_meet: may_lists_meet(&plan)?,
         copied: 0,
@@ -95,7 +95,7 @@ pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-struct Keeping {
+struct UnknownKeeper {
     apart: Arc<ScalarUDF>,
     /// Whether there are lists that could be merged. Wherever they stand: conditions move to where the
     /// columns that they are about are computed.
@@ -108,7 +108,7 @@ struct Keeping {
     may_become_null: bool,
 }
 
-impl Keeping {
+impl UnknownKeeper {
     /// A join. Subqueries in the condition of an inner join become a filter of the joined rows, which is the
     /// same; of others the engine knows none.
     fn join(&mut self, mut join: Join, schema: &DFSchema) -> Result<LogicalPlan> {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 /// Decimals of which the sum of two whole numbers is one, too.
-const WIDE: DataType = DataType::Decimal128(38, 0);
+const WIDE_TYPE: DataType = DataType::Decimal128(38, 0);
 
 /// Replaces what rows are ordered by once the ends of frames have its type.
 #[derive(Debug)]
@@ -98,14 +98,14 @@ fn widened(mut function: WindowFunction, schema: &DFSchema) -> Result<WindowFunc
     for key in &mut params.order_by {
         if is_whole(&key.expr, schema) {
             let number = std::mem::take(&mut key.expr);
-            key.expr = Expr::Cast(Cast::new(Box::new(number), WIDE));
+            key.expr = Expr::Cast(Cast::new(Box::new(number), WIDE_TYPE));
         }
     }
     let frame = &mut params.window_frame;
     if frame.units == WindowFrameUnits::Range {
         for end in [&mut frame.start_bound, &mut frame.end_bound] {
             if let WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) = end {
-                *distance = distance.cast_to(&WIDE)?;
+                *distance = distance.cast_to(&WIDE_TYPE)?;
             }
         }
     }

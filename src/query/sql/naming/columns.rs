@@ -26,7 +26,7 @@ pub(in crate::query::sql) fn with_names_of_their_own(
         .iter()
         .map(|name| own_names.get(*name).map_or(*name, String::as_str))
         .collect();
-    let names = told_apart(&own);
+    let names = unique_names(&own);
     if names == held {
         return Ok(plan);
     }
@@ -43,7 +43,7 @@ pub(in crate::query::sql) fn with_names_of_their_own(
 }
 
 /// The first of several equal names stays; the others get a number.
-pub(super) fn told_apart(held: &[&str]) -> Vec<String> {
+pub(super) fn unique_names(held: &[&str]) -> Vec<String> {
     let all: HashSet<&str> = held.iter().copied().collect();
     let mut taken: HashSet<String> = HashSet::new();
     let mut names = Vec::with_capacity(held.len());
@@ -66,10 +66,10 @@ mod tests {
 
     #[test]
     fn the_first_keeps_its_name_and_none_takes_that_of_another() {
-        assert_eq!(told_apart(&["a", "b"]), ["a", "b"]);
-        assert_eq!(told_apart(&["a", "a", "a"]), ["a", "a_2", "a_3"]);
+        assert_eq!(unique_names(&["a", "b"]), ["a", "b"]);
+        assert_eq!(unique_names(&["a", "a", "a"]), ["a", "a_2", "a_3"]);
         assert_eq!(
-            told_apart(&["a", "a", "a_2", "a_2"]),
+            unique_names(&["a", "a", "a_2", "a_2"]),
             ["a", "a_3", "a_2", "a_2_2"]
         );
     }

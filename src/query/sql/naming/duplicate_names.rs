@@ -14,11 +14,11 @@ use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr};
 
-use super::columns::told_apart;
+use super::columns::unique_names;
 use super::group_keys::{self, KEY};
 
 /// The beginning of the names that expressions are planned with.
-const PLANNED_AS: &str = "__column_";
+const PLANNED_PREFIX: &str = "__column_";
 
 /// Whether a query was refused because of names that are the same.
 pub(in crate::query::sql) fn is_about_names(error: &DataFusionError) -> bool {
@@ -34,7 +34,7 @@ pub(in crate::query::sql) fn is_about_names(error: &DataFusionError) -> bool {
 /// Whether an error has names in it that the query does not have.
 pub(in crate::query::sql) fn tells_of_names(error: &DataFusionError) -> bool {
     let message = error.to_string();
-    is_about_names(error) || message.contains(PLANNED_AS) || message.contains(KEY)
+    is_about_names(error) || message.contains(PLANNED_PREFIX) || message.contains(KEY)
 }
 
 /// For each `*` of the outermost SELECTs, in order, a query whose columns it stands for.
@@ -105,12 +105,12 @@ pub(in crate::query::sql) fn named_apart(query: &mut Query, spelled_out: Vec<Vec
             .map(|item| {
                 name(item).unwrap_or_else(|| {
                     planned_as += 1;
-                    format!("{PLANNED_AS}{planned_as}")
+                    format!("{PLANNED_PREFIX}{planned_as}")
                 })
             })
             .collect();
         let held: Vec<&str> = names.iter().map(String::as_str).collect();
-        let own = told_apart(&held);
+        let own = unique_names(&held);
         let named = items.into_iter().zip(held).zip(own);
         select.projection = named
             .map(|((item, held), own)| renamed(item, held, own))
@@ -120,7 +120,7 @@ pub(in crate::query::sql) fn named_apart(query: &mut Query, spelled_out: Vec<Vec
 
 /// The item under the name `own`, if that is not the one that it has already.
 fn renamed(item: SelectItem, held: &str, own: String) -> SelectItem {
-    let has_it = own == held && !held.starts_with(PLANNED_AS);
+    let has_it = own == held && !held.starts_with(PLANNED_PREFIX);
     match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } if !has_it => {
             let alias = Ident::with_quote('"', own);
@@ -136,10 +136,10 @@ pub(in crate::query::sql) fn own_names(plan: &LogicalPlan) -> Result<HashMap<Str
     plan.apply(|step| {
         step.apply_expressions(|expr| {
             if let Planned::Alias(Alias { expr, name, .. }) = expr
-                && name.starts_with(PLANNED_AS)
+                && name.starts_with(PLANNED_PREFIX)
             {
                 let own = group_keys::own_name(&expr.qualified_name().1);
-                if !own.starts_with(PLANNED_AS) {
+                if !own.starts_with(PLANNED_PREFIX) {
                     names.entry(name.clone()).or_insert(own);
                 }
             }

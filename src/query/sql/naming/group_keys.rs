@@ -23,8 +23,8 @@ use crate::query::sql::meaning::all_years::AtTimeZone;
 pub(super) const KEY: &str = "__key_";
 
 /// Why a query is refused in which two such keys are still the same.
-const ALIKE: &str = "keys of GROUP BY require unique expression names, and what is converted keeps the name of its \
-                     column: convert it in a subquery, under a name of its own";
+const ALIKE_KEYS: &str = "keys of GROUP BY require unique expression names, and what is converted \
+                          keeps the name of its column: convert it in a subquery, under a name of its own";
 
 /// The plan, unless keys of one GROUP BY have one name in it.
 pub(in crate::query::sql) fn unlike(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -34,7 +34,7 @@ pub(in crate::query::sql) fn unlike(plan: LogicalPlan) -> Result<LogicalPlan> {
             for key in &aggregate.group_expr {
                 let name = key.schema_name().to_string();
                 if named.insert(name, key).is_some_and(|other| other != key) {
-                    return plan_err!("{ALIKE}");
+                    return plan_err!("{ALIKE_KEYS}");
                 }
             }
         }

@@ -17,12 +17,12 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// The name of the rule that moves conditions.
-const MOVING: &str = "push_down_filter";
+const MOVING_RULE: &str = "push_down_filter";
 
 /// `rules`, of which the one that moves conditions leaves these above.
 pub(in crate::query::sql) fn minded(rules: &[Rule]) -> Vec<Rule> {
     let minded = |rule: &Rule| -> Rule {
-        if rule.name() == MOVING {
+        if rule.name() == MOVING_RULE {
             Arc::new(UnlessDeciding(Arc::clone(rule)))
         } else {
             Arc::clone(rule)

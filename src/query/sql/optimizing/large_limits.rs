@@ -30,7 +30,7 @@ const COUNTED: usize = 2 * 8;
 const AROUND_ROW: usize = 64;
 /// Bytes of a text, a list, or another value whose size is not known from its type: names and identifiers
 /// are about as long.
-const USUAL: usize = 32;
+const USUAL_WIDTH: usize = 32;
 
 /// `rules` with the rule of this file where limits have reached the sorts, for a pool of this size.
 pub(in crate::query::sql) fn spilled(rules: &[Rule], memory: &MemoryLimit) -> Vec<Rule> {
@@ -103,9 +103,9 @@ fn needed(sort: &SortExec, rows: usize) -> Result<usize> {
 fn width(held: &DataType) -> usize {
     match held {
         DataType::Null | DataType::Boolean => 1,
-        DataType::FixedSizeBinary(size) => usize::try_from(*size).unwrap_or(USUAL),
+        DataType::FixedSizeBinary(size) => usize::try_from(*size).unwrap_or(USUAL_WIDTH),
         DataType::Struct(members) => sum(members.iter().map(|member| width(member.data_type()))),
-        held => held.primitive_width().unwrap_or(USUAL),
+        held => held.primitive_width().unwrap_or(USUAL_WIDTH),
     }
 }
 

@@ -16,12 +16,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::outer_side::Rule;
 
 /// What the names of the rules begin with that move filters.
-pub(super) const MOVING: &str = "FilterPushdown";
+pub(super) const MOVING_RULES: &str = "FilterPushdown";
 
 /// `rules`, of which those that move filters do so only where that is safe.
 pub(in crate::query::sql) fn minded(rules: &[Rule]) -> Vec<Rule> {
     let minded = |rule: &Rule| -> Rule {
-        if rule.name().starts_with(MOVING) {
+        if rule.name().starts_with(MOVING_RULES) {
             Arc::new(UnlessNamesakes(Arc::clone(rule)))
         } else {
             Arc::clone(rule)

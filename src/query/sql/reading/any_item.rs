@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value, VisitorMut};
 use crate::query::sql::meaning::any_item::AnyItem;
 
 use super::called::call;
-use super::clauses::Refused;
+use super::clauses::Refusal;
 use super::copies::Copies;
 use super::distinct_from::taken;
 
@@ -22,10 +22,10 @@ pub(super) struct AnyItems {
 }
 
 impl VisitorMut for AnyItems {
-    type Break = Refused;
+    type Break = Refusal;
 
     /// What is inside an expression was visited before.
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refused> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refusal> {
         let Expr::AnyOp {
             left,
             compare_op,
@@ -44,7 +44,7 @@ impl VisitorMut for AnyItems {
             *expr = among(left, items);
             return ControlFlow::Continue(());
         }
-        let (items, value) = match (self.copies.of(right), self.copies.of(left)) {
+        let (items, value) = match (self.copies.copy(right), self.copies.copy(left)) {
             (Ok(items), Ok(value)) => (items, value),
             (Err(refused), _) | (_, Err(refused)) => return ControlFlow::Break(refused),
         };

@@ -22,7 +22,7 @@ const MOST_TABLES: usize = 51;
 
 /// Why a query is refused, and what its place is known by.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct Refusal {
     pub message: String,
     pub place: Where,
 }
@@ -44,9 +44,9 @@ pub(super) struct Clauses {
 }
 
 impl Visitor for Clauses {
-    type Break = Refused;
+    type Break = Refusal;
 
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Refused> {
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Refusal> {
         if let Some(with) = &query.with
             && with.recursive
         {
@@ -68,7 +68,7 @@ impl Visitor for Clauses {
         )
     }
 
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Refused> {
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Refusal> {
         if select.into.is_some() {
             let message = "SELECT INTO is not allowed; only reading is";
             return because(message, Where::From(start(select), "INTO"));
@@ -81,7 +81,7 @@ impl Visitor for Clauses {
         of_select(select)
     }
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refused> {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refusal> {
         let grouping = match expr {
             Expr::GroupingSets(_) => Some("GROUPING"),
             Expr::Cube(_) => Some("CUBE"),
@@ -116,7 +116,7 @@ impl Visitor for Clauses {
         }
     }
 
-    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Refused> {
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Refusal> {
         self.tables += 1;
         if self.tables > MOST_TABLES {
             let message =
@@ -131,12 +131,12 @@ fn start(part: &impl Spanned) -> Location {
     part.span().start
 }
 
-fn because(message: impl Into<String>, place: Where) -> ControlFlow<Refused> {
+fn because(message: impl Into<String>, place: Where) -> ControlFlow<Refusal> {
     let message = message.into();
-    ControlFlow::Break(Refused { message, place })
+    ControlFlow::Break(Refusal { message, place })
 }
 
-fn refused(clause: &str, place: Where) -> ControlFlow<Refused> {
+fn refused(clause: &str, place: Where) -> ControlFlow<Refusal> {
     because(format!("{clause} is not allowed"), place)
 }
 
@@ -144,7 +144,7 @@ fn refused(clause: &str, place: Where) -> ControlFlow<Refused> {
 fn refuse_any<const N: usize>(
     clauses: [(&'static str, bool); N],
     whole: &impl Spanned,
-) -> ControlFlow<Refused> {
+) -> ControlFlow<Refusal> {
     match clauses.into_iter().find(|(_, is_there)| *is_there) {
         Some((clause, _)) => {
             let is_word =
@@ -160,7 +160,7 @@ fn refuse_any<const N: usize>(
 }
 
 /// Refuses a pattern that differs from row to row, or is itself asked for.
-fn constant(pattern: &Expr, message: &str) -> ControlFlow<Refused> {
+fn constant(pattern: &Expr, message: &str) -> ControlFlow<Refusal> {
     visit_expressions(pattern, |part| match part {
         Expr::Identifier(_)
         | Expr::CompoundIdentifier(_)
@@ -172,7 +172,7 @@ fn constant(pattern: &Expr, message: &str) -> ControlFlow<Refused> {
 }
 
 /// Refuses operations on queries that would not count how often a row is there.
-fn counted(body: &SetExpr) -> ControlFlow<Refused> {
+fn counted(body: &SetExpr) -> ControlFlow<Refusal> {
     let mut bodies = vec![body];
     while let Some(body) = bodies.pop() {
         let SetExpr::SetOperation {
@@ -198,7 +198,7 @@ fn counted(body: &SetExpr) -> ControlFlow<Refused> {
     ControlFlow::Continue(())
 }
 
-fn beside_body(query: &Query) -> ControlFlow<Refused> {
+fn beside_body(query: &Query) -> ControlFlow<Refusal> {
     let Query {
         with: _,
         body: _,
@@ -229,7 +229,7 @@ fn beside_body(query: &Query) -> ControlFlow<Refused> {
     )
 }
 
-fn of_select(select: &Select) -> ControlFlow<Refused> {
+fn of_select(select: &Select) -> ControlFlow<Refusal> {
     let Select {
         select_token: _,
         optimizer_hints: _,
@@ -274,14 +274,14 @@ fn of_select(select: &Select) -> ControlFlow<Refused> {
     )
 }
 
-fn joined(tables: &TableWithJoins) -> ControlFlow<Refused> {
+fn joined(tables: &TableWithJoins) -> ControlFlow<Refusal> {
     let is_global = tables.joins.iter().any(|join| join.global);
     refuse_any([("GLOBAL JOIN", is_global)], tables)?;
     tables.joins.iter().try_for_each(merged)
 }
 
 /// Refuses joins in whose merged columns the values of the right side would be missing.
-fn merged(join: &Join) -> ControlFlow<Refused> {
+fn merged(join: &Join) -> ControlFlow<Refusal> {
     let (constraint, word, advice) = match &join.join_operator {
         JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
             (constraint, "RIGHT", "select the column of the right side")
@@ -297,7 +297,7 @@ fn merged(join: &Join) -> ControlFlow<Refused> {
     ControlFlow::Continue(())
 }
 
-fn read_from(table: &TableFactor) -> ControlFlow<Refused> {
+fn read_from(table: &TableFactor) -> ControlFlow<Refusal> {
     match table {
         TableFactor::Table {
             name: _,
@@ -381,14 +381,14 @@ fn read_from(table: &TableFactor) -> ControlFlow<Refused> {
     }
 }
 
-fn named(alias: Option<&TableAlias>) -> ControlFlow<Refused> {
+fn named(alias: Option<&TableAlias>) -> ControlFlow<Refusal> {
     match alias {
         Some(alias) => refuse_any([("AT after a table", alias.at.is_some())], alias),
         None => ControlFlow::Continue(()),
     }
 }
 
-fn called(function: &Function) -> ControlFlow<Refused> {
+fn called(function: &Function) -> ControlFlow<Refusal> {
     let parameters = !matches!(function.parameters, FunctionArguments::None);
     refuse_any(
         [("a function with parameters and arguments", parameters)],

@@ -5,19 +5,19 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Spanned as _, visit_expressions};
 
-use super::clauses::{Refused, Where};
+use super::clauses::{Refusal, Where};
 
 /// The most parts that all copies have together.
 const MOST_COPIED: usize = 4_096;
 
-/// Counts what is copied.
+/// Copies expressions, and counts what is copied.
 #[derive(Default)]
 pub(super) struct Copies {
     parts: usize,
 }
 
 impl Copies {
-    pub(super) fn of(&mut self, expr: &Expr) -> Result<Box<Expr>, Refused> {
+    pub(super) fn copy(&mut self, expr: &Expr) -> Result<Box<Expr>, Refusal> {
         let within = visit_expressions(expr, |_| {
             self.parts += 1;
             if self.parts > MOST_COPIED {
@@ -27,7 +27,7 @@ impl Copies {
             }
         });
         if within.is_break() {
-            return Err(Refused {
+            return Err(Refusal {
                 message: format!(
                     "the comparisons of rows and with ANY up to here have more than {MOST_COPIED} parts once \
                      they are written out value by value; compare shorter lists, or join with VALUES"

@@ -13,8 +13,8 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 /// Signs that no text has, since signs are not made of letters.
-const DISTINCT: &str = "IS DISTINCT FROM";
-const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
+const DISTINCT_SIGN: &str = "IS DISTINCT FROM";
+const NOT_DISTINCT_SIGN: &str = "IS NOT DISTINCT FROM";
 
 /// The tokens to be parsed.
 pub(super) fn as_signs(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
@@ -34,14 +34,14 @@ pub(super) fn as_signs(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
                 (first, Keyword::IS),
                 (_, Keyword::DISTINCT),
                 (_, Keyword::FROM),
-            ] => (*first, DISTINCT),
+            ] => (*first, DISTINCT_SIGN),
             [
                 ..,
                 (first, Keyword::IS),
                 (_, Keyword::NOT),
                 (_, Keyword::DISTINCT),
                 (_, Keyword::FROM),
-            ] => (*first, NOT_DISTINCT),
+            ] => (*first, NOT_DISTINCT_SIGN),
             _ => continue,
         };
         let start = read.get(first).map_or(token.span.start, |token| token.span.start);
@@ -54,9 +54,9 @@ pub(super) fn as_signs(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
 }
 
 /// Makes what they mean of the signs in a query.
-pub(super) struct Meant;
+pub(super) struct SignMeanings;
 
-impl VisitorMut for Meant {
+impl VisitorMut for SignMeanings {
     type Break = Infallible;
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
@@ -69,8 +69,8 @@ impl VisitorMut for Meant {
             return ControlFlow::Continue(());
         };
         let meant = match sign.as_str() {
-            DISTINCT => Expr::IsDistinctFrom,
-            NOT_DISTINCT => Expr::IsNotDistinctFrom,
+            DISTINCT_SIGN => Expr::IsDistinctFrom,
+            NOT_DISTINCT_SIGN => Expr::IsNotDistinctFrom,
             _ => return ControlFlow::Continue(()),
         };
         let [left, right] = [left, right].map(|side| Box::new(taken(side)));

@@ -140,7 +140,7 @@ pub fn readable(error: &DataFusionError) -> String {
             );
             match (dump_in(&message), root) {
                 (None, _) => message,
-                (Some(_), DataFusionError::NotImplemented(_)) => UNSUPPORTED.to_owned(),
+                (Some(_), DataFusionError::NotImplemented(_)) => UNSUPPORTED_PART.to_owned(),
                 (Some(dump), _) => before(&message, dump).unwrap_or(UNPLANNED).to_owned(),
             }
         }
@@ -197,7 +197,7 @@ fn before(message: &str, end: usize) -> Option<&str> {
 pub(in crate::query::sql) const UNPLANNED: &str = "the query cannot be planned; say it in another way";
 
 /// The message for what the engine does not know, and describes in words of its own.
-const UNSUPPORTED: &str = "the query has a part that is not supported; say it in another way";
+const UNSUPPORTED_PART: &str = "the query has a part that is not supported; say it in another way";
 
 /// Prefixes of DataFusion's errors, which mean nothing to the author of a query.
 const KINDS: [&str; 9] = [
@@ -213,7 +213,7 @@ const KINDS: [&str; 9] = [
 ];
 
 /// The prefix of an error in a regular expression.
-const OF_PATTERNS: &str = "regex parse error:";
+const PATTERN_ERROR: &str = "regex parse error:";
 
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
@@ -225,7 +225,7 @@ fn first_line(text: &str) -> String {
     }
     // The lines below show the place of the error, and the last one says what is wrong.
     match text.lines().last().and_then(|last| last.strip_prefix("error: ")) {
-        Some(reason) if line == OF_PATTERNS => format!("{OF_PATTERNS} {reason}"),
+        Some(reason) if line == PATTERN_ERROR => format!("{PATTERN_ERROR} {reason}"),
         _ => line.to_owned(),
     }
 }
@@ -258,7 +258,7 @@ mod tests {
         let unknown = |message: &str| readable(&DataFusionError::NotImplemented(message.to_owned()));
         let dump = "Unsupported ast node Pivot { table: Table { name: ObjectName([Identifier(Ident { value: \
                     \"t\" })]) } } in create_relation";
-        assert_eq!(unknown(dump), UNSUPPORTED);
+        assert_eq!(unknown(dump), UNSUPPORTED_PART);
         assert_eq!(plan(dump), UNPLANNED);
         assert_eq!(
             plan("coercion to 'sum' failed: it takes List(Field { name: \"item\", nullable: true })"),

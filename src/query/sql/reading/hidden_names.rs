@@ -12,11 +12,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// What comes between a name and how many queries are around it.
-const WITHIN: &str = " within ";
+const DEPTH_SEPARATOR: &str = " within ";
 
 /// Walks through a query and all queries in it.
 #[derive(Default)]
-pub(super) struct Hidden {
+pub(super) struct HiddenNames {
     /// The names that are defined so far in the queries being walked through, from the outermost on, with new
     /// ones for those that hide others.
     open: Vec<HashMap<String, Option<String>>>,
@@ -24,7 +24,7 @@ pub(super) struct Hidden {
     named: HashMap<*const Query, (String, Option<String>)>,
 }
 
-impl VisitorMut for Hidden {
+impl VisitorMut for HiddenNames {
     type Break = Infallible;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
@@ -32,7 +32,7 @@ impl VisitorMut for Hidden {
         for given in given {
             let name = spelled(&given.alias.name);
             let hides = self.open.iter().any(|names| names.contains_key(&name));
-            let new = hides.then(|| format!("{name}{WITHIN}{}", self.open.len()));
+            let new = hides.then(|| format!("{name}{DEPTH_SEPARATOR}{}", self.open.len()));
             if let Some(new) = &new {
                 given.alias.name = Ident::with_quote('"', new);
             }
@@ -75,7 +75,7 @@ impl VisitorMut for Hidden {
     }
 }
 
-impl Hidden {
+impl HiddenNames {
     /// The new name of what is called `name` here, if it has one.
     fn new_name(&self, name: &str) -> Option<String> {
         let mut around = self.open.iter().rev();
@@ -85,7 +85,7 @@ impl Hidden {
 
 /// A name from `WITH` as it was before.
 pub(super) fn old_name(name: &str) -> &str {
-    name.rsplit_once(WITHIN).map_or(name, |(old, _)| old)
+    name.rsplit_once(DEPTH_SEPARATOR).map_or(name, |(old, _)| old)
 }
 
 /// A name as the planner takes it.

@@ -12,9 +12,9 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, CastKind, Expr, UnaryOpera
 use super::distinct_from::taken;
 
 /// Puts the `NOT` of a query where it belongs.
-pub(super) struct Denied;
+pub(super) struct NotPlacement;
 
-impl VisitorMut for Denied {
+impl VisitorMut for NotPlacement {
     type Break = Infallible;
 
     /// What is inside an expression was visited before.

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     Spanned as _, UnaryOperator, Value, VisitorMut,
 };
 
-use super::clauses::{Refused, Where};
+use super::clauses::{Refusal, Where};
 use super::copies::Copies;
 
 /// Writes out the comparisons of a query.
@@ -22,10 +22,10 @@ pub(super) struct Rows {
 }
 
 impl VisitorMut for Rows {
-    type Break = Refused;
+    type Break = Refusal;
 
     /// What is inside an expression was visited before.
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refused> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refusal> {
         match self.written_out(expr) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some(written_out)) => {
@@ -42,7 +42,7 @@ type Pair<'a> = (&'a Expr, &'a Expr);
 
 impl Rows {
     /// The same without rows, if there are any.
-    fn written_out(&mut self, expr: &Expr) -> Result<Option<Expr>, Refused> {
+    fn written_out(&mut self, expr: &Expr) -> Result<Option<Expr>, Refusal> {
         match expr {
             Expr::BinaryOp { left, op, right } => match pairs_of(op, left, right)? {
                 Some(pairs) => Ok(Some(self.compared(&pairs, op)?)),
@@ -92,13 +92,13 @@ impl Rows {
     }
 
     /// What is asked of each value of a row, and must hold for all.
-    fn each(&mut self, value: &Expr, asked: fn(Box<Expr>) -> Expr) -> Result<Option<Expr>, Refused> {
+    fn each(&mut self, value: &Expr, asked: fn(Box<Expr>) -> Expr) -> Result<Option<Expr>, Refusal> {
         let Some(values) = row(value) else {
             return Ok(None);
         };
         let mut all = Vec::with_capacity(values.len());
         for value in values {
-            all.push(asked(self.copies.of(value)?));
+            all.push(asked(self.copies.copy(value)?));
         }
         Ok(Some(joined(all, &BinaryOperator::And)))
     }
@@ -107,15 +107,15 @@ impl Rows {
         &mut self,
         pairs: &[Pair<'_>],
         asked: fn(Box<Expr>, Box<Expr>) -> Expr,
-    ) -> Result<Vec<Expr>, Refused> {
+    ) -> Result<Vec<Expr>, Refusal> {
         let mut each = Vec::with_capacity(pairs.len());
         for (left, right) in pairs {
-            each.push(asked(self.copies.of(left)?, self.copies.of(right)?));
+            each.push(asked(self.copies.copy(left)?, self.copies.copy(right)?));
         }
         Ok(each)
     }
 
-    fn compared(&mut self, pairs: &[Pair<'_>], op: &BinaryOperator) -> Result<Expr, Refused> {
+    fn compared(&mut self, pairs: &[Pair<'_>], op: &BinaryOperator) -> Result<Expr, Refusal> {
         match op {
             BinaryOperator::Eq => self.all_pairs(pairs, op, &BinaryOperator::And),
             BinaryOperator::NotEq => self.all_pairs(pairs, op, &BinaryOperator::Or),
@@ -129,7 +129,7 @@ impl Rows {
         pairs: &[Pair<'_>],
         op: &BinaryOperator,
         joined_by: &BinaryOperator,
-    ) -> Result<Expr, Refused> {
+    ) -> Result<Expr, Refusal> {
         let mut all = Vec::with_capacity(pairs.len());
         for pair in pairs {
             all.push(self.pair(pair, op)?);
@@ -137,11 +137,11 @@ impl Rows {
         Ok(joined(all, joined_by))
     }
 
-    fn pair(&mut self, (left, right): &Pair<'_>, op: &BinaryOperator) -> Result<Expr, Refused> {
+    fn pair(&mut self, (left, right): &Pair<'_>, op: &BinaryOperator) -> Result<Expr, Refusal> {
         Ok(Expr::BinaryOp {
-            left: self.copies.of(left)?,
+            left: self.copies.copy(left)?,
             op: op.clone(),
-            right: self.copies.of(right)?,
+            right: self.copies.copy(right)?,
         })
     }
 
@@ -152,7 +152,7 @@ impl Rows {
         pairs: &[Pair<'_>],
         strictly: &BinaryOperator,
         last: &BinaryOperator,
-    ) -> Result<Expr, Refused> {
+    ) -> Result<Expr, Refusal> {
         if let [pair] = pairs {
             return self.pair(pair, last);
         }
@@ -164,7 +164,7 @@ impl Rows {
         Ok(joined(vec![decided, after], &BinaryOperator::Or))
     }
 
-    fn listed(&mut self, value: &Expr, list: &[Expr], negated: bool) -> Result<Option<Expr>, Refused> {
+    fn listed(&mut self, value: &Expr, list: &[Expr], negated: bool) -> Result<Option<Expr>, Refusal> {
         if row(value).is_none() && !list.iter().any(|member| row(member).is_some()) {
             return Ok(None);
         }
@@ -183,7 +183,7 @@ impl Rows {
         negated: bool,
         low: &Expr,
         high: &Expr,
-    ) -> Result<Option<Expr>, Refused> {
+    ) -> Result<Option<Expr>, Refusal> {
         let (Some(low), Some(high)) = (pairs(value, low)?, pairs(value, high)?) else {
             return Ok(None);
         };
@@ -228,7 +228,7 @@ fn pairs_of<'a>(
     op: &BinaryOperator,
     left: &'a Expr,
     right: &'a Expr,
-) -> Result<Option<Vec<Pair<'a>>>, Refused> {
+) -> Result<Option<Vec<Pair<'a>>>, Refusal> {
     match op {
         BinaryOperator::Eq
         | BinaryOperator::NotEq
@@ -241,7 +241,7 @@ fn pairs_of<'a>(
 }
 
 /// The values of two rows that are compared with each other, if these are rows.
-fn pairs<'a>(left: &'a Expr, right: &'a Expr) -> Result<Option<Vec<Pair<'a>>>, Refused> {
+fn pairs<'a>(left: &'a Expr, right: &'a Expr) -> Result<Option<Vec<Pair<'a>>>, Refusal> {
     let (lefts, rights) = match (row(left), row(right)) {
         (None, None) => return Ok(None),
         (Some(lefts), Some(rights)) => (lefts, rights),
@@ -268,8 +268,8 @@ fn pairs<'a>(left: &'a Expr, right: &'a Expr) -> Result<Option<Vec<Pair<'a>>>, R
 const NO_ROW: &str = "a row is compared with something that is not written as a row; compare it with as many \
                       values in parentheses, or each of its values by itself";
 
-fn refused<Found>(expr: &Expr, message: &str) -> Result<Found, Refused> {
-    Err(Refused {
+fn refused<Found>(expr: &Expr, message: &str) -> Result<Found, Refusal> {
+    Err(Refusal {
         message: message.to_owned(),
         place: Where::At(expr.span().start),
     })

@@ -21,10 +21,10 @@ use crate::query::sql::unfolding::in_text::Repeated;
 
 use super::any_item::AnyItems;
 use super::called::call;
-use super::clauses::{Clauses, Refused, Where};
+use super::clauses::{Clauses, Refusal, Where};
 use super::distinct_from::{self, taken};
 use super::explained::explained;
-use super::hidden_names::Hidden;
+use super::hidden_names::HiddenNames;
 use super::not_exists;
 use super::parameters::Parameters;
 use super::rows::Rows;
@@ -46,13 +46,16 @@ const RECURSION: usize = 100;
 
 /// A query that may be planned.
 #[derive(Debug)]
-pub(in crate::query::sql) struct Asked {
+pub(in crate::query::sql) struct AcceptedQuery {
     pub statement: Statement,
     pub show: Show,
 }
 
 /// The one query in `text`, with its parameters bound.
-pub(in crate::query::sql) fn read(text: &QueryText, parameters: &Parameters) -> Result<Asked, SqlError> {
+pub(in crate::query::sql) fn read(
+    text: &QueryText,
+    parameters: &Parameters,
+) -> Result<AcceptedQuery, SqlError> {
     let mut statements = DFParserBuilder::new(distinct_from::as_signs(text.tokens()))
         .with_dialect(&GenericDialect {})
         .with_recursion_limit(RECURSION)
@@ -81,10 +84,10 @@ pub(in crate::query::sql) fn read(text: &QueryText, parameters: &Parameters) -> 
     let Sql::Query(query) = sql.as_mut() else {
         return Err(refused(text, show));
     };
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::Meant);
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut not_exists::Denied);
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut Hidden::default());
-    let placed = |refused: Refused| SqlError {
+    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::SignMeanings);
+    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut not_exists::NotPlacement);
+    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut HiddenNames::default());
+    let placed = |refused: Refusal| SqlError {
         place: place(text, refused.place),
         message: refused.message,
     };
@@ -113,7 +116,7 @@ pub(in crate::query::sql) fn read(text: &QueryText, parameters: &Parameters) -> 
     if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
         return Err(SqlError::without_place(message));
     }
-    Ok(Asked {
+    Ok(AcceptedQuery {
         statement: Statement::Statement(sql),
         show,
     })

@@ -10,7 +10,7 @@ use crate::query::sql::errors::{Place, SqlError};
 
 /// The most bytes. What a person writes fits many times over; longer texts come from programs, which should
 /// use parameters.
-pub(super) const LONGEST: usize = 64 << 10;
+pub(super) const LONGEST_TEXT: usize = 64 << 10;
 /// The most words and signs that join or wrap expressions and queries. Each may add a level of recursion.
 const MOST_STEPS: usize = 400;
 /// The most parentheses and brackets that are open at one place.
@@ -25,10 +25,10 @@ pub(in crate::query::sql) struct QueryText {
 impl QueryText {
     /// The text, unless it exceeds a limit.
     pub(in crate::query::sql) fn read(text: &str) -> Result<Self, SqlError> {
-        if text.len() > LONGEST {
+        if text.len() > LONGEST_TEXT {
             let length = text.len();
             return Err(SqlError::without_place(format!(
-                "the query has {length} bytes; the limit is {LONGEST}: ask in several queries, or move \
+                "the query has {length} bytes; the limit is {LONGEST_TEXT}: ask in several queries, or move \
                  values into parameters"
             )));
         }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn too_long_too_deep_and_too_chained_texts_are_refused() {
         let refused = [
-            format!("SELECT '{}'", "a".repeat(LONGEST)),
+            format!("SELECT '{}'", "a".repeat(LONGEST_TEXT)),
             format!("SELECT {}1{}", "(".repeat(100), ")".repeat(100)),
             format!("SELECT 1{}", " + 1".repeat(2_000)),
             format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(2_000)),

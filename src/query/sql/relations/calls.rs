@@ -123,7 +123,7 @@ impl Call {
         if values.len() > most {
             return plan_err!("{} takes at most {most} arguments", function.name());
         }
-        let given = Given { function, values };
+        let given = CallArguments { function, values };
         Ok(match function {
             QuestionFunction::Series => Self::Series {
                 metric: given.required_text("type")?,
@@ -169,12 +169,12 @@ fn periods(name: &str) -> Result<Truncation, String> {
 }
 
 /// The arguments of one call.
-struct Given<'a> {
+struct CallArguments<'a> {
     function: QuestionFunction,
     values: &'a [ScalarValue],
 }
 
-impl Given<'_> {
+impl CallArguments<'_> {
     /// The argument, unless it is null or omitted.
     fn value(&self, name: &str) -> Option<&ScalarValue> {
         let place = self

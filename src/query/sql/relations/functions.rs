@@ -63,7 +63,7 @@ impl Functions {
 pub(in crate::query::sql) fn all(functions: &Arc<Functions>) -> HashMap<String, Arc<TableFunction>> {
     let of = |function: QuestionFunction| {
         let name = function.name().to_owned();
-        let met = Met {
+        let met = PlannedFunction {
             function,
             functions: Arc::clone(functions),
         };
@@ -74,12 +74,12 @@ pub(in crate::query::sql) fn all(functions: &Arc<Functions>) -> HashMap<String, 
 
 /// One function, as the planner sees it.
 #[derive(Debug)]
-struct Met {
+struct PlannedFunction {
     function: QuestionFunction,
     functions: Arc<Functions>,
 }
 
-impl TableFunctionImpl for Met {
+impl TableFunctionImpl for PlannedFunction {
     fn call_with_args(&self, arguments: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
         let name = self.function.name();
         let values = arguments.exprs().iter().map(|expr| {

@@ -41,7 +41,7 @@ pub trait Holdings<Authority>: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Holding<Authority>>>>;
 
     /// Every table that can be named, in the order of listings.
-    fn listed(&self) -> BoxFuture<'_, Result<Vec<Listed>>>;
+    fn listed(&self) -> BoxFuture<'_, Result<Vec<ListedTable>>>;
 
     /// Names of tables to suggest to somebody who misspelt one. They are the same for everybody.
     fn usual_names(&self) -> Vec<String>;
@@ -61,7 +61,7 @@ pub struct Holding<Authority> {
 
 /// A table that can be named.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct ListedTable {
     /// The person who shares it; `None` if it is the reader's own.
     pub of: Option<PersonId>,
     pub name: String,
@@ -69,7 +69,7 @@ pub struct Listed {
     pub partitions: Vec<TypedPartition>,
 }
 
-impl Listed {
+impl ListedTable {
     pub(super) fn schema(&self) -> String {
         self.of
             .map_or_else(|| OWN.to_owned(), |person| person.0.to_string())

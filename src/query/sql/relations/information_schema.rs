@@ -14,7 +14,7 @@ use datafusion::datasource::{MemTable, TableProvider};
 
 use crate::query::shape::Visibility;
 
-use super::holdings::{CATALOG, Holdings, Listed, OWN, columns_of};
+use super::holdings::{CATALOG, Holdings, ListedTable, OWN, columns_of};
 
 const NAMES: [&str; 3] = ["columns", "schemata", "tables"];
 
@@ -62,8 +62,8 @@ impl<Authority: 'static> SchemaProvider for InformationSchema<Authority> {
     }
 }
 
-fn schemata(listed: &[Listed]) -> Rows {
-    let mut names: Vec<String> = listed.iter().map(Listed::schema).collect();
+fn schemata(listed: &[ListedTable]) -> Rows {
+    let mut names: Vec<String> = listed.iter().map(ListedTable::schema).collect();
     names.extend([OWN, "information_schema"].map(str::to_owned));
     names.sort_unstable();
     names.dedup();
@@ -73,7 +73,7 @@ fn schemata(listed: &[Listed]) -> Rows {
     rows
 }
 
-fn tables(listed: &[Listed]) -> Rows {
+fn tables(listed: &[ListedTable]) -> Rows {
     let mut rows = Rows::default();
     rows.text("table_catalog", listed.iter().map(|_| Some(CATALOG.to_owned())));
     rows.text("table_schema", listed.iter().map(|table| Some(table.schema())));
@@ -88,13 +88,13 @@ fn tables(listed: &[Listed]) -> Rows {
                 .map(|source| source.data_type.id.to_string())
         }),
     );
-    rows.text("unit", listed.iter().map(Listed::unit));
-    rows.text("comment", listed.iter().map(Listed::description));
+    rows.text("unit", listed.iter().map(ListedTable::unit));
+    rows.text("comment", listed.iter().map(ListedTable::description));
     rows
 }
 
-fn columns(listed: &[Listed]) -> Result<Rows> {
-    let mut all: Vec<(&Listed, i64, Field)> = Vec::new();
+fn columns(listed: &[ListedTable]) -> Result<Rows> {
+    let mut all: Vec<(&ListedTable, i64, Field)> = Vec::new();
     for table in listed {
         let sees = if table.of.is_none() {
             Visibility::Owner

@@ -23,7 +23,7 @@ const MOST_WITHIN: u32 = 8;
 
 /// Refuses a plan that becomes too large.
 pub(in crate::query::sql) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
-    let mut counting = Counting {
+    let mut counting = PartCounter {
         steps: 0,
         parts: 0,
         within: 0,
@@ -31,7 +31,7 @@ pub(in crate::query::sql) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
     counting.step(plan).map(drop)
 }
 
-struct Counting {
+struct PartCounter {
     steps: usize,
     parts: u64,
     /// How many subqueries are around the step that is counted.
@@ -39,16 +39,16 @@ struct Counting {
 }
 
 /// The counts for one step.
-struct Counted {
+struct StepCounts {
     /// The number of parts that replace each column.
     columns: Vec<u64>,
     /// How many copies of a condition on it there may be: one for each input of a union.
     copies: u64,
 }
 
-impl Counting {
+impl PartCounter {
     /// Fails as soon as a limit is exceeded, so that counting takes no longer than the limits allow.
-    fn step(&mut self, plan: &LogicalPlan) -> Result<Counted> {
+    fn step(&mut self, plan: &LogicalPlan) -> Result<StepCounts> {
         self.steps += 1_usize << self.within;
         if self.steps > MOST_STEPS {
             return plan_err!(
@@ -73,7 +73,7 @@ impl Counting {
             Ok(TreeNodeRecursion::Continue)
         })?;
         let columns = columns(plan, &counted, &parts);
-        Ok(Counted { columns, copies })
+        Ok(StepCounts { columns, copies })
     }
 
     fn take(&mut self, parts: u64) -> Result<()> {
@@ -89,7 +89,7 @@ impl Counting {
     }
 
     /// The number of parts of an expression, including those of the columns that it names.
-    fn expression(&mut self, whole: &Expr, inputs: &[&LogicalPlan], counted: &[Counted]) -> Result<u64> {
+    fn expression(&mut self, whole: &Expr, inputs: &[&LogicalPlan], counted: &[StepCounts]) -> Result<u64> {
         let mut parts: u64 = 0;
         whole.apply(|part| {
             let weight = match part {
@@ -128,7 +128,7 @@ impl Counting {
 }
 
 /// The number of parts that replace each column of a step.
-fn columns(plan: &LogicalPlan, inputs: &[Counted], parts: &[u64]) -> Vec<u64> {
+fn columns(plan: &LogicalPlan, inputs: &[StepCounts], parts: &[u64]) -> Vec<u64> {
     let width = plan.schema().fields().len();
     let found = match plan {
         LogicalPlan::Projection(_) => parts.to_vec(),

@@ -15,9 +15,9 @@ use super::*;
 use crate::query::engine::{Engine, EngineSettings, deadline_passed};
 
 /// Far more than any of these takes by itself, and far less than what they guard against.
-const SOON: Duration = Duration::from_secs(30);
-/// The same for one step.
-const A_MOMENT: Duration = Duration::from_secs(8);
+const QUERY_LIMIT: Duration = Duration::from_secs(30);
+/// Far more than one step of these takes, and far less than a step that never yields.
+const STEP_LIMIT: Duration = Duration::from_secs(8);
 
 struct Bench {
     engine: Engine,
@@ -162,9 +162,9 @@ async fn whatever_its_operators_are_a_query_ends_soon_after_its_deadline_and_kee
     ] {
         let plan = bench.guarded(text).await;
         waited.store(0, Ordering::Relaxed);
-        let ended = tokio::time::timeout(SOON, bench.run(plan)).await;
+        let ended = tokio::time::timeout(QUERY_LIMIT, bench.run(plan)).await;
         let Ok(ended) = ended else {
-            panic!("{text} ran on for {SOON:?}");
+            panic!("{text} ran on for {QUERY_LIMIT:?}");
         };
         let error = ended.unwrap_err();
         assert!(
@@ -172,6 +172,6 @@ async fn whatever_its_operators_are_a_query_ends_soon_after_its_deadline_and_kee
             "{text}: {error}"
         );
         let waited = Duration::from_millis(waited.load(Ordering::Relaxed));
-        assert!(waited < A_MOMENT, "{text}: kept its thread for {waited:?}");
+        assert!(waited < STEP_LIMIT, "{text}: kept its thread for {waited:?}");
     }
 }

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 use super::length::{DAY, lengths};
 
 /// The engine's function.
-pub(super) const EXTRACTING: &str = "date_part";
+pub(super) const EXTRACTING_FUNCTION: &str = "date_part";
 
 const MINUTE: i128 = 60_000_000_000;
 
@@ -59,7 +59,7 @@ impl PartOfDifference {
         })))
     }
 
-    const fn of(&self, length: i128) -> i128 {
+    const fn part_of(&self, length: i128) -> i128 {
         length % self.within / self.unit
     }
 }
@@ -89,9 +89,9 @@ impl ScalarUDFImpl for PartOfDifference {
         let lengths = lengths(&differences.to_array(arguments.number_rows)?)?;
         Ok(ColumnarValue::Array(match arguments.return_field.data_type() {
             DataType::Int64 => {
-                Arc::new(lengths.unary_opt::<_, Int64Type>(|length| self.of(length).try_into().ok()))
+                Arc::new(lengths.unary_opt::<_, Int64Type>(|length| self.part_of(length).try_into().ok()))
             }
-            _ => Arc::new(lengths.unary_opt::<_, Int32Type>(|length| self.of(length).try_into().ok())),
+            _ => Arc::new(lengths.unary_opt::<_, Int32Type>(|length| self.part_of(length).try_into().ok())),
         }))
     }
 }
