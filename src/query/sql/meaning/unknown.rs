@@ -7,9 +7,8 @@
 //! conditions but some `NOT IN` stay as they are. Everywhere else they are written so that nothing can be
 //! forgotten.
 //!
-//! The same is done where subqueries about the row around them are joined with it in a way that forgets what
-//! they mean: that there is a row that says of nothing how much it is, or that a condition says that there is
-//! none. Where they skip rows, and nothing else says the same, they are refused. And a subquery that is a
+//! Subqueries about the row around them are written anew, too, where they are joined with it in a way that
+//! forgets what they mean: that the aggregate of nothing is a row as well, or that a condition leaves no row. Where they skip rows, and nothing else says the same, they are refused. And a subquery that is a
 //! value may be null, whatever its column holds. Knows plans and expressions only.
 
 mod lists;
@@ -44,7 +43,7 @@ use subqueries::{has_subqueries, refuse_subqueries};
 /// The most aggregates that one query has beside its subqueries: one for each column that is asked for.
 const MOST_COPIED: usize = 256;
 
-/// The same plan, of which no rule of the optimizer forgets what is unknown.
+/// The plan, written so that no rule of the optimizer forgets what is unknown.
 pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut keeping = UnknownKeeper {
         apart: Arc::new(ScalarUDF::new_from_impl(Apart::new())),
@@ -133,8 +132,9 @@ impl UnknownKeeper {
     }
 
     /// The one row that aggregates what is found for the row around it, or a comparison with it. The engine
-    /// groups what it finds for all rows, and has no group, and so no row, where nothing is found. Where it
-    /// is asked for a value it adds what that is of nothing, but not whether there is one.
+    /// groups what it finds for all rows around the subquery, and has no group where it finds nothing. Where
+    /// the row is a value, the engine then puts in what the aggregate of no rows is, such as zero for a
+    /// count; but it does not consider whether conditions on the aggregate would leave that row.
     fn single_row(&mut self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let (Expr::Exists(Exists { subquery, .. })
         | Expr::InSubquery(InSubquery { subquery, .. })
@@ -147,57 +147,51 @@ impl UnknownKeeper {
             refuse_single_rows(&subquery.subquery)?;
             return Ok(Transformed::no(expr));
         };
-        let value = match (&expr, row.columns.as_slice()) {
+        let value = match &expr {
             // Whatever its columns are.
-            (Expr::Exists(_), _) => None,
-            (Expr::ScalarSubquery(_), _) if row.is_known => return Ok(Transformed::no(expr)),
-            (_, [column]) => {
-                self.count_copies(std::iter::once(column))?;
-                Some(row.beside(column.clone(), schema)?)
-            }
-            // Refused by the engine.
-            _ => return Ok(Transformed::no(expr)),
+            Expr::Exists(_) => None,
+            Expr::ScalarSubquery(_) if row.is_known => return Ok(Transformed::no(expr)),
+            _ => match self.value_of_row(&row, schema)? {
+                Some(value) => Some(value),
+                // Refused by the engine.
+                None => return Ok(Transformed::no(expr)),
+            },
         };
+        let row_exists = self.conditions_left(&row, schema)?;
+        self.may_become_null |= row_exists.is_some() && matches!(expr, Expr::ScalarSubquery(_));
+        let (when_row, otherwise) = compared_or_existing(expr, value);
+        Ok(Transformed::yes(match row_exists {
+            Some(row_exists) => Expr::Case(Case::new(
+                None,
+                vec![(Box::new(row_exists), Box::new(when_row))],
+                otherwise.map(|otherwise| Box::new(lit(otherwise))),
+            )),
+            None => when_row,
+        }))
+    }
+
+    /// The value of a row of one column, as it is written beside the subquery.
+    fn value_of_row(&mut self, row: &SingleRow, schema: &DFSchema) -> Result<Option<Expr>> {
+        let [column] = row.columns.as_slice() else {
+            return Ok(None);
+        };
+        self.count_copies(std::iter::once(column))?;
+        Ok(Some(row.beside(column.clone(), schema)?))
+    }
+
+    /// The conditions under which there is the row, as one. `None`: it is always there.
+    fn conditions_left(&mut self, row: &SingleRow, schema: &DFSchema) -> Result<Option<Expr>> {
         self.count_copies(row.conditions.iter())?;
-        let mut is_left: Option<Expr> = None;
+        let mut row_exists: Option<Expr> = None;
         for condition in &row.conditions {
             let holds = row.beside(condition.clone(), schema)?;
             let holds = self.lists(holds)?.data;
-            is_left = Some(match is_left {
+            row_exists = Some(match row_exists {
                 Some(others) => others.and(holds),
                 None => holds,
             });
         }
-        let (asked, without) = match (expr, value) {
-            (Expr::Exists(exists), _) => (lit(!exists.negated), Some(exists.negated)),
-            (Expr::InSubquery(within), Some(value)) => {
-                let op = if within.negated {
-                    Operator::NotEq
-                } else {
-                    Operator::Eq
-                };
-                let compared = BinaryExpr::new(within.expr, op, Box::new(value));
-                (Expr::BinaryExpr(compared), Some(within.negated))
-            }
-            (Expr::SetComparison(set), Some(value)) => {
-                let all = matches!(set.quantifier, SetQuantifier::All);
-                let compared = BinaryExpr::new(set.expr, set.op, Box::new(value));
-                (Expr::BinaryExpr(compared), Some(all))
-            }
-            (Expr::ScalarSubquery(_), Some(value)) => {
-                self.may_become_null |= is_left.is_some();
-                (value, None)
-            }
-            (expr, _) => return Ok(Transformed::no(expr)),
-        };
-        Ok(Transformed::yes(match is_left {
-            Some(is_left) => Expr::Case(Case::new(
-                None,
-                vec![(Box::new(is_left), Box::new(asked))],
-                without.map(|without| Box::new(lit(without))),
-            )),
-            None => asked,
-        }))
+        Ok(row_exists)
     }
 
     /// Counts the copies of an aggregate that expressions on its columns become.
@@ -345,6 +339,30 @@ impl UnknownKeeper {
             }
             Ok(Transformed::no(part))
         })
+    }
+}
+
+/// What an expression on a subquery of a single row of this value is where there is the row, and where there is
+/// none; nothing says the latter of a value, which is null there.
+fn compared_or_existing(expr: Expr, value: Option<Expr>) -> (Expr, Option<bool>) {
+    match (expr, value) {
+        (Expr::Exists(exists), _) => (lit(!exists.negated), Some(exists.negated)),
+        (Expr::InSubquery(within), Some(value)) => {
+            let op = if within.negated {
+                Operator::NotEq
+            } else {
+                Operator::Eq
+            };
+            let compared = BinaryExpr::new(within.expr, op, Box::new(value));
+            (Expr::BinaryExpr(compared), Some(within.negated))
+        }
+        (Expr::SetComparison(set), Some(value)) => {
+            let all = matches!(set.quantifier, SetQuantifier::All);
+            let compared = BinaryExpr::new(set.expr, set.op, Box::new(value));
+            (Expr::BinaryExpr(compared), Some(all))
+        }
+        (Expr::ScalarSubquery(_), Some(value)) => (value, None),
+        (expr, _) => (expr, None),
     }
 }
 
