@@ -44,7 +44,8 @@ pub(super) fn needed(settings: &Settings) -> Result<(), Failed> {
     named(settings, |found| found == FoundAt::Catalogue)
 }
 
-/// The same for a command that tells what is wrong, also where a catalogue was lost.
+/// Names the installation that a command uses; refuses only if there was never one. For commands that tell
+/// what is wrong, also where a catalogue was lost.
 pub(super) fn begun(settings: &Settings) -> Result<(), Failed> {
     named(settings, |found| found != FoundAt::Nothing)
 }
@@ -66,7 +67,7 @@ fn tell_of(settings: &Settings) {
     let _written = writeln!(std::io::stderr().lock(), "almanac: using {}", place(settings));
 }
 
-/// The same for an installation that issues tokens, with its signing key.
+/// Names the installation that a command uses, which must issue tokens; returns its signing key.
 pub(super) fn signing_key(settings: &Settings) -> Result<SigningKey, Failed> {
     let key = SigningKey::open(&settings.data_dir).map_err(Failed::from_error)?;
     needed(settings)?;
@@ -92,8 +93,8 @@ pub(super) async fn knows(catalog: &Catalog, person: PersonId) -> Result<(), Fai
     Err(Failed::because(format!("there is no person {person}")))
 }
 
-/// The same for a repair, which makes a lost catalogue from what is stored. Where neither exists, nothing was
-/// lost, and the directory or the database is a wrong one.
+/// Names the installation that is repaired, whose catalogue may be lost and is then made from what is stored.
+/// Where neither exists, nothing was lost, and the directory or the database is a wrong one.
 pub(super) async fn repairable(settings: &Settings) -> Result<(), Failed> {
     if found_at(&settings.database_url)? == FoundAt::Nothing && !is_stored(settings).await? {
         return Err(Failed::because(format!(

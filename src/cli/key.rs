@@ -91,7 +91,7 @@ async fn rewrap(settings: &Settings) -> Result<(), Failed> {
             keys.forget(*person).await.map_err(Failed::from_error)?;
         }
     }
-    print(&format!("{anew} of {} keys are wrapped anew\n", people.len()))?;
+    print(&format!("rewrapped {anew} of {} keys\n", people.len()))?;
     match failed {
         0 => Ok(()),
         failed => Err(Failed::because(format!(

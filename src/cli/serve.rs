@@ -355,7 +355,9 @@ fn warn_about(settings: &Settings) {
         tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory, or sealed");
     }
     if settings.allow_plaintext {
-        tracing::warn!("ALMANAC_ALLOW_PLAINTEXT: whoever is on the way may read and change what is said");
+        tracing::warn!(
+            "ALMANAC_ALLOW_PLAINTEXT: anybody on the network path can read and change the traffic"
+        );
     }
 }
 

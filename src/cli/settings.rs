@@ -124,7 +124,7 @@ pub enum LogFormat {
 }
 
 impl GivenSettings {
-    /// The same, with the values of settings that nobody set and that follow from others.
+    /// These settings, with the values of those that nobody set and that follow from others.
     #[must_use]
     pub fn completed(mut self, settings: &Settings) -> Self {
         for setting in self.0.iter_mut().filter(|setting| setting.value().is_none()) {

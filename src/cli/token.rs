@@ -79,7 +79,7 @@ fn lifetime(days: Option<u64>, longest: Duration) -> Result<Duration, Failed> {
     Ok(lifetime)
 }
 
-/// The same with canonical names of types. An impossible name is refused: its token would open nothing.
+/// A reach with canonical names of types. An impossible name is refused: its token would open nothing.
 fn known(reach: &Reach) -> Result<Reach, Failed> {
     let Some(types) = &reach.types else {
         return Ok(reach.clone());

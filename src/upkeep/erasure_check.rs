@@ -51,7 +51,7 @@ pub async fn traces_left(
     if let Some(age) = erasure.and_then(|erasure| age_of(erasure.begun_at)) {
         for path in stores.objects().interrupted_uploads(age).await? {
             left.push(format!(
-                "store: {path}: an upload that was not finished; whose it is cannot be told"
+                "store: {path}: an upload that was not finished; its owner is unknown"
             ));
         }
         let mut spilled = Vec::new();
@@ -60,7 +60,7 @@ pub async fn traces_left(
         })?;
         for path in spilled {
             left.push(format!(
-                "spill: {path}: left by a question from before; whose it is cannot be told"
+                "spill: {path}: left by a question from before; its owner is unknown"
             ));
         }
     }

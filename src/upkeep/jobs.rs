@@ -245,8 +245,9 @@ impl Upkeep {
             tracing::error!(
                 orphans,
                 all,
-                "nothing names these of all objects, which is not believed: they stay. Is this the right \
-                 catalogue, and is it whole? If it is, ALMANAC_COLLECT_ANYWAY=true removes them"
+                "{orphans} of {all} objects are named by nothing; so many orphans are implausible, so none \
+                 was deleted. Is this the right catalogue, and is it whole? If it is, \
+                 ALMANAC_COLLECT_ANYWAY=true removes them"
             );
         }
         Ok(())

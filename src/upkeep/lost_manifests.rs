@@ -65,8 +65,7 @@ async fn is_lost(stores: &UpkeepStores, person: PersonId, number: i64) -> Result
     Ok(known.is_some_and(|known| known.number == number))
 }
 
-/// Writes the newest manifests anew that the catalogue knows of and that the store has lost; returns how
-/// many.
+/// Rewrites the newest manifests that the catalogue knows but the store has lost; returns how many.
 pub async fn write_lost(stores: &UpkeepStores) -> Result<usize, StoreError> {
     let mut newest: HashMap<PersonId, i64> = HashMap::new();
     let mut listed = stores.objects().list(PEOPLE_FOLDER)?;

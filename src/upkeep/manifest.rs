@@ -78,7 +78,8 @@ pub async fn write_changed(stores: &UpkeepStores, person: PersonId) -> Result<bo
     Ok(matches!(written, WriteOutcome::Done { .. }))
 }
 
-/// The same where the newest one may be damaged: the one before it, which may be the last sound one, stays.
+/// Writes a manifest of a person where the newest one may be damaged: the one before it, which may be the
+/// last sound one, stays. `false`: others wrote one meanwhile, or there is no such person.
 pub async fn write_above_damage(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
     let written = write_next(stores, person, KEPT_MANIFESTS).await?;
     Ok(matches!(written, WriteOutcome::Done { .. }))

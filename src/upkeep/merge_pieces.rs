@@ -43,7 +43,7 @@ pub struct SortedRows {
     pub batches: BoxStream<'static, Result<RecordBatch, StoreError>>,
     /// The most bytes that one batch may take.
     pub batch_memory: usize,
-    /// The same, including what its reader holds to make it.
+    /// The most bytes that one batch may take, including what its reader holds to make it.
     pub memory: usize,
     /// Ids whose rows in this piece are left out. Sorted.
     pub dead: Arc<[RecordId]>,

@@ -37,7 +37,7 @@ pub async fn examine(
         .map_err(|what| StoreError::corrupt(format!("object {path} {what}")))
 }
 
-/// The same for a tail piece.
+/// How many live rows a tail piece has. `Err(Corrupt)` says what is wrong with it.
 pub async fn examine_tail(
     stores: &UpkeepStores,
     person: PersonId,

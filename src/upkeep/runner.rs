@@ -27,7 +27,7 @@ const MANIFESTS_PAUSE: Duration = Duration::from_mins(10);
 const DELETIONS_PAUSE: Duration = Duration::from_mins(10);
 /// The pause between two counts of all objects.
 const COUNT_PAUSE: Duration = Duration::from_mins(1);
-/// The store is asked once in so many rounds who was erased.
+/// How many rounds pass between two searches of the store for erasures.
 const ROUNDS_BETWEEN_ERASURE_CHECKS: u32 = 12;
 /// A pause that is shorter is taken for this long, so that no setting makes a node spin.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);

@@ -172,7 +172,7 @@ impl Bench {
         }
     }
 
-    /// The same store with a catalogue that is new.
+    /// This store with a catalogue that is new.
     async fn without_catalogue(self) -> Self {
         self.stores.catalog.close().await;
         let objects = self.stores.objects().clone();

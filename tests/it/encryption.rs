@@ -371,7 +371,7 @@ async fn what_wrapped_the_keys_can_be_replaced_and_destroyed() {
 
     // A new master key before the old one, all keys wrapped by it, then the new one alone.
     let both = filed("both.key", &format!("{new}\n{old}\n")).prepare();
-    for expected in ["1 of 1 keys are wrapped anew\n", "0 of 1 keys are wrapped anew\n"] {
+    for expected in ["rewrapped 1 of 1 keys\n", "rewrapped 0 of 1 keys\n"] {
         let said = both.run(&["key", "rewrap"]);
         assert!(said.status.success(), "{said:?}");
         assert_eq!(String::from_utf8_lossy(&said.stdout), expected);

@@ -82,7 +82,7 @@ pub(crate) fn import(server: &Almanac, archive: &Path, user: Option<&Person>) ->
     (String::from_utf8_lossy(&text).into_owned(), output.status.code())
 }
 
-/// The same where it must succeed.
+/// What `almanac import` says, which must succeed.
 #[track_caller]
 pub(crate) fn imported(server: &Almanac, archive: &Path, user: Option<&Person>) -> String {
     let (text, status) = import(server, archive, user);

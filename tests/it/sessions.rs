@@ -121,7 +121,7 @@ async fn a_session_can_end_itself() {
 async fn a_revoked_session_is_refused_by_every_node_with_the_next_request() {
     for backends in Backends::available() {
         let here = Setup::default().on(backends.clone()).start();
-        // The same key, as nodes have it that sign tokens themselves.
+        // Nodes that sign tokens themselves have this key, too.
         let there = Setup::default().on(backends).in_dir(here.data_dir()).start();
         let person = here.person();
         for _ in 0..5 {

@@ -82,7 +82,7 @@ pub(crate) fn hypnogram(rows: &[Value]) -> Vec<(i64, i64, String, String)> {
         .collect()
 }
 
-/// The same, written short.
+/// Expected rows, from a short form.
 pub(crate) fn rows(expected: &[(i64, Span)]) -> Vec<(i64, i64, String, String)> {
     expected
         .iter()

@@ -20,7 +20,7 @@ pub(super) fn duration(setting: &GivenSetting) -> Result<Duration, SettingsError
     read_duration(&setting.text).ok_or_else(|| setting.wrong("a duration such as 250ms, 30s, 5m, 2h or 1d"))
 }
 
-/// The same, except zero, which would let nothing through.
+/// A duration that is not zero, which would let nothing through.
 pub(super) fn some_time(setting: &GivenSetting) -> Result<Duration, SettingsError> {
     let found = duration(setting)?;
     let is_some = !found.is_zero();

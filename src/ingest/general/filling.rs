@@ -67,7 +67,7 @@ impl<'a> Reading<'_, 'a> {
         let Some(number) = Number::from_f64(converted) else {
             let unit = beginning(&sent);
             let message = if matches!(conversion, Conversion::Codes(_)) {
-                format!("{value} is no code of {unit}")
+                format!("{value} is not a code of {unit}")
             } else {
                 format!("{unit} is too large to be expressed in {expected}")
             };

@@ -144,7 +144,7 @@ impl Talkative {
         self.begun_until(Step::FirstPart).await
     }
 
-    /// The same, held at any step.
+    /// Begins to write the second manifest, which is held at this step; then something else is said.
     async fn begun_until(&self, step: Step) -> JoinHandle<Result<bool, StoreError>> {
         let (stores, person) = (self.bench.stores.clone(), self.bench.key.person);
         *self.fate.path.lock().unwrap() = Some(manifest_path(person, 2));

@@ -42,7 +42,7 @@ async fn lived_in() -> Bench {
     bench
 }
 
-/// The same person's partition in another directory.
+/// The partition of the person of `key` in another directory.
 async fn opened(directory: tempfile::TempDir, key: &PartitionKey) -> Bench {
     let objects =
         ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join(OBJECTS_FOLDER))).unwrap();

@@ -23,7 +23,7 @@ fn detail(reply: &Reply) -> String {
     reply.json()["detail"].to_string()
 }
 
-/// The same record by every read that takes a type.
+/// One record by every read that takes a type.
 async fn reads(person: &Person, name: &str) -> Vec<Reply> {
     let ranged = |path: String| {
         person

@@ -71,7 +71,7 @@ impl Forged {
         &mut found.unwrap_or_else(|| panic!("no {name}")).1
     }
 
-    /// The same with other elements in a list.
+    /// This archive with other elements in a list.
     fn with_list(mut self, name: &str, change: impl FnOnce(&mut Vec<Value>)) -> Self {
         let member = self.member(name);
         let mut elements: Vec<Value> = serde_json::from_slice(member).unwrap();
@@ -81,7 +81,7 @@ impl Forged {
         self
     }
 
-    /// The same with another column of heart rates.
+    /// This archive with another column of heart rates.
     fn with_column(mut self, name: &str, change: impl FnOnce(&RecordBatch) -> (Field, ArrayRef)) -> Self {
         let member = self.member(HEART_RATE);
         let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(member.clone())).unwrap();
@@ -103,7 +103,7 @@ impl Forged {
         self
     }
 
-    /// The same with other times of the record with the number `row`.
+    /// This archive with other times of the record with the number `row`.
     fn with_time(self, name: &str, row: usize, time: i64) -> Self {
         self.with_column(name, |rows| {
             let field = rows.schema().field_with_name(name).unwrap().clone();

@@ -70,7 +70,7 @@ impl Backends {
             .collect()
     }
 
-    /// The same with one setting changed, to put something between the server and its backend.
+    /// This pair with one setting changed, to put something between the server and its backend.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.to_owned(), value.to_owned());
         self

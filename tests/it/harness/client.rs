@@ -39,7 +39,7 @@ impl Person {
         }
     }
 
-    /// The same person showing another token.
+    /// This person, showing another token.
     pub(crate) fn showing(&self, token: impl Into<String>) -> Self {
         Self {
             token: Some(token.into()),

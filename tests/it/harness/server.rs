@@ -72,7 +72,7 @@ impl Setup {
         almanac
     }
 
-    /// The same without a running process, for the commands.
+    /// A server that is set up but not running, for the commands.
     pub(crate) fn prepare(self) -> Almanac {
         let home = TempDir::new().expect("a temporary directory");
         let data_dir = self.data_dir.unwrap_or_else(|| home.path().join("data"));
@@ -158,7 +158,7 @@ impl Almanac {
         }
     }
 
-    /// The same, or how the process ended instead.
+    /// Starts the process; returns when it says that it is ready, or how it ended instead.
     pub(crate) fn try_launch(&self) -> Result<(), ExitStatus> {
         let deadline = Instant::now() + START_LIMIT;
         let mut running = self.spawn();

@@ -14,7 +14,7 @@ async fn with_samples() -> Person {
     person
 }
 
-/// The same read by both methods.
+/// One read by both methods.
 fn both(person: &Person, path: &str, parameters: &[(&str, &str)]) -> [Call; 2] {
     [Method::GET, Method::HEAD].map(|method| {
         let call = person.call(method, path);

@@ -183,7 +183,7 @@ async fn a_value_of_nothing_is_what_it_is_computed_to_be() {
             format!("(SELECT count(*) {found} GROUP BY e.t HAVING count(*) < 2)"),
             [None, None, Some(1)],
         ),
-        // The same for all rows around it.
+        // What is found is the same for all rows around it.
         (
             format!("(SELECT max(e.n) FROM {INNER} HAVING count(*) > 3)"),
             [None; 3],

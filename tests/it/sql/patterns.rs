@@ -49,7 +49,7 @@ async fn whether_null_is_like_anything_is_unknown() {
         let words = "(VALUES ('x'), (NULL)) AS v(c)";
         let text = format!("SELECT count(*) AS kept FROM {words} WHERE {condition}");
         assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
-        // The same as a value.
+        // The condition says the same as a value.
         let text = format!(
             "SELECT count(*) AS kept FROM (SELECT {condition} AS holds FROM {words}) AS h WHERE holds"
         );

@@ -405,7 +405,7 @@ fn existing(depth: usize) -> String {
     format!("SELECT 1 AS one FROM heart_rate{within}{}", ")".repeat(depth))
 }
 
-/// The same under names, so that the text itself is not deep.
+/// Named queries, each of which asks whether the one before it finds a row: the text itself is not deep.
 fn existing_by_name(depth: usize) -> String {
     let next = |name: &str| format!("SELECT 1 AS one FROM heart_rate WHERE EXISTS (SELECT 1 FROM {name})");
     chain(

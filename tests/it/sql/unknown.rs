@@ -261,7 +261,7 @@ async fn lists_that_have_nothing_in_common_leave_null_unknown() {
              WHERE {condition}"
         );
         assert_eq!(rows(&person, &text).await, [json!({"kept": expected})], "{text}");
-        // The same as a value.
+        // The condition says the same as a value.
         let text = format!(
             "SELECT sum(CASE WHEN kept THEN 1 ELSE 0 END) AS kept FROM (SELECT {condition} AS kept FROM \
              (SELECT nullif(value, 0) AS n FROM heart_rate) AS t) AS u"

@@ -37,7 +37,7 @@ mod tests;
 const ROWS: usize = 1 << 10;
 /// The most pairs that a join that tries each row with each makes at once.
 const PAIRS: usize = 1 << 17;
-/// The same for a join that looks rows up: seldom does one row match all others.
+/// The most pairs that a join that looks rows up makes at once: seldom does one row match all others.
 const FOUND_PAIRS: usize = 1 << 18;
 /// How long an operator may run without yielding.
 const MOMENT: Duration = Duration::from_millis(10);

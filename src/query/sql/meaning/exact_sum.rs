@@ -215,7 +215,7 @@ impl Accumulator for WideSum {
     }
 }
 
-/// The same for many groups.
+/// The sums of many groups, in the wider type.
 struct WideSums {
     sums: Box<dyn GroupsAccumulator>,
     held: DataType,

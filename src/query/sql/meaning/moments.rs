@@ -37,7 +37,7 @@ impl TypePlanner for Microseconds {
     }
 }
 
-/// The same plan, in which texts and dates have the type of the moments that they are beside.
+/// The plan, in which texts and dates have the type of the moments that they are beside.
 pub(in crate::query::sql) fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());

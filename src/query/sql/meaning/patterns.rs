@@ -18,7 +18,7 @@ const ANY_TEXT: &str = ".*";
 const EMPTY_GROUP: &str = "()";
 const REGEXP_LIKE: &str = "regexp_like";
 
-/// The same plan without regular expressions that are misread. All of them are texts, and not computed.
+/// The plan without regular expressions that are misread. All of them are texts, and not computed.
 pub(in crate::query::sql) fn escape_patterns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let names = NamePreserver::new(&plan);

@@ -24,7 +24,7 @@ use part::{EXTRACTING_FUNCTION, PartOfDifference};
 /// Functions that return the first or the last of what they are given.
 const CHOOSING_FUNCTIONS: [&str; 4] = ["min", "max", "least", "greatest"];
 
-/// The same plan, in which spans are compared by their length.
+/// The plan, in which spans are compared by their length.
 pub(in crate::query::sql) fn measured(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
@@ -145,7 +145,7 @@ fn measure<'a>(compared: impl IntoIterator<Item = &'a mut Expr>, schema: &DFSche
     true
 }
 
-/// The same step, which sorts intervals by their length if it sorts.
+/// A step of a plan, which sorts intervals by their length if it sorts.
 fn sorted(mut plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
     if let LogicalPlan::Sort(sort) = &mut plan {
         for key in &mut sort.expr {

@@ -45,7 +45,7 @@ impl AnalyzerRule for Truths {
     }
 }
 
-/// The same plan, which knows which of its columns may be null.
+/// The plan, which knows which of its columns may be null.
 fn with_nulls_of_inputs(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Union(Union { inputs, schema }) = plan else {
         return plan.recompute_schema();

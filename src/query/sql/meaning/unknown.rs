@@ -8,8 +8,9 @@
 //! forgotten.
 //!
 //! Subqueries about the row around them are written anew, too, where they are joined with it in a way that
-//! forgets what they mean: that the aggregate of nothing is a row as well, or that a condition leaves no row. Where they skip rows, and nothing else says the same, they are refused. And a subquery that is a
-//! value may be null, whatever its column holds. Knows plans and expressions only.
+//! forgets what they mean: that the aggregate of nothing is a row as well, or that a condition leaves no row.
+//! Where they skip rows, and nothing else says the same, they are refused. And a subquery that is a value may
+//! be null, whatever its column holds. Knows plans and expressions only.
 
 mod lists;
 mod lost_limits;
@@ -342,8 +343,8 @@ impl UnknownKeeper {
     }
 }
 
-/// What an expression on a subquery of a single row of this value is where there is the row, and where there is
-/// none; nothing says the latter of a value, which is null there.
+/// What an expression on a subquery of a single row of this value is where there is the row, and what it is
+/// where there is none: `None` for the value itself, which is null there.
 fn compared_or_existing(expr: Expr, value: Option<Expr>) -> (Expr, Option<bool>) {
     match (expr, value) {
         (Expr::Exists(exists), _) => (lit(!exists.negated), Some(exists.negated)),

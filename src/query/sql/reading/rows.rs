@@ -41,7 +41,7 @@ impl VisitorMut for Rows {
 type Pair<'a> = (&'a Expr, &'a Expr);
 
 impl Rows {
-    /// The same without rows, if there are any.
+    /// The comparison without rows, if it is one of rows.
     fn written_out(&mut self, expr: &Expr) -> Result<Option<Expr>, Refusal> {
         match expr {
             Expr::BinaryOp { left, op, right } => match pairs_of(op, left, right)? {

@@ -91,7 +91,7 @@ impl AnswerExec {
         Ok(Self::over(step, Vec::new()))
     }
 
-    /// The same for data that somebody else shares.
+    /// This answer, which is about data that somebody else shares if `is_shared`.
     pub(super) fn shared(self, is_shared: bool) -> Self {
         let step = Answer {
             is_own: !is_shared,
@@ -144,7 +144,7 @@ impl Step for Answer {
         computed.ok().map(Arc::unwrap_or_clone)
     }
 
-    /// The same rows in descending order, where that is wanted and the plan can begin at the end. No row is
+    /// This answer in descending order, where that is wanted and the plan can begin at the end. No row is
     /// without the columns by which they are sorted, so wherever nulls are wanted, there they are: operators
     /// above compare the order that they asked for word for word.
     fn in_order(&self, order: &[PhysicalSortExpr]) -> Option<Self> {

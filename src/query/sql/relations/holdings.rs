@@ -107,7 +107,7 @@ pub(super) fn columns_of(partitions: &[TypedPartition], sees: Visibility) -> Res
     Ok(nullable(&schema))
 }
 
-/// The same columns, all nullable: a plan may promise more, but that is not part of the table.
+/// Columns that are all nullable: a plan may promise more, but that is not part of the table.
 pub(super) fn nullable(schema: &Schema) -> SchemaRef {
     let fields = schema
         .fields()

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Sort, Subquery, SubqueryAlias, Volatility,
 };
 
-/// The same plan, in which the values of such subqueries may be null, and whether there are any.
+/// The plan, in which the values of subqueries that may find no row may be null; and whether there are any.
 pub(super) fn with_nulls_for_missing_rows(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let or_null = Arc::new(ScalarUDF::new_from_impl(OrNull::new()));
     let mut are_any = false;

@@ -26,7 +26,7 @@ pub(super) fn as_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(outer.data)
 }
 
-/// The same plan, in which whatever a subquery names of the row around it may be null. What is planned later
+/// The plan, in which whatever a subquery names of the row around it may be null. What is planned later
 /// looks at columns again, but not at what subqueries once took them for.
 pub(super) fn with_nulls(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
