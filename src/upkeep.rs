@@ -1,8 +1,14 @@
-//! The background jobs, which change how rows are stored, but never which rows there are.
+//! The background jobs, which change how rows are stored, but never which rows there are; and backup, check
+//! and repair, which commands begin.
 //!
 //! *Flush* turns tails into objects, *compact* many objects into one, *collect* removes what nothing refers
-//! to any more, *scrub* looks for damage. Only *erase* takes rows away: all those of a person who asked for
-//! it. Each is a plain function over the stores; one node at a time does what is due of it, when its runner
+//! to any more, and *orphans* what nothing ever referred to. *Purge* rewrites pieces that hold rows that were
+//! deleted long ago. *Manifests* writes what the catalogue knows of a person beside their data, *scrub* looks
+//! for damage. Only *erase* takes rows away: all those of a person who asked for it. *Backup* copies
+//! everything, *check* reads everything that the catalogue names, *rebuild* makes a lost catalogue from its
+//! store, and *repair* writes what a store has lost from its catalogue.
+//!
+//! Each is a plain function over the stores; one node at a time does what is due of a job, when its runner
 //! says so. A job that is stopped anywhere leaves the same rows and at most an orphan. Knows the store and
 //! the catalogue; knows nothing of requests, types or questions.
 

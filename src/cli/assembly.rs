@@ -324,8 +324,8 @@ pub(super) fn commit_queue(
     }
 }
 
-/// The files that people keep. `direct`: counts those that were sent directly to the object store, if they may
-/// be.
+/// The files that people keep. `direct`: counts those that were sent directly to the object store, if they
+/// may be.
 pub(super) fn kept_files(
     settings: &Settings,
     catalog: &Catalog,
