@@ -5,8 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::harness::{Backends, Setup, heart_rate, id, instant, number};
+
+/// How many write to one partition at the same time.
+const WRITERS: u32 = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_large_body_is_stored_however_often_others_write_to_its_partition() {
@@ -27,9 +31,10 @@ async fn a_large_body_is_stored_however_often_others_write_to_its_partition() {
         .start();
     let (busy, other) = (near.person(), far.person());
     let over = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> = (0..4_u32)
+    let stored = Arc::new(Semaphore::new(0));
+    let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
-            let (busy, over) = (busy.clone(), Arc::clone(&over));
+            let (busy, over, stored) = (busy.clone(), Arc::clone(&over), Arc::clone(&stored));
             tokio::spawn(async move {
                 let mut written = 0_u32;
                 while !over.load(Ordering::Relaxed) {
@@ -37,12 +42,16 @@ async fn a_large_body_is_stored_however_often_others_write_to_its_partition() {
                     busy.records("HeartRate", &[heart_rate(id(n), &instant(n), written)])
                         .await;
                     written += 1;
+                    if written == 1 {
+                        stored.add_permits(1);
+                    }
                 }
                 written
             })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let all_stored = tokio::time::timeout(Duration::from_secs(60), stored.acquire_many(WRITERS));
+    let _all = all_stored.await.expect("every writer stores something").unwrap();
     let same_person_far = far.person_called(busy.id);
     let body: Vec<Value> = (0..20_000).map(|n| heart_rate(id(n), &instant(n), 60)).collect();
     let begun = Instant::now();

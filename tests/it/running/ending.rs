@@ -13,6 +13,17 @@ async fn an_idle_server_ends_with_0() {
     assert_eq!(server.stop().code(), Some(0));
 }
 
+/// Waits until the first of the requests is stored.
+async fn until_committed(server: &Almanac) {
+    for _ in 0..3_000 {
+        if server.metrics().await.sum(&["almanac_commit_requests_count"]) > 0.0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("nothing is ever stored:\n{}", server.log());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_accepted_is_done_before_the_end() {
     let server = Almanac::start();
@@ -26,7 +37,7 @@ async fn what_was_accepted_is_done_before_the_end() {
         async move { (call.attempt().await, only.attempt().await) }
     });
     let (answers, ()) = tokio::join!(join_all(calls), async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        until_committed(&server).await;
         server.ask_to_stop();
     });
     assert_eq!(server.stop().code(), Some(0));
