@@ -42,7 +42,7 @@ pub const FOLDERS_OF_PEOPLE: [&str; 6] = [
     PEOPLE_FOLDER,
 ];
 /// The shortest length of an erasure: longer than any write that was under way when it began.
-pub const LENGTH: Duration = ORPHAN_AGE;
+pub const ERASURE_LENGTH: Duration = ORPHAN_AGE;
 
 /// The pause between the first two searches, in microseconds.
 const FIRST_PAUSE: i64 = 15_000_000;
@@ -60,7 +60,7 @@ const FORMAT: u32 = 1;
 /// The earliest end of an erasure.
 #[must_use]
 pub fn ends_at(begun_at: Instant) -> Instant {
-    begun_at.after(LENGTH)
+    begun_at.after(ERASURE_LENGTH)
 }
 
 /// Whether there is something to do for an erasure: to begin, to look again for late writes, after pauses
@@ -91,7 +91,7 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
     let mut purged = PurgeOutcome::default();
     if let Some(person) = erasure.person {
         // Whose they were cannot be told.
-        stores.objects().clear_interrupted_uploads(LENGTH).await?;
+        stores.objects().clear_interrupted_uploads(ERASURE_LENGTH).await?;
         purged = Box::pin(purge(stores, &erasure, person)).await?;
         // At the end even if nothing was found: an earlier search may have ended between removing and this.
         let ends = is_last && purged.left.is_none();

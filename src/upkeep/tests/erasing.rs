@@ -15,7 +15,7 @@ use crate::catalog::records::{Effect, UploadReceipt};
 use crate::model::ids::UploadId;
 use crate::store::StoreError;
 use crate::upkeep::check::catalogue_complaints;
-use crate::upkeep::erase::{LENGTH, erase, heed_notes, remember};
+use crate::upkeep::erase::{ERASURE_LENGTH, erase, heed_notes, remember};
 use crate::upkeep::erasure_check::traces_left;
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::numbers;
@@ -234,7 +234,7 @@ async fn damage_among_what_is_a_friends_keeps_nothing_of_the_person_and_no_other
         };
         damage(1).await;
         begin(&bench).await;
-        bench.pass(LENGTH);
+        bench.pass(ERASURE_LENGTH);
         for _ in 0..2 {
             let erasure = catalog.erasures_under_way().await.unwrap().remove(0);
             let refused = erase(&bench.stores, &erasure).await;
@@ -342,7 +342,7 @@ async fn an_erasure_that_nobody_went_on_with_in_its_time_is_done_after_the_catal
     let bench = Bench::new().await;
     let friend = friends(&bench).await;
     begin(&bench).await;
-    bench.pass(2 * LENGTH);
+    bench.pass(2 * ERASURE_LENGTH);
     rebuilt_and_completed(bench, friend).await;
 }
 
@@ -423,7 +423,7 @@ async fn what_was_under_way_is_refused_and_what_arrives_late_goes_too() {
     assert!(go_on(&bench, usize::MAX).await);
     assert_eq!(left(&bench).await, [""; 0], "somebody looks again soon");
     bench.stores.objects().put(&late, Bytes::new()).await.unwrap();
-    bench.pass(LENGTH);
+    bench.pass(ERASURE_LENGTH);
     assert!(go_on(&bench, usize::MAX).await);
     assert_eq!(left(&bench).await, [""; 0]);
     assert!(catalog.erasures_under_way().await.unwrap().is_empty());
@@ -435,7 +435,7 @@ async fn who_comes_back_when_it_is_over_begins_with_nothing() {
     friends(&bench).await;
     begin(&bench).await;
     assert!(go_on(&bench, usize::MAX).await);
-    bench.pass(LENGTH.saturating_sub(Duration::from_secs(1)));
+    bench.pass(ERASURE_LENGTH.saturating_sub(Duration::from_secs(1)));
     assert!(go_on(&bench, usize::MAX).await);
     let catalog = bench.stores.catalog.clone();
     let again = catalog.ensure_person(bench.key.person, None).await;
@@ -445,7 +445,7 @@ async fn who_comes_back_when_it_is_over_begins_with_nothing() {
     bench.put(&many(900, 3, LAST_DAY_OF_2023), true).await;
     assert_eq!(bench.visible().await.len(), 3);
     // What they have now is theirs, and not taken for what was left.
-    bench.pass(LENGTH);
+    bench.pass(ERASURE_LENGTH);
     assert!(go_on(&bench, usize::MAX).await);
     assert!(write_manifest(&bench.stores, bench.key.person).await.unwrap());
     catalog.close().await;

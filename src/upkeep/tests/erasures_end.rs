@@ -14,7 +14,7 @@ use super::*;
 use crate::catalog::CatalogError;
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::store::sealing::{MasterKeys, PersonKeys, Wrapping};
-use crate::upkeep::erase::{LENGTH, erase};
+use crate::upkeep::erase::{ERASURE_LENGTH, erase};
 
 /// Once it is armed, holds up whoever asks next for a list.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ async fn a_node_that_knows_an_erasure_from_before_its_end_leaves_who_began_anew_
     let bench = Bench::new().await;
     friends(&bench).await;
     begin(&bench).await;
-    bench.pass(LENGTH);
+    bench.pass(ERASURE_LENGTH);
     let catalog = &bench.stores.catalog;
     let known = catalog.erasures_under_way().await.unwrap().remove(0);
     assert!(go_on(&bench, usize::MAX).await);
@@ -64,7 +64,7 @@ async fn a_node_that_knows_an_erasure_from_before_its_end_leaves_who_began_anew_
     bench.put(&many(910, 3, LAST_DAY_OF_2023), false).await;
     let stored = bench.visible().await;
     assert_eq!(stored.len(), 6);
-    bench.pass(LENGTH);
+    bench.pass(ERASURE_LENGTH);
     erase(&bench.stores, &known).await.unwrap();
     assert_eq!(bench.visible().await, stored);
     assert_eq!(catalog.erasure_of(bench.key.person).await.unwrap(), over);
@@ -85,7 +85,7 @@ async fn a_node_that_is_held_up_while_it_erases_leaves_who_began_anew_alone() {
     bench.put(&many(0, 3, LAST_DAY_OF_2023), true).await;
     keys.ensured(person).await.unwrap();
     begin(&bench).await;
-    bench.pass(LENGTH);
+    bench.pass(ERASURE_LENGTH);
     let catalog = &bench.stores.catalog;
     let erasure = catalog.erasures_under_way().await.unwrap().remove(0);
     fate.is_armed.store(true, Ordering::Relaxed);
@@ -119,7 +119,7 @@ async fn an_erasure_that_damage_held_open_ends_with_nothing_in_the_files_of_the_
     };
     damage(1).await;
     begin(&bench).await;
-    bench.pass(LENGTH);
+    bench.pass(ERASURE_LENGTH);
     let erasure = bench.stores.catalog.erasures_under_way().await.unwrap().remove(0);
     let held_open = erase(&bench.stores, &erasure).await;
     assert!(held_open.is_err_and(|error| error.is_damage()));

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 use super::endless;
 
 /// The most bytes in one result for one batch of rows.
-const LARGEST: usize = 4 << 20;
+const LARGEST_RESULT: usize = 4 << 20;
 /// The most comparisons for one batch of rows, which cannot be interrupted.
 const MOST_COMPARISONS: usize = 1 << 26;
 /// The number of bytes that are compared as fast as two numbers.
@@ -138,11 +138,11 @@ impl Bounded {
             }
             Growth::Comparisons => return self.refuse_comparisons(&arguments.args, rows),
         };
-        if size <= LARGEST {
+        if size <= LARGEST_RESULT {
             return Ok(());
         }
         exec_err!(
-            "{} would make more than {LARGEST} bytes at once; give it less",
+            "{} would make more than {LARGEST_RESULT} bytes at once; give it less",
             self.inner.name()
         )
     }
