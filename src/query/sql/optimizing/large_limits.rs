@@ -16,7 +16,7 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
 
-use super::namesakes::MOVING;
+use super::namesakes::MOVING_RULES;
 use super::outer_side::Rule;
 
 /// The part of the memory that one sort with a limit may be expected to need. Sorts with a limit read less
@@ -37,7 +37,9 @@ pub(in crate::query::sql) fn spilled(rules: &[Rule], memory: &MemoryLimit) -> Ve
     let mut rules = rules.to_vec();
     if let MemoryLimit::Finite(memory) = memory {
         // The last rule that moves filters tells tables of the limits of sorts above them.
-        let place = rules.iter().rposition(|rule| rule.name().starts_with(MOVING));
+        let place = rules
+            .iter()
+            .rposition(|rule| rule.name().starts_with(MOVING_RULES));
         let ours = Arc::new(SpillLargeLimits { most: memory / SHARE });
         rules.insert(place.unwrap_or(rules.len()), ours);
     }
