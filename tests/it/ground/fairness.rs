@@ -50,7 +50,7 @@ async fn a_large_body_is_stored_however_often_others_write_to_its_partition() {
             })
         })
         .collect();
-    let all_stored = tokio::time::timeout(Duration::from_secs(60), stored.acquire_many(WRITERS));
+    let all_stored = tokio::time::timeout(Duration::from_mins(1), stored.acquire_many(WRITERS));
     let _all = all_stored.await.expect("every writer stores something").unwrap();
     let same_person_far = far.person_called(busy.id);
     let body: Vec<Value> = (0..20_000).map(|n| heart_rate(id(n), &instant(n), 60)).collect();
