@@ -115,12 +115,14 @@ impl Check<'_> {
         let mut complaints = catalog.damaged_partitions(person).await?;
         complaints.extend(catalog.damaged_documents(person).await?);
         complaints.extend(catalog.damaged_registers(person).await?);
-        complaints.extend(
-            lost_manifests::complaints(self.stores, person)
-                .await?
-                .into_iter()
-                .map(|complaint| format!("person {person}: {complaint}")),
-        );
+        let of_manifests = match lost_manifests::complaints(self.stores, person).await {
+            Err(error @ StoreError::Catalog(_)) => return Err(error),
+            // One unreadable manifest does not keep the others from being checked.
+            Err(error) => vec![error.to_string()],
+            Ok(complaints) => complaints,
+        };
+        let told = |complaint: String| format!("person {person}: {complaint}");
+        complaints.extend(of_manifests.into_iter().map(told));
         for complaint in complaints {
             self.wrong(complaint);
         }

@@ -96,7 +96,7 @@ impl SealedObjects {
         Ok((key, heading(salt)))
     }
 
-    async fn heading(&self, sealed: &Path) -> Result<Heading> {
+    async fn heading(&self, location: &Path, sealed: &Path) -> Result<Heading> {
         if let Some(known) = self.headings.get(sealed) {
             return Ok(known);
         }
@@ -104,16 +104,30 @@ impl SealedObjects {
             range: Some(GetRange::Bounded(0..HEADING)),
             ..GetOptions::default()
         };
-        let found = self.beneath.get_opts(sealed, options).await?;
+        let found = match self.beneath.get_opts(sealed, options).await {
+            Ok(found) => found,
+            Err(missing @ Error::NotFound { .. }) => return Err(missing),
+            Err(error) => {
+                // Of an empty object no range can be read.
+                let is_cut_off = self.is_cut_off(sealed).await;
+                return Err(if is_cut_off { damaged(location) } else { error });
+            }
+        };
         let bytes = found.meta.size;
         let content = found.bytes().await?;
         let salt = salt_of(&content).and_then(|salt| salt.try_into().ok());
         let heading = Heading {
-            salt: salt.ok_or_else(|| refused(sealed, "it does not begin as a sealed object does"))?,
+            salt: salt.ok_or_else(|| damaged(location))?,
             sealed: bytes,
         };
         self.headings.insert(sealed.clone(), heading);
         Ok(heading)
+    }
+
+    /// Whether an object is shorter than its heading, which no sealed object is.
+    async fn is_cut_off(&self, sealed: &Path) -> bool {
+        let found = self.beneath.head(sealed).await;
+        found.is_ok_and(|found| found.size < HEADING)
     }
 
     /// The heading and the key of an object.
@@ -123,7 +137,7 @@ impl SealedObjects {
         location: &Path,
         sealed: &Path,
     ) -> Result<(Heading, LessSafeKey)> {
-        let heading = self.heading(sealed).await?;
+        let heading = self.heading(location, sealed).await?;
         let person = self.keys.key_of(person).await.map_err(outside)?;
         let key = person
             .of_object(&heading.salt, location.as_ref())
@@ -190,7 +204,9 @@ impl SealedObjects {
             range: Some(GetRange::Bounded(beneath)),
             ..options
         };
-        let found = self.beneath.get_opts(sealed, options).await?;
+        let found = self.beneath.get_opts(sealed, options).await;
+        // It may have been cut off since its heading was read; whoever reads it next will know.
+        let found = found.inspect_err(|_| self.headings.remove(sealed))?;
         let (meta, attributes) = (
             shown(found.meta.clone(), location.clone()),
             found.attributes.clone(),

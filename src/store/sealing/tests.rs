@@ -169,13 +169,24 @@ async fn a_changed_bit_and_a_block_or_an_object_in_anothers_place_are_damage() {
     flipped[heading + 100] ^= 1;
     let mut salted = sealed.clone();
     salted[heading - 1] ^= 1;
-    for damaged in [swapped, flipped, salted, sealed[..sealed.len() - 1].to_vec()] {
+    let mut formless = sealed.clone();
+    formless[0] ^= 1;
+    let zeros = vec![0; sealed.len()];
+    let cut = [0, 5, heading - 1, heading + 5, sealed.len() - 1].map(|length| sealed[..length].to_vec());
+    for damaged in [swapped, flipped, salted, formless, zeros].into_iter().chain(cut) {
         std::fs::write(&file, damaged).unwrap();
         // Nothing of it is remembered.
         let above = over(bench.beneath.clone(), &bench.keys);
         let read = above.get(&one).await;
         assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
     }
+    // Cut off after its heading was read, which is remembered until a part is not there.
+    std::fs::write(&file, &sealed).unwrap();
+    assert_eq!(bench.above.get(&one).await.unwrap(), content(200_000));
+    std::fs::write(&file, "").unwrap();
+    bench.above.get(&one).await.unwrap_err();
+    let read = bench.above.get(&one).await;
+    assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
     std::fs::write(&file, &sealed).unwrap();
     let elsewhere = file.with_file_name("two.sealed");
     std::fs::rename(&file, elsewhere).unwrap();
