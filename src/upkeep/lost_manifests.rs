@@ -1,62 +1,119 @@
 //! Whether the store holds the newest manifest of everybody as it was written, and what to do where it does
 //! not.
 //!
-//! Compares what is there with what the catalogue noted. Must not know what a manifest says.
+//! Compares what is there with what the catalogue noted. Must not know what a manifest says of its person.
 
 use std::collections::HashMap;
 
 use futures::TryStreamExt as _;
 
-use super::manifest::{unwritable, verify, write_changed};
-use super::manifest_names::{PEOPLE_FOLDER, TakenNumbers, manifest_path, parse_manifest_path};
+use super::manifest::{Manifest, known_number, write_changed};
+use super::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers, parse_manifest_path};
 use super::stores::UpkeepStores;
-use crate::catalog::estates::KnownManifest;
 use crate::model::ids::PersonId;
+use crate::model::time::Instant;
 use crate::store::StoreError;
+
+/// The newest manifest of a person, held against what the catalogue knows of it.
+#[derive(Debug, Default)]
+pub struct NewestManifest {
+    /// What is wrong with it.
+    pub fault: Option<String>,
+    /// Why the catalogue is taken to be older than the store. Then nothing may be written from it: that would
+    /// put an older state above a newer one.
+    pub newer_than_catalogue: Option<String>,
+}
 
 /// Describes what is wrong with the newest manifest of a person, and with what the catalogue knows of it.
 pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<String>, StoreError> {
-    let taken = TakenNumbers::of(stores.objects(), person).await?;
-    // A catalogue that was made from manifests knows of none until it writes one.
-    let Some(KnownManifest { number: known, .. }) = stores.catalog.known_manifest(person).await? else {
-        return Ok(Vec::new());
-    };
-    let newest = taken.manifests.first().map_or(known, |listed| known.max(*listed));
-    let mut complaints = Vec::new();
-    // Some may have been written, but not noted, when their processes ended, and numbers may have been
-    // claimed in vain. But what is known stays at least until a later one is noted.
-    if newest.saturating_sub(known) > 1 && !taken.manifests.contains(&known) {
-        complaints.push(format!(
-            "the store has manifests up to {newest}, the catalogue knows of {known}: it is older than the \
-             store, and what was written between them is lost"
-        ));
-    }
-    if let Some(fault) = fault_of(stores, person, newest).await? {
-        complaints.push(format!("{fault}: `almanac check --repair` writes it anew"));
-    }
-    Ok(complaints)
+    let newest = newest_manifest(stores, person).await?;
+    let fault = newest.fault.map(|fault| match newest.newer_than_catalogue {
+        Some(_) => fault,
+        None => format!("{fault}: `almanac check --repair` writes it anew"),
+    });
+    Ok(newest.newer_than_catalogue.into_iter().chain(fault).collect())
 }
 
-/// Describes what is wrong with the manifest of this number, which should be the newest of its person.
-pub async fn fault_of(
+/// Looks at the newest manifest of a person. A catalogue that was made from manifests knows of none until it
+/// writes one, and finds nothing wrong.
+pub async fn newest_manifest(stores: &UpkeepStores, person: PersonId) -> Result<NewestManifest, StoreError> {
+    let manifests = numbers(stores.objects(), person).await?;
+    let Some(known) = known_number(stores, person).await? else {
+        return Ok(NewestManifest::default());
+    };
+    let newest = manifests.first().map_or(known, |listed| known.max(*listed));
+    let is_older = is_catalogue_older(stores, person, known, &manifests).await?;
+    Ok(NewestManifest {
+        fault: fault_of(stores, person, newest).await?,
+        newer_than_catalogue: is_older.then(|| {
+            format!(
+                "the store has manifests up to {newest}, the catalogue knows of {known}: it is older than \
+                 the store, and what was written between them is lost"
+            )
+        }),
+    })
+}
+
+/// Whether the catalogue, which knows of the manifest `known`, is older than a store with these manifests,
+/// newest first.
+async fn is_catalogue_older(
+    stores: &UpkeepStores,
+    person: PersonId,
+    known: i64,
+    manifests: &[i64],
+) -> Result<bool, StoreError> {
+    // Some may have been written, but not noted, when their processes ended, and numbers may have been
+    // claimed in vain.
+    if manifests
+        .first()
+        .is_none_or(|newest| newest.saturating_sub(known) <= 1)
+    {
+        return Ok(false);
+    }
+    // What is known stays at least until a later one is noted.
+    if !manifests.contains(&known) {
+        return Ok(true);
+    }
+    // It may have stayed longer, below one that was damaged. If it is damaged itself, it says nothing for the
+    // catalogue.
+    for later in manifests.iter().take_while(|number| **number > known) {
+        if let Some(read_at) = moment_of(stores, person, *later).await? {
+            return Ok(Some(read_at) > moment_of(stores, person, known).await?);
+        }
+    }
+    Ok(false)
+}
+
+/// When the content of a manifest was read, if that can be told.
+async fn moment_of(
+    stores: &UpkeepStores,
+    person: PersonId,
+    number: i64,
+) -> Result<Option<Instant>, StoreError> {
+    match Manifest::fetch(stores.objects(), &manifest_path(person, number)).await {
+        Ok(manifest) => Ok(Some(manifest.heading.moment())),
+        Err(StoreError::Corrupt { .. } | StoreError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Describes what is wrong with the manifest of this number, which should be the newest of its person: all
+/// that keeps a catalogue from being made from it.
+async fn fault_of(
     stores: &UpkeepStores,
     person: PersonId,
     number: i64,
 ) -> Result<Option<String>, StoreError> {
     let path = manifest_path(person, number);
-    let is_whole = match stores.objects().get(&path).await {
+    match Manifest::fetch(stores.objects(), &path).await {
+        Ok(_) => Ok(None),
+        Err(StoreError::Corrupt { what }) => Ok(Some(what)),
         Err(StoreError::Missing { .. }) => {
             let is_lost = is_lost(stores, person, number).await?;
-            return Ok(is_lost.then(|| format!("manifest {path} is lost")));
+            Ok(is_lost.then(|| format!("manifest {path} is lost")))
         }
-        Err(StoreError::Corrupt { .. }) => false,
-        Err(error) => return Err(error),
-        Ok(content) => {
-            let verified = tokio::task::spawn_blocking(move || verify(&content)).await;
-            verified.map_err(unwritable)?.is_some()
-        }
-    };
-    Ok((!is_whole).then(|| format!("manifest {path} differs from what was written")))
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether a manifest that is not in the store should be: no newer one took its place.

@@ -355,7 +355,7 @@ impl Manifest {
                 .zip(&expected)
                 .all(|((table, columns), (name, names))| table == name && columns == names);
         if !fits {
-            return Err(damaged("was written by another release; use that one"));
+            return Err(damaged("was written by another release, which alone can read it"));
         }
         Ok(Self {
             heading,
@@ -401,7 +401,7 @@ fn lines_of(content: &Bytes) -> Option<BufReader<Decoder<'static, BufReader<std:
 }
 
 /// The heading and the number of rows, if everything is what was written.
-pub(super) fn verify(content: &Bytes) -> Option<(Heading, u64)> {
+fn verify(content: &Bytes) -> Option<(Heading, u64)> {
     let mut lines = lines_of(content)?;
     let (mut heading, mut count) = (None, 0_u64);
     let mut checksum = crc32fast::Hasher::new();
@@ -425,7 +425,7 @@ pub(super) fn verify(content: &Bytes) -> Option<(Heading, u64)> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
-pub(super) fn unwritable(error: impl ToString) -> StoreError {
+fn unwritable(error: impl ToString) -> StoreError {
     StoreError::Unavailable {
         detail: format!("a manifest: {}", error.to_string()),
     }

@@ -3,9 +3,8 @@
 //! The other direction, a catalogue from its store, is *rebuild*.
 
 use super::identity::{self, IDENTITY_OBJECT};
-use super::lost_manifests::fault_of;
-use super::manifest::{known_number, write_above_damage};
-use super::manifest_names::TakenNumbers;
+use super::lost_manifests::newest_manifest;
+use super::manifest::write_above_damage;
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
 use crate::model::ids::PersonId;
@@ -32,19 +31,15 @@ pub async fn repair(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
 }
 
 /// Writes the newest manifest of a person anew if it is lost or damaged; returns a description of what was
-/// wrong with it. `None` also where somebody else wrote one meanwhile.
+/// wrong with it. `None` also where somebody else wrote one meanwhile, and where the catalogue is older than
+/// the store: the manifests there may be all that is left of what it lacks.
 pub async fn renew_manifest(stores: &UpkeepStores, person: PersonId) -> Result<Option<String>, StoreError> {
-    // A catalogue that was made from manifests knows of none until it writes one.
-    let Some(known) = known_number(stores, person).await? else {
+    let newest = newest_manifest(stores, person).await?;
+    if let Some(reason) = newest.newer_than_catalogue {
+        tracing::error!(%person, reason, "no manifest is written anew");
         return Ok(None);
-    };
-    let listed = TakenNumbers::of(stores.objects(), person)
-        .await?
-        .manifests
-        .first()
-        .copied();
-    let newest = listed.map_or(known, |listed| listed.max(known));
-    let Some(fault) = fault_of(stores, person, newest).await? else {
+    }
+    let Some(fault) = newest.fault else {
         return Ok(None);
     };
     Ok(write_above_damage(stores, person).await?.then_some(fault))

@@ -8,6 +8,7 @@ mod kept;
 mod large_manifests;
 mod leases;
 mod lost_catalogue;
+mod newest_manifests;
 mod pairs;
 mod purge;
 mod rows_stay;

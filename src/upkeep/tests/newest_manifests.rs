@@ -1,0 +1,167 @@
+//! The newest manifest of everybody is one that a catalogue can be made from, and says no less than those
+//! before it.
+
+use std::sync::Mutex;
+
+use prometheus_client::metrics::counter::Counter;
+
+use super::*;
+use crate::upkeep::check::{CheckProgress, check};
+use crate::upkeep::identity::settle;
+use crate::upkeep::lost_manifests::complaints;
+use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest_names::{manifest_path, numbers};
+use crate::upkeep::repair::repair;
+use crate::upkeep::scrub::Scrub;
+
+/// Stores a record of the person, and what is known of them then as this manifest.
+async fn write_down(bench: &Bench, number: i64) {
+    bench.pass(Duration::from_secs(1));
+    bench.put(&many(number as u128, 1, LAST_DAY_OF_2023), false).await;
+    assert!(write_manifest(&bench.stores, bench.key.person).await.unwrap());
+    let person = bench.key.person;
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap()[0], number);
+}
+
+/// Changes a manifest of the person in the store.
+async fn change(bench: &Bench, number: i64, changed: impl Fn(&[u8]) -> Vec<u8>) {
+    let (objects, path) = (bench.stores.objects(), manifest_path(bench.key.person, number));
+    let content = objects.get(&path).await.unwrap();
+    objects.replace(&path, changed(&content).into()).await.unwrap();
+}
+
+fn with_a_bit_flipped(content: &[u8]) -> Vec<u8> {
+    let mut content = content.to_vec();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    content
+}
+
+/// What another release would have written.
+fn of_another_format(content: &[u8]) -> Vec<u8> {
+    let lines = String::from_utf8(zstd::decode_all(content).unwrap()).unwrap();
+    let (before, ending) = lines.trim_end().rsplit_once('\n').unwrap();
+    assert!(before.starts_with("{\"format\":1,"), "{before}");
+    let before = format!("{}\n", before.replacen("\"format\":1", "\"format\":2", 1));
+    let mut ending: serde_json::Value = serde_json::from_str(ending).unwrap();
+    ending["checksum"] = crc32fast::hash(before.as_bytes()).into();
+    zstd::encode_all(format!("{before}{ending}\n").as_bytes(), 3).unwrap()
+}
+
+/// The catalogue as it is now, kept beside the same store.
+async fn copied(bench: &Bench) -> Bench {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |directory: &tempfile::TempDir| directory.path().join("catalogue.sqlite");
+    let address = format!("sqlite://{}", file(&bench.directory).display());
+    let mut connection = SqliteConnection::connect(&address).await.unwrap();
+    let copy = format!("VACUUM INTO '{}'", file(&directory).display());
+    connection.execute(AssertSqlSafe(copy)).await.unwrap();
+    Bench {
+        key: bench.key.clone(),
+        ..Bench::over(directory, bench.stores.objects().clone()).await
+    }
+}
+
+#[tokio::test]
+async fn from_a_catalogue_that_is_older_than_its_store_nothing_is_written() {
+    let bench = Bench::new().await;
+    write_down(&bench, 1).await;
+    let older = copied(&bench).await;
+    for number in 2..=6 {
+        write_down(&bench, number).await;
+    }
+    change(&bench, 6, with_a_bit_flipped).await;
+    let person = bench.key.person;
+    let told = complaints(&older.stores, person).await.unwrap();
+    assert!(
+        matches!(told.as_slice(), [older, damage] if older.contains("older than the store")
+            && damage.contains("differs from") && !damage.contains("--repair")),
+        "{told:?}"
+    );
+    let corrupt = Counter::default();
+    assert_eq!(repair(&older.stores).await.unwrap(), [""; 0]);
+    Scrub::default().step(&older.stores, &corrupt).await.unwrap();
+    assert_eq!(corrupt.get(), 0);
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [6, 5]);
+    // The right catalogue is another matter.
+    assert_eq!(repair(&bench.stores).await.unwrap().len(), 1);
+    assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_catalogue_is_older_than_its_store_also_where_damage_kept_what_it_knows() {
+    let bench = Bench::new().await;
+    for number in 1..=2 {
+        write_down(&bench, number).await;
+    }
+    let older = copied(&bench).await;
+    write_down(&bench, 3).await;
+    change(&bench, 3, with_a_bit_flipped).await;
+    assert_eq!(repair(&bench.stores).await.unwrap().len(), 1);
+    let person = bench.key.person;
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [4, 3, 2]);
+    assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+    let told = complaints(&older.stores, person).await.unwrap();
+    assert!(
+        matches!(told.as_slice(), [told] if told.contains("older than the store")),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_manifest_that_no_catalogue_could_be_made_from_is_told_and_written_anew() {
+    let mut bench = Bench::new().await;
+    write_down(&bench, 1).await;
+    let path = manifest_path(bench.key.person, 1);
+    let of_another = bench.stores.objects().get(&path).await.unwrap().to_vec();
+    bench.key.person = PersonId(Uuid::now_v7());
+    write_down(&bench, 1).await;
+    let person = bench.key.person;
+    let is_told_and_mended = async |fault: &str| {
+        let told = complaints(&bench.stores, person).await.unwrap();
+        assert!(
+            matches!(told.as_slice(), [told] if told.contains(fault) && told.contains("--repair")),
+            "{told:?}"
+        );
+        assert_eq!(repair(&bench.stores).await.unwrap().len(), 1);
+        assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+    };
+    change(&bench, 1, |_| of_another.clone()).await;
+    is_told_and_mended("is another").await;
+    change(&bench, 2, of_another_format).await;
+    is_told_and_mended("another release").await;
+}
+
+#[tokio::test]
+async fn a_manifest_that_cannot_be_read_keeps_no_others_from_being_checked() {
+    let mut bench = Bench::new().await;
+    let UpkeepStores { catalog, ids, .. } = &bench.stores;
+    settle(catalog, bench.stores.objects(), ids.as_ref(), false)
+        .await
+        .unwrap();
+    let people = [1, 2].map(|person| PersonId(Uuid::from_u128(person)));
+    for person in people {
+        bench.key.person = person;
+        write_down(&bench, 1).await;
+    }
+    change(&bench, 1, with_a_bit_flipped).await;
+    let folder = bench
+        .directory
+        .path()
+        .join(format!("objects/people/{}", people[0]));
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "no folder").unwrap();
+    let told = Mutex::new(Vec::new());
+    let tell = |progress| {
+        if let CheckProgress::Wrong(what) = progress {
+            told.lock().unwrap().push(what);
+        }
+    };
+    check(&bench.stores, &tell).await.unwrap();
+    let told = told.into_inner().unwrap();
+    assert!(
+        matches!(told.as_slice(), [one, other] if one.contains(&people[0].to_string())
+            && other.contains(&people[1].to_string())),
+        "{told:?}"
+    );
+}
