@@ -44,7 +44,8 @@ pub enum ApartError {
     Foreign,
     #[error(
         "the object store does not say whose it is (there is no store.json), but the catalogue belongs to \
-         the store {expected}: correct ALMANAC_OBJECT_STORE; if store.json was lost, start once with \
+         the store {expected}: correct ALMANAC_OBJECT_STORE; if store.json was lost, run `almanac check \
+         --repair`, which writes it anew where the store holds what the catalogue names, or start once with \
          ALMANAC_ADOPT_STORE=true"
     )]
     Nameless { expected: Uuid },
@@ -181,7 +182,13 @@ pub async fn repair(catalog: &Catalog, objects: &ObjectStorage) -> Result<bool, 
         Ok(None) | Err(ApartError::Unreadable { .. }) => {}
         Err(error) => return Err(error),
     }
-    if likeness(catalog, objects).await? == Likeness::Strange {
+    let is_pair = match likeness(catalog, objects).await? {
+        Likeness::Alike => true,
+        // An empty store may be a wrong one: only a catalogue that is empty too has lost nothing there.
+        Likeness::Blank => !catalog.knows_anything().await?,
+        Likeness::Strange => false,
+    };
+    if !is_pair {
         return Ok(false);
     }
     read_or_give(objects, expected).await?;

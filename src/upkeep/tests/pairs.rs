@@ -182,3 +182,21 @@ async fn a_repair_gives_no_identity_to_the_store_of_another_catalogue() {
         Err(ApartError::Unreadable { .. })
     ));
 }
+
+#[tokio::test]
+async fn a_repair_gives_an_identity_to_an_empty_store_only_if_the_catalogue_is_empty_too() {
+    let bench = Bench::new().await;
+    let identity = settled(&bench).await.unwrap();
+    let objects = bench.stores.objects();
+    objects.delete(IDENTITY_OBJECT).await.unwrap();
+    assert_eq!(repair(&bench.stores).await.unwrap().len(), 1);
+    assert_eq!(read(objects).await.unwrap(), Some(identity));
+    // What is in the tail is in no object.
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), false).await;
+    objects.delete(IDENTITY_OBJECT).await.unwrap();
+    assert_eq!(repair(&bench.stores).await.unwrap(), [""; 0]);
+    assert_eq!(read(objects).await.unwrap(), None);
+    let refused = settled(&bench).await.unwrap_err();
+    assert!(matches!(refused, ApartError::Nameless { .. }), "{refused}");
+    assert!(refused.to_string().contains("check --repair"), "{refused}");
+}
