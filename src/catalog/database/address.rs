@@ -21,8 +21,7 @@ impl<'a> Address<'a> {
             .or_else(|| address.strip_prefix("sqlite:"));
         let is_postgres = address.starts_with("postgres://") || address.starts_with("postgresql://");
         let understood = match sqlite {
-            // SQLite would take it for a database that ends with its connection.
-            Some(path) if path.contains(":memory:") => None,
+            Some(path) if is_in_memory(path) => None,
             Some(path) if !path.is_empty() => Some(Self::Sqlite(Path::new(path))),
             None if is_postgres => {
                 let options = PgConnectOptions::from_str(address).ok();
@@ -34,6 +33,12 @@ impl<'a> Address<'a> {
             given: without_password(address),
         })
     }
+}
+
+/// Whether SQLite would take a path for a database that ends with its connection.
+fn is_in_memory(path: &str) -> bool {
+    let is_such = |uri: &str| uri.starts_with(":memory:") || uri.contains("mode=memory");
+    path == ":memory:" || path.strip_prefix("file:").is_some_and(is_such)
 }
 
 fn without_password(address: &str) -> String {
@@ -49,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_file_or_a_server_is_understood_and_nothing_else() {
-        for address in ["sqlite:///srv/a.db", "sqlite:a.db"] {
+        for address in ["sqlite:///srv/a.db", "sqlite:a.db", "sqlite:///srv/:memory:/a.db"] {
             assert!(
                 matches!(Address::read(address), Ok(Address::Sqlite(_))),
                 "{address}"
@@ -68,6 +73,8 @@ mod tests {
             "sqlite://",
             "sqlite::memory:",
             "sqlite://:memory:",
+            "sqlite://file::memory:?cache=shared",
+            "sqlite:file:a?mode=memory",
             "postgres://me@host:port/a",
         ] {
             assert!(Address::read(address).is_err(), "{address}");

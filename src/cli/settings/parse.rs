@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 use super::error::SettingsError;
 use super::given::GivenSetting;
 
-/// The most of anything that is counted, far beyond what a machine has room for.
+/// The most of anything that is counted, far beyond what a machine has room for. More means no limit.
 const LARGEST_COUNT: u64 = 1_000_000_000;
 
 /// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
@@ -40,7 +40,7 @@ pub(super) fn number(setting: &GivenSetting, least: u64) -> Result<u64, Settings
 }
 
 pub(super) fn count(setting: &GivenSetting, least: u64) -> Result<usize, SettingsError> {
-    count_within(setting, least..=LARGEST_COUNT)
+    Ok(number(setting, least)?.min(LARGEST_COUNT) as usize)
 }
 
 pub(super) fn count_within(
@@ -140,7 +140,9 @@ pub(super) fn address(setting: &GivenSetting) -> Result<SocketAddr, SettingsErro
 pub(super) fn base_url(setting: &GivenSetting) -> Result<Option<String>, SettingsError> {
     match setting.value() {
         Some(url) if is_http(url) && !url.contains('?') => Ok(Some(url.trim_end_matches('/').to_owned())),
-        Some(_) => Err(setting.wrong("an address such as https://HOST/PATH, without ? and #")),
+        Some(_) => {
+            Err(setting.wrong("an address such as https://HOST/PATH, without ? and #, HOST in ASCII (xn--…)"))
+        }
         None => Ok(None),
     }
 }
@@ -149,7 +151,9 @@ pub(super) fn base_url(setting: &GivenSetting) -> Result<Option<String>, Setting
 pub(super) fn whole_url(setting: &GivenSetting) -> Result<Option<String>, SettingsError> {
     match setting.value() {
         Some(url) if is_http(url) => Ok(Some(url.to_owned())),
-        Some(_) => Err(setting.wrong("an address that begins with https://HOST or http://HOST, without #")),
+        Some(_) => Err(setting.wrong(
+            "an address that begins with https://HOST or http://HOST, without #, HOST in ASCII (xn--…)",
+        )),
         None => Ok(None),
     }
 }

@@ -163,8 +163,8 @@ fn what_cannot_be_is_no_value() {
         ("ALMANAC_DATABASE_CONNECTIONS", "4000000000"),
         ("ALMANAC_QUERY_THREADS", "1025"),
         ("ALMANAC_QUERY_THREADS", "20000"),
-        ("ALMANAC_CONCURRENT_UPLOADS", "18446744073709551615"),
-        ("ALMANAC_CONCURRENT_QUERIES", "18446744073709551615"),
+        ("ALMANAC_CONCURRENT_UPLOADS", "0"),
+        ("ALMANAC_CONCURRENT_QUERIES", "18446744073709551616"),
         ("ALMANAC_PUBLIC_URL", "https://"),
         ("ALMANAC_PUBLIC_URL", "https:///path"),
         ("ALMANAC_PUBLIC_URL", "https://:8080"),
@@ -196,6 +196,42 @@ fn what_cannot_be_is_no_value() {
         let outside = ("ALMANAC_JWKS_URL", "http://127.0.0.1:1/jwks");
         assert!(settings(&[(name, value), outside]).is_err(), "{name}={value}");
         assert!(settings(&[(name, value)]).is_err(), "{name}={value}");
+    }
+}
+
+#[test]
+fn a_count_beyond_all_machines_is_no_limit() {
+    let settings = settings(&[
+        ("ALMANAC_CONNECTION_LIMIT", "4294967295"),
+        ("ALMANAC_WAITING_QUERIES", "18446744073709551615"),
+        ("ALMANAC_PERSON_QUERIES", "18446744073709551615"),
+        ("ALMANAC_CONCURRENT_QUERIES", "18446744073709551615"),
+        ("ALMANAC_CONCURRENT_UPLOADS", "18446744073709551615"),
+    ])
+    .unwrap();
+    let InterfaceSettings {
+        connection_limit,
+        waiting_queries,
+        person_queries,
+        concurrent_queries,
+        ..
+    } = settings.interface;
+    let counts = [
+        connection_limit,
+        waiting_queries,
+        person_queries,
+        concurrent_queries,
+        settings.files.concurrent_uploads,
+    ];
+    assert_eq!(counts, [1_000_000_000; 5]);
+}
+
+#[test]
+fn a_host_that_is_not_in_ascii_is_refused_with_how_to_write_it() {
+    for name in ["ALMANAC_PUBLIC_URL", "ALMANAC_JWKS_URL"] {
+        let error = settings(&[(name, "https://tagebücher.example")]).err().unwrap();
+        assert!(error.to_string().contains("xn--"), "{error}");
+        assert!(settings(&[(name, "https://xn--tagebcher-b6a.example")]).is_ok());
     }
 }
 
