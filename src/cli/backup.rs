@@ -42,9 +42,14 @@ pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
                 return concluded.map_err(|failed| begun.given_up(&failed));
             }
             let place = backups.finish(&begun)?;
+            // Before anything is printed: where nobody can be told, old backups still go.
+            let removed = backups.keep(*kept);
             conclude(&copied, &place)?;
-            let removed = backups.keep(*kept)?;
-            print(&format!("{}: kept, {removed} older removed\n", place.display()))
+            print(&format!(
+                "{}: kept, {} older removed\n",
+                place.display(),
+                removed?
+            ))
         }
     }
 }

@@ -615,12 +615,19 @@ async fn backups_are_dated_and_the_newest_are_kept() {
     // Perhaps in the same second.
     let (told, complaint) = back_up();
     assert!(told.contains("kept, 1 older removed"), "{told}{complaint}");
-    let names = names();
-    assert_eq!(names.len(), 3, "{names:?}");
+    let second = names();
+    assert_eq!(second.len(), 3, "{second:?}");
     assert!(
-        names.contains(&first[1]) && names.contains(&"mine".to_owned()),
-        "{names:?}"
+        second.contains(&first[1]) && second.contains(&"mine".to_owned()),
+        "{second:?}"
     );
-    let checked = server.run(&["check", "--data-dir", place.join(&names[1]).to_str().unwrap()]);
+    let checked = server.run(&["check", "--data-dir", place.join(&second[1]).to_str().unwrap()]);
     assert!(checked.status.success(), "{:?}", output(&checked));
+    // Where nobody can be told, older ones go all the same.
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut untold = server.command(&["backup", place.to_str().unwrap(), "--keep", "2"]);
+    let untold = untold.stdout(full).output().unwrap();
+    assert!(!untold.status.success(), "{:?}", output(&untold));
+    let third = names();
+    assert!(third.len() == 3 && third != second, "{third:?}");
 }
