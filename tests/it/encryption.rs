@@ -8,6 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::files::{FILES, announce, put, upload};
+use crate::ground::{lose_catalogue, said};
 use crate::harness::{
     Almanac, Backends, KEY_SERVICE_TOKEN, KeyService, Person, Setup, heart_rate, id, instant,
 };
@@ -122,6 +123,64 @@ async fn what_is_stored_says_nothing_without_the_keys() {
         let checked = busy.run(&["check"]);
         assert!(checked.status.success(), "{checked:?}");
     }
+}
+
+/// Changes the newest manifest in the folder of a person.
+fn change_newest(folder: &Path, changed: impl Fn(Vec<u8>) -> Vec<u8>) {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let newest = entries.map(|entry| entry.unwrap().path()).max().unwrap();
+    let content = std::fs::read(&newest).unwrap();
+    std::fs::write(&newest, changed(content)).unwrap();
+}
+
+fn with_another_first_byte(mut content: Vec<u8>) -> Vec<u8> {
+    content[0] ^= 1;
+    content
+}
+
+#[tokio::test]
+async fn a_manifest_damaged_where_it_begins_is_written_anew_and_holds_up_no_rebuild() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = encrypting(folder.path()).busy_upkeep().start();
+    let person = server.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
+        .await;
+    let manifests = server.data_dir().join(format!("objects/people/{}", person.id));
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    for jobs in ["almanac_upkeep_flushes_total", "almanac_upkeep_manifests_total"] {
+        while server.metrics().await.sum(&[jobs]) < 1.0 {
+            assert!(std::time::Instant::now() < deadline, "{}", server.log());
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+    server.stop();
+    let at_rest = encrypting(folder.path())
+        .no_upkeep()
+        .in_dir(server.data_dir())
+        .prepare();
+    let changes: [fn(Vec<u8>) -> Vec<u8>; 3] = [
+        with_another_first_byte,
+        |_| Vec::new(),
+        |content| vec![0; content.len()],
+    ];
+    for changed in changes {
+        change_newest(&manifests, changed);
+        let (text, status) = said(&at_rest, &["check"]);
+        assert!(status == Some(1) && text.contains("--repair"), "{text}");
+        let (text, status) = said(&at_rest, &["check", "--repair"]);
+        assert_eq!(status, Some(0), "{text}");
+    }
+    change_newest(&manifests, with_another_first_byte);
+    lose_catalogue(server.data_dir());
+    let (text, status) = said(&at_rest, &["check", "--repair"]);
+    assert!(
+        status == Some(1) && text.contains("wrong: left out") && !text.contains("not finished"),
+        "{text}"
+    );
+    at_rest.launch();
+    let person = at_rest.person_called(person.id);
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
 }
 
 #[tokio::test]

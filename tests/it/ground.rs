@@ -40,7 +40,7 @@ fn shared_directory(directory: &Path) -> Option<Backends> {
 }
 
 /// Removes a catalogue of a server that does not run, as an accident would.
-fn lose_catalogue(directory: &Path) {
+pub(crate) fn lose_catalogue(directory: &Path) {
     for beside in ["", "-wal", "-shm"] {
         drop(std::fs::remove_file(
             directory.join(format!("catalogue.db{beside}")),
@@ -54,7 +54,7 @@ fn on(server: &Almanac, person: &Person) -> Person {
 }
 
 /// What a command said, and its status.
-fn said(server: &Almanac, arguments: &[&str]) -> (String, Option<i32>) {
+pub(crate) fn said(server: &Almanac, arguments: &[&str]) -> (String, Option<i32>) {
     let ended = server.run(arguments);
     let text = format!(
         "{}{}",
