@@ -35,7 +35,7 @@ use super::ground::scan::ConstantsExec;
 use super::ground::table::PartitionExec;
 use super::operator::{KnownOrderExec, Plan, is_sound};
 use super::series::rollups::RowsOrRollupsExec;
-use super::sql::{AnswerExec, GuardExec, OuterSideExec};
+use super::sql::{AnswerExec, GuardExec, OuterSideExec, PageExec};
 
 /// The line added to a plan when an operator's input lacks the order that it relies on, which is a bug of
 /// this program.
@@ -137,7 +137,8 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
     // These only inform the planner, and do nothing at run time.
     let side = plan.downcast_ref::<OuterSideExec>().map(OuterSideExec::inputs);
     let known = plan.downcast_ref::<KnownOrderExec>().map(KnownOrderExec::inputs);
-    if let Some(inputs) = side.or(known) {
+    let page = plan.downcast_ref::<PageExec>().map(PageExec::inputs);
+    if let Some(inputs) = side.or(known).or(page) {
         return inner_of(inputs, depth, explain, from, lines);
     }
     let mut line = "  ".repeat(depth);

@@ -41,7 +41,7 @@ use meaning::wide_frames::WideFrames;
 use meaning::{moments, outward, patterns, spans, unknown};
 use naming::{columns, duplicate_names, group_keys};
 use optimizing::sorted_once::SortedOnce;
-use optimizing::{constants_last, kept_above, large_limits, namesakes, outer_side};
+use optimizing::{constants_last, kept_above, large_limits, namesakes, outer_side, pages};
 use reading::explained::{UNPLANNED, explained};
 use reading::statement;
 use reading::text::QueryText;
@@ -53,6 +53,7 @@ use unfolding::in_plan;
 pub(super) use bounds::guard::GuardExec;
 pub use errors::{Place, SqlError, SqlFailure, outside};
 pub(super) use optimizing::outer_side::OuterSideExec;
+pub(super) use optimizing::pages::PageExec;
 pub use reading::explained::readable;
 pub use reading::parameters::Parameters;
 pub use reading::statement::Show;
@@ -235,7 +236,10 @@ fn session<Authority: 'static>(
     let aggregates = allowed::aggregates(&state);
     let conditions = kept_above::minded(state.optimizers());
     let rules = outer_side::before(&namesakes::minded(state.physical_optimizers()));
-    let rules = large_limits::spilled(&rules, &state.runtime_env().memory_pool.memory_limit());
+    let rules = large_limits::spilled(
+        &pages::kept(&rules),
+        &state.runtime_env().memory_pool.memory_limit(),
+    );
     let mut state = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
         .with_optimizer_rules(conditions)
