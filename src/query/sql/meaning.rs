@@ -3,10 +3,11 @@
 //! Each file stands for one rule: what is unknown is not false ([`unknown`], [`truths`], [`any_item`]), a
 //! subquery sees what is found for the row around it ([`outward`]), a pattern finds what it says
 //! ([`patterns`], [`similar_to`]), whole numbers do not start again at the other end ([`checked`],
-//! [`exact_sum`]) nor do distances from them ([`wide_frames`]), zero is one number ([`one_zero`]), a moment
-//! has a value in all years ([`moments`], [`choices`], [`all_years`]), also at times that clocks show twice
-//! or never ([`local_times`]), and a span of time one length ([`spans`]). Knows expressions, functions and
-//! arrays; knows nothing of the text of a query or of what its tables hold.
+//! [`exact_sum`]) nor do distances from them ([`wide_frames`]), equal values have no variance
+//! ([`moving_variance`]), zero is one number ([`one_zero`]), a moment has a value in all years ([`moments`],
+//! [`choices`], [`all_years`]), also at times that clocks show twice or never ([`local_times`]), and a span
+//! of time one length ([`spans`]). Knows expressions, functions and arrays; knows nothing of the text of a
+//! query or of what its tables hold.
 
 pub(super) mod all_years;
 pub(super) mod any_item;
@@ -17,6 +18,7 @@ mod epoch;
 pub(super) mod exact_sum;
 mod local_times;
 pub(super) mod moments;
+pub(super) mod moving_variance;
 pub(super) mod one_zero;
 pub(super) mod outward;
 pub(super) mod patterns;

@@ -33,3 +33,27 @@ async fn a_frame_ends_where_it_says_at_the_ends_of_whole_numbers_too() {
         assert_eq!(found, expected.map(|c| json!(c)), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_moving_frame_of_equal_values_has_no_deviation() {
+    let person = person();
+    let numbers = "(VALUES (1, 1000000000.5::double), (2, 0.1::double), (3, 7.3::double), (4, 7.3::double), \
+                   (5, 7.3::double), (6, NULL)) AS t(n, v)";
+    for call in [
+        "stddev(v)",
+        "stddev_pop(v)",
+        "stddev_samp(v)",
+        "var(v)",
+        "var_pop(v)",
+        "var_samp(v)",
+    ] {
+        let text = format!(
+            "SELECT n, {call} OVER (ORDER BY n ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS d FROM {numbers} \
+             ORDER BY n"
+        );
+        let found = rows(&person, &text).await;
+        assert!(found[3]["d"].as_f64().unwrap() > 1.0, "{text}: {found:?}");
+        assert_eq!(found[4]["d"].as_f64(), Some(0.0), "{text}");
+        assert_eq!(found[5]["d"].as_f64(), Some(0.0), "{text}");
+    }
+}
