@@ -34,6 +34,7 @@ use crate::model::time::Instant;
 use super::engine::Engine;
 use super::{Prepared, Scope};
 use bounds::{bounded, guard};
+use meaning::by_row::MembersByRow;
 use meaning::checked::CheckedArithmetic;
 use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
@@ -253,6 +254,7 @@ fn session<Authority: 'static>(
         .with_analyzer_rule(Arc::new(WideFrames))
         .with_optimizer_rule(Arc::new(BothZeros))
         .with_optimizer_rule(Arc::new(SortedOnce))
+        .with_optimizer_rule(Arc::new(MembersByRow::new()))
         .with_table_functions(functions::all(functions))
         .with_type_planner(Arc::new(moments::Microseconds))
         .build();

@@ -5,6 +5,7 @@ mod functions;
 mod fuzzed;
 mod joined;
 mod kept_above;
+mod lists;
 mod moments;
 mod names;
 mod one_row;
