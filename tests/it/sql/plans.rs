@@ -114,7 +114,6 @@ async fn windows_over_the_newest_first_are_read_from_the_end_wherever_nulls_woul
         "row_number() OVER (ORDER BY start_date DESC)",
         "row_number() OVER (ORDER BY start_date DESC NULLS LAST)",
         "rank() OVER (ORDER BY start_date DESC NULLS FIRST)",
-        "count(*) OVER (ORDER BY start_date DESC)",
     ] {
         let newest = format!(
             "SELECT start_date, place FROM (SELECT start_date, {window} AS place FROM heart_rate) t \

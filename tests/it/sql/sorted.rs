@@ -28,7 +28,7 @@ async fn a_key_that_is_named_again_changes_nothing() {
     let found = rows(
         &person,
         &format!(
-            "SELECT s, first_value(j ORDER BY j, s, j) AS f, last_value(j ORDER BY j, j::bigint) AS l \
+            "SELECT s, first_value(j ORDER BY j, s, j) AS f, last_value(j ORDER BY j, s, j) AS l \
              FROM {numbers} GROUP BY s ORDER BY s, s"
         ),
     )

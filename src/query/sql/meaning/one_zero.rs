@@ -42,25 +42,27 @@ const LOOKING_FUNCTIONS: [&str; 6] = [
 #[derive(Debug)]
 pub(in crate::query::sql) struct OneZero {
     function: Arc<ScalarUDF>,
+    /// For what aggregates find distinct.
+    of_distinct: Arc<ScalarUDF>,
 }
 
 impl OneZero {
     pub(in crate::query::sql) fn new() -> Self {
-        let function = WithOneZero {
-            signature: Signature::any(1, Volatility::Immutable),
+        let function = |keeps_name: bool| {
+            Arc::new(ScalarUDF::new_from_impl(WithOneZero {
+                signature: Signature::any(1, Volatility::Immutable),
+                keeps_name,
+            }))
         };
         Self {
-            function: Arc::new(ScalarUDF::new_from_impl(function)),
+            function: function(false),
+            of_distinct: function(true),
         }
     }
 
     /// The value, with one zero if it may hold two.
     fn with_one_zero(&self, value: Expr, schema: &DFSchema) -> Expr {
-        if held(&value, schema).is_some_and(|held| has_zeros(&held)) {
-            self.function.call(vec![value])
-        } else {
-            value
-        }
+        given(&self.function, value, schema)
     }
 
     fn all(&self, values: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
@@ -133,7 +135,9 @@ impl OneZero {
             }
             Expr::AggregateFunction(mut call) if tells_values_apart(&call) => {
                 let params = &mut call.params;
-                params.args = self.all(std::mem::take(&mut params.args), schema);
+                for value in &mut params.args {
+                    *value = given(&self.of_distinct, std::mem::take(value), schema);
+                }
                 self.keys(&mut params.order_by, schema);
                 Transformed::yes(Expr::AggregateFunction(call))
             }
@@ -235,6 +239,15 @@ impl AnalyzerRule for OneZero {
             }
         })?;
         Ok(rewritten.data)
+    }
+}
+
+/// The value, with one zero by that function if it may hold two.
+fn given(function: &ScalarUDF, value: Expr, schema: &DFSchema) -> Expr {
+    if held(&value, schema).is_some_and(|held| has_zeros(&held)) {
+        function.call(vec![value])
+    } else {
+        value
     }
 }
 
@@ -380,6 +393,8 @@ fn other_zero(zero: &ScalarValue) -> Option<ScalarValue> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct WithOneZero {
     signature: Signature,
+    /// Whether its column is called as that of the value.
+    keeps_name: bool,
 }
 
 impl ScalarUDFImpl for WithOneZero {
@@ -388,13 +403,19 @@ impl ScalarUDFImpl for WithOneZero {
         "one_zero"
     }
 
-    /// The name of a column: that of the value. The engine groups by what one aggregate finds distinct, but
-    /// not if that aggregate has to be given its name back.
+    /// The name of a column. Of what is distinct it is that of the value: the engine groups by what one
+    /// aggregate finds distinct, but not if that aggregate has to be given its name back. Beside the value
+    /// itself, as where two tables are joined by it, it has to be another one.
     fn schema_name(&self, given: &[Expr]) -> Result<String> {
         let [value] = given else {
             return internal_err!("{} takes one value", self.name());
         };
-        Ok(value.schema_name().to_string())
+        let name = value.schema_name();
+        Ok(if self.keeps_name {
+            name.to_string()
+        } else {
+            format!("{}({name})", self.name())
+        })
     }
 
     fn signature(&self) -> &Signature {
