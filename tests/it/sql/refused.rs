@@ -648,3 +648,31 @@ async fn a_body_is_what_it_is_documented_to_be() {
     }
     person.get(SQL).await.must_be(405);
 }
+
+/// Each of them would be written twice as often as the one around it.
+#[tokio::test]
+async fn what_the_optimizer_writes_twice_is_not_nested_deep() {
+    let person = person();
+    let nested = |depth: usize, function: &str| {
+        let opened = format!("{function}(").repeat(depth);
+        let closed = ", 1.5)".repeat(depth);
+        format!("SELECT count(*) AS n FROM heart_rate WHERE {opened}value{closed} > 2")
+    };
+    for function in ["coalesce", "nvl", "ifnull"] {
+        let message = wrong(&person, &nested(20, function)).await;
+        assert!(
+            message.contains("give coalesce all of its values at once"),
+            "{message}"
+        );
+    }
+    assert_eq!(rows(&person, &nested(5, "coalesce")).await, [json!({"n": 0})]);
+    let chosen = ["coalesce(value, 1.5) AS value"; 16];
+    let tables = chosen.iter().fold("heart_rate".to_owned(), |table, chosen| {
+        format!("(SELECT {chosen} FROM {table})")
+    });
+    let message = wrong(&person, &format!("SELECT value FROM {tables} WHERE value > 2")).await;
+    assert!(
+        message.contains("give coalesce all of its values at once"),
+        "{message}"
+    );
+}

@@ -8,7 +8,11 @@
 //!
 //! The engine checks a plan from each subquery on, and on the way from each subquery within that one, so that
 //! what stands in the innermost of them is checked twice as often with each that is around it. So it counts
-//! twice as much, too. Knows plans only.
+//! twice as much, too.
+//!
+//! The optimizer writes `a BETWEEN b AND c` as two comparisons of `a`, and `coalesce(a, b)` as a `CASE` that
+//! has `a` twice, so that these double with every level, too. Of such copies there may be far fewer: a `CASE`
+//! in a `CASE` is looked through more than once. Knows plans only.
 
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{Result, plan_err};
@@ -18,6 +22,10 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 const MOST_STEPS: usize = 4_096;
 /// The most parts of expressions, each counted as often as it may be copied and checked.
 const MOST_PARTS: u64 = 1 << 19;
+/// The most parts that the optimizer copies of an expression to write it in another way.
+const MOST_COPIED: u64 = 1 << 14;
+/// Functions of which the optimizer copies all arguments but the last.
+const COPIED_FUNCTIONS: [&str; 2] = ["coalesce", "nvl"];
 /// The most subqueries of expressions within each other. People write two or three.
 const MOST_WITHIN: u32 = 8;
 
@@ -26,6 +34,7 @@ pub(in crate::query::sql) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
     let mut counting = PartCounter {
         steps: 0,
         parts: 0,
+        copied: 0,
         within: 0,
     };
     counting.step(plan).map(drop)
@@ -34,6 +43,7 @@ pub(in crate::query::sql) fn refuse_large(plan: &LogicalPlan) -> Result<()> {
 struct PartCounter {
     steps: usize,
     parts: u64,
+    copied: u64,
     /// How many subqueries are around the step that is counted.
     within: u32,
 }
@@ -44,6 +54,14 @@ struct StepCounts {
     columns: Vec<u64>,
     /// How many copies of a condition on it there may be: one for each input of a union.
     copies: u64,
+}
+
+/// The counts for an expression.
+struct PartCounts {
+    /// Its parts, those that are copied as often as they are there afterwards.
+    parts: u64,
+    /// Those among them that are copies.
+    copied: u64,
 }
 
 impl PartCounter {
@@ -67,9 +85,10 @@ impl PartCounter {
         };
         let mut parts = Vec::new();
         plan.apply_expressions(|expression| {
-            let weight = self.expression(expression, &inputs, &counted)?;
-            self.take(weight.saturating_mul(copies))?;
-            parts.push(weight);
+            let within = self.expression(expression, &inputs, &counted)?;
+            self.take_copied(within.copied.saturating_mul(copies))?;
+            self.take(within.parts.saturating_mul(copies))?;
+            parts.push(within.parts);
             Ok(TreeNodeRecursion::Continue)
         })?;
         let columns = columns(plan, &counted, &parts);
@@ -88,28 +107,55 @@ impl PartCounter {
         Ok(())
     }
 
-    /// The number of parts of an expression, including those of the columns that it names.
-    fn expression(&mut self, whole: &Expr, inputs: &[&LogicalPlan], counted: &[StepCounts]) -> Result<u64> {
-        let mut parts: u64 = 0;
-        whole.apply(|part| {
-            let weight = match part {
-                Expr::Column(column) => {
-                    let mut known = inputs.iter().zip(counted).filter_map(|(input, counted)| {
-                        let place = input.schema().maybe_index_of_column(column)?;
-                        counted.columns.get(place).copied()
-                    });
-                    known.next().unwrap_or(1)
-                }
-                Expr::ScalarSubquery(query) => self.inner(&query.subquery)?,
-                Expr::Exists(exists) => self.inner(&exists.subquery.subquery)?,
-                Expr::InSubquery(within) => self.inner(&within.subquery.subquery)?,
-                Expr::SetComparison(compared) => self.inner(&compared.subquery.subquery)?,
-                _ => 1,
-            };
-            parts = parts.saturating_add(weight);
+    fn take_copied(&mut self, parts: u64) -> Result<()> {
+        let checked = parts.saturating_mul(1_u64 << self.within);
+        self.copied = self.copied.saturating_add(checked);
+        if self.copied > MOST_COPIED {
+            return plan_err!(
+                "what BETWEEN, coalesce and nvl look at has more than {MOST_COPIED} parts once each name stands \
+                 for what it is computed from, twice as many with each of them that is within another; give \
+                 coalesce all of its values at once, or nest less"
+            );
+        }
+        Ok(())
+    }
+
+    /// The counts for an expression, including those of the columns that it names.
+    fn expression(
+        &mut self,
+        whole: &Expr,
+        inputs: &[&LogicalPlan],
+        counted: &[StepCounts],
+    ) -> Result<PartCounts> {
+        let alone = match whole {
+            Expr::Column(column) => {
+                let mut known = inputs.iter().zip(counted).filter_map(|(input, counted)| {
+                    let place = input.schema().maybe_index_of_column(column)?;
+                    counted.columns.get(place).copied()
+                });
+                known.next().unwrap_or(1)
+            }
+            Expr::ScalarSubquery(query) => self.inner(&query.subquery)?,
+            Expr::Exists(exists) => self.inner(&exists.subquery.subquery)?,
+            Expr::InSubquery(within) => self.inner(&within.subquery.subquery)?,
+            Expr::SetComparison(compared) => self.inner(&compared.subquery.subquery)?,
+            _ => 1,
+        };
+        let mut counts = PartCounts {
+            parts: alone,
+            copied: 0,
+        };
+        let mut left_to_copy = copied_children(whole);
+        whole.apply_children(|child| {
+            let within = self.expression(child, inputs, counted)?;
+            let copied = if left_to_copy > 0 { within.parts } else { 0 };
+            left_to_copy = left_to_copy.saturating_sub(1);
+            let parts = counts.parts.saturating_add(within.parts);
+            counts.parts = parts.saturating_add(copied);
+            counts.copied = counts.copied.saturating_add(within.copied).saturating_add(copied);
             Ok(TreeNodeRecursion::Continue)
         })?;
-        Ok(parts)
+        Ok(counts)
     }
 
     /// A subquery in an expression is not merged into it.
@@ -124,6 +170,17 @@ impl PartCounter {
         let counted = self.step(plan);
         self.within -= 1;
         counted.map(|_| 1)
+    }
+}
+
+/// How many of the expressions in this one, from the first on, the optimizer writes twice.
+fn copied_children(expr: &Expr) -> usize {
+    match expr {
+        Expr::Between(_) => 1,
+        Expr::ScalarFunction(call) if COPIED_FUNCTIONS.contains(&call.func.name()) => {
+            call.args.len().saturating_sub(1)
+        }
+        _ => 0,
     }
 }
 
@@ -165,7 +222,8 @@ fn columns(plan: &LogicalPlan, inputs: &[StepCounts], parts: &[u64]) -> Vec<u64>
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::logical_expr::{LogicalPlanBuilder, exists};
+    use datafusion::functions::core::expr_fn::{coalesce, nvl};
+    use datafusion::logical_expr::{LogicalPlanBuilder, col, exists, lit};
 
     use super::*;
 
@@ -190,6 +248,50 @@ mod tests {
         assert_eq!(refusal(&nested(8, 1)), None);
         let message = refusal(&nested(9, 1)).unwrap();
         assert!(message.contains("within each other"), "{message}");
+    }
+
+    /// A plan of one column, which is made by so many times from what was made before.
+    fn made(depth: usize, make: fn(Expr) -> Expr) -> LogicalPlan {
+        let made = (0..depth).fold(lit(true), |made, _| make(made));
+        let rows = LogicalPlanBuilder::empty(true);
+        rows.project(vec![made]).unwrap().build().unwrap()
+    }
+
+    #[test]
+    fn what_the_optimizer_writes_twice_counts_twice() {
+        let makers: [fn(Expr) -> Expr; 3] = [
+            |made| coalesce(vec![made, lit(false)]),
+            |made| nvl(made, lit(false)),
+            |made| made.between(lit(false), lit(true)),
+        ];
+        for make in makers {
+            assert_eq!(refusal(&made(12, make)), None);
+            for depth in [13, 40, 90] {
+                let message = refusal(&made(depth, make)).unwrap();
+                assert!(
+                    message.contains("what BETWEEN, coalesce and nvl look at"),
+                    "{message}"
+                );
+            }
+        }
+        // Of the last value there is no second one.
+        assert_eq!(refusal(&made(40, |made| coalesce(vec![lit(false), made]))), None);
+    }
+
+    #[test]
+    fn copies_of_a_column_count_as_what_it_is_computed_from() {
+        let mut rows = LogicalPlanBuilder::empty(true)
+            .project(vec![lit(1).alias("a")])
+            .unwrap();
+        for _ in 0..15 {
+            let next = coalesce(vec![col("a"), lit(2)]).alias("a");
+            rows = rows.project(vec![next]).unwrap();
+        }
+        let message = refusal(&rows.build().unwrap()).unwrap();
+        assert!(
+            message.contains("what BETWEEN, coalesce and nvl look at"),
+            "{message}"
+        );
     }
 
     #[test]
