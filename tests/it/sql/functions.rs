@@ -314,3 +314,19 @@ async fn seconds_of_moments_and_spans_keep_their_fractions() {
         assert_eq!(found[0]["seconds"].as_f64(), Some(expected), "{asked}");
     }
 }
+
+#[tokio::test]
+async fn what_is_chosen_is_what_was_looked_at() {
+    let person = person();
+    let rows_of_64 = "(VALUES (1), (2), (3), (4)) AS a(x), (VALUES (1), (2), (3), (4)) AS b(y), \
+                      (VALUES (1), (2), (3), (4)) AS c(z)";
+    for choice in [
+        "coalesce(tossed, 7)",
+        "coalesce(NULL, tossed, 7)",
+        "nvl(tossed, 7)",
+    ] {
+        let choice = choice.replace("tossed", "nullif(CAST(random() < 0.5 AS INT), 0)");
+        let text = format!("SELECT count(*) AS n FROM {rows_of_64} WHERE {choice} > 0");
+        assert_eq!(rows(&person, &text).await, [json!({"n": 64})], "{text}");
+    }
+}

@@ -1,12 +1,16 @@
 //! Functions that return one of several values, of which some are moments and some are written as texts or
 //! dates: these are moments of the same kind, as where they are compared. The engine takes them for
-//! nanoseconds, which do not reach all years, or finds that they are of two kinds. Knows functions and types
-//! only.
+//! nanoseconds, which do not reach all years, or finds that they are of two kinds.
+//!
+//! The engine also writes the first value that is known as a `CASE`, which has what is looked at twice. What
+//! has another value each time that it is computed is looked at once instead. Knows functions and types only.
 
 use std::sync::Arc;
 
+use datafusion::arrow::compute::is_not_null;
+use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
@@ -14,6 +18,9 @@ use datafusion::logical_expr::{
 };
 
 const CHOOSING_FUNCTIONS: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
+
+/// Those that return the first value that is known.
+const FIRST_KNOWN_FUNCTIONS: [&str; 2] = ["coalesce", "nvl"];
 
 /// What a query calls instead of the engine's `function`, if that is another.
 pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
@@ -31,6 +38,12 @@ pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>) -> Option<Arc
 struct Choice {
     inner: Arc<ScalarUDF>,
     signature: Signature,
+}
+
+impl Choice {
+    fn returns_first_known(&self) -> bool {
+        FIRST_KNOWN_FUNCTIONS.contains(&self.inner.name())
+    }
 }
 
 /// The types of values once those beside moments are moments too.
@@ -77,6 +90,10 @@ impl ScalarUDFImpl for Choice {
     }
 
     fn simplify(&self, given: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let looked_at = given.split_last().map_or(&[][..], |(_, looked_at)| looked_at);
+        if self.returns_first_known() && looked_at.iter().any(Expr::is_volatile) {
+            return Ok(ExprSimplifyResult::Original(given));
+        }
         self.inner.inner().simplify(given, context)
     }
 
@@ -89,6 +106,30 @@ impl ScalarUDFImpl for Choice {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if self.returns_first_known() {
+            return first_known(&arguments.args, arguments.number_rows);
+        }
         self.inner.invoke_with_args(arguments)
     }
+}
+
+/// The first value that is known in each row.
+fn first_known(given: &[ColumnarValue], rows: usize) -> Result<ColumnarValue> {
+    let are_one = given
+        .iter()
+        .all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    let rows = if are_one { 1 } else { rows };
+    let Some((last, before)) = given.split_last() else {
+        return exec_err!("there are no values to choose from");
+    };
+    let mut found = last.to_array(rows)?;
+    for values in before.iter().rev() {
+        let values = values.to_array(rows)?;
+        found = zip(&is_not_null(&values)?, &values, &found)?;
+    }
+    Ok(if are_one {
+        ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
+    } else {
+        ColumnarValue::Array(found)
+    })
 }
