@@ -40,6 +40,15 @@ async fn what_is_chosen_among_moments_is_one_however_it_is_written() {
         ),
         ("nvl(start_time, '0001-01-02')", Some("2024-05-01T10:00:00Z")),
         (
+            "nvl2('a', '0001-01-02', start_time)",
+            Some("0001-01-02T00:00:00Z"),
+        ),
+        (
+            "nvl2(nullif('a', 'a'), start_time, DATE '9999-01-02')",
+            Some("9999-01-02T00:00:00Z"),
+        ),
+        ("nvl2(true, start_time, NULL)", Some("2024-05-01T10:00:00Z")),
+        (
             "CASE WHEN false THEN start_time ELSE '9999-05-02' END",
             Some("9999-05-02T00:00:00Z"),
         ),
@@ -73,7 +82,9 @@ async fn what_is_chosen_among_moments_is_one_however_it_is_written() {
     let expected = json!({"two": 2, "nothing": null, "more": 2.5, "first": "a"});
     assert_eq!(rows(&person, others).await, [expected]);
     wrong(&person, "SELECT coalesce(start_time, 1) FROM tea").await;
-    wrong(&person, "SELECT coalesce()").await;
+    wrong(&person, "SELECT nvl2('a', start_time) FROM tea").await;
+    let message = wrong(&person, "SELECT coalesce()").await;
+    assert_eq!(message.matches("coercion failed").count(), 1, "{message}");
     wrong(&person, "SELECT nullif(start_time) FROM tea").await;
 }
 

@@ -14,10 +14,14 @@ use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    TypeSignature, Volatility,
 };
 
-const CHOOSING_FUNCTIONS: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
+const CHOOSING_FUNCTIONS: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", TESTING_FUNCTION];
+
+/// Returns the second or the third value by whether the first one is known.
+const TESTING_FUNCTION: &str = "nvl2";
 
 /// Those that return the first value that is known.
 const FIRST_KNOWN_FUNCTIONS: [&str; 2] = ["coalesce", "nvl"];
@@ -43,6 +47,19 @@ struct Choice {
 impl Choice {
     fn returns_first_known(&self) -> bool {
         FIRST_KNOWN_FUNCTIONS.contains(&self.inner.name())
+    }
+
+    /// The types that the engine's function takes instead of those that are given.
+    fn taken(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        // Whoever asks adds the words that the engine has around an error of the function itself.
+        if self.inner.signature().type_signature == TypeSignature::UserDefined {
+            return self.inner.coerce_types(given);
+        }
+        let fields = given
+            .iter()
+            .map(|held| Arc::new(Field::new("", held.clone(), true)));
+        let taken = fields_with_udf(&fields.collect::<Vec<FieldRef>>(), self.inner.as_ref())?;
+        Ok(taken.iter().map(|field| field.data_type().clone()).collect())
     }
 }
 
@@ -73,12 +90,17 @@ impl ScalarUDFImpl for Choice {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let fields: Vec<FieldRef> = brought(given)
-            .into_iter()
-            .map(|held| Arc::new(Field::new("", held, true)))
-            .collect();
-        let taken = fields_with_udf(&fields, self.inner.as_ref())?;
-        Ok(taken.iter().map(|field| field.data_type().clone()).collect())
+        let ([tested, first, second], TESTING_FUNCTION) = (given, self.name()) else {
+            return self.taken(&brought(given));
+        };
+        // What is tested is not chosen, and may be of any type.
+        let chosen = brought(&[first.clone(), second.clone()]);
+        let both = chosen.first().into_iter().chain(&chosen).cloned();
+        let mut types = self.taken(&both.collect::<Vec<DataType>>())?;
+        if let Some(type_of_tested) = types.first_mut() {
+            type_of_tested.clone_from(tested);
+        }
+        Ok(types)
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
