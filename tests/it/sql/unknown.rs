@@ -340,6 +340,27 @@ async fn lists_that_meet_forget_neither_null_nor_columns() {
 }
 
 #[tokio::test]
+async fn a_long_list_is_compared_with_as_a_short_one_is() {
+    let person = person();
+    let long: Vec<Option<i32>> = (100..5_100).map(Some).collect();
+    let with_null: Vec<Option<i32>> = long.iter().copied().chain([None]).collect();
+    for (condition, list, expected) in [
+        ("c < ANY($1)", &long, 1),
+        ("c > ANY($1)", &long, 1),
+        ("NOT (c > ANY($1))", &long, 1),
+        ("(c > ANY($1)) IS NULL", &long, 1),
+        ("(c > ANY($1)) IS NULL", &with_null, 2),
+        ("NOT (c > ANY($1))", &with_null, 0),
+    ] {
+        let text =
+            format!("SELECT count(*) AS n FROM (VALUES (5), (9999), (NULL)) AS v(c) WHERE {condition}");
+        let body = json!({"query": text, "parameters": [list]});
+        let found = person.post(SQL, &body).await.must_be(200).rows();
+        assert_eq!(found, [json!({"n": expected})], "{condition}");
+    }
+}
+
+#[tokio::test]
 async fn what_the_optimizer_makes_a_list_of_is_one() {
     let person = person();
     let (numbers, words) = (
