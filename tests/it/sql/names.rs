@@ -42,6 +42,15 @@ async fn keys_of_groups_may_be_converted_from_one_column() {
                    HAVING CAST(value AS BIGINT) < 100";
     let expected = [json!({"whole": 70, "text": "70.25", "value": 70.25, "n": 1})];
     assert_eq!(rows(&person, several).await, expected);
+    let within = "SELECT CAST(CAST(start_date AS DATE) AS TEXT) AS text, CAST(start_date AS DATE) AS day, \
+                  start_date, count(*) AS n FROM heart_rate GROUP BY 1, 2, 3 ORDER BY 1";
+    let expected = days([("2024-05-01", 2), ("2024-05-02", 1)])
+        .into_iter()
+        .map(|mut row| {
+            row["text"] = row["day"].clone();
+            row
+        });
+    assert_eq!(rows(&person, within).await, expected.collect::<Vec<Value>>());
     let zones = "SELECT start_date AT TIME ZONE 'Europe/Berlin' AS there, start_date, count(*) AS n \
                  FROM heart_rate GROUP BY 1, 2 ORDER BY 2";
     let found = rows(&person, zones).await;

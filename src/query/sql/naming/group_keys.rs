@@ -13,8 +13,8 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, GroupByExpr, Ident, Query, Select, SelectItem, Value, Visit as _,
-    Visitor, visit_expressions_mut,
+    BinaryOperator, CaseWhen, Expr, GroupByExpr, Ident, Query, Select, SelectItem, Value, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 
 use crate::query::sql::meaning::all_years::AtTimeZone;
@@ -46,31 +46,51 @@ pub(in crate::query::sql) fn unlike(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// Gives the keys whose names are those of others names of their own, wherever they stand.
 pub(in crate::query::sql) fn named_apart(query: &mut Query) {
     let mut keys = Keys::default();
-    let ControlFlow::Continue(()) = query.visit(&mut keys);
-    let ControlFlow::Continue(()) = visit_expressions_mut(query, |expr| -> ControlFlow<Infallible> {
-        if let Some(number) = keys.0.iter().position(|key| key == expr) {
+    let ControlFlow::Continue(()) = Visit::visit(&*query, &mut keys);
+    let mut naming = Naming {
+        keys: keys.0,
+        open: Vec::new(),
+    };
+    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut naming);
+}
+
+/// Gives keys their names. One may be a part of another, which is compared before that has its name.
+struct Naming {
+    keys: Vec<Expr>,
+    /// Which keys the expressions being walked through are, from the outermost on.
+    open: Vec<Option<usize>>,
+}
+
+impl VisitorMut for Naming {
+    type Break = Infallible;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        self.open.push(self.keys.iter().position(|key| key == expr));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Some(number) = self.open.pop().flatten() {
             let key = std::mem::replace(expr, Expr::Value(Value::Null.into()));
             *expr = under_a_name(number, key);
         }
         ControlFlow::Continue(())
-    });
+    }
 }
 
 /// A name as it would be if no key had been given one of its own.
 pub(super) fn own_name(name: &str) -> String {
     const END: &str = " END";
     let begin = format!("CASE WHEN Utf8(\"{KEY}");
-    let mut own = String::with_capacity(name.len());
-    let mut rest = name;
-    while let Some((before, after)) = rest.split_once(&begin) {
+    let mut own = name.to_owned();
+    // The last one to begin has no other one in it.
+    while let Some((before, after)) = own.rsplit_once(&begin) {
         let Some((_, key)) = after.split_once(" THEN ") else {
             break;
         };
         let (key, after) = key.split_once(END).unwrap_or((key, ""));
-        own.extend([before, key]);
-        rest = after;
+        own = [before, key, after].concat();
     }
-    own.push_str(rest);
     own
 }
 
@@ -185,6 +205,13 @@ mod tests {
         assert_eq!(own_name(&key(0, "t.a")), "t.a");
         let sum = format!("max({}) + {} + Int64(1)", key(0, "t.a"), key(12, "b"));
         assert_eq!(own_name(&sum), "max(t.a) + b + Int64(1)");
+        assert_eq!(own_name(&key(0, &key(1, "t.a"))), "t.a");
+        let within = format!(
+            "max({}) + {}",
+            key(0, &key(1, "t.a")),
+            key(2, "CASE WHEN a THEN b END")
+        );
+        assert_eq!(own_name(&within), "max(t.a) + CASE WHEN a THEN b END");
         for name in ["a", "CASE WHEN a THEN b END"] {
             assert_eq!(own_name(name), name);
         }
