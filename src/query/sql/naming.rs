@@ -3,5 +3,6 @@
 //! Knows the grammar and plans; knows nothing of what columns hold.
 
 pub(super) mod columns;
+mod conversions;
 pub(super) mod duplicate_names;
 pub(super) mod group_keys;

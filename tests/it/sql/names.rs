@@ -58,6 +58,44 @@ async fn keys_of_groups_may_be_converted_from_one_column() {
     assert_eq!(found[0]["there"], json!("2024-05-01T12:00:00+02:00"));
 }
 
+#[tokio::test]
+async fn what_is_aggregated_may_be_converted_from_one_column() {
+    let person = person();
+    beating(&person).await;
+    let day = "SELECT max(start_date) AS last, max(start_date::date) AS day FROM heart_rate";
+    let expected = json!({"last": "2024-05-02T10:00:00Z", "day": "2024-05-02"});
+    assert_eq!(rows(&person, day).await, [expected]);
+    for (plain, converted, expected) in [
+        (
+            "sum(value)",
+            "sum(CAST(value AS BIGINT))",
+            json!({"a": 191.25, "b": 190}),
+        ),
+        (
+            "count(DISTINCT value)",
+            "count(DISTINCT (CAST(value AS BIGINT)))",
+            json!({"a": 2, "b": 2}),
+        ),
+        (
+            "max(value + 1)",
+            "max(CAST(value AS BIGINT) + 1)",
+            json!({"a": 71.25, "b": 71}),
+        ),
+    ] {
+        let expected = [expected];
+        for keys in ["", "GROUP BY unit", "GROUP BY unit HAVING max(value) > 70"] {
+            let text = format!("SELECT {plain} AS a, {converted} AS b FROM heart_rate {keys}");
+            assert_eq!(rows(&person, &text).await, expected, "{text}");
+            let text = format!("SELECT * FROM ({text}) AS t ORDER BY b");
+            assert_eq!(rows(&person, &text).await, expected, "{text}");
+        }
+    }
+    let unnamed = "SELECT max(value), max(CAST(value AS BIGINT)) FROM heart_rate";
+    let found = rows(&person, unnamed).await;
+    let values: Vec<&Value> = found[0].as_object().unwrap().values().collect();
+    assert_eq!(values, [&json!(70.25), &json!(70)]);
+}
+
 /// The columns that are computed have the names that they have without such keys.
 #[tokio::test]
 async fn keys_of_one_column_do_not_change_the_names_of_columns() {

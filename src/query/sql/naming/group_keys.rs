@@ -1,6 +1,7 @@
 //! Keys of a GROUP BY whose names are the same: what is converted has the name of what it is converted from,
-//! and so has a moment in a time zone. The planner finds a key by its name. So such keys are planned within a
-//! condition that always holds: it gives them names of their own, and the optimizer removes it.
+//! and so has a moment in a time zone. The planner finds a key by its name, and what is aggregated too. So
+//! such keys, and conversions in what is aggregated, are planned within a condition that always holds: it
+//! gives them names of their own, and the optimizer removes it.
 //!
 //! Knows the grammar and plans.
 
@@ -17,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
     Visitor, VisitorMut,
 };
 
-use crate::query::sql::meaning::all_years::AtTimeZone;
+use super::conversions::{in_calls_alike, keeps_name};
 
 /// The beginning of the texts by which keys are told apart.
 pub(super) const KEY: &str = "__key_";
@@ -117,7 +118,7 @@ fn under_a_name(number: usize, key: Expr) -> Expr {
     }
 }
 
-/// The keys that have the names of others, each once.
+/// The keys, and conversions of what is aggregated, that have the names of others, each once.
 #[derive(Default)]
 struct Keys(Vec<Expr>);
 
@@ -133,6 +134,11 @@ impl Visitor for Keys {
         for key in keys.into_iter().map(bare) {
             if keeps_name(key) && !self.0.contains(key) {
                 self.0.push(key.clone());
+            }
+        }
+        for conversion in in_calls_alike(select) {
+            if !self.0.contains(&conversion) {
+                self.0.push(conversion);
             }
         }
         ControlFlow::Continue(())
@@ -181,15 +187,6 @@ fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => bare(inner),
         expr => expr,
-    }
-}
-
-/// Whether an expression has the name of what it is made from.
-fn keeps_name(expr: &Expr) -> bool {
-    match expr {
-        Expr::Cast { .. } => true,
-        Expr::Function(call) => call.name.to_string() == AtTimeZone::NAME,
-        _ => false,
     }
 }
 
