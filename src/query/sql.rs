@@ -26,6 +26,7 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
@@ -241,6 +242,8 @@ fn session<Authority: 'static>(
         &pages::kept(&rules),
         &state.runtime_env().memory_pool.memory_limit(),
     );
+    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(spans::WrittenSpans)];
+    planners.extend_from_slice(state.expr_planners());
     let mut state = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
         .with_optimizer_rules(conditions)
@@ -256,6 +259,7 @@ fn session<Authority: 'static>(
         .with_optimizer_rule(Arc::new(SortedOnce))
         .with_optimizer_rule(Arc::new(MembersByRow::new()))
         .with_table_functions(functions::all(functions))
+        .with_expr_planners(planners)
         .with_type_planner(Arc::new(moments::Microseconds))
         .build();
     let now = chrono::DateTime::from_timestamp_micros(now.micros());

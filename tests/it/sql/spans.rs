@@ -43,6 +43,23 @@ async fn a_difference_is_compared_with_an_interval_by_its_length() {
     let times = "(VALUES (TIMESTAMP '2024-05-01T00:00:00'), (TIMESTAMP '2024-05-02T08:00:00')) AS v(t)";
     let text = format!("SELECT max(t) - min(t) > INTERVAL '1 day' AS is_long FROM {times}");
     assert_eq!(rows(&person, &text).await, [json!({"is_long": true})]);
+    for (selected, expected) in [
+        ("d > '1 day'", [json!(true), json!(false), Value::Null]),
+        ("'36 hours' <= d", [json!(true), json!(false), Value::Null]),
+        (
+            "d BETWEEN '1 hour' AND '1 day'",
+            [json!(false), json!(true), Value::Null],
+        ),
+    ] {
+        let text = format!("SELECT {selected} AS holds FROM {SPANS} ORDER BY n");
+        let expected = expected.map(|holds| json!({"holds": holds}));
+        assert_eq!(rows(&person, &text).await, expected, "{text}");
+    }
+    let text = format!("SELECT n, d > '1 day' FROM {SPANS} WHERE n = 'long'");
+    let found = rows(&person, &text).await;
+    let names: Vec<&String> = found[0].as_object().unwrap().keys().collect();
+    assert_eq!(names[0], "n");
+    assert!(names[1].starts_with("spans.d > "), "{names:?}");
     let text = format!("SELECT count(*) AS n FROM {SPANS} HAVING max(d) > INTERVAL '1 day'");
     assert_eq!(rows(&person, &text).await, [json!({"n": 3})]);
 }
@@ -57,6 +74,9 @@ async fn intervals_are_compared_and_sorted_by_their_length() {
         ("INTERVAL '1 month' < INTERVAL '40 days'", json!(true)),
         ("INTERVAL '1 year' = INTERVAL '360 days'", json!(true)),
         ("INTERVAL '1 day' = NULL", Value::Null),
+        ("INTERVAL '25 hours' > '1 day'", json!(true)),
+        ("'24 hours' = INTERVAL '1 day'", json!(true)),
+        ("INTERVAL '25 hours' IN ('1 day', '1 day 1 hour')", json!(true)),
     ] {
         let text = format!("SELECT {condition} AS holds");
         assert_eq!(rows(&person, &text).await, [json!({"holds": expected})], "{text}");

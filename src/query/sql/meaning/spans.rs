@@ -8,11 +8,12 @@
 
 mod length;
 mod part;
+mod written;
 
-use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, plan_err};
-use datafusion::logical_expr::expr::{BinaryExpr, Cast};
+use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
@@ -20,6 +21,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
 use super::moments::compares;
 use length::length_of;
 use part::{EXTRACTING_FUNCTION, PartOfDifference};
+pub(in crate::query::sql) use written::WrittenSpans;
+use written::as_interval;
 
 /// Functions that return the first or the last of what they are given.
 const CHOOSING_FUNCTIONS: [&str; 4] = ["min", "max", "least", "greatest"];
@@ -135,10 +138,7 @@ fn measure<'a>(compared: impl IntoIterator<Item = &'a mut Expr>, schema: &DFSche
     for (span, kind) in spans {
         let value = std::mem::take(span);
         *span = length_of(match kind {
-            Kind::Written => Expr::Cast(Cast::new(
-                Box::new(value),
-                DataType::Interval(IntervalUnit::MonthDayNano),
-            )),
+            Kind::Written => as_interval(value),
             _ => value,
         });
     }
