@@ -139,6 +139,12 @@ async fn a_name_from_with_hides_the_same_name_around_it() {
              SELECT a.x AS outer, b.x AS inner FROM a, b",
             json!({"outer": 1, "inner": 4}),
         ),
+        (
+            "WITH \"a within 1\" AS (SELECT 7 AS x), a AS (SELECT 1 AS x) \
+             SELECT t.x AS inner, t.other AS other, a.x AS outer \
+             FROM (WITH a AS (SELECT 2 AS x) SELECT a.x, o.x AS other FROM a, \"a within 1\" AS o) AS t, a",
+            json!({"inner": 2, "other": 7, "outer": 1}),
+        ),
     ] {
         assert_eq!(rows(&person, text).await, [expected], "{text}");
     }
@@ -148,7 +154,11 @@ async fn a_name_from_with_hides_the_same_name_around_it() {
     let within =
         "WITH a AS (SELECT 0) SELECT * FROM (WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a) AS t";
     let message = wrong(&person, within).await;
-    assert!(message.contains("WITH defines a more than once"), "{message}");
+    let column = within.find("a AS (SELECT 2)").unwrap() + 1;
+    assert_eq!(
+        message,
+        format!("line 1, column {column}: WITH defines a more than once")
+    );
 }
 
 #[tokio::test]

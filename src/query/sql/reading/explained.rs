@@ -9,7 +9,6 @@ use crate::model::nearest::{hint, nearest};
 use crate::query::sql::allowed;
 use crate::query::sql::errors::{Place, SqlError};
 
-use super::hidden_names::old_name;
 use super::text::QueryText;
 
 /// The error of the parser or the planner, explained. `known`: names of tables.
@@ -25,12 +24,6 @@ pub(in crate::query::sql) fn explained(
             let message = readable(root);
             if let Some(member) = missing_member(&message) {
                 return unknown_member(member, text);
-            }
-            if let Some(name) = defined_again(&message) {
-                return SqlError {
-                    place: text.place_of(name),
-                    message: format!("WITH defines {name} more than once"),
-                };
             }
             let name = quoted(&message).map(str::to_owned);
             let place = name.as_deref().and_then(|name| text.place_of(name));
@@ -118,12 +111,6 @@ fn unknown_member(name: &str, text: &QueryText) -> SqlError {
         place: text.place_of(name),
         message: format!("the structure has no member {name}{hint}"),
     }
-}
-
-/// The name in the engine's message about a `WITH` that has it twice.
-fn defined_again(message: &str) -> Option<&str> {
-    let name = message.strip_prefix("WITH query name \"")?;
-    name.strip_suffix("\" specified more than once").map(old_name)
 }
 
 /// The message of an error for the author of a query.

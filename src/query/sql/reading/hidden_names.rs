@@ -1,22 +1,26 @@
 //! Lets a name from a `WITH` hide the same name from a query around it. The planner refuses the second of
 //! two, so it gets a name that no query has, and whoever reads from it keeps calling it by the old one.
+//! Two of one name in the same `WITH` are refused.
 //!
 //! Knows the grammar, and which names come from `WITH`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, VisitorMut,
+    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visit, Visitor, VisitorMut,
 };
+
+use super::clauses::{Refusal, Where};
 
 /// What comes between a name and how many queries are around it.
 const DEPTH_SEPARATOR: &str = " within ";
 
 /// Walks through a query and all queries in it.
-#[derive(Default)]
 pub(super) struct HiddenNames {
+    /// The names of what is read and defined anywhere in the query.
+    taken: HashSet<String>,
     /// The names that are defined so far in the queries being walked through, from the outermost on, with new
     /// ones for those that hide others.
     open: Vec<HashMap<String, Option<String>>>,
@@ -25,14 +29,21 @@ pub(super) struct HiddenNames {
 }
 
 impl VisitorMut for HiddenNames {
-    type Break = Infallible;
+    type Break = Refusal;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Refusal> {
+        let mut defined = HashSet::new();
         let given = query.with.iter_mut().flat_map(|with| &mut with.cte_tables);
         for given in given {
             let name = spelled(&given.alias.name);
+            if !defined.insert(name.clone()) {
+                return ControlFlow::Break(Refusal {
+                    message: format!("WITH defines {name} more than once"),
+                    place: Where::At(given.alias.name.span.start),
+                });
+            }
             let hides = self.open.iter().any(|names| names.contains_key(&name));
-            let new = hides.then(|| format!("{name}{DEPTH_SEPARATOR}{}", self.open.len()));
+            let new = hides.then(|| self.unlike_others(&name));
             if let Some(new) = &new {
                 given.alias.name = Ident::with_quote('"', new);
             }
@@ -43,7 +54,7 @@ impl VisitorMut for HiddenNames {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Refusal> {
         self.open.pop();
         let defined = self.named.remove(&std::ptr::from_ref(query));
         if let (Some((name, new)), Some(around)) = (defined, self.open.last_mut()) {
@@ -52,7 +63,7 @@ impl VisitorMut for HiddenNames {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Refusal> {
         if let TableFactor::Table {
             name,
             alias,
@@ -76,6 +87,25 @@ impl VisitorMut for HiddenNames {
 }
 
 impl HiddenNames {
+    pub(super) fn of(query: &Query) -> Self {
+        let mut taken = TakenNames::default();
+        let ControlFlow::Continue(()) = Visit::visit(query, &mut taken);
+        Self {
+            taken: taken.0,
+            open: Vec::new(),
+            named: HashMap::new(),
+        }
+    }
+
+    /// A name for what is called `name` here, which nothing in the query has.
+    fn unlike_others(&self, name: &str) -> String {
+        let mut new = format!("{name}{DEPTH_SEPARATOR}{}", self.open.len());
+        while self.taken.contains(&new) {
+            new.push('\'');
+        }
+        new
+    }
+
     /// The new name of what is called `name` here, if it has one.
     fn new_name(&self, name: &str) -> Option<String> {
         let mut around = self.open.iter().rev();
@@ -83,9 +113,25 @@ impl HiddenNames {
     }
 }
 
-/// A name from `WITH` as it was before.
-pub(super) fn old_name(name: &str) -> &str {
-    name.rsplit_once(DEPTH_SEPARATOR).map_or(name, |(old, _)| old)
+/// The names of what a query reads and defines.
+#[derive(Default)]
+struct TakenNames(HashSet<String>);
+
+impl Visitor for TakenNames {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Infallible> {
+        let given = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.0.extend(given.map(|given| spelled(&given.alias.name)));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<Infallible> {
+        if let [ObjectNamePart::Identifier(name)] = relation.0.as_slice() {
+            self.0.insert(spelled(name));
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// A name as the planner takes it.

@@ -86,11 +86,14 @@ pub(in crate::query::sql) fn read(
     };
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::SignMeanings);
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut not_exists::NotPlacement);
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut HiddenNames::default());
     let placed = |refused: Refusal| SqlError {
         place: place(text, refused.place),
         message: refused.message,
     };
+    let mut hidden = HiddenNames::of(query);
+    if let ControlFlow::Break(name) = VisitMut::visit(query, &mut hidden) {
+        return Err(placed(name));
+    }
     if let ControlFlow::Break(clause) = Visit::visit(&*query, &mut Clauses::default()) {
         return Err(placed(clause));
     }
