@@ -666,6 +666,16 @@ async fn what_the_optimizer_writes_twice_is_not_nested_deep() {
         );
     }
     assert_eq!(rows(&person, &nested(5, "coalesce")).await, [json!({"n": 0})]);
+    let (opened, closed) = (
+        "CASE WHEN ".repeat(20),
+        " THEN value > 3 ELSE value > 2 END".repeat(20),
+    );
+    let truths = format!("SELECT value FROM heart_rate WHERE {opened}value > 1{closed}");
+    let message = wrong(&person, &truths).await;
+    assert!(
+        message.contains("what BETWEEN, coalesce, nvl and CASE look at"),
+        "{message}"
+    );
     let chosen = ["coalesce(value, 1.5) AS value"; 16];
     let tables = chosen.iter().fold("heart_rate".to_owned(), |table, chosen| {
         format!("(SELECT {chosen} FROM {table})")

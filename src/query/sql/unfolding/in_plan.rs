@@ -10,13 +10,17 @@
 //! what stands in the innermost of them is checked twice as often with each that is around it. So it counts
 //! twice as much, too.
 //!
-//! The optimizer writes `a BETWEEN b AND c` as two comparisons of `a`, and `coalesce(a, b)` as a `CASE` that
-//! has `a` twice, so that these double with every level, too. Of such copies there may be far fewer: a `CASE`
-//! in a `CASE` is looked through more than once. Knows plans only.
+//! The optimizer writes `a BETWEEN b AND c` as two comparisons of `a`, `coalesce(a, b)` as a `CASE` that has
+//! `a` twice, and a short `CASE` of truth values with `AND` and `OR`, where each condition stands again with
+//! the others. So these double with every level, too. Of such copies there may be far fewer: a `CASE` in a
+//! `CASE` is looked through more than once. Knows plans only.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
 
 /// The most steps of a plan, each counted as often as it is copied and checked.
 const MOST_STEPS: usize = 4_096;
@@ -24,6 +28,8 @@ const MOST_STEPS: usize = 4_096;
 const MOST_PARTS: u64 = 1 << 19;
 /// The most parts that the optimizer copies of an expression to write it in another way.
 const MOST_COPIED: u64 = 1 << 14;
+/// The most conditions of a `CASE` of truth values that the optimizer writes with `AND` and `OR`.
+const MOST_CONDITIONS: usize = 2;
 /// Functions of which the optimizer copies all arguments but the last.
 const COPIED_FUNCTIONS: [&str; 2] = ["coalesce", "nvl"];
 /// The most subqueries of expressions within each other. People write two or three.
@@ -76,6 +82,7 @@ impl PartCounter {
             );
         }
         let inputs = plan.inputs();
+        let schema = merge_schema(&inputs);
         let counted = inputs.iter().map(|input| self.step(input));
         let counted = counted.collect::<Result<Vec<_>>>()?;
         let copies = counted.iter().map(|input| input.copies);
@@ -85,7 +92,7 @@ impl PartCounter {
         };
         let mut parts = Vec::new();
         plan.apply_expressions(|expression| {
-            let within = self.expression(expression, &inputs, &counted)?;
+            let within = self.expression(expression, &schema, &inputs, &counted)?;
             self.take_copied(within.copied.saturating_mul(copies))?;
             self.take(within.parts.saturating_mul(copies))?;
             parts.push(within.parts);
@@ -112,9 +119,9 @@ impl PartCounter {
         self.copied = self.copied.saturating_add(checked);
         if self.copied > MOST_COPIED {
             return plan_err!(
-                "what BETWEEN, coalesce and nvl look at has more than {MOST_COPIED} parts once each name stands \
-                 for what it is computed from, twice as many with each of them that is within another; give \
-                 coalesce all of its values at once, or nest less"
+                "what BETWEEN, coalesce, nvl and CASE look at has more than {MOST_COPIED} parts once each name \
+                 stands for what it is computed from, twice as many or more with each of them that is within \
+                 another; give coalesce all of its values at once, or nest less"
             );
         }
         Ok(())
@@ -124,6 +131,7 @@ impl PartCounter {
     fn expression(
         &mut self,
         whole: &Expr,
+        schema: &DFSchema,
         inputs: &[&LogicalPlan],
         counted: &[StepCounts],
     ) -> Result<PartCounts> {
@@ -145,11 +153,10 @@ impl PartCounter {
             parts: alone,
             copied: 0,
         };
-        let mut left_to_copy = copied_children(whole);
+        let mut copies = copies_of_children(whole, schema).into_iter();
         whole.apply_children(|child| {
-            let within = self.expression(child, inputs, counted)?;
-            let copied = if left_to_copy > 0 { within.parts } else { 0 };
-            left_to_copy = left_to_copy.saturating_sub(1);
+            let within = self.expression(child, schema, inputs, counted)?;
+            let copied = within.parts.saturating_mul(copies.next().unwrap_or(0));
             let parts = counts.parts.saturating_add(within.parts);
             counts.parts = parts.saturating_add(copied);
             counts.copied = counts.copied.saturating_add(within.copied).saturating_add(copied);
@@ -173,15 +180,40 @@ impl PartCounter {
     }
 }
 
-/// How many of the expressions in this one, from the first on, the optimizer writes twice.
-fn copied_children(expr: &Expr) -> usize {
+/// How many copies the optimizer makes of each of the expressions in this one, up to the last that it copies.
+fn copies_of_children(expr: &Expr, schema: &DFSchema) -> Vec<u64> {
     match expr {
-        Expr::Between(_) => 1,
+        Expr::Between(_) => vec![1],
         Expr::ScalarFunction(call) if COPIED_FUNCTIONS.contains(&call.func.name()) => {
-            call.args.len().saturating_sub(1)
+            let conditions = call.args.len().saturating_sub(1);
+            let beside_others = if conditions <= MOST_CONDITIONS && may_be_truth(expr, schema) {
+                conditions as u64
+            } else {
+                0
+            };
+            vec![1 + beside_others; conditions]
         }
-        _ => 0,
+        Expr::Case(case) if is_short(case) && may_be_truth(expr, schema) => {
+            let conditions = case.when_then_expr.len();
+            [conditions as u64, 0].repeat(conditions)
+        }
+        _ => Vec::new(),
     }
+}
+
+/// Whether the optimizer writes a `CASE` with `AND` and `OR` if it is one of truth values.
+fn is_short(case: &Case) -> bool {
+    let chosen = || case.when_then_expr.iter().map(|(_, then)| then.as_ref());
+    let is_known = |then: &Expr| matches!(then, Expr::Literal(..));
+    let is_true = |then: &&Expr| matches!(then, Expr::Literal(ScalarValue::Boolean(Some(true)), _));
+    case.expr.is_none()
+        && (case.when_then_expr.len() <= MOST_CONDITIONS
+            || (chosen().all(is_known) && chosen().filter(is_true).count() <= MOST_CONDITIONS))
+}
+
+/// What cannot be typed yet may be anything.
+fn may_be_truth(expr: &Expr, schema: &DFSchema) -> bool {
+    !expr.get_type(schema).is_ok_and(|held| held != DataType::Boolean)
 }
 
 /// The number of parts that replace each column of a step.
@@ -223,7 +255,7 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::functions::core::expr_fn::{coalesce, nvl};
-    use datafusion::logical_expr::{LogicalPlanBuilder, col, exists, lit};
+    use datafusion::logical_expr::{LogicalPlanBuilder, col, exists, lit, when};
 
     use super::*;
 
@@ -250,32 +282,38 @@ mod tests {
         assert!(message.contains("within each other"), "{message}");
     }
 
-    /// A plan of one column, which is made by so many times from what was made before.
-    fn made(depth: usize, make: fn(Expr) -> Expr) -> LogicalPlan {
-        let made = (0..depth).fold(lit(true), |made, _| make(made));
+    type Make = fn(Expr) -> Expr;
+
+    /// A plan of one column, which is made from `first`, and so many times from what was made before.
+    fn made(first: Expr, depth: usize, make: Make) -> LogicalPlan {
+        let made = (0..depth).fold(first, |made, _| make(made));
         let rows = LogicalPlanBuilder::empty(true);
         rows.project(vec![made]).unwrap().build().unwrap()
     }
 
     #[test]
     fn what_the_optimizer_writes_twice_counts_twice() {
-        let makers: [fn(Expr) -> Expr; 3] = [
-            |made| coalesce(vec![made, lit(false)]),
-            |made| nvl(made, lit(false)),
-            |made| made.between(lit(false), lit(true)),
+        let makers: [(Expr, usize, Make); 6] = [
+            (lit(1), 12, |made| coalesce(vec![made, lit(2)])),
+            (lit(1), 12, |made| nvl(made, lit(2))),
+            (lit(true), 12, |made| made.between(lit(false), lit(true))),
+            (lit(true), 12, |made| {
+                when(made, lit(false)).otherwise(lit(true)).unwrap()
+            }),
+            // Written with AND and OR, the first value stands there three times.
+            (lit(true), 8, |made| coalesce(vec![made, lit(false)])),
+            (lit(true), 8, |made| nvl(made, lit(false))),
         ];
-        for make in makers {
-            assert_eq!(refusal(&made(12, make)), None);
-            for depth in [13, 40, 90] {
-                let message = refusal(&made(depth, make)).unwrap();
-                assert!(
-                    message.contains("what BETWEEN, coalesce and nvl look at"),
-                    "{message}"
-                );
+        for (first, most, make) in makers {
+            assert_eq!(refusal(&made(first.clone(), most, make)), None);
+            for depth in [most + 1, 40, 90] {
+                let message = refusal(&made(first.clone(), depth, make)).unwrap();
+                assert!(message.contains("what BETWEEN, coalesce, nvl"), "{message}");
             }
         }
         // Of the last value there is no second one.
-        assert_eq!(refusal(&made(40, |made| coalesce(vec![lit(false), made]))), None);
+        let last = |made| coalesce(vec![lit(1), made]);
+        assert_eq!(refusal(&made(lit(2), 40, last)), None);
     }
 
     #[test]
@@ -288,10 +326,7 @@ mod tests {
             rows = rows.project(vec![next]).unwrap();
         }
         let message = refusal(&rows.build().unwrap()).unwrap();
-        assert!(
-            message.contains("what BETWEEN, coalesce and nvl look at"),
-            "{message}"
-        );
+        assert!(message.contains("what BETWEEN, coalesce, nvl"), "{message}");
     }
 
     #[test]
