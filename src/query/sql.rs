@@ -152,8 +152,7 @@ async fn planned<Authority: 'static>(
     outward::refuse_lost(&logical).map_err(wrong)?;
     let logical = constants_last::written(logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
-    let logical = state.optimize(&logical).map_err(wrong)?;
-    outward::refuse_unjoined(&logical).map_err(wrong)?;
+    let logical = optimized(&state, &logical).map_err(wrong)?;
     let planner = state.query_planner();
     let plan = planner.create_physical_plan(&logical, &state).await;
     let plan = plan.map_err(wrong)?;
@@ -209,6 +208,23 @@ impl<Authority: 'static> Planning<'_, Authority> {
             duplicate_names::named_apart(query, spelled_out);
         }
         self.plan(&statement).await
+    }
+}
+
+/// The plan as it is carried out.
+fn optimized(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    match state.optimize(plan) {
+        Ok(optimized) => {
+            outward::refuse_unjoined(&optimized)?;
+            Ok(optimized)
+        }
+        // All names were found when the query was planned. What the optimizer does not find, it has lost:
+        // most probably where it gave up joining a subquery.
+        Err(error) if matches!(error.find_root(), DataFusionError::SchemaError(..)) => {
+            outward::refuse_unjoined(plan)?;
+            Err(error)
+        }
+        Err(error) => Err(error),
     }
 }
 
