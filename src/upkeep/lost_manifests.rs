@@ -11,7 +11,6 @@ use super::manifest::{Manifest, known_number, write_changed};
 use super::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
-use crate::model::time::Instant;
 use crate::store::StoreError;
 
 /// The newest manifest of a person, held against what the catalogue knows of it.
@@ -42,7 +41,9 @@ pub async fn newest_manifest(stores: &UpkeepStores, person: PersonId) -> Result<
         return Ok(NewestManifest::default());
     };
     let newest = manifests.first().map_or(known, |listed| known.max(*listed));
-    let is_older = is_catalogue_older(stores, person, known, &manifests).await?;
+    // Some may have been written, but not noted, when their processes ended, and numbers may have been
+    // claimed in vain; but what is known stays until a later one is noted.
+    let is_older = newest.saturating_sub(known) > 1 && !manifests.contains(&known);
     Ok(NewestManifest {
         fault: fault_of(stores, person, newest).await?,
         newer_than_catalogue: is_older.then(|| {
@@ -52,49 +53,6 @@ pub async fn newest_manifest(stores: &UpkeepStores, person: PersonId) -> Result<
             )
         }),
     })
-}
-
-/// Whether the catalogue, which knows of the manifest `known`, is older than a store with these manifests,
-/// newest first.
-async fn is_catalogue_older(
-    stores: &UpkeepStores,
-    person: PersonId,
-    known: i64,
-    manifests: &[i64],
-) -> Result<bool, StoreError> {
-    // Some may have been written, but not noted, when their processes ended, and numbers may have been
-    // claimed in vain.
-    if manifests
-        .first()
-        .is_none_or(|newest| newest.saturating_sub(known) <= 1)
-    {
-        return Ok(false);
-    }
-    // What is known stays at least until a later one is noted.
-    if !manifests.contains(&known) {
-        return Ok(true);
-    }
-    // It may have stayed longer, below one that was damaged. If it is damaged itself, it says nothing for the
-    // catalogue.
-    for later in manifests.iter().take_while(|number| **number > known) {
-        if let Some(read_at) = moment_of(stores, person, *later).await? {
-            return Ok(Some(read_at) > moment_of(stores, person, known).await?);
-        }
-    }
-    Ok(false)
-}
-
-/// When the content of a manifest was read, if that can be told.
-async fn moment_of(
-    stores: &UpkeepStores,
-    person: PersonId,
-    number: i64,
-) -> Result<Option<Instant>, StoreError> {
-    match Manifest::fetch(stores.objects(), &manifest_path(person, number)).await {
-        Ok(manifest) => Ok(Some(manifest.heading.moment())),
-        Err(StoreError::Corrupt { .. } | StoreError::Missing { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Describes what is wrong with the manifest of this number, which should be the newest of its person: all

@@ -26,7 +26,9 @@ use crate::store::errors::StoreError;
 use crate::store::piece::DATA_FOLDER;
 
 use super::keys::PersonKeys;
-use super::sealed::{HEADING, Opener, SALT, Sealer, blocks_of, heading, open, opened_length, salt_of};
+use super::sealed::{
+    HEADING, Opener, SALT, Sealer, blocks_of, heading, is_whole, open, opened_length, salt_of,
+};
 
 /// The folder of what is written about people beside their data.
 pub const PEOPLE_FOLDER: &str = "people";
@@ -115,7 +117,8 @@ impl SealedObjects {
         };
         let bytes = found.meta.size;
         let content = found.bytes().await?;
-        let salt = salt_of(&content).and_then(|salt| salt.try_into().ok());
+        let salt = salt_of(&content).filter(|_| is_whole(bytes));
+        let salt = salt.and_then(|salt| salt.try_into().ok());
         let heading = Heading {
             salt: salt.ok_or_else(|| damaged(location))?,
             sealed: bytes,

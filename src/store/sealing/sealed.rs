@@ -34,6 +34,12 @@ pub(super) fn opened_length(sealed: u64) -> u64 {
     content.saturating_sub(content.div_ceil(BLOCK + TAG) * TAG)
 }
 
+/// Whether an object of `sealed` bytes, its heading included, ends where a block may end.
+pub(super) fn is_whole(sealed: u64) -> bool {
+    let last = sealed.saturating_sub(HEADING) % (BLOCK + TAG);
+    last == 0 || last > TAG
+}
+
 /// The blocks that contain `range`, which is not empty, and where they are in a sealed object of `sealed`
 /// bytes.
 pub(super) fn blocks_of(range: &Range<u64>, sealed: u64) -> (u64, Range<u64>) {

@@ -89,26 +89,6 @@ async fn from_a_catalogue_that_is_older_than_its_store_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_catalogue_is_older_than_its_store_also_where_damage_kept_what_it_knows() {
-    let bench = Bench::new().await;
-    for number in 1..=2 {
-        write_down(&bench, number).await;
-    }
-    let older = copied(&bench).await;
-    write_down(&bench, 3).await;
-    change(&bench, 3, with_a_bit_flipped).await;
-    assert_eq!(repair(&bench.stores).await.unwrap().len(), 1);
-    let person = bench.key.person;
-    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [4, 3, 2]);
-    assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
-    let told = complaints(&older.stores, person).await.unwrap();
-    assert!(
-        matches!(told.as_slice(), [told] if told.contains("older than the store")),
-        "{told:?}"
-    );
-}
-
-#[tokio::test]
 async fn a_manifest_that_no_catalogue_could_be_made_from_is_told_and_written_anew() {
     let mut bench = Bench::new().await;
     write_down(&bench, 1).await;

@@ -135,10 +135,11 @@ impl OneZero {
             }
             Expr::AggregateFunction(mut call) if tells_values_apart(&call) => {
                 let params = &mut call.params;
-                for value in &mut params.args {
+                // What is distinct is sorted by itself alone, so both have to be the same.
+                let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
+                for value in params.args.iter_mut().chain(keys) {
                     *value = given(&self.of_distinct, std::mem::take(value), schema);
                 }
-                self.keys(&mut params.order_by, schema);
                 Transformed::yes(Expr::AggregateFunction(call))
             }
             Expr::WindowFunction(mut window) => {

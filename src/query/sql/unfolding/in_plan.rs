@@ -149,6 +149,9 @@ impl PartCounter {
             Expr::SetComparison(compared) => self.inner(&compared.subquery.subquery)?,
             _ => 1,
         };
+        if is_constant_list(whole) {
+            return Ok(PartCounts { parts: 1, copied: 0 });
+        }
         let mut counts = PartCounts {
             parts: alone,
             copied: 0,
@@ -177,6 +180,16 @@ impl PartCounter {
         let counted = self.step(plan);
         self.within -= 1;
         counted.map(|_| 1)
+    }
+}
+
+/// Whether it is an array of constants, which is one constant before anything is copied.
+fn is_constant_list(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(call) => {
+            call.func.name() == "make_array" && call.args.iter().all(|item| matches!(item, Expr::Literal(..)))
+        }
+        _ => false,
     }
 }
 
