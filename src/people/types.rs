@@ -46,7 +46,11 @@ pub enum TypesError {
         /// The most similar known name.
         nearest: Option<String>,
     },
-    #[error("\"{}\" is the name of {}; name the one that is meant", beginning(.name), .candidates.join(" and of "))]
+    #[error(
+        "\"{}\" is the name of {}; name the one that is meant",
+        beginning(.name),
+        .candidates.join(" and of ")
+    )]
     Ambiguous {
         name: String,
         /// The ids of all types of that name.
