@@ -112,29 +112,19 @@ impl<'a> FastRecord<'_, '_, 'a> {
             return None;
         }
         let mut position = 0;
-        loop {
-            self.scanner.skip_blanks();
-            let name = self.name(position)?;
-            self.scanner.skip_blanks();
-            match name {
+        while self.scanner.has_item(b'}', position == 0)? {
+            match self.name(position)? {
                 Name::Field(field) => self.value(field)?,
                 Name::Undeclared(name) => self.undeclared(name)?,
             }
             position += 1;
-            self.scanner.skip_blanks();
-            if self.scanner.take(b',') {
-                continue;
-            }
-            if !self.scanner.take(b'}') {
-                return None;
-            }
-            self.scanner.skip_blanks();
-            return self.scanner.rest().is_empty().then_some(());
         }
+        self.scanner.skip_blanks();
+        self.scanner.rest().is_empty().then_some(())
     }
 
-    /// The member that is named next; also consumes its colon. Records of a body tend to name their members
-    /// in the same order.
+    /// The member that is named next; also consumes what precedes its value. Records of a body tend to name
+    /// their members in the same order.
     fn name(&mut self, position: usize) -> Option<Name<'a>> {
         if let Some(announced) = self.memo.order.get(position)
             && self.scanner.rest().starts_with(&announced.text)
@@ -142,16 +132,15 @@ impl<'a> FastRecord<'_, '_, 'a> {
             let (length, field) = (announced.text.len(), announced.field);
             let Some(field) = field else {
                 let name = self.scanner.string()?;
-                return self.scanner.take(b':').then_some(Name::Undeclared(name));
+                self.scanner.colon()?;
+                return Some(Name::Undeclared(name));
             };
             self.scanner.advance(length);
+            self.scanner.skip_blanks();
             return Some(Name::Field(field));
         }
         let name = self.scanner.string()?;
-        self.scanner.skip_blanks();
-        if !self.scanner.take(b':') {
-            return None;
-        }
+        self.scanner.colon()?;
         let field = self.compiled.plan.field(name);
         self.memo.learn_order(position, name, field);
         Some(field.map_or(Name::Undeclared(name), Name::Field))
@@ -189,29 +178,19 @@ impl<'a> FastRecord<'_, '_, 'a> {
         if !plan.fields.get(field)?.takes_every_object || !self.scanner.take(b'{') {
             return None;
         }
-        self.scanner.skip_blanks();
-        if self.scanner.take(b'}') {
-            return Some(());
-        }
-        loop {
-            self.scanner.skip_blanks();
+        let mut is_first = true;
+        while self.scanner.has_item(b'}', is_first)? {
             let name = self.scanner.string()?;
-            self.scanner.skip_blanks();
-            if !self.scanner.take(b':') {
-                return None;
-            }
-            self.scanner.skip_blanks();
+            self.scanner.colon()?;
             let known = plan.field(name).and_then(|field| plan.fields.get(field));
             if known.is_some_and(|known| known.in_extras) {
                 return None;
             }
             let raw = self.scanner.any_value()?;
             self.extra(name, raw)?;
-            self.scanner.skip_blanks();
-            if !self.scanner.take(b',') {
-                return self.scanner.take(b'}').then_some(());
-            }
+            is_first = false;
         }
+        Some(())
     }
 
     fn value(&mut self, field: usize) -> Option<()> {

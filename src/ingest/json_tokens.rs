@@ -145,8 +145,7 @@ impl<'a> Scanner<'a> {
             b'n' => self.take_word("null").then_some(()),
             b'{' => self.skip_items(b'}', deepest, |scanner| {
                 scanner.escaped_string()?;
-                scanner.skip_blanks();
-                scanner.take(b':').then(|| scanner.skip_blanks())
+                scanner.colon()
             }),
             b'[' => self.skip_items(b']', deepest, |_| Some(())),
             _ => None,
@@ -163,19 +162,32 @@ impl<'a> Scanner<'a> {
     ) -> Option<()> {
         let deepest = deepest.checked_sub(1)?;
         self.at += 1;
-        self.skip_blanks();
-        if self.take(closing) {
-            return Some(());
-        }
-        loop {
-            self.skip_blanks();
+        let mut is_first = true;
+        while self.has_item(closing, is_first)? {
             name(self)?;
             self.skip_value(deepest)?;
-            self.skip_blanks();
-            if !self.take(b',') {
-                return self.take(closing).then_some(());
-            }
+            is_first = false;
         }
+        Some(())
+    }
+
+    /// Whether another item follows in an object or a list, which then begins right here; otherwise the
+    /// bracket that closes it is consumed.
+    pub(super) fn has_item(&mut self, closing: u8, is_first: bool) -> Option<bool> {
+        self.skip_blanks();
+        if self.take(closing) {
+            return Some(false);
+        }
+        if !is_first {
+            self.take(b',').then(|| self.skip_blanks())?;
+        }
+        Some(true)
+    }
+
+    /// Consumes what stands between the name of a member and its value.
+    pub(super) fn colon(&mut self) -> Option<()> {
+        self.skip_blanks();
+        self.take(b':').then(|| self.skip_blanks())
     }
 
     /// Reads a finite number. Few digits are exact by one division; more take the slow path.
