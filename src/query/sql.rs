@@ -13,6 +13,7 @@
 mod allowed;
 mod bounds;
 mod errors;
+mod keep_names;
 mod meaning;
 mod naming;
 mod optimizing;

@@ -10,14 +10,15 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 use super::endless;
 
@@ -231,16 +232,11 @@ pub(in crate::query::sql) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     let joined = Arc::new(ScalarUDF::new_from_impl(joined));
     let mut calls = 0;
     let rewritten = plan.transform_up_with_subqueries(|plan| {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let bounded = expr.transform_up(|expr| {
-                endless::refuse(&expr)?;
-                let bounded = bounded_expr(expr, &joined);
-                calls += usize::from(is_bounded(&bounded.data));
-                Ok(bounded)
-            })?;
-            Ok(bounded.update_data(|expr| name.restore(expr)))
+        rewrite_keeping_names(plan, |expr| {
+            endless::refuse(&expr)?;
+            let bounded = bounded_expr(expr, &joined);
+            calls += usize::from(is_bounded(&bounded.data));
+            Ok(bounded)
         })
     })?;
     if calls > MOST_CALLS {

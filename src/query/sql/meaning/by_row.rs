@@ -8,14 +8,15 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 /// Has the members of lists computed for each row that the optimizer has not made constants of.
 ///
@@ -60,12 +61,7 @@ impl OptimizerRule for MembersByRow {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let given = expr.transform_up(|expr| Ok(self.expression(expr)))?;
-            Ok(given.update_data(|expr| name.restore(expr)))
-        })
+        rewrite_keeping_names(plan, |expr| Ok(self.expression(expr)))
     }
 }
 

@@ -10,12 +10,11 @@ use datafusion::arrow::compute::kernels::numeric::{add, mul, neg, sub};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{
     DFSchema, DataFusionError, Result, ScalarValue, exec_datafusion_err, exec_err, internal_err,
 };
 use datafusion::logical_expr::expr::BinaryExpr;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable as _, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
@@ -23,6 +22,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 /// Replaces the engine's arithmetic once both sides have one type.
 #[derive(Debug)]
@@ -36,12 +37,7 @@ impl AnalyzerRule for CheckedArithmetic {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let rewritten = plan.transform_up_with_subqueries(|plan| {
             let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            let checked = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let checked = expr.transform_up(|expr| Ok(checked(expr, &schema)))?;
-                Ok(checked.update_data(|expr| name.restore(expr)))
-            })?;
+            let checked = rewrite_keeping_names(plan, |expr| Ok(checked(expr, &schema)))?;
             if checked.transformed {
                 checked.map_data(LogicalPlan::recompute_schema)
             } else {

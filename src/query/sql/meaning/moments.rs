@@ -8,14 +8,15 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::expr::{BinaryExpr, Cast};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::sqlparser::ast;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan, Operator};
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 use super::epoch::Epoch;
 
@@ -41,12 +42,7 @@ impl TypePlanner for Microseconds {
 pub(in crate::query::sql) fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let compared = expr.transform_up(|expr| Ok(compared_expr(expr, &schema)))?;
-            Ok(compared.update_data(|expr| name.restore(expr)))
-        })
+        rewrite_keeping_names(plan, |expr| Ok(compared_expr(expr, &schema)))
     })?;
     Ok(rewritten.data)
 }

@@ -13,17 +13,18 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::utils::normalize_float_zero;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, TableReference, internal_err};
 use datafusion::logical_expr::expr::{AggregateFunction, BinaryExpr, InList, Sort as SortExpr};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Distinct, Expr, ExprSchemable as _, LogicalPlan, Operator, Projection, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 use super::moments::compares;
 
@@ -226,12 +227,7 @@ impl AnalyzerRule for OneZero {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let rewritten = plan.transform_up_with_subqueries(|plan| {
             let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            let given = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let given = expr.transform_up(|expr| Ok(self.expression(expr, &schema)))?;
-                Ok(given.update_data(|expr| name.restore(expr)))
-            })?;
+            let given = rewrite_keeping_names(plan, |expr| Ok(self.expression(expr, &schema)))?;
             let given = given.transform_data(|plan| self.step(plan, &schema))?;
             if given.transformed {
                 given.map_data(LogicalPlan::recompute_schema)
@@ -353,12 +349,7 @@ impl OptimizerRule for BothZeros {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let given = expr.transform_up(|expr| Ok(with_both_zeros(expr)))?;
-            Ok(given.update_data(|expr| name.restore(expr)))
-        })
+        rewrite_keeping_names(plan, |expr| Ok(with_both_zeros(expr)))
     }
 }
 

@@ -5,12 +5,13 @@
 //! itself, and takes `.*` for `IS NOT NULL`, which is false of null where a match is unknown. An empty group
 //! in front of either finds the same texts, and is neither. Knows plans and expressions only.
 
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::BinaryExpr;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, Like, LogicalPlan, Operator, lit};
 use regex_syntax::hir::{Hir, HirKind};
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 use super::similar_to;
 
@@ -20,14 +21,8 @@ const REGEXP_LIKE: &str = "regexp_like";
 
 /// The plan without regular expressions that are misread. All of them are texts, and not computed.
 pub(in crate::query::sql) fn escape_patterns(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let grouped = expr.transform_up(|expr| Ok(grouped(expr)))?;
-            Ok(grouped.update_data(|expr| name.restore(expr)))
-        })
-    })?;
+    let rewritten =
+        plan.transform_up_with_subqueries(|plan| rewrite_keeping_names(plan, |expr| Ok(grouped(expr))))?;
     Ok(rewritten.data)
 }
 

@@ -11,12 +11,13 @@ mod part;
 mod written;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::BinaryExpr;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 use super::moments::compares;
 use length::length_of;
@@ -31,12 +32,7 @@ const CHOOSING_FUNCTIONS: [&str; 4] = ["min", "max", "least", "greatest"];
 pub(in crate::query::sql) fn measured(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        let measured = plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let measured = expr.transform_up(|expr| measured_expr(expr, &schema))?;
-            Ok(measured.update_data(|expr| name.restore(expr)))
-        })?;
+        let measured = rewrite_keeping_names(plan, |expr| measured_expr(expr, &schema))?;
         Ok(measured.update_data(|plan| sorted(plan, &schema)))
     })?;
     Ok(rewritten.data)

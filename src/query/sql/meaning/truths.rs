@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::BinaryExpr;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Union, lit};
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 /// Replaces questions about truth once they are about truth values.
 #[derive(Debug)]
@@ -28,12 +29,7 @@ impl AnalyzerRule for Truths {
         // Whether a column may be null is written down in all that reads it.
         let mut may_differ = false;
         let rewritten = plan.transform_up_with_subqueries(|plan| {
-            let names = NamePreserver::new(&plan);
-            let plan = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let computed = expr.transform_up(|expr| Ok(computed(expr)))?;
-                Ok(computed.update_data(|expr| name.restore(expr)))
-            })?;
+            let plan = rewrite_keeping_names(plan, |expr| Ok(computed(expr)))?;
             may_differ |= plan.transformed;
             if may_differ {
                 Ok(Transformed::yes(with_nulls_of_inputs(plan.data)?))

@@ -5,11 +5,12 @@
 //! refused, which is made of these. Knows plans and expressions only.
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::expr::Sort;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 /// Leaves repeated keys out once the optimizer has brought equal ones into one form.
 #[derive(Debug)]
@@ -28,12 +29,7 @@ impl OptimizerRule for SortedOnce {
         if !matches!(plan, LogicalPlan::Aggregate(_)) {
             return Ok(Transformed::no(plan));
         }
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let once = expr.transform_up(|expr| Ok(once(expr)))?;
-            Ok(once.update_data(|expr| name.restore(expr)))
-        })
+        rewrite_keeping_names(plan, |expr| Ok(once(expr)))
     }
 }
 

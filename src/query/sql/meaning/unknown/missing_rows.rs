@@ -4,32 +4,28 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, exec_datafusion_err, plan_datafusion_err};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Sort, Subquery, SubqueryAlias, Volatility,
 };
+
+use crate::query::sql::keep_names::rewrite_keeping_names;
 
 /// The plan, in which the values of subqueries that may find no row may be null; and whether there are any.
 pub(super) fn with_nulls_for_missing_rows(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let or_null = Arc::new(ScalarUDF::new_from_impl(OrNull::new()));
     let mut are_any = false;
     let rewritten = plan.transform_up_with_subqueries(|plan| {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let nullable = expr.transform_up(|expr| match expr {
-                Expr::ScalarSubquery(subquery) if may_be_missing(&subquery) => {
-                    are_any = true;
-                    Ok(Transformed::yes(
-                        or_null.call(vec![Expr::ScalarSubquery(subquery)]),
-                    ))
-                }
-                expr => Ok(Transformed::no(expr)),
-            })?;
-            Ok(nullable.update_data(|expr| name.restore(expr)))
+        rewrite_keeping_names(plan, |expr| match expr {
+            Expr::ScalarSubquery(subquery) if may_be_missing(&subquery) => {
+                are_any = true;
+                Ok(Transformed::yes(
+                    or_null.call(vec![Expr::ScalarSubquery(subquery)]),
+                ))
+            }
+            expr => Ok(Transformed::no(expr)),
         })
     })?;
     Ok((rewritten.data, are_any))
