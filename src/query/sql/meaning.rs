@@ -11,6 +11,7 @@
 
 pub(super) mod all_years;
 pub(super) mod any_item;
+mod by_array;
 pub(super) mod by_row;
 pub(super) mod checked;
 pub(super) mod choices;

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
+use super::by_array::by_array;
 use super::date_trunc::DateTrunc;
 use super::local_times;
 use crate::model::time::Instant;
@@ -212,12 +213,6 @@ impl ScalarUDFImpl for AtTimeZone {
         else {
             return moments.cast_to(held, None);
         };
-        match moments {
-            ColumnarValue::Array(times) => Ok(ColumnarValue::Array(local_times::moments(times, zone)?)),
-            ColumnarValue::Scalar(time) => {
-                let one = local_times::moments(&time.to_array()?, zone)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
-            }
-        }
+        by_array(moments, |times| local_times::moments(times, zone))
     }
 }

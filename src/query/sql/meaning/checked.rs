@@ -11,9 +11,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{
-    DFSchema, DataFusionError, Result, ScalarValue, exec_datafusion_err, exec_err, internal_err,
-};
+use datafusion::common::{DFSchema, DataFusionError, Result, exec_datafusion_err, exec_err, internal_err};
 use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -24,6 +22,8 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+
+use super::by_array::by_array;
 
 /// Replaces the engine's arithmetic once both sides have one type.
 #[derive(Debug)]
@@ -161,20 +161,10 @@ impl ScalarUDFImpl for CheckedOperation {
             (Operation::Add, [left, right]) => apply(left, right, add),
             (Operation::Subtract, [left, right]) => apply(left, right, sub),
             (Operation::Multiply, [left, right]) => apply(left, right, mul),
-            (Operation::Negate, [value]) => negated(value),
+            (Operation::Negate, [value]) => by_array(value, |values| Ok(neg(values)?)),
             _ => exec_err!("{} was given other operands than it has", self.name()),
         };
         result.map_err(overflowed)
-    }
-}
-
-fn negated(value: &ColumnarValue) -> Result<ColumnarValue> {
-    match value {
-        ColumnarValue::Array(values) => Ok(ColumnarValue::Array(neg(values)?)),
-        ColumnarValue::Scalar(value) => {
-            let one = neg(&value.to_array()?)?;
-            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
-        }
     }
 }
 

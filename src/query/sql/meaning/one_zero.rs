@@ -26,6 +26,7 @@ use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, Optimizer
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
 
+use super::by_array::by_array;
 use super::moments::compares;
 
 /// Functions that look for numbers. Only `nullif` returns one of those that it looks through, and loses its
@@ -427,14 +428,10 @@ impl ScalarUDFImpl for WithOneZero {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match arguments.args.as_slice() {
-            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(with_one_zero(values)?)),
-            [ColumnarValue::Scalar(value)] => {
-                let one = with_one_zero(&value.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
-            }
-            _ => internal_err!("{} takes one value", self.name()),
-        }
+        let [value] = arguments.args.as_slice() else {
+            return internal_err!("{} takes one value", self.name());
+        };
+        by_array(value, with_one_zero)
     }
 }
 

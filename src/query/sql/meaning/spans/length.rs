@@ -10,10 +10,12 @@ use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
     IntervalUnit, TimeUnit,
 };
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use crate::query::sql::meaning::by_array::by_array;
 
 pub(super) const DAY: i128 = 86_400_000_000_000;
 const DAYS_OF_A_MONTH: i128 = 30;
@@ -53,14 +55,10 @@ impl ScalarUDFImpl for LengthOfSpan {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(match arguments.args.as_slice() {
-            [ColumnarValue::Array(spans)] => ColumnarValue::Array(Arc::new(lengths(spans)?)),
-            [ColumnarValue::Scalar(span)] => {
-                let one = lengths(&span.to_array()?)?;
-                ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?)
-            }
-            _ => return internal_err!("{} takes one span", self.name()),
-        })
+        let [span] = arguments.args.as_slice() else {
+            return internal_err!("{} takes one span", self.name());
+        };
+        by_array(span, |spans| Ok(Arc::new(lengths(spans)?)))
     }
 }
 
