@@ -125,10 +125,10 @@ async fn planned<Authority: 'static>(
         functions: &functions,
     };
     let planned = planning.plan(&asked.statement).await;
-    let logical = match planned.and_then(group_keys::unlike) {
+    let logical = match planned.and_then(group_keys::refuse_alike_keys) {
         Err(error) if duplicate_names::is_about_names(&error) => {
             let again = planning.plan_apart(&asked.statement).await;
-            again.and_then(group_keys::unlike).map_err(|again| {
+            again.and_then(group_keys::refuse_alike_keys).map_err(|again| {
                 if duplicate_names::tells_of_names(&again) {
                     error
                 } else {
@@ -140,25 +140,13 @@ async fn planned<Authority: 'static>(
     };
     let logical = logical.map_err(wrong)?;
     let own_names = duplicate_names::own_names(&logical).map_err(wrong)?;
-    in_plan::refuse_large(&logical).map_err(wrong)?;
-    let only_reads = SQLOptions::new()
-        .with_allow_ddl(false)
-        .with_allow_dml(false)
-        .with_allow_statements(false);
-    only_reads.verify_plan(&logical).map_err(wrong)?;
-    let logical = moments::compared(logical).map_err(wrong)?;
-    let logical = spans::measured(logical).map_err(wrong)?;
-    let logical = unknown::kept(logical).map_err(wrong)?;
-    let logical = patterns::escape_patterns(logical).map_err(wrong)?;
-    outward::refuse_lost(&logical).map_err(wrong)?;
-    let logical = constants_last::written(logical).map_err(wrong)?;
-    let logical = bounded::bounded(logical).map_err(wrong)?;
+    let logical = rewritten(logical).map_err(wrong)?;
     let logical = optimized(&state, &logical).map_err(wrong)?;
     let planner = state.query_planner();
     let plan = planner.create_physical_plan(&logical, &state).await;
     let plan = plan.map_err(wrong)?;
     let plan = columns::with_names_of_their_own(plan, &own_names).map_err(wrong)?;
-    let plan = guard::guarded(plan, state.config().batch_size()).map_err(wrong)?;
+    let plan = guard::with_guards(plan, state.config().batch_size()).map_err(wrong)?;
     Ok(Planned {
         prepared: Prepared {
             schema: plan.schema(),
@@ -212,6 +200,23 @@ impl<Authority: 'static> Planning<'_, Authority> {
     }
 }
 
+/// The plan with the values that its expressions have in SQL, unless it is refused.
+fn rewritten(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    in_plan::refuse_large(&plan)?;
+    let only_reads = SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false);
+    only_reads.verify_plan(&plan)?;
+    let plan = moments::bring_to_moments(plan)?;
+    let plan = spans::compare_by_length(plan)?;
+    let plan = unknown::keep_unknown(plan)?;
+    let plan = patterns::escape_patterns(plan)?;
+    outward::refuse_lost(&plan)?;
+    let plan = constants_last::write_constants_last(plan)?;
+    bounded::limit_functions(plan)
+}
+
 /// The plan as it is carried out.
 fn optimized(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     match state.optimize(plan) {
@@ -253,12 +258,11 @@ fn session<Authority: 'static>(
     options.optimizer.enable_join_dynamic_filter_pushdown = false;
     let scalars = allowed::scalars(&state, now);
     let aggregates = allowed::aggregates(&state);
-    let conditions = kept_above::minded(state.optimizers());
-    let rules = outer_side::before(&namesakes::minded(state.physical_optimizers()));
-    let rules = large_limits::spilled(
-        &pages::kept(&rules),
-        &state.runtime_env().memory_pool.memory_limit(),
-    );
+    let conditions = kept_above::with_guarded_pushdown(state.optimizers());
+    let rules = namesakes::with_guarded_pushdown(state.physical_optimizers());
+    let rules = pages::with_page_rule(&outer_side::with_outer_side_rule(&rules));
+    let memory = state.runtime_env().memory_pool.memory_limit();
+    let rules = large_limits::with_spilling_limits(&rules, &memory);
     let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(spans::WrittenSpans)];
     planners.extend_from_slice(state.expr_planners());
     let mut state = SessionStateBuilder::new_from_existing(state)

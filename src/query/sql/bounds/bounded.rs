@@ -223,7 +223,7 @@ impl ScalarUDFImpl for Bounded {
 }
 
 /// The plan with limits on functions that the planner itself inserts: lists, structs and `||`.
-pub(in crate::query::sql) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
     let joined = Arc::new(ScalarUDF::new_from_impl(JoinedTexts::new()));
     let joined = Bounded {
         inner: joined,

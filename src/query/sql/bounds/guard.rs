@@ -49,7 +49,7 @@ const MOST_SPREAD: usize = 16 << 20;
 const MOST_KEPT: usize = 1 << 20;
 
 /// The plan with a guard above each operator. `usual`: the default number of rows in a batch.
-pub(in crate::query::sql) fn guarded(
+pub(in crate::query::sql) fn with_guards(
     plan: Arc<dyn ExecutionPlan>,
     usual: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {

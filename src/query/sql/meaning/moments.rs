@@ -39,15 +39,15 @@ impl TypePlanner for Microseconds {
 }
 
 /// The plan, in which texts and dates have the type of the moments that they are beside.
-pub(in crate::query::sql) fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::query::sql) fn bring_to_moments(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
-        rewrite_keeping_names(plan, |expr| Ok(compared_expr(expr, &schema)))
+        rewrite_keeping_names(plan, |expr| Ok(with_moments(expr, &schema)))
     })?;
     Ok(rewritten.data)
 }
 
-fn compared_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn with_moments(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) => {
             let types = (type_of(&left, schema), type_of(&right, schema));

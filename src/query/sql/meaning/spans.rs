@@ -29,7 +29,7 @@ use written::as_interval;
 const CHOOSING_FUNCTIONS: [&str; 4] = ["min", "max", "least", "greatest"];
 
 /// The plan, in which spans are compared by their length.
-pub(in crate::query::sql) fn measured(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::query::sql) fn compare_by_length(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
         let measured = rewrite_keeping_names(plan, |expr| measured_expr(expr, &schema))?;

@@ -45,7 +45,7 @@ use subqueries::{has_subqueries, refuse_subqueries};
 const MOST_COPIED: usize = 256;
 
 /// The plan, written so that no rule of the optimizer forgets what is unknown.
-pub(in crate::query::sql) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::query::sql) fn keep_unknown(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut keeping = UnknownKeeper {
         apart: Arc::new(ScalarUDF::new_from_impl(Apart::new())),
         may_meet: may_lists_meet(&plan)?,

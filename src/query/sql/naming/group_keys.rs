@@ -28,7 +28,7 @@ const ALIKE_KEYS: &str = "keys of GROUP BY require unique expression names, and 
                           keeps the name of its column: convert it in a subquery, under a name of its own";
 
 /// The plan, unless keys of one GROUP BY have one name in it.
-pub(in crate::query::sql) fn unlike(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::query::sql) fn refuse_alike_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.apply_with_subqueries(|step| {
         if let LogicalPlan::Aggregate(aggregate) = step {
             let mut named: HashMap<String, &Planned> = HashMap::new();

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use crate::query::sql::meaning::moments::compares;
 
 /// The plan, with constants on the right in the conditions of its joins.
-pub(in crate::query::sql) fn written(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::query::sql) fn write_constants_last(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let LogicalPlan::Join(mut join) = plan else {
             return Ok(Transformed::no(plan));

@@ -20,15 +20,15 @@ type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 const MOVING_RULE: &str = "push_down_filter";
 
 /// `rules`, of which the one that moves conditions leaves these above.
-pub(in crate::query::sql) fn minded(rules: &[Rule]) -> Vec<Rule> {
-    let minded = |rule: &Rule| -> Rule {
+pub(in crate::query::sql) fn with_guarded_pushdown(rules: &[Rule]) -> Vec<Rule> {
+    let guarded = |rule: &Rule| -> Rule {
         if rule.name() == MOVING_RULE {
             Arc::new(UnlessDeciding(Arc::clone(rule)))
         } else {
             Arc::clone(rule)
         }
     };
-    rules.iter().map(minded).collect()
+    rules.iter().map(guarded).collect()
 }
 
 #[derive(Debug)]

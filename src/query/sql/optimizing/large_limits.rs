@@ -33,7 +33,7 @@ const AROUND_ROW: usize = 64;
 const USUAL_WIDTH: usize = 32;
 
 /// `rules` with the rule of this file where limits have reached the sorts, for a pool of this size.
-pub(in crate::query::sql) fn spilled(rules: &[Rule], memory: &MemoryLimit) -> Vec<Rule> {
+pub(in crate::query::sql) fn with_spilling_limits(rules: &[Rule], memory: &MemoryLimit) -> Vec<Rule> {
     let mut rules = rules.to_vec();
     if let MemoryLimit::Finite(memory) = memory {
         // The last rule that moves filters tells tables of the limits of sorts above them.
@@ -133,7 +133,7 @@ mod tests {
             .with_config(config)
             .with_default_features()
             .build();
-        let rules = spilled(state.physical_optimizers(), &MemoryLimit::Finite(1 << 20));
+        let rules = with_spilling_limits(state.physical_optimizers(), &MemoryLimit::Finite(1 << 20));
         let state = SessionStateBuilder::new_from_existing(state)
             .with_physical_optimizer_rules(rules)
             .build();

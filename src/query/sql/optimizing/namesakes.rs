@@ -19,15 +19,15 @@ use super::outer_side::Rule;
 pub(super) const MOVING_RULES: &str = "FilterPushdown";
 
 /// `rules`, of which those that move filters do so only where that is safe.
-pub(in crate::query::sql) fn minded(rules: &[Rule]) -> Vec<Rule> {
-    let minded = |rule: &Rule| -> Rule {
+pub(in crate::query::sql) fn with_guarded_pushdown(rules: &[Rule]) -> Vec<Rule> {
+    let guarded = |rule: &Rule| -> Rule {
         if rule.name().starts_with(MOVING_RULES) {
             Arc::new(UnlessNamesakes(Arc::clone(rule)))
         } else {
             Arc::clone(rule)
         }
     };
-    rules.iter().map(minded).collect()
+    rules.iter().map(guarded).collect()
 }
 
 #[derive(Debug)]

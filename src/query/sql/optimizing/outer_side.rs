@@ -26,7 +26,7 @@ use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, onl
 pub(super) type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// `rules` with the rule of this file in front.
-pub(in crate::query::sql) fn before(rules: &[Rule]) -> Vec<Rule> {
+pub(in crate::query::sql) fn with_outer_side_rule(rules: &[Rule]) -> Vec<Rule> {
     let ours: Rule = Arc::new(ForgetBelowOuterJoins);
     std::iter::once(ours).chain(rules.iter().cloned()).collect()
 }
@@ -137,7 +137,7 @@ mod tests {
             .with_config(config)
             .with_default_features()
             .build();
-        let rules = before(state.physical_optimizers());
+        let rules = with_outer_side_rule(state.physical_optimizers());
         let state = SessionStateBuilder::new_from_existing(state)
             .with_physical_optimizer_rules(rules)
             .build();

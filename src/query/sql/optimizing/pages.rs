@@ -23,7 +23,7 @@ use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 const SORTING_RULE: &str = "EnsureRequirements";
 
 /// `rules` with the rule of this file before sorts are moved.
-pub(in crate::query::sql) fn kept(rules: &[Rule]) -> Vec<Rule> {
+pub(in crate::query::sql) fn with_page_rule(rules: &[Rule]) -> Vec<Rule> {
     let mut rules = rules.to_vec();
     let place = rules.iter().position(|rule| rule.name() == SORTING_RULE);
     rules.insert(place.unwrap_or(0), Arc::new(KeepPages));
@@ -98,7 +98,7 @@ mod tests {
             .with_config(config)
             .with_default_features()
             .build();
-        let rules = kept(state.physical_optimizers());
+        let rules = with_page_rule(state.physical_optimizers());
         let state = SessionStateBuilder::new_from_existing(state)
             .with_physical_optimizer_rules(rules)
             .build();

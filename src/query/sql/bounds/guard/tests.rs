@@ -70,7 +70,7 @@ impl Bench {
     }
 
     async fn guarded(&self, text: &str) -> Arc<dyn ExecutionPlan> {
-        guarded(self.plan(text).await, 8192).unwrap()
+        with_guards(self.plan(text).await, 8192).unwrap()
     }
 
     async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Vec<RecordBatch>, DataFusionError> {
