@@ -13,4 +13,7 @@ pub(super) mod large_limits;
 pub(super) mod namesakes;
 pub(super) mod outer_side;
 pub(super) mod pages;
+mod rules;
 pub(super) mod sorted_once;
+#[cfg(test)]
+mod test_context;

@@ -13,7 +13,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// A rule of DataFusion.
+use super::rules::wrap_meant;
+
+/// A rule of DataFusion about a logical plan.
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// The name of the rule that moves conditions.
@@ -21,14 +23,11 @@ const MOVING_RULE: &str = "push_down_filter";
 
 /// `rules`, of which the one that moves conditions leaves these above.
 pub(in crate::query::sql) fn with_guarded_pushdown(rules: &[Rule]) -> Vec<Rule> {
-    let guarded = |rule: &Rule| -> Rule {
-        if rule.name() == MOVING_RULE {
-            Arc::new(UnlessDeciding(Arc::clone(rule)))
-        } else {
-            Arc::clone(rule)
-        }
-    };
-    rules.iter().map(guarded).collect()
+    wrap_meant(
+        rules,
+        |rule| rule.name() == MOVING_RULE,
+        |rule| Arc::new(UnlessDeciding(rule)),
+    )
 }
 
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
 
 use super::namesakes::MOVING_RULES;
-use super::outer_side::Rule;
+use super::rules::Rule;
 
 /// The part of the memory that one sort with a limit may be expected to need. Sorts with a limit read less
 /// and write nothing, so they are kept where they fit; but what is expected is no more than likely, others
@@ -117,37 +117,20 @@ fn sum(widths: impl Iterator<Item = usize>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch};
+    use datafusion::arrow::array::AsArray as _;
     use datafusion::arrow::datatypes::Int64Type;
-    use datafusion::datasource::MemTable;
-    use datafusion::execution::session_state::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
-    use datafusion::prelude::{SessionConfig, SessionContext};
+    use datafusion::prelude::SessionConfig;
 
     use super::*;
-
-    /// A table `t` with a thousand ids, in a session that has a mebibyte for questions.
-    fn context() -> SessionContext {
-        let config = SessionConfig::new().with_target_partitions(1);
-        let state = SessionStateBuilder::new()
-            .with_config(config)
-            .with_default_features()
-            .build();
-        let rules = with_spilling_limits(state.physical_optimizers(), &MemoryLimit::Finite(1 << 20));
-        let state = SessionStateBuilder::new_from_existing(state)
-            .with_physical_optimizer_rules(rules)
-            .build();
-        let context = SessionContext::new_with_state(state);
-        let ids: ArrayRef = Arc::new((0..1000).collect::<Int64Array>());
-        let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
-        context.register_table("t", Arc::new(table)).unwrap();
-        context
-    }
+    use crate::query::sql::optimizing::test_context::context;
 
     #[tokio::test]
     async fn only_large_limits_stand_above_a_sort_of_all_rows() {
-        let context = context();
+        let mebibyte = MemoryLimit::Finite(1 << 20);
+        let context = context(1000, SessionConfig::new(), |rules| {
+            with_spilling_limits(rules, &mebibyte)
+        });
         let twice = "SELECT id FROM t UNION ALL SELECT id FROM t";
         for (text, is_large, found) in [
             (

@@ -13,21 +13,18 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::outer_side::Rule;
+use super::rules::{Rule, wrap_meant};
 
 /// What the names of the rules begin with that move filters.
 pub(super) const MOVING_RULES: &str = "FilterPushdown";
 
 /// `rules`, of which those that move filters do so only where that is safe.
 pub(in crate::query::sql) fn with_guarded_pushdown(rules: &[Rule]) -> Vec<Rule> {
-    let guarded = |rule: &Rule| -> Rule {
-        if rule.name().starts_with(MOVING_RULES) {
-            Arc::new(UnlessNamesakes(Arc::clone(rule)))
-        } else {
-            Arc::clone(rule)
-        }
-    };
-    rules.iter().map(guarded).collect()
+    wrap_meant(
+        rules,
+        |rule| rule.name().starts_with(MOVING_RULES),
+        |rule| Arc::new(UnlessNamesakes(rule)),
+    )
 }
 
 #[derive(Debug)]

@@ -22,8 +22,7 @@ use futures::stream::BoxStream;
 
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-/// A rule of DataFusion or of this program.
-pub(super) type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+use super::rules::Rule;
 
 /// `rules` with the rule of this file in front.
 pub(in crate::query::sql) fn with_outer_side_rule(rules: &[Rule]) -> Vec<Rule> {
@@ -123,35 +122,15 @@ impl Step for OuterSide {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{ArrayRef, Int64Array};
-    use datafusion::datasource::MemTable;
-    use datafusion::execution::session_state::SessionStateBuilder;
-    use datafusion::prelude::{SessionConfig, SessionContext};
+    use datafusion::prelude::SessionConfig;
 
     use super::*;
-
-    /// A table `t` with a thousand ids, which is read in batches of ten.
-    fn context() -> SessionContext {
-        let config = SessionConfig::new().with_target_partitions(1).with_batch_size(10);
-        let state = SessionStateBuilder::new()
-            .with_config(config)
-            .with_default_features()
-            .build();
-        let rules = with_outer_side_rule(state.physical_optimizers());
-        let state = SessionStateBuilder::new_from_existing(state)
-            .with_physical_optimizer_rules(rules)
-            .build();
-        let context = SessionContext::new_with_state(state);
-        let ids: ArrayRef = Arc::new((0..1000).collect::<Int64Array>());
-        let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
-        context.register_table("t", Arc::new(table)).unwrap();
-        context
-    }
+    use crate::query::sql::optimizing::test_context::context;
 
     #[tokio::test]
     async fn what_is_the_same_in_all_rows_of_a_side_is_null_where_nothing_was_found() {
-        let context = context();
+        let config = SessionConfig::new().with_batch_size(10);
+        let context = context(1000, config, with_outer_side_rule);
         for (join, on, groups) in [
             ("LEFT", "l.id = r.id", 2),
             ("RIGHT", "l.id = r.id", 2),

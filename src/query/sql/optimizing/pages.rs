@@ -16,7 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
-use super::outer_side::Rule;
+use super::rules::Rule;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 
 /// The name of the rule that brings orders about, and moves sorts.
@@ -83,36 +83,16 @@ impl Step for Page {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{ArrayRef, AsArray as _, Int64Array};
+    use datafusion::arrow::array::AsArray as _;
     use datafusion::arrow::datatypes::Int64Type;
-    use datafusion::datasource::MemTable;
-    use datafusion::execution::session_state::SessionStateBuilder;
-    use datafusion::prelude::{SessionConfig, SessionContext};
+    use datafusion::prelude::SessionConfig;
 
     use super::*;
-
-    /// A table `t` with a hundred ids.
-    fn context() -> SessionContext {
-        let config = SessionConfig::new().with_target_partitions(1);
-        let state = SessionStateBuilder::new()
-            .with_config(config)
-            .with_default_features()
-            .build();
-        let rules = with_page_rule(state.physical_optimizers());
-        let state = SessionStateBuilder::new_from_existing(state)
-            .with_physical_optimizer_rules(rules)
-            .build();
-        let context = SessionContext::new_with_state(state);
-        let ids: ArrayRef = Arc::new((0..100).collect::<Int64Array>());
-        let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
-        context.register_table("t", Arc::new(table)).unwrap();
-        context
-    }
+    use crate::query::sql::optimizing::test_context::context;
 
     #[tokio::test]
     async fn a_page_that_is_sorted_again_has_its_own_rows() {
-        let context = context();
+        let context = context(100, SessionConfig::new(), with_page_rule);
         let page = "(SELECT id, id % 7 AS k FROM t ORDER BY id DESC LIMIT 10 OFFSET 10)";
         let counted = format!(
             "(SELECT id, row_number() OVER (ORDER BY id DESC, k) AS n FROM {page} AS page) AS counted"
