@@ -50,7 +50,7 @@ use reading::statement;
 use reading::text::QueryText;
 use relations::functions::{self, Functions};
 use relations::holdings::{CATALOG, OWN};
-use relations::tables::Shelves;
+use relations::tables::PersonCatalogs;
 use unfolding::in_plan;
 
 pub(super) use bounds::guard::GuardExec;
@@ -269,7 +269,7 @@ fn session<Authority: 'static>(
         .with_config(config)
         .with_optimizer_rules(conditions)
         .with_physical_optimizer_rules(rules)
-        .with_catalog_list(Arc::new(Shelves::of(holdings)))
+        .with_catalog_list(Arc::new(PersonCatalogs::of(holdings)))
         .with_scalar_functions(scalars)
         .with_aggregate_functions(aggregates)
         .with_analyzer_rule(Arc::new(OneZero::new()))

@@ -37,11 +37,11 @@ const INFORMATION: &str = "information_schema";
 const TWO_DAYS: i64 = 2 * 86_400_000_000;
 
 /// Schemas with tables: the caller's own, and one for each person who shares, named by their id.
-pub(in crate::query::sql) struct Shelves<Authority> {
+pub(in crate::query::sql) struct PersonCatalogs<Authority> {
     holdings: Arc<dyn Holdings<Authority>>,
 }
 
-impl<Authority> Shelves<Authority> {
+impl<Authority> PersonCatalogs<Authority> {
     pub(in crate::query::sql) fn of(holdings: &Arc<dyn Holdings<Authority>>) -> Self {
         Self {
             holdings: Arc::clone(holdings),
@@ -49,13 +49,16 @@ impl<Authority> Shelves<Authority> {
     }
 }
 
-impl<Authority> fmt::Debug for Shelves<Authority> {
+impl<Authority> fmt::Debug for PersonCatalogs<Authority> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Shelves").field(&self.holdings).finish()
+        formatter
+            .debug_tuple("PersonCatalogs")
+            .field(&self.holdings)
+            .finish()
     }
 }
 
-impl<Authority: 'static> CatalogProviderList for Shelves<Authority> {
+impl<Authority: 'static> CatalogProviderList for PersonCatalogs<Authority> {
     fn register_catalog(
         &self,
         _name: String,
@@ -73,7 +76,7 @@ impl<Authority: 'static> CatalogProviderList for Shelves<Authority> {
     }
 }
 
-impl<Authority: 'static> CatalogProvider for Shelves<Authority> {
+impl<Authority: 'static> CatalogProvider for PersonCatalogs<Authority> {
     fn schema_names(&self) -> Vec<String> {
         vec![OWN.to_owned(), INFORMATION.to_owned()]
     }
@@ -88,24 +91,24 @@ impl<Authority: 'static> CatalogProvider for Shelves<Authority> {
             OWN => None,
             name => Some(PersonId(Uuid::try_parse(name).ok()?)),
         };
-        Some(Arc::new(Shelf { holdings, of }))
+        Some(Arc::new(PersonSchema { holdings, of }))
     }
 }
 
 /// The tables of one person.
-struct Shelf<Authority> {
+struct PersonSchema<Authority> {
     holdings: Arc<dyn Holdings<Authority>>,
     of: Option<PersonId>,
 }
 
-impl<Authority> fmt::Debug for Shelf<Authority> {
+impl<Authority> fmt::Debug for PersonSchema<Authority> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Shelf").field(&self.of).finish()
+        formatter.debug_tuple("PersonSchema").field(&self.of).finish()
     }
 }
 
 #[async_trait]
-impl<Authority: 'static> SchemaProvider for Shelf<Authority> {
+impl<Authority: 'static> SchemaProvider for PersonSchema<Authority> {
     fn table_names(&self) -> Vec<String> {
         Vec::new()
     }
