@@ -54,7 +54,7 @@ use relations::tables::PersonCatalogs;
 use unfolding::in_plan;
 
 pub(super) use bounds::guard::GuardExec;
-pub use errors::{Place, SqlError, SqlFailure, outside};
+pub use errors::{SqlError, SqlFailure, TextPosition, outside};
 pub(super) use optimizing::outer_side::OuterSideExec;
 pub(super) use optimizing::pages::PageExec;
 pub use reading::explained::readable;
@@ -79,22 +79,22 @@ pub struct Planned {
 }
 
 impl Engine {
-    /// The plan of `question`, asked at `now` by the owner of these holdings. `place` is returned with it: it
-    /// is held as long as planning takes, even when nobody waits for the result any more.
-    pub async fn sql<Authority: 'static, Place: Send + 'static>(
+    /// The plan of `question`, asked at `now` by the owner of these holdings. `held` is returned with it: it
+    /// is kept as long as planning takes, even when nobody waits for the result any more.
+    pub async fn sql<Authority: 'static, Held: Send + 'static>(
         &self,
         holdings: Arc<dyn Holdings<Authority>>,
         question: SqlQuestion,
         now: Instant,
-        place: Place,
-    ) -> Result<(Planned, Place), SqlFailure> {
+        held: Held,
+    ) -> Result<(Planned, Held), SqlFailure> {
         let state = self.state().clone();
         let work = move || async move {
             let planned = planned(state, holdings, &question, now).await;
-            (planned, place)
+            (planned, held)
         };
         match self.on_planner_thread(work).await {
-            Ok((planned, place)) => Ok((planned?, place)),
+            Ok((planned, held)) => Ok((planned?, held)),
             // A planner that panics was given something that it should have refused.
             Err(DataFusionError::Internal(_)) => Err(SqlError::without_place(UNPLANNED).into()),
             Err(error) => Err(SqlFailure::Failed(error)),

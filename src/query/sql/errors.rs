@@ -9,20 +9,20 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 
 use crate::query::QueryError;
 
-/// A place in a text, with line and column counted from 1.
+/// A position in the text of a query, with line and column counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     pub line: u64,
     pub column: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}, column {}", self.line, self.column)
     }
 }
 
-impl From<Location> for Place {
+impl From<Location> for TextPosition {
     fn from(location: Location) -> Self {
         Self {
             line: location.line,
@@ -34,7 +34,7 @@ impl From<Location> for Place {
 /// An error in a query, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SqlError {
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<TextPosition>,
     pub(super) message: String,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for SqlError {
 }
 
 impl SqlError {
-    pub(super) fn at(place: Place, message: impl Into<String>) -> Self {
+    pub(super) fn at(place: TextPosition, message: impl Into<String>) -> Self {
         Self {
             place: Some(place),
             message: message.into(),

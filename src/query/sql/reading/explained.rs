@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 
 use crate::model::nearest::{hint, nearest};
 use crate::query::sql::allowed;
-use crate::query::sql::errors::{Place, SqlError};
+use crate::query::sql::errors::{SqlError, TextPosition};
 
 use super::text::QueryText;
 
@@ -58,7 +58,7 @@ fn of_grammar(error: &ParserError, text: &QueryText) -> SqlError {
     let numbers = rest.split_once(", Column: ");
     let place = numbers.and_then(|(line, column)| {
         let digits = column.split(|letter: char| !letter.is_ascii_digit()).next()?;
-        Some(Place {
+        Some(TextPosition {
             line: line.parse().ok()?,
             column: digits.parse().ok()?,
         })

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Span;
 use serde_json::Value;
 
-use crate::query::sql::errors::{Place, SqlError};
+use crate::query::sql::errors::{SqlError, TextPosition};
 use crate::query::sql::meaning::all_years::AtTimeZone;
 use crate::query::sql::relations::calls::QuestionFunction;
 use crate::query::sql::unfolding::in_text::Repeated;
@@ -125,7 +125,7 @@ pub(in crate::query::sql) fn read(
     })
 }
 
-fn place(text: &QueryText, sought: Where) -> Option<Place> {
+fn place(text: &QueryText, sought: Where) -> Option<TextPosition> {
     let (found, otherwise) = match sought {
         Where::At(place) => (None, place),
         Where::From(from, word) => (text.word_from(from, word), from),
@@ -133,7 +133,7 @@ fn place(text: &QueryText, sought: Where) -> Option<Place> {
         Where::Before(end, word) if end == Span::empty().start => (text.place_of(word), end),
         Where::Before(end, word) => (text.word_before(end, word), end),
     };
-    let otherwise = (otherwise != Span::empty().start).then(|| Place::from(otherwise));
+    let otherwise = (otherwise != Span::empty().start).then(|| TextPosition::from(otherwise));
     found.or(otherwise)
 }
 

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
-use crate::query::sql::errors::{Place, SqlError};
+use crate::query::sql::errors::{SqlError, TextPosition};
 
 /// The most bytes. What a person writes fits many times over; longer texts come from programs, which should
 /// use parameters.
@@ -69,7 +69,7 @@ impl QueryText {
     }
 
     /// The first place of a name, however it is quoted; for a compound name, that of its last part.
-    pub(super) fn place_of(&self, name: &str) -> Option<Place> {
+    pub(super) fn place_of(&self, name: &str) -> Option<TextPosition> {
         let last = name.rsplit('.').next().unwrap_or(name);
         let last = last.trim_matches('"').trim_end_matches("()");
         let found = |wanted: &str| {
@@ -95,14 +95,14 @@ impl QueryText {
     }
 
     /// The end of the text, without trailing space.
-    pub(super) fn end(&self) -> Option<Place> {
+    pub(super) fn end(&self) -> Option<TextPosition> {
         let mut tokens = self.tokens.iter().rev();
         let last = tokens.find(|token| !matches!(token.token, Token::EOF | Token::Whitespace(_)));
         last.map(|token| token.span.end.into())
     }
 
     /// The words, in capitals, and their places.
-    pub(super) fn words(&self) -> impl Iterator<Item = (String, Place)> {
+    pub(super) fn words(&self) -> impl Iterator<Item = (String, TextPosition)> {
         self.tokens.iter().filter_map(|token| match &token.token {
             Token::Word(word) => Some((word.value.to_uppercase(), token.span.start.into())),
             _ => None,
@@ -110,16 +110,18 @@ impl QueryText {
     }
 
     /// The first place of a word of the grammar at or after `from`.
-    pub(super) fn word_from(&self, from: Location, word: &str) -> Option<Place> {
-        self.places_of(word).find(|place| *place >= from).map(Place::from)
+    pub(super) fn word_from(&self, from: Location, word: &str) -> Option<TextPosition> {
+        self.places_of(word)
+            .find(|place| *place >= from)
+            .map(TextPosition::from)
     }
 
     /// The last place of a word of the grammar before `end`.
-    pub(super) fn word_before(&self, end: Location, word: &str) -> Option<Place> {
+    pub(super) fn word_before(&self, end: Location, word: &str) -> Option<TextPosition> {
         self.places_of(word)
             .take_while(|place| *place < end)
             .last()
-            .map(Place::from)
+            .map(TextPosition::from)
     }
 
     fn places_of(&self, wanted: &str) -> impl Iterator<Item = Location> {
@@ -130,7 +132,7 @@ impl QueryText {
     }
 
     /// Where the text goes on after a statement.
-    pub(super) fn second_statement(&self) -> Option<Place> {
+    pub(super) fn second_statement(&self) -> Option<TextPosition> {
         let mut after = self.tokens.iter();
         after.find(|token| token.token == Token::SemiColon)?;
         let next =
