@@ -165,7 +165,7 @@ async fn what_cannot_be_joined_with_the_row_around_it_is_refused_with_another_wa
     ] {
         let text = format!("SELECT a.n, x.m FROM {OUTER}, LATERAL ({lateral}) AS x");
         let refused = wrong(&person, &text).await;
-        assert!(refused.contains("what LATERAL says"), "{text}: {refused}");
+        assert!(refused.contains("this LATERAL subquery"), "{text}: {refused}");
     }
     // What the refusal says.
     let text = format!(

@@ -94,7 +94,7 @@ async fn intervals_are_compared_and_sorted_by_their_length() {
     for function in ["max(i)", "min(i) OVER ()", "greatest(i, INTERVAL '1 day')"] {
         let refused = wrong(&person, &format!("SELECT {function} FROM {intervals}")).await;
         assert!(
-            refused.contains("is not allowed of intervals"),
+            refused.contains("cannot be used on intervals"),
             "{function}: {refused}"
         );
     }

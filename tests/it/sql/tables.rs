@@ -141,7 +141,7 @@ async fn functions_of_time_reach_the_open_ends_of_visits() {
     }
     let zone = "SELECT departure_date AT TIME ZONE 'Mars' FROM platform_location_visit";
     let refused = wrong(&person, zone).await;
-    assert!(refused.contains("'Mars' is no time zone"), "{refused}");
+    assert!(refused.contains("'Mars' is not a time zone"), "{refused}");
 }
 
 #[tokio::test]

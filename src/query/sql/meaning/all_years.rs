@@ -19,6 +19,8 @@ use super::date_trunc::DateTrunc;
 use super::local_times;
 use crate::model::time::Instant;
 
+const ZONE_AS_TEXT: &str = "AT TIME ZONE takes the name of a time zone as text, not as a column";
+
 /// What a query calls instead of the engine's `function`, if that is another.
 pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>, now: Instant) -> Option<Arc<ScalarUDF>> {
     Some(Arc::new(match function.name() {
@@ -142,10 +144,10 @@ impl AtTimeZone {
 /// What `held` becomes in a zone.
 fn in_zone(held: &DataType, zone: Option<&ScalarValue>) -> Result<DataType> {
     let Some(name) = zone.and_then(ScalarValue::try_as_str).flatten() else {
-        return plan_err!("AT TIME ZONE takes the name of a time zone as a text, and no column");
+        return plan_err!("{ZONE_AS_TEXT}");
     };
     if name.parse::<Tz>().is_err() {
-        return plan_err!("'{name}' is no time zone");
+        return plan_err!("'{name}' is not a time zone");
     }
     let unit = match held {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => TimeUnit::Nanosecond,
@@ -179,7 +181,7 @@ impl ScalarUDFImpl for AtTimeZone {
     }
 
     fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
-        plan_err!("AT TIME ZONE takes the name of a time zone as a text, and no column")
+        plan_err!("{ZONE_AS_TEXT}")
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {

@@ -154,7 +154,7 @@ fn begun(part: Part, moments: &ArrayRef, zone: Option<Arc<str>>) -> Result<Array
         None => None,
         Some(name) => match name.parse() {
             Ok(clocks) => Some(clocks),
-            Err(_) => return exec_err!("date_trunc: {name} is no time zone"),
+            Err(_) => return exec_err!("date_trunc: {name} is not a time zone"),
         },
     };
     let moments = moments.as_primitive::<TimestampMicrosecondType>();

@@ -39,7 +39,7 @@ pub(in crate::query::sql) fn refuse_unjoined(plan: &LogicalPlan) -> Result<()> {
     plan.apply(|step| {
         if matches!(step, LogicalPlan::Subquery(_)) {
             return plan_err!(
-                "what LATERAL says cannot be joined with the row beside it: it may name that row only in \
+                "this LATERAL subquery cannot be joined with the row beside it: it may name that row only in \
                  conditions of WHERE that can hold, and has no LIMIT; compute with that row around it, \
                  unnest its lists in SELECT, and number rows in a query of their own by row_number() OVER \
                  (PARTITION BY what is compared with it)"

@@ -161,7 +161,7 @@ fn refuse_choosing(function: &str, values: &[Expr], schema: &DFSchema) -> Result
     let mut kinds = values.iter().map(|value| kind(value, schema));
     if kinds.any(|kind| kind == Some(Kind::Interval)) {
         return plan_err!(
-            "'{function}' is not allowed of intervals; take it of differences of times, or of their seconds: \
+            "'{function}' cannot be used on intervals; use it on differences of times, or on their seconds: \
              extract(epoch FROM …)"
         );
     }

@@ -285,7 +285,9 @@ fn literal(value: &Value) -> Result<Expr, String> {
                 .collect::<Result<Vec<Expr>, String>>()?;
             return Ok(Expr::Array(Array { elem, named: true }));
         }
-        Value::Object(_) => return Err("an object is no value; send a text, a number or a list".to_owned()),
+        Value::Object(_) => {
+            return Err("an object is not a value; send a text, a number or a list".to_owned());
+        }
     };
     Ok(Expr::Value(plain.into()))
 }
