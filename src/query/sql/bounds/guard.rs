@@ -134,7 +134,6 @@ pub(in crate::query) struct Guard {
     usual: usize,
 }
 
-/// The operator.
 pub(in crate::query) type GuardExec = Operator<Guard>;
 
 impl GuardExec {

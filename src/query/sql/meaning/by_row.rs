@@ -74,7 +74,7 @@ fn is_certain(member: &Expr) -> bool {
     }
 }
 
-/// The value that it is given, as a column.
+/// Returns its argument as a column.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ByRow {
     signature: Signature,

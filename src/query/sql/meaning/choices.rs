@@ -2,8 +2,8 @@
 //! dates: these are moments of the same kind, as where they are compared. The engine takes them for
 //! nanoseconds, which do not reach all years, or finds that they are of two kinds.
 //!
-//! The engine also writes the first value that is known as a `CASE`, which has what is looked at twice. What
-//! has another value each time that it is computed is looked at once instead. Knows functions and types only.
+//! The engine also writes the first value that is known as a `CASE`, which evaluates its operand twice. What
+//! has another value each time that it is computed is evaluated once instead. Knows functions and types only.
 
 use std::sync::Arc;
 

@@ -92,7 +92,6 @@ fn padded(plan: &dyn ExecutionPlan) -> [bool; 2] {
 #[derive(Clone, Debug)]
 pub(in crate::query) struct OuterSide;
 
-/// The operator.
 pub(in crate::query) type OuterSideExec = Operator<OuterSide>;
 
 impl OuterSideExec {

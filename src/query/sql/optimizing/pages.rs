@@ -65,7 +65,6 @@ impl PhysicalOptimizerRule for KeepPages {
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Page;
 
-/// The operator.
 pub(in crate::query) type PageExec = Operator<Page>;
 
 impl Step for Page {

@@ -37,7 +37,7 @@ pub(in crate::query) struct Answer {
     label: String,
 }
 
-/// The operator. The planner sees a leaf.
+/// The planner sees a leaf.
 pub(in crate::query) type AnswerExec = Operator<Answer>;
 
 impl AnswerExec {

@@ -19,7 +19,7 @@ use crate::query::sql::meaning::by_array::by_array;
 
 use super::zeros::has_zeros;
 
-/// The value that it is given, in which negative zeros are zeros.
+/// Returns its argument, in which negative zeros are zeros.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct WithOneZero {
     signature: Signature,
@@ -155,16 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn of_a_part_of_lists_only_its_own_items_are_turned() {
+    fn of_a_part_of_lists_only_its_own_items_are_converted() {
         let lists = (0..100).map(|n| Some(vec![Some(f64::from(n)), Some(-0.0)]));
         let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>(lists));
         for (start, length) in [(0, 100), (0, 3), (40, 2), (99, 1), (50, 0)] {
-            let turned = with_one_zero(&lists.slice(start, length)).unwrap();
-            let turned = turned.as_list::<i32>();
-            assert_eq!(turned.values().len(), 2 * length);
+            let converted = with_one_zero(&lists.slice(start, length)).unwrap();
+            let converted = converted.as_list::<i32>();
+            assert_eq!(converted.values().len(), 2 * length);
             let expected = (start..start + length).flat_map(|n| [n as f64, 0.0]);
             let expected = format!("{:?}", expected.collect::<Vec<_>>());
-            let items = turned.values().as_primitive::<Float64Type>().values();
+            let items = converted.values().as_primitive::<Float64Type>().values();
             assert_eq!(format!("{:?}", items.to_vec()), expected);
         }
     }

@@ -48,7 +48,7 @@ fn always_has_a_row(rows: &LogicalPlan) -> bool {
     }
 }
 
-/// What it is given, of which it says that it may be null.
+/// Returns its argument and declares it nullable.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OrNull {
     signature: Signature,
