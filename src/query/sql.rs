@@ -19,6 +19,7 @@ mod naming;
 mod optimizing;
 mod reading;
 mod relations;
+mod stand_in;
 mod unfolding;
 
 use std::sync::Arc;

@@ -9,16 +9,17 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
+use crate::query::sql::stand_in::{Change, StandIn};
 
 use super::endless;
 
@@ -67,10 +68,9 @@ enum Growth {
     Comparisons,
 }
 
-/// A function that refuses to make more than [`LARGEST`].
+/// A limit on what a function makes, or on how long it takes.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::query::sql) struct Bounded {
-    inner: Arc<ScalarUDF>,
     growth: Growth,
 }
 
@@ -87,33 +87,17 @@ impl Bounded {
         } else {
             return Arc::clone(function);
         };
-        if function.inner().as_ref().is::<Self>() {
+        if StandIn::<Self>::is(function) {
             return Arc::clone(function);
         }
-        let inner = Arc::clone(function);
-        Arc::new(ScalarUDF::new_from_impl(Self { inner, growth }))
+        Self { growth }.of(function)
     }
 
-    fn refuse_comparisons(&self, arguments: &[ColumnarValue], rows: usize) -> Result<()> {
-        let [first, second, ..] = arguments else {
-            return Ok(());
-        };
-        let (firsts, seconds) = (lengths(first, rows), lengths(second, rows));
-        let pairs = firsts.into_iter().zip(&seconds);
-        let compared = pairs.map(|(first, second)| first.saturating_mul(*second));
-        // Comparing two long texts means comparing their bytes.
-        let most = seconds.iter().max().copied().unwrap_or_default();
-        let long = (bytes(first, 1) / AT_ONCE).saturating_mul(most);
-        if compared.fold(long, usize::saturating_add) <= MOST_COMPARISONS {
-            return Ok(());
-        }
-        exec_err!(
-            "{} would make more than {MOST_COMPARISONS} comparisons at once; give it less",
-            self.inner.name()
-        )
+    fn of(self, function: &Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::new_from_impl(StandIn::new(function, self)))
     }
 
-    fn refuse_growth(&self, arguments: &ScalarFunctionArgs) -> Result<()> {
+    fn refuse_growth(&self, function: &str, arguments: &ScalarFunctionArgs) -> Result<()> {
         let rows = if arguments
             .args
             .iter()
@@ -137,16 +121,29 @@ impl Bounded {
                 let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
                 first.saturating_mul(longest.saturating_add(1))
             }
-            Growth::Comparisons => return self.refuse_comparisons(&arguments.args, rows),
+            Growth::Comparisons => return refuse_comparisons(function, &arguments.args, rows),
         };
         if size <= LARGEST_RESULT {
             return Ok(());
         }
-        exec_err!(
-            "{} would make more than {LARGEST_RESULT} bytes at once; give it less",
-            self.inner.name()
-        )
+        exec_err!("{function} would make more than {LARGEST_RESULT} bytes at once; give it less")
     }
+}
+
+fn refuse_comparisons(function: &str, arguments: &[ColumnarValue], rows: usize) -> Result<()> {
+    let [first, second, ..] = arguments else {
+        return Ok(());
+    };
+    let (firsts, seconds) = (lengths(first, rows), lengths(second, rows));
+    let pairs = firsts.into_iter().zip(&seconds);
+    let compared = pairs.map(|(first, second)| first.saturating_mul(*second));
+    // Comparing two long texts means comparing their bytes.
+    let most = seconds.iter().max().copied().unwrap_or_default();
+    let long = (bytes(first, 1) / AT_ONCE).saturating_mul(most);
+    if compared.fold(long, usize::saturating_add) <= MOST_COMPARISONS {
+        return Ok(());
+    }
+    exec_err!("{function} would make more than {MOST_COMPARISONS} comparisons at once; give it less")
 }
 
 /// The number of elements of a list, or of bytes of a text, in each row.
@@ -191,45 +188,18 @@ fn longest(value: &ColumnarValue) -> usize {
     lengths(value, 1).into_iter().max().unwrap_or_default()
 }
 
-impl ScalarUDFImpl for Bounded {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        self.inner.inner().return_type(given)
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(arguments)
-    }
-
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(given)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.refuse_growth(&arguments)?;
-        self.inner.invoke_with_args(arguments)
+impl Change for Bounded {
+    fn invoke(&self, engine: &ScalarUDF, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.refuse_growth(engine.name(), &arguments)?;
+        engine.invoke_with_args(arguments)
     }
 }
 
 /// The plan with limits on functions that the planner itself inserts: lists, structs and `||`.
 pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
     let joined = Arc::new(ScalarUDF::new_from_impl(JoinedTexts::new()));
-    let joined = Bounded {
-        inner: joined,
-        growth: Growth::Sum,
-    };
-    let joined = Arc::new(ScalarUDF::new_from_impl(joined));
+    let growth = Growth::Sum;
+    let joined = Bounded { growth }.of(&joined);
     let mut calls = 0;
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         rewrite_keeping_names(plan, |expr| {
@@ -249,7 +219,7 @@ pub(in crate::query::sql) fn limit_functions(plan: LogicalPlan) -> Result<Logica
 }
 
 fn is_bounded(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<Bounded>())
+    matches!(expr, Expr::ScalarFunction(call) if StandIn::<Bounded>::is(&call.func))
 }
 
 fn bounded_expr(expr: Expr, joined: &Arc<ScalarUDF>) -> Transformed<Expr> {

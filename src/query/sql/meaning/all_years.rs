@@ -18,92 +18,48 @@ use super::by_array::by_array;
 use super::date_trunc::DateTrunc;
 use super::local_times;
 use crate::model::time::Instant;
+use crate::query::sql::stand_in::{Change, StandIn};
 
 const ZONE_AS_TEXT: &str = "AT TIME ZONE takes the name of a time zone as text, not as a column";
 
 /// What a query calls instead of the engine's `function`, if that is another.
 pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>, now: Instant) -> Option<Arc<ScalarUDF>> {
     Some(Arc::new(match function.name() {
-        "now" => ScalarUDF::new_from_impl(Now::at(function, now)),
-        "date_trunc" => ScalarUDF::new_from_impl(DateTrunc::around(function)),
-        "to_char" => ScalarUDF::new_from_impl(ToChar::around(function)),
+        "now" => ScalarUDF::new_from_impl(StandIn::new(function, Now(now.micros()))),
+        "date_trunc" => ScalarUDF::new_from_impl(StandIn::new(function, DateTrunc)),
+        "to_char" => ScalarUDF::new_from_impl(StandIn::new(function, ToChar)),
         _ => return None,
     }))
 }
 
-/// `now()`: the moment of the question.
+/// `now()`: the moment of the question, in microseconds.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Now {
-    inner: Arc<ScalarUDF>,
-    micros: i64,
-}
+struct Now(i64);
 
-impl Now {
-    fn at(function: &Arc<ScalarUDF>, now: Instant) -> Self {
-        Self {
-            inner: Arc::clone(function),
-            micros: now.micros(),
-        }
-    }
-}
-
-impl ScalarUDFImpl for Now {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
+impl Change for Now {
+    fn return_type(&self, _engine: &ScalarUDF, _given: &[DataType]) -> Result<DataType> {
         Ok(DataType::Timestamp(TimeUnit::Microsecond, None))
     }
 
-    fn return_field_from_args(&self, _arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, false)))
+    fn return_field(&self, engine: &ScalarUDF, _arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let moment = self.return_type(engine, &[])?;
+        Ok(Arc::new(Field::new(engine.name(), moment, false)))
     }
 
-    fn invoke_with_args(&self, _arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let now = ScalarValue::TimestampMicrosecond(Some(self.micros), None);
+    fn invoke(&self, _engine: &ScalarUDF, _arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let now = ScalarValue::TimestampMicrosecond(Some(self.0), None);
         Ok(ColumnarValue::Scalar(now))
     }
 }
 
 /// `to_char(time, format)`, which the engine writes in every unit, but takes nanoseconds for all of them.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ToChar {
-    inner: Arc<ScalarUDF>,
-    signature: Signature,
-}
+struct ToChar;
 
-impl ToChar {
-    fn around(function: &Arc<ScalarUDF>) -> Self {
-        Self {
-            inner: Arc::clone(function),
-            signature: Signature::user_defined(Volatility::Immutable),
-        }
-    }
-}
+impl Change for ToChar {
+    const COERCES: bool = true;
 
-impl ScalarUDFImpl for ToChar {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+    fn coerce(&self, engine: &ScalarUDF, given: &[DataType]) -> Result<Vec<DataType>> {
         if let [moments @ DataType::Timestamp(..), _] = given {
             return Ok(vec![moments.clone(), DataType::Utf8]);
         }
@@ -111,16 +67,12 @@ impl ScalarUDFImpl for ToChar {
             .iter()
             .map(|held| Arc::new(Field::new("", held.clone(), true)))
             .collect();
-        let taken = fields_with_udf(&fields, self.inner.as_ref())?;
+        let taken = fields_with_udf(&fields, engine)?;
         Ok(taken.iter().map(|field| field.data_type().clone()).collect())
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        self.inner.inner().return_type(given)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.inner.invoke_with_args(arguments)
+    fn invoke(&self, engine: &ScalarUDF, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        engine.invoke_with_args(arguments)
     }
 }
 

@@ -13,10 +13,9 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    TypeSignature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, TypeSignature};
+
+use crate::query::sql::stand_in::{Change, StandIn};
 
 const CHOOSING_FUNCTIONS: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", TESTING_FUNCTION];
 
@@ -28,39 +27,30 @@ const FIRST_KNOWN_FUNCTIONS: [&str; 2] = ["coalesce", "nvl"];
 
 /// What a query calls instead of the engine's `function`, if that is another.
 pub(in crate::query::sql) fn instead_of(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
-    let choice = || Choice {
-        inner: Arc::clone(function),
-        signature: Signature::user_defined(Volatility::Immutable),
-    };
     CHOOSING_FUNCTIONS
         .contains(&function.name())
-        .then(|| Arc::new(ScalarUDF::new_from_impl(choice())))
+        .then(|| Arc::new(ScalarUDF::new_from_impl(StandIn::new(function, Choice))))
 }
 
 /// The engine's function, given values of one type.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Choice {
-    inner: Arc<ScalarUDF>,
-    signature: Signature,
+struct Choice;
+
+fn returns_first_known(engine: &ScalarUDF) -> bool {
+    FIRST_KNOWN_FUNCTIONS.contains(&engine.name())
 }
 
-impl Choice {
-    fn returns_first_known(&self) -> bool {
-        FIRST_KNOWN_FUNCTIONS.contains(&self.inner.name())
+/// The types that the engine's function takes instead of those that are given.
+fn taken(engine: &ScalarUDF, given: &[DataType]) -> Result<Vec<DataType>> {
+    // Whoever asks adds the words that the engine has around an error of the function itself.
+    if engine.signature().type_signature == TypeSignature::UserDefined {
+        return engine.coerce_types(given);
     }
-
-    /// The types that the engine's function takes instead of those that are given.
-    fn taken(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        // Whoever asks adds the words that the engine has around an error of the function itself.
-        if self.inner.signature().type_signature == TypeSignature::UserDefined {
-            return self.inner.coerce_types(given);
-        }
-        let fields = given
-            .iter()
-            .map(|held| Arc::new(Field::new("", held.clone(), true)));
-        let taken = fields_with_udf(&fields.collect::<Vec<FieldRef>>(), self.inner.as_ref())?;
-        Ok(taken.iter().map(|field| field.data_type().clone()).collect())
-    }
+    let fields = given
+        .iter()
+        .map(|held| Arc::new(Field::new("", held.clone(), true)));
+    let taken = fields_with_udf(&fields.collect::<Vec<FieldRef>>(), engine)?;
+    Ok(taken.iter().map(|field| field.data_type().clone()).collect())
 }
 
 /// The types of values once those beside moments are moments too.
@@ -76,62 +66,41 @@ fn brought(given: &[DataType]) -> Vec<DataType> {
         .collect()
 }
 
-impl ScalarUDFImpl for Choice {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
+impl Change for Choice {
+    const COERCES: bool = true;
 
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let ([tested, first, second], TESTING_FUNCTION) = (given, self.name()) else {
-            return self.taken(&brought(given));
+    fn coerce(&self, engine: &ScalarUDF, given: &[DataType]) -> Result<Vec<DataType>> {
+        let ([tested, first, second], TESTING_FUNCTION) = (given, engine.name()) else {
+            return taken(engine, &brought(given));
         };
         // What is tested is not chosen, and may be of any type.
         let chosen = brought(&[first.clone(), second.clone()]);
         let both = chosen.first().into_iter().chain(&chosen).cloned();
-        let mut types = self.taken(&both.collect::<Vec<DataType>>())?;
+        let mut types = taken(engine, &both.collect::<Vec<DataType>>())?;
         if let Some(type_of_tested) = types.first_mut() {
             type_of_tested.clone_from(tested);
         }
         Ok(types)
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        self.inner.inner().return_type(given)
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(arguments)
-    }
-
-    fn simplify(&self, given: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+    fn simplify(
+        &self,
+        engine: &ScalarUDF,
+        given: Vec<Expr>,
+        context: &SimplifyContext,
+    ) -> Result<ExprSimplifyResult> {
         let looked_at = given.split_last().map_or(&[][..], |(_, looked_at)| looked_at);
-        if self.returns_first_known() && looked_at.iter().any(Expr::is_volatile) {
+        if returns_first_known(engine) && looked_at.iter().any(Expr::is_volatile) {
             return Ok(ExprSimplifyResult::Original(given));
         }
-        self.inner.inner().simplify(given, context)
+        engine.inner().simplify(given, context)
     }
 
-    fn short_circuits(&self) -> bool {
-        self.inner.inner().short_circuits()
-    }
-
-    fn conditional_arguments<'a>(&self, given: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        self.inner.inner().conditional_arguments(given)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if self.returns_first_known() {
+    fn invoke(&self, engine: &ScalarUDF, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if returns_first_known(engine) {
             return first_known(&arguments.args, arguments.number_rows);
         }
-        self.inner.invoke_with_args(arguments)
+        engine.invoke_with_args(arguments)
     }
 }
 

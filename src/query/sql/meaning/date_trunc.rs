@@ -11,12 +11,12 @@ use chrono::{
 };
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{ArrayRef, AsArray, TimestampMicrosecondArray};
-use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+
+use crate::query::sql::stand_in::Change;
 
 /// The calendar ends some years later, where clocks that are ahead would leave it.
 const LAST_YEAR: i32 = 200_000;
@@ -25,34 +25,12 @@ const SKIPPED_TIME: TimeDelta = TimeDelta::hours(3);
 
 /// The engine's function, with a calendar of its own for microseconds.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct DateTrunc {
-    inner: Arc<ScalarUDF>,
-    signature: Signature,
-}
+pub(super) struct DateTrunc;
 
-impl DateTrunc {
-    pub(super) fn around(function: &Arc<ScalarUDF>) -> Self {
-        Self {
-            inner: Arc::clone(function),
-            signature: Signature::user_defined(Volatility::Immutable),
-        }
-    }
-}
+impl Change for DateTrunc {
+    const COERCES: bool = true;
 
-impl ScalarUDFImpl for DateTrunc {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+    fn coerce(&self, _engine: &ScalarUDF, given: &[DataType]) -> Result<Vec<DataType>> {
         let moment = match given {
             [
                 _,
@@ -65,34 +43,30 @@ impl ScalarUDFImpl for DateTrunc {
         Ok(vec![DataType::Utf8, moment])
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, _engine: &ScalarUDF, given: &[DataType]) -> Result<DataType> {
         let [_, moment] = given else {
             return plan_err!("'date_trunc' takes a part, such as 'day', and a time");
         };
         Ok(moment.clone())
     }
 
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(arguments)
+    fn output_ordering(&self, engine: &ScalarUDF, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        engine.output_ordering(inputs)
     }
 
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.inner.output_ordering(inputs)
-    }
-
-    fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(&self, engine: &ScalarUDF, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [ColumnarValue::Scalar(part), moments] = arguments.args.as_mut_slice() else {
-            return self.inner.invoke_with_args(arguments);
+            return engine.invoke_with_args(arguments);
         };
         let DataType::Timestamp(TimeUnit::Microsecond, zone) = moments.data_type() else {
-            return self.inner.invoke_with_args(arguments);
+            return engine.invoke_with_args(arguments);
         };
         // The engine truncates to short parts by arithmetic alone, but only columns.
         let held = moments.to_array(arguments.number_rows)?;
         let part = part.try_as_str().flatten().and_then(Part::named);
         let Some(part) = part else {
             *moments = ColumnarValue::Array(held);
-            return self.inner.invoke_with_args(arguments);
+            return engine.invoke_with_args(arguments);
         };
         Ok(ColumnarValue::Array(begun(part, &held, zone)?))
     }
@@ -197,9 +171,11 @@ fn truncated(part: Part, moment: i64, clocks: Option<Tz>) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::logical_expr::ScalarUDFImpl;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::query::sql::stand_in::StandIn;
 
     const PARTS: [&str; 10] = [
         "microsecond",
@@ -255,9 +231,9 @@ mod tests {
             .value(0))
     }
 
-    fn both() -> (Arc<ScalarUDF>, DateTrunc) {
+    fn both() -> (Arc<ScalarUDF>, StandIn<DateTrunc>) {
         let engines = datafusion::functions::datetime::date_trunc();
-        let ours = DateTrunc::around(&engines);
+        let ours = StandIn::new(&engines, DateTrunc);
         (engines, ours)
     }
 
