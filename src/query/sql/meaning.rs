@@ -6,8 +6,8 @@
 //! again at the other end ([`checked`], [`exact_sum`]) nor do distances from them ([`wide_frames`]), equal
 //! values have no variance ([`moving_variance`]), zero is one number ([`one_zero`]), a moment has a value in
 //! all years ([`moments`], [`choices`], [`all_years`]), also at times that clocks show twice or never
-//! ([`local_times`]), and a span of time one length ([`spans`]). Knows expressions, functions and arrays;
-//! knows nothing of the text of a query or of what its tables hold.
+//! ([`local_times`]), and a span of time one length ([`spans`], [`extract`]). Knows expressions, functions
+//! and arrays; knows nothing of the text of a query or of what its tables hold.
 
 pub(super) mod all_years;
 pub(super) mod any_item;
@@ -16,8 +16,8 @@ pub(super) mod by_row;
 pub(super) mod checked;
 pub(super) mod choices;
 mod date_trunc;
-mod epoch;
 pub(super) mod exact_sum;
+mod extract;
 mod local_times;
 pub(super) mod moments;
 pub(super) mod moving_variance;

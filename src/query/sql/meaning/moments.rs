@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan, Operator};
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
 
-use super::epoch::Epoch;
+use super::extract::Extract;
 
 /// Takes `TIMESTAMP` without a precision for microseconds.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ fn with_moments(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             brought_together(chosen.map(Box::as_mut).collect(), schema);
             Transformed::yes(Expr::Case(case))
         }
-        Expr::ScalarFunction(call) => match Epoch::instead_of(&call) {
+        Expr::ScalarFunction(call) => match Extract::epoch(&call) {
             Some(exact) => Transformed::yes(exact),
             None => Transformed::no(Expr::ScalarFunction(call)),
         },

@@ -6,8 +6,7 @@
 //! what orders them otherwise is refused. Of a difference, the parts are its days and the time beside these.
 //! Knows plans and expressions only.
 
-mod length;
-mod part;
+pub(super) mod length;
 mod written;
 
 use datafusion::arrow::datatypes::DataType;
@@ -19,9 +18,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
 
 use crate::query::sql::keep_names::rewrite_keeping_names;
 
+use super::extract::{EXTRACTING_FUNCTION, Extract};
 use super::moments::compares;
 use length::length_of;
-use part::{EXTRACTING_FUNCTION, PartOfDifference};
 pub(in crate::query::sql) use written::WrittenSpans;
 use written::as_interval;
 
@@ -74,7 +73,7 @@ fn measured_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>>
                     if call.func.name() == EXTRACTING_FUNCTION
                         && kind(span, schema) == Some(Kind::Difference) =>
                 {
-                    PartOfDifference::instead_of(call)?
+                    Extract::part_of_difference(call)?
                 }
                 _ => None,
             };

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 
 use crate::query::sql::meaning::by_array::by_array;
 
-pub(super) const DAY: i128 = 86_400_000_000_000;
+pub(in crate::query::sql::meaning) const DAY: i128 = 86_400_000_000_000;
 const DAYS_OF_A_MONTH: i128 = 30;
 const DIGITS: u8 = 38;
 
@@ -63,11 +63,11 @@ impl ScalarUDFImpl for LengthOfSpan {
 }
 
 /// The length of each span.
-pub(super) fn lengths(spans: &dyn Array) -> Result<Decimal128Array> {
+pub(in crate::query::sql::meaning) fn lengths(spans: &dyn Array) -> Result<Decimal128Array> {
     let lengths: Decimal128Array = match spans.data_type() {
         DataType::Null => Decimal128Array::new_null(spans.len()),
         DataType::Duration(unit) => {
-            let one = nanoseconds(*unit);
+            let one = i128::from(nanoseconds(*unit));
             let counts = cast(spans, &DataType::Int64)?;
             let counts = counts.as_primitive::<Int64Type>();
             counts.unary::<_, Decimal128Type>(|count| i128::from(count) * one)
@@ -86,7 +86,8 @@ fn length(span: IntervalMonthDayNano) -> i128 {
     days * DAY + i128::from(span.nanoseconds)
 }
 
-const fn nanoseconds(unit: TimeUnit) -> i128 {
+/// Nanoseconds of one unit.
+pub(in crate::query::sql::meaning) const fn nanoseconds(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,
