@@ -273,7 +273,7 @@ impl ScalarUDFImpl for JoinedTexts {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let is_nested = |held: &DataType| held.is_nested();
+        let is_nested = |data_type: &DataType| data_type.is_nested();
         if given.len() == 2 && !given.iter().any(is_nested) {
             Ok(vec![DataType::Utf8; 2])
         } else {

@@ -65,7 +65,7 @@ impl Change for ToChar {
         }
         let fields: Vec<FieldRef> = given
             .iter()
-            .map(|held| Arc::new(Field::new("", held.clone(), true)))
+            .map(|data_type| Arc::new(Field::new("", data_type.clone(), true)))
             .collect();
         let taken = fields_with_udf(&fields, engine)?;
         Ok(taken.iter().map(|field| field.data_type().clone()).collect())
@@ -93,15 +93,15 @@ impl AtTimeZone {
     }
 }
 
-/// What `held` becomes in a zone.
-fn in_zone(held: &DataType, zone: Option<&ScalarValue>) -> Result<DataType> {
+/// What `data_type` becomes in a zone.
+fn in_zone(data_type: &DataType, zone: Option<&ScalarValue>) -> Result<DataType> {
     let Some(name) = zone.and_then(ScalarValue::try_as_str).flatten() else {
         return plan_err!("{ZONE_AS_TEXT}");
     };
     if name.parse::<Tz>().is_err() {
         return plan_err!("'{name}' is not a time zone");
     }
-    let unit = match held {
+    let unit = match data_type {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => TimeUnit::Nanosecond,
         _ => TimeUnit::Microsecond,
     };
@@ -141,8 +141,8 @@ impl ScalarUDFImpl for AtTimeZone {
             return plan_err!("'{}' takes a time and a time zone", Self::NAME);
         };
         let zone = arguments.scalar_arguments.get(1).copied().flatten();
-        let held = in_zone(moment.data_type(), zone)?;
-        Ok(Arc::new(Field::new(self.name(), held, true)))
+        let data_type = in_zone(moment.data_type(), zone)?;
+        Ok(Arc::new(Field::new(self.name(), data_type, true)))
     }
 
     fn simplify(&self, given: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
@@ -150,11 +150,11 @@ impl ScalarUDFImpl for AtTimeZone {
             return Ok(ExprSimplifyResult::Original(given));
         };
         let given_as = moment.get_type(context.schema())?;
-        let held = in_zone(&given_as, Some(zone))?;
+        let data_type = in_zone(&given_as, Some(zone))?;
         if local_times::are_local(&given_as) {
             return Ok(ExprSimplifyResult::Original(given));
         }
-        let cast = Expr::Cast(Cast::new(Box::new(moment.clone()), held));
+        let cast = Expr::Cast(Cast::new(Box::new(moment.clone()), data_type));
         Ok(ExprSimplifyResult::Simplified(cast))
     }
 
@@ -162,10 +162,11 @@ impl ScalarUDFImpl for AtTimeZone {
         let [moments, _] = arguments.args.as_slice() else {
             return plan_err!("'{}' takes a time and a time zone", Self::NAME);
         };
-        let held = arguments.return_field.data_type();
-        let (DataType::Timestamp(_, Some(zone)), true) = (held, local_times::are_local(&moments.data_type()))
+        let data_type = arguments.return_field.data_type();
+        let (DataType::Timestamp(_, Some(zone)), true) =
+            (data_type, local_times::are_local(&moments.data_type()))
         else {
-            return moments.cast_to(held, None);
+            return moments.cast_to(data_type, None);
         };
         by_array(moments, |times| local_times::moments(times, zone))
     }

@@ -103,8 +103,8 @@ impl ScalarUDFImpl for ByRow {
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        let held = given.first().cloned();
-        held.map_or_else(|| internal_err!("{} takes a value", Self::NAME), Ok)
+        let data_type = given.first().cloned();
+        data_type.map_or_else(|| internal_err!("{} takes a value", Self::NAME), Ok)
     }
 
     fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {

@@ -69,7 +69,9 @@ fn is_whole(expr: &Expr, schema: &DFSchema) -> bool {
         // Chains are as long as a query allows: asking each part for its type would take too long.
         Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<CheckedOperation>() => true,
         Expr::Literal(value, _) => value.data_type().is_integer(),
-        expr => expr.get_type(schema).is_ok_and(|held| held.is_integer()),
+        expr => expr
+            .get_type(schema)
+            .is_ok_and(|data_type| data_type.is_integer()),
     }
 }
 
@@ -141,18 +143,18 @@ impl ScalarUDFImpl for CheckedOperation {
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        let held = given.first().cloned();
-        held.map_or_else(|| internal_err!("{} has operands", self.name()), Ok)
+        let data_type = given.first().cloned();
+        data_type.map_or_else(|| internal_err!("{} has operands", self.name()), Ok)
     }
 
     fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let held: Vec<DataType> = given
+        let types: Vec<DataType> = given
             .arg_fields
             .iter()
             .map(|field| field.data_type().clone())
             .collect();
         let is_nullable = given.arg_fields.iter().any(|field| field.is_nullable());
-        let field = Field::new(self.name(), self.return_type(&held)?, is_nullable);
+        let field = Field::new(self.name(), self.return_type(&types)?, is_nullable);
         Ok(Arc::new(field))
     }
 

@@ -48,21 +48,26 @@ fn taken(engine: &ScalarUDF, given: &[DataType]) -> Result<Vec<DataType>> {
     }
     let fields = given
         .iter()
-        .map(|held| Arc::new(Field::new("", held.clone(), true)));
+        .map(|data_type| Arc::new(Field::new("", data_type.clone(), true)));
     let taken = fields_with_udf(&fields.collect::<Vec<FieldRef>>(), engine)?;
     Ok(taken.iter().map(|field| field.data_type().clone()).collect())
 }
 
 /// The types of values once those beside moments are moments too.
 fn brought(given: &[DataType]) -> Vec<DataType> {
-    let moments = given.iter().find(|held| matches!(held, DataType::Timestamp(..)));
+    let moments = given
+        .iter()
+        .find(|data_type| matches!(data_type, DataType::Timestamp(..)));
     let Some(moments) = moments else {
         return given.to_vec();
     };
-    let becomes_one = |held: &DataType| held.is_string() || matches!(held, DataType::Date32 | DataType::Null);
-    let types = given.iter();
-    types
-        .map(|held| if becomes_one(held) { moments } else { held }.clone())
+    given
+        .iter()
+        .map(|data_type| match data_type {
+            DataType::Date32 | DataType::Null => moments.clone(),
+            text if text.is_string() => moments.clone(),
+            other => other.clone(),
+        })
         .collect()
 }
 

@@ -62,13 +62,13 @@ impl Change for DateTrunc {
             return engine.invoke_with_args(arguments);
         };
         // The engine truncates to short parts by arithmetic alone, but only columns.
-        let held = moments.to_array(arguments.number_rows)?;
+        let column = moments.to_array(arguments.number_rows)?;
         let part = part.try_as_str().flatten().and_then(Part::named);
         let Some(part) = part else {
-            *moments = ColumnarValue::Array(held);
+            *moments = ColumnarValue::Array(column);
             return engine.invoke_with_args(arguments);
         };
-        Ok(ColumnarValue::Array(begun(part, &held, zone)?))
+        Ok(ColumnarValue::Array(begun(part, &column, zone)?))
     }
 }
 
@@ -77,10 +77,10 @@ const fn micros() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, None)
 }
 
-fn is_text(held: &DataType) -> bool {
-    match held {
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
         DataType::Dictionary(_, value) => value.is_string(),
-        held => held.is_string(),
+        data_type => data_type.is_string(),
     }
 }
 
@@ -210,7 +210,7 @@ mod tests {
         use datafusion::arrow::datatypes::Field;
         use datafusion::common::ScalarValue;
         let zone: Option<Arc<str>> = zone.map(Into::into);
-        let held = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+        let data_type = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
         let value = ScalarValue::TimestampMicrosecond(Some(moment), zone);
         let moments = if as_column {
             ColumnarValue::Array(value.to_array()?)
@@ -221,10 +221,10 @@ mod tests {
             args: vec![ColumnarValue::Scalar(ScalarValue::from(part)), moments],
             arg_fields: Vec::new(),
             number_rows: 1,
-            return_field: Arc::new(Field::new("", held.clone(), true)),
+            return_field: Arc::new(Field::new("", data_type.clone(), true)),
             config_options: Arc::default(),
         })?;
-        assert_eq!(found.data_type(), held);
+        assert_eq!(found.data_type(), data_type);
         Ok(found
             .to_array(1)?
             .as_primitive::<TimestampMicrosecondType>()

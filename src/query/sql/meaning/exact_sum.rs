@@ -41,8 +41,11 @@ impl ExactSum {
 }
 
 /// Whether sums of this type are counted in whole numbers of 64 bits.
-const fn is_whole(held: &DataType) -> bool {
-    matches!(held, DataType::Int64 | DataType::UInt64 | DataType::Duration(_))
+const fn is_whole(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Int64 | DataType::UInt64 | DataType::Duration(_)
+    )
 }
 
 fn widened(values: &ArrayRef) -> Result<ArrayRef> {
@@ -55,14 +58,14 @@ fn widened(values: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(wide.with_data_type(SUM_TYPE)))
 }
 
-fn narrowed(sums: &ArrayRef, held: &DataType) -> Result<ArrayRef> {
+fn narrowed(sums: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let overflowed = |sum: i128| {
         exec_datafusion_err!(
-            "an integer overflowed: the sum {sum} does not fit into {held}; sum it as DOUBLE or DECIMAL"
+            "an integer overflowed: the sum {sum} does not fit into {data_type}; sum it as DOUBLE or DECIMAL"
         )
     };
     let sums = sums.as_primitive::<Decimal128Type>();
-    if *held == DataType::UInt64 {
+    if *data_type == DataType::UInt64 {
         let fitting = sums.try_unary::<_, UInt64Type, DataFusionError>(|sum| {
             u64::try_from(sum).map_err(|_| overflowed(sum))
         })?;
@@ -70,7 +73,7 @@ fn narrowed(sums: &ArrayRef, held: &DataType) -> Result<ArrayRef> {
     }
     let fitting = sums
         .try_unary::<_, Int64Type, DataFusionError>(|sum| i64::try_from(sum).map_err(|_| overflowed(sum)))?;
-    Ok(cast(&fitting, held)?)
+    Ok(cast(&fitting, data_type)?)
 }
 
 fn wide_field(field: &FieldRef) -> FieldRef {
@@ -98,12 +101,12 @@ impl AggregateUDFImpl for ExactSum {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let held = arguments.return_type().clone();
-        if !is_whole(&held) {
+        let data_type = arguments.return_type().clone();
+        if !is_whole(&data_type) {
             return self.inner.accumulator(arguments);
         }
         let sum = self.inner.accumulator(wide(&arguments))?;
-        Ok(Box::new(WideSum { sum, held }))
+        Ok(Box::new(WideSum { sum, data_type }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -124,22 +127,22 @@ impl AggregateUDFImpl for ExactSum {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        let held = arguments.return_type().clone();
-        if !is_whole(&held) {
+        let data_type = arguments.return_type().clone();
+        if !is_whole(&data_type) {
             return self.inner.create_groups_accumulator(arguments);
         }
         let sums = self.inner.create_groups_accumulator(wide(&arguments))?;
-        Ok(Box::new(WideSums { sums, held }))
+        Ok(Box::new(WideSums { sums, data_type }))
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let held = arguments.return_type().clone();
+        let data_type = arguments.return_type().clone();
         // The engine knows no distinct sums over moving windows but of Int64; queries may ask for none.
-        if !is_whole(&held) || arguments.is_distinct {
+        if !is_whole(&data_type) || arguments.is_distinct {
             return self.inner.create_sliding_accumulator(arguments);
         }
         let sum = self.inner.create_sliding_accumulator(wide(&arguments))?;
-        Ok(Box::new(WideSum { sum, held }))
+        Ok(Box::new(WideSum { sum, data_type }))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -150,8 +153,8 @@ impl AggregateUDFImpl for ExactSum {
         AggregateOrderSensitivity::Insensitive
     }
 
-    fn set_monotonicity(&self, held: &DataType) -> SetMonotonicity {
-        self.inner.inner().set_monotonicity(held)
+    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
+        self.inner.inner().set_monotonicity(data_type)
     }
 
     fn simplify_expr_op_literal(
@@ -175,11 +178,11 @@ impl AggregateUDFImpl for ExactSum {
     }
 }
 
-/// A sum of which only the result has the type `held`.
+/// A sum of which only the result has the type `data_type`.
 #[derive(Debug)]
 struct WideSum {
     sum: Box<dyn Accumulator>,
-    held: DataType,
+    data_type: DataType,
 }
 
 impl Accumulator for WideSum {
@@ -199,7 +202,7 @@ impl Accumulator for WideSum {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let sum = self.sum.evaluate()?.to_array()?;
-        ScalarValue::try_from_array(&narrowed(&sum, &self.held)?, 0)
+        ScalarValue::try_from_array(&narrowed(&sum, &self.data_type)?, 0)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -218,7 +221,7 @@ impl Accumulator for WideSum {
 /// The sums of many groups, in the wider type.
 struct WideSums {
     sums: Box<dyn GroupsAccumulator>,
-    held: DataType,
+    data_type: DataType,
 }
 
 impl GroupsAccumulator for WideSums {
@@ -234,7 +237,7 @@ impl GroupsAccumulator for WideSums {
     }
 
     fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
-        narrowed(&self.sums.evaluate(emit)?, &self.held)
+        narrowed(&self.sums.evaluate(emit)?, &self.data_type)
     }
 
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {

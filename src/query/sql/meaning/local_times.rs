@@ -21,9 +21,9 @@ use datafusion::common::{Result, exec_datafusion_err};
 const LONGEST_SKIP: TimeDelta = TimeDelta::days(2);
 
 /// Whether values of a type are times without a zone.
-pub(super) const fn are_local(held: &DataType) -> bool {
+pub(super) const fn are_local(data_type: &DataType) -> bool {
     matches!(
-        held,
+        data_type,
         DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64
     )
 }

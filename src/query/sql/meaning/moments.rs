@@ -112,7 +112,7 @@ fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Option<DataType> {
 
 /// Brings values to the type of the first moments among them.
 fn brought_together(values: Vec<&mut Expr>, schema: &dyn ExprSchema) {
-    let are_moments = |held: &DataType| matches!(held, DataType::Timestamp(..));
+    let are_moments = |data_type: &DataType| matches!(data_type, DataType::Timestamp(..));
     let moments = values
         .iter()
         .find_map(|value| type_of(value, schema).filter(are_moments));

@@ -156,11 +156,11 @@ impl OneZero {
             mut list,
             negated,
         } = list;
-        let Some(held) = held(&expr, schema).filter(has_zeros) else {
+        let Some(data_type) = type_of(&expr, schema).filter(has_zeros) else {
             return Transformed::no(Expr::InList(InList::new(expr, list, negated)));
         };
         let constants: Option<Vec<ScalarValue>> = list.iter().map(constant).collect();
-        if let (Some(constants), Some(zeros)) = (constants, zeros(&held)) {
+        if let (Some(constants), Some(zeros)) = (constants, zeros(&data_type)) {
             if constants.iter().any(is_zero) {
                 list.extend(zeros.map(|zero| Expr::Literal(zero, None)));
             }
@@ -237,7 +237,7 @@ impl AnalyzerRule for OneZero {
 
 /// The value, with one zero by that function if it may hold two.
 fn given(function: &ScalarUDF, value: Expr, schema: &DFSchema) -> Expr {
-    if held(&value, schema).is_some_and(|held| has_zeros(&held)) {
+    if type_of(&value, schema).is_some_and(|data_type| has_zeros(&data_type)) {
         function.call(vec![value])
     } else {
         value
@@ -250,7 +250,7 @@ fn tells_values_apart(call: &AggregateFunction) -> bool {
 }
 
 /// The type of a value. What cannot be typed is refused by whoever plans it.
-fn held(value: &Expr, schema: &DFSchema) -> Option<DataType> {
+fn type_of(value: &Expr, schema: &DFSchema) -> Option<DataType> {
     match value {
         // Chains of conditions are as long as a query allows: asking each part for its type would take long.
         Expr::BinaryExpr(BinaryExpr { op, .. })
@@ -263,15 +263,15 @@ fn held(value: &Expr, schema: &DFSchema) -> Option<DataType> {
 }
 
 /// Whether it is a list or structure of a type whose zeros the engine tells apart wherever it compares them.
-fn is_kept_apart(held: &DataType) -> bool {
-    held.is_nested() && has_zeros(held)
+fn is_kept_apart(data_type: &DataType) -> bool {
+    data_type.is_nested() && has_zeros(data_type)
 }
 
 fn is_nested(value: &Expr, schema: &DFSchema) -> bool {
     match value {
         // Of all operators only this one makes lists.
         Expr::BinaryExpr(BinaryExpr { op, .. }) if *op != Operator::StringConcat => false,
-        value => held(value, schema).is_some_and(|held| is_kept_apart(&held)),
+        value => type_of(value, schema).is_some_and(|data_type| is_kept_apart(&data_type)),
     }
 }
 

@@ -101,13 +101,13 @@ enum Kind {
 }
 
 fn kind(expr: &Expr, schema: &DFSchema) -> Option<Kind> {
-    let held = match expr {
+    let data_type = match expr {
         Expr::Literal(value, _) if value.data_type().is_string() => return Some(Kind::Written),
         Expr::Literal(value, _) => value.data_type(),
         // What cannot be typed is refused by whoever plans it.
         expr => expr.get_type(schema).ok()?,
     };
-    match held {
+    match data_type {
         DataType::Interval(_) => Some(Kind::Interval),
         DataType::Duration(_) => Some(Kind::Difference),
         DataType::Null => Some(Kind::Null),

@@ -90,7 +90,7 @@ fn is_distance(end: &WindowFrameBound) -> bool {
 }
 
 fn is_whole(key: &Expr, schema: &DFSchema) -> bool {
-    key.get_type(schema).is_ok_and(|held| held.is_integer())
+    key.get_type(schema).is_ok_and(|data_type| data_type.is_integer())
 }
 
 fn widened(mut function: WindowFunction, schema: &DFSchema) -> Result<WindowFunction> {

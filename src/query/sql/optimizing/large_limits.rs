@@ -102,12 +102,12 @@ fn needed(sort: &SortExec, rows: usize) -> Result<usize> {
 }
 
 /// Bytes of a usual value of a type.
-fn width(held: &DataType) -> usize {
-    match held {
+fn width(data_type: &DataType) -> usize {
+    match data_type {
         DataType::Null | DataType::Boolean => 1,
         DataType::FixedSizeBinary(size) => usize::try_from(*size).unwrap_or(USUAL_WIDTH),
         DataType::Struct(members) => sum(members.iter().map(|member| width(member.data_type()))),
-        held => held.primitive_width().unwrap_or(USUAL_WIDTH),
+        data_type => data_type.primitive_width().unwrap_or(USUAL_WIDTH),
     }
 }
 

@@ -139,8 +139,8 @@ struct Rows {
 }
 
 impl Rows {
-    fn column(&mut self, name: &str, held: ArrowType, values: ArrayRef) {
-        self.fields.push(Field::new(name, held, true));
+    fn column(&mut self, name: &str, data_type: ArrowType, values: ArrayRef) {
+        self.fields.push(Field::new(name, data_type, true));
         self.columns.push(values);
     }
 

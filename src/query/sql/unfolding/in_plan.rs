@@ -226,7 +226,9 @@ fn is_short(case: &Case) -> bool {
 
 /// What cannot be typed yet may be anything.
 fn may_be_truth(expr: &Expr, schema: &DFSchema) -> bool {
-    !expr.get_type(schema).is_ok_and(|held| held != DataType::Boolean)
+    !expr
+        .get_type(schema)
+        .is_ok_and(|data_type| data_type != DataType::Boolean)
 }
 
 /// The number of parts that replace each column of a step.

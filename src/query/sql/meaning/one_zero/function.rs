@@ -62,8 +62,8 @@ impl ScalarUDFImpl for WithOneZero {
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        let held = given.first().cloned();
-        held.map_or_else(|| internal_err!("{} takes a value", self.name()), Ok)
+        let data_type = given.first().cloned();
+        data_type.map_or_else(|| internal_err!("{} takes a value", self.name()), Ok)
     }
 
     fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {

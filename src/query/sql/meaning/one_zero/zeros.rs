@@ -4,13 +4,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
 /// Whether values of a type hold fractions, which have two zeros.
-pub(super) fn has_zeros(held: &DataType) -> bool {
-    match held {
+pub(super) fn has_zeros(data_type: &DataType) -> bool {
+    match data_type {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
             has_zeros(item.data_type())
         }
         DataType::Struct(members) => members.iter().any(|member| has_zeros(member.data_type())),
-        held => held.is_floating(),
+        data_type => data_type.is_floating(),
     }
 }
 
@@ -22,8 +22,8 @@ pub(super) const fn is_zero(value: &ScalarValue) -> bool {
 }
 
 /// The two zeros of a type of numbers.
-pub(super) fn zeros(held: &DataType) -> Option<[ScalarValue; 2]> {
-    match held {
+pub(super) fn zeros(data_type: &DataType) -> Option<[ScalarValue; 2]> {
+    match data_type {
         DataType::Float64 => Some([0.0, -0.0].map(|zero| ScalarValue::Float64(Some(zero)))),
         DataType::Float32 => Some([0.0, -0.0].map(|zero| ScalarValue::Float32(Some(zero)))),
         _ => None,

@@ -50,8 +50,8 @@ impl ScalarUDFImpl for LengthOfSpan {
 
     fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let is_nullable = given.arg_fields.iter().any(|field| field.is_nullable());
-        let held = DataType::Decimal128(DIGITS, 0);
-        Ok(Arc::new(Field::new(self.name(), held, is_nullable)))
+        let data_type = DataType::Decimal128(DIGITS, 0);
+        Ok(Arc::new(Field::new(self.name(), data_type, is_nullable)))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
