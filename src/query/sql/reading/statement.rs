@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Array, Expr, FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, Statement as Sql, TableFactor,
-    Value as Literal, ValueWithSpan, Visit, VisitMut, VisitorMut,
+    Array, Expr, FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, Query, Statement as Sql,
+    TableFactor, Value as Literal, ValueWithSpan, Visit, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Span;
@@ -56,28 +56,7 @@ pub(in crate::query::sql) fn read(
     text: &QueryText,
     parameters: &Parameters,
 ) -> Result<AcceptedQuery, SqlError> {
-    let mut statements = DFParserBuilder::new(distinct_from::as_signs(text.tokens()))
-        .with_dialect(&GenericDialect {})
-        .with_recursion_limit(RECURSION)
-        .build()
-        .and_then(|mut parser| parser.parse_statements())
-        .map_err(|error| explained(&error, text, &[]))?;
-    let Some(statement) = statements.pop_front() else {
-        return Err(SqlError::without_place("there is no query in the text"));
-    };
-    if !statements.is_empty() {
-        return Err(SqlError {
-            place: text.second_statement(),
-            message: "send one query at a time".to_owned(),
-        });
-    }
-    let (statement, show) = match statement {
-        Statement::Explain(explain) => {
-            let show = shown(&explain, text)?;
-            (*explain.statement, show)
-        }
-        statement => (statement, Show::Rows),
-    };
+    let (statement, show) = parsed(text)?;
     let Statement::Statement(mut sql) = statement else {
         return Err(refused(text, show));
     };
@@ -97,18 +76,7 @@ pub(in crate::query::sql) fn read(
     if let ControlFlow::Break(clause) = Visit::visit(&*query, &mut Clauses::default()) {
         return Err(placed(clause));
     }
-    let mut binding = Binding {
-        parameters,
-        used: BTreeSet::new(),
-    };
-    if let ControlFlow::Break(fault) = VisitMut::visit(query, &mut binding) {
-        let place = text.place_of(&fault.0);
-        return Err(SqlError {
-            place,
-            message: fault.1,
-        });
-    }
-    parameters.refuse_unused(&binding.used)?;
+    bind(query, text, parameters)?;
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut WithSeconds);
     if let ControlFlow::Break(row) = VisitMut::visit(query, &mut Rows::default()) {
         return Err(placed(row));
@@ -123,6 +91,44 @@ pub(in crate::query::sql) fn read(
         statement: Statement::Statement(sql),
         show,
     })
+}
+
+/// The one statement in `text`, or the one that it asks to explain, and what is returned.
+fn parsed(text: &QueryText) -> Result<(Statement, Show), SqlError> {
+    let mut statements = DFParserBuilder::new(distinct_from::as_signs(text.tokens()))
+        .with_dialect(&GenericDialect {})
+        .with_recursion_limit(RECURSION)
+        .build()
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(|error| explained(&error, text, &[]))?;
+    let Some(statement) = statements.pop_front() else {
+        return Err(SqlError::without_place("there is no query in the text"));
+    };
+    if !statements.is_empty() {
+        return Err(SqlError {
+            place: text.second_statement(),
+            message: "send one query at a time".to_owned(),
+        });
+    }
+    match statement {
+        Statement::Explain(explain) => {
+            let show = shown(&explain, text)?;
+            Ok((*explain.statement, show))
+        }
+        statement => Ok((statement, Show::Rows)),
+    }
+}
+
+fn bind(query: &mut Query, text: &QueryText, parameters: &Parameters) -> Result<(), SqlError> {
+    let mut binding = Binding {
+        parameters,
+        used: BTreeSet::new(),
+    };
+    if let ControlFlow::Break((name, message)) = VisitMut::visit(query, &mut binding) {
+        let place = text.place_of(&name);
+        return Err(SqlError { place, message });
+    }
+    parameters.refuse_unused(&binding.used)
 }
 
 fn place(text: &QueryText, sought: Where) -> Option<TextPosition> {
