@@ -54,6 +54,7 @@ pub mod queue;
 mod row;
 mod scalar;
 pub mod several;
+mod spread_extras;
 pub mod stored;
 pub mod stores;
 pub mod submit;

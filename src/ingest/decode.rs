@@ -31,6 +31,7 @@ use super::natural::{SourceAndTime, natural_id};
 pub use super::origins::DecodedSource;
 use super::origins::Origins;
 use super::row::{Row, SourceMark};
+use super::spread_extras::spread;
 use super::{fast, general};
 use crate::model::faults::Fault;
 use crate::model::ids::RecordId;
@@ -125,11 +126,13 @@ impl RecordDecoder {
             Some(source) => with_source(json, source, |other| self.context.definition_of(other)),
             None => Cow::Borrowed(json),
         };
-        let record = match self.context.leave.coercion {
-            Some(epoch) => coerced(named, &self.compiled.plan, epoch),
-            None => named,
+        let Some(epoch) = self.context.leave.coercion else {
+            return self.push_record(place, &named);
         };
-        self.push_record(place, &record)
+        let (record, sent) = spread(named, &self.compiled.plan);
+        let record = coerced(record, &self.compiled.plan, epoch);
+        let pushed = self.push_record(place, &record);
+        pushed.map_err(|faults| sent.placed(place, faults))
     }
 
     fn push_record(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
@@ -137,9 +140,10 @@ impl RecordDecoder {
             self.append(row, json);
             return Ok(());
         }
-        match named(json, &self.compiled.plan) {
-            WritersNameOutcome::AsItIs => self.push_as_it_is(place, json, None),
-            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
+        let (json, sent) = spread(Cow::Borrowed(json), &self.compiled.plan);
+        let pushed = match named(&json, &self.compiled.plan) {
+            WritersNameOutcome::AsItIs => self.push_as_it_is(place, &json, None),
+            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, &json, Some(member)),
             WritersNameOutcome::Renamed(renamed) => match self.decoded_fast(&renamed) {
                 Some(row) => {
                     self.append(row, &renamed);
@@ -147,7 +151,8 @@ impl RecordDecoder {
                 }
                 None => self.push_as_it_is(place, &renamed, None),
             },
-        }
+        };
+        pushed.map_err(|faults| sent.placed(place, faults))
     }
 
     fn decoded_fast<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
@@ -223,11 +228,13 @@ impl RecordDecoder {
     /// Decodes one record the complete way, whatever it looks like.
     #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
-        match named(json, &self.compiled.plan) {
-            WritersNameOutcome::AsItIs => self.push_as_it_is(place, json, None),
-            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
+        let (json, sent) = spread(Cow::Borrowed(json), &self.compiled.plan);
+        let pushed = match named(&json, &self.compiled.plan) {
+            WritersNameOutcome::AsItIs => self.push_as_it_is(place, &json, None),
+            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, &json, Some(member)),
             WritersNameOutcome::Renamed(renamed) => self.push_as_it_is(place, &renamed, None),
-        }
+        };
+        pushed.map_err(|faults| sent.placed(place, faults))
     }
 
     /// Decodes, the complete way, one record that names its source where its type has it, or in the member

@@ -8,6 +8,10 @@ use std::ops::Range;
 
 use super::json;
 
+/// The members that keep a value, and its unit, as they were before the unit was converted.
+pub(super) const ORIGINAL_VALUE: &str = "original_value";
+pub(super) const ORIGINAL_UNIT: &str = "original_unit";
+
 /// Up to so many members, comparing a name with all others costs less than hashing it.
 const FEW_MEMBERS: usize = 16;
 
@@ -61,7 +65,7 @@ impl<'a> Extras<'a> {
     pub(super) fn add_original(&mut self, value: &str, unit: &str) -> bool {
         let mut quoted = String::new();
         json::append_string(unit, &mut quoted);
-        self.add("original_value", value) && self.add("original_unit", &quoted)
+        self.add(ORIGINAL_VALUE, value) && self.add(ORIGINAL_UNIT, &quoted)
     }
 
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &str)> {

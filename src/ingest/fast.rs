@@ -183,11 +183,19 @@ impl<'a> FastRecord<'_, '_, 'a> {
             let name = self.scanner.string()?;
             self.scanner.colon()?;
             let known = plan.field(name).and_then(|field| plan.fields.get(field));
-            if known.is_some_and(|known| known.in_extras) {
-                return None;
+            if plan.spreads_extras {
+                // It stands for a member beside the others.
+                if known.is_some() {
+                    return None;
+                }
+                self.undeclared(name)?;
+            } else {
+                if known.is_some_and(|known| known.in_extras) {
+                    return None;
+                }
+                let raw = self.scanner.any_value()?;
+                self.extra(name, raw)?;
             }
-            let raw = self.scanner.any_value()?;
-            self.extra(name, raw)?;
             is_first = false;
         }
         Some(())
@@ -283,7 +291,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
             ColumnType::Float64 => {
                 let number = self.number(rule)?;
                 if self.compiled.plan.value == Some(field) {
-                    // The unit may come later, and bounds apply to the value in the catalogue's unit.
+                    // The unit may come later, and bounds apply to the value in the type's unit.
                     self.value = Some((number, column));
                     return Some(());
                 }
@@ -416,7 +424,7 @@ impl<'a> FastRecord<'_, '_, 'a> {
         Some(())
     }
 
-    /// Puts the value into its column in the catalogue's unit, and the original into extras.
+    /// Puts the value into its column in the type's unit, and the original into extras.
     fn convert(&mut self) -> Option<()> {
         let Some((number, column)) = self.value else {
             return self.unit.is_none().then_some(());

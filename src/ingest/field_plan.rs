@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use arrow::datatypes::FieldRef;
 use serde_json::Value;
 
+use super::extras::{ORIGINAL_UNIT, ORIGINAL_VALUE};
 use super::scalar::{self, ScalarRule};
 use crate::model::columns::EXTRAS;
 use crate::model::registry::{Canonical, DataType, ReadFrom, TimeFields, TypeId, Undeclared};
@@ -93,6 +94,8 @@ pub(super) struct FieldPlan {
     pub required: u64,
     /// Whether the schema as a whole requires nothing beyond its fields' own rules.
     pub fields_are_independent: bool,
+    /// Whether answers show the members of extras beside the others.
+    pub spreads_extras: bool,
     /// Whether the schema lets pass what it does not name.
     admits_undeclared: bool,
     /// Members that the schema names, though they are no fields.
@@ -136,6 +139,7 @@ impl FieldPlan {
             fields_are_independent: scalar::fields_are_independent(&data_type.schema)
                 && fields.list.len() <= MOST_FIELDS_ON_THE_FAST_WAY
                 && fields.hold_all_that_is_required(),
+            spreads_extras: data_type.layout.undeclared == Undeclared::AsGiven,
             admits_undeclared: scalar::admits_undeclared(&data_type.schema),
             only_in_schema: fields.only_in_schema(),
             required: required_bits(&fields.list),
@@ -152,6 +156,19 @@ impl FieldPlan {
     /// Whether a member of this name, which is no field, is valid whatever its value.
     pub(super) fn is_free(&self, name: &str) -> bool {
         self.admits_undeclared && !self.only_in_schema.contains(name)
+    }
+
+    /// Whether a member, which is no field, is what was kept of a value when its unit was converted. It comes
+    /// back with a row that was read, and is no member of which a schema could know.
+    pub(super) fn is_original(&self, name: &str, value: &Value) -> bool {
+        let unit = self.unit.and_then(|unit| self.fields.get(unit));
+        let is_converted = unit.is_some_and(|unit| unit.role == Role::Unit);
+        is_converted
+            && match name {
+                ORIGINAL_VALUE => value.is_number(),
+                ORIGINAL_UNIT => value.is_string(),
+                _ => false,
+            }
     }
 }
 

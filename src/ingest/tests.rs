@@ -8,6 +8,7 @@ mod bad_input;
 mod belonging;
 mod deleting;
 mod outdated;
+mod own_extras;
 mod rules;
 mod sizes;
 mod units;

@@ -1,5 +1,6 @@
 //! Takes a record's fields as they were sent: under any of their names, once, and without text that cannot be
-//! stored. Fields that the type does not know go into extras.
+//! stored. Fields that the type does not know go into extras. Where answers show the members of extras beside
+//! the others, they have been put there before (`spread_extras`).
 
 use serde_json::Value;
 
@@ -37,7 +38,9 @@ impl<'a> Reading<'_, 'a> {
             if !self.extras.add(name.clone(), raw) {
                 return self.fault_given_twice(&name);
             }
-            self.document.insert(name.into_owned(), value);
+            if !self.compiled.plan.is_original(&name, &value) {
+                self.document.insert(name.into_owned(), value);
+            }
             return;
         };
         let Some(known) = self.compiled.plan.fields.get(position) else {

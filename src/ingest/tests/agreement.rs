@@ -1,5 +1,8 @@
+//! The fast way of decoding and the complete one agree, whatever is sent.
+
 use proptest::prelude::*;
 
+use super::own_extras::open;
 use super::*;
 use crate::ingest::fast;
 use crate::ingest::memo::Memo;
@@ -196,6 +199,62 @@ proptest! {
         let (found, expected) = (fast.take().unwrap(), complete.take().unwrap());
         prop_assert_eq!(table(&found), table(&expected), "{:#?}", lines);
         prop_assert_eq!(&found.given, &expected.given);
+        prop_assert_eq!(&found.sources, &expected.sources);
+    }
+}
+
+/// A member of a record of an own type, which may stand beside the others or under `extras`.
+fn own_member() -> impl Strategy<Value = (String, String)> {
+    let of = |name: &'static str, values: &'static [&'static str]| {
+        prop::sample::select(values).prop_map(move |value| (name.to_owned(), value.to_owned()))
+    };
+    prop_oneof![
+        of("lim", &["5", "5.0", "99", "null"]),
+        of("n", &["3", "3.0", "\"x\"", "null"]),
+        of(
+            "o",
+            &[r#"{"x":1}"#, r#"{"y":2}"#, r#"{"x":1,"y":2}"#, "{}", "null"]
+        ),
+        of("tags", &[r#"["t"]"#, "null"]),
+        of("sources", &[r#"["app"]"#, "null"]),
+        of("source", &[r#""app""#, "5"]),
+        of("free", &["1", "null", r#"{"a":[1.50]}"#]),
+        of("more", &["2", r#""two""#]),
+        of("extras", &[r#"{"free":1}"#, r#"{"lim":5}"#, "5", "null"]),
+    ]
+}
+
+/// Bodies for an own type, whose members stand before the extras, in them, or after them.
+fn own_body() -> impl Strategy<Value = Vec<String>> {
+    let members = || prop::collection::vec(own_member(), 0..3);
+    let line = (members(), members(), members()).prop_map(|(before, among, after)| {
+        let start = ("start_time".to_owned(), MORNING.to_owned());
+        let extras = ("extras".to_owned(), line_of(&among, ""));
+        let fields: Vec<_> = std::iter::once(start)
+            .chain(before)
+            .chain(std::iter::once(extras))
+            .chain(after)
+            .collect();
+        line_of(&fields, "")
+    });
+    prop::collection::vec(line, 1..20)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Also where the members of extras count as members beside them.
+    #[test]
+    fn both_ways_agree_on_own_types(lines in own_body()) {
+        let own = open();
+        let (mut fast, mut complete) = (decoder_of(&own), decoder_of(&own));
+        for (index, line) in lines.iter().enumerate() {
+            let found = fast.push(index, line.as_bytes());
+            let expected = complete.push_completely(Place::Line(index), line.as_bytes());
+            prop_assert_eq!(found, expected, "{}", line);
+        }
+        let (found, expected) = (fast.take().unwrap(), complete.take().unwrap());
+        prop_assert_eq!(table(&found), table(&expected), "{:#?}", lines);
         prop_assert_eq!(&found.sources, &expected.sources);
     }
 }

@@ -41,6 +41,36 @@ async fn rule_8_4_undeclared_fields_of_own_types_are_kept_as_given() {
 }
 
 #[tokio::test]
+async fn rule_8_4_what_an_own_type_gets_under_extras_is_alike_in_all_answers() {
+    let person = person();
+    let schema = json!({"properties": {"lim": {"type": "number", "maximum": 10}}});
+    let own = json!({"name": "Tea", "record_spec": {"schema": schema}});
+    let own = person.define("Event", &own).await;
+    let record =
+        |extras: serde_json::Value| json!({"id": id(1), "start_time": at("10:00"), "extras": extras});
+    let refused = person.record(&own, &record(json!({"lim": 99}))).await;
+    assert_eq!(refused.must_be(422).faults(), ["body.extras.lim"]);
+    let sent = record(json!({"lim": 5, "kind": "oolong", "tags": ["t"]}));
+    assert_eq!(person.record(&own, &sent).await.counts(), [1, 0, 0, 0]);
+    let row = person.rows("event", &own).await.remove(0);
+    assert_eq!(
+        (number(&row, "lim"), &row["kind"], &row["tags"]),
+        (5.0, &json!("oolong"), &json!(["t"]))
+    );
+    let column = person.read("event", &own).with("columns", "lim").await;
+    assert_eq!(number(&column.must_be(200).rows()[0], "lim"), 5.0);
+    let found = person.read("event", &own).with("filter", "lim:5").await;
+    assert_eq!(found.must_be(200).rows().len(), 1);
+    for again in [row, sent] {
+        assert_eq!(
+            person.record(&own, &again).await.counts(),
+            [0, 0, 1, 0],
+            "{again}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn numbers_come_back_as_they_were() {
     let person = person();
     let values = [

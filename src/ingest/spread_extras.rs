@@ -1,0 +1,190 @@
+//! Puts the members of `extras` beside the others, where answers show them there: in records of a person's
+//! own types. What is valid, and where it is stored, is then the same for both ways to send a member.
+//!
+//! Works on the text, so that later steps see nothing unusual. Knows JSON and plans.
+
+use std::borrow::Cow;
+
+use arrow::datatypes::{DataType as ColumnType, Field as ColumnField};
+
+use super::body::Place;
+use super::cells;
+use super::field_plan::{FieldPlan, KnownField, Role};
+use super::json::{self, Field};
+use crate::model::columns::EXTRAS;
+use crate::model::faults::{Fault, LocPart};
+use crate::model::registry::Canonical;
+
+/// The names of the members that were sent among the extras.
+#[derive(Debug, Default)]
+pub(super) struct SentInExtras(Vec<String>);
+
+impl SentInExtras {
+    /// The faults of the record at `place`, where its members were sent.
+    pub(super) fn placed(&self, place: Place, mut faults: Vec<Fault>) -> Vec<Fault> {
+        let at = place.loc().len();
+        for fault in &mut faults {
+            if let Some(LocPart::Name(name)) = fault.loc.get(at)
+                && self.0.contains(name)
+            {
+                fault.loc.insert(at, EXTRAS.into());
+            }
+        }
+        faults
+    }
+}
+
+/// The record with the members of its extras beside the others, and which these are. A record that cannot be
+/// read stays as it is: the decoder reports better what is wrong with it.
+pub(super) fn spread<'a>(record: Cow<'a, [u8]>, plan: &FieldPlan) -> (Cow<'a, [u8]>, SentInExtras) {
+    match spread_out(&record, plan) {
+        Some((spread, sent)) => (Cow::Owned(spread), sent),
+        None => (record, SentInExtras::default()),
+    }
+}
+
+/// `None` if there is nothing to spread.
+fn spread_out(record: &[u8], plan: &FieldPlan) -> Option<(Vec<u8>, SentInExtras)> {
+    if !plan.spreads_extras || !may_have_extras(record) {
+        return None;
+    }
+    let fields = json::fields(record).ok()?;
+    let is_given = |field: &Field<'_>| is_extras(plan, field) && field.raw != "null";
+    let at = fields.iter().position(is_given)?;
+    let (before, after) = fields.split_at(at);
+    let (extras, after) = after.split_first()?;
+    // The decoder refuses what is given twice.
+    if after
+        .iter()
+        .any(|again| is_given(again) && again.raw != extras.raw)
+    {
+        return None;
+    }
+    let mut members = Vec::new();
+    gather(extras.raw, plan, &mut members)?;
+    if members.is_empty() {
+        return None;
+    }
+    let sent = members.iter().map(|member| member.name.clone().into_owned());
+    let sent = SentInExtras(sent.collect());
+    let mut besides = |fields| settled(fields, plan, &mut members);
+    let (before, after) = (besides(before), besides(after));
+    // A schema that requires extras still finds them.
+    let is_left = !members.iter().any(|member| is_extras(plan, member));
+    let members = members.iter().map(|member| (member.name.as_ref(), member.raw));
+    let all = texts(&before)
+        .chain(members)
+        .chain(is_left.then_some((EXTRAS, "{}")))
+        .chain(texts(&after));
+    Some((json::object(all), sent))
+}
+
+/// Whether a record may have a member that is called extras. Most records need not be read for it.
+fn may_have_extras(record: &[u8]) -> bool {
+    let text = std::str::from_utf8(record);
+    text.is_ok_and(|text| text.contains("\"extras\"") || text.contains("\\u"))
+}
+
+fn is_extras(plan: &FieldPlan, field: &Field<'_>) -> bool {
+    known(plan, field).is_some_and(|known| known.role == Role::Extras)
+}
+
+fn known<'p>(plan: &'p FieldPlan, field: &Field<'_>) -> Option<&'p KnownField> {
+    plan.fields.get(plan.field(&field.name)?)
+}
+
+/// Collects the members of the object `extras`, and of extras in it.
+fn gather<'a>(extras: &'a str, plan: &FieldPlan, members: &mut Vec<Field<'a>>) -> Option<()> {
+    for member in json::fields(extras.as_bytes()).ok()? {
+        if !is_extras(plan, &member) || !member.raw.starts_with(['{', 'n']) {
+            members.push(member);
+        } else if member.raw != "null" {
+            gather(member.raw, plan, members)?;
+        }
+    }
+    Some(())
+}
+
+/// The fields without extras. Of what is among the `members` of the extras too there is one, if both can be
+/// one. Else both stay, and the decoder refuses what is given twice. Null gives way to anything else.
+fn settled<'f>(
+    fields: &'f [Field<'_>],
+    plan: &FieldPlan,
+    members: &mut Vec<Field<'_>>,
+) -> Vec<(&'f str, Cow<'f, str>)> {
+    let mut settled = Vec::with_capacity(fields.len());
+    for field in fields.iter().filter(|field| !is_extras(plan, field)) {
+        let number = plan.field(&field.name);
+        let is_same_field = |member: &Field<'_>| number.is_some() && plan.field(&member.name) == number;
+        let at = members.iter().position(is_same_field);
+        let among = at.and_then(|at| members.get(at)).map(|member| member.raw);
+        let (Some(at), Some(among)) = (at, among) else {
+            settled.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
+            continue;
+        };
+        if field.raw == "null" {
+            continue;
+        }
+        let united = if among == "null" {
+            Some(Cow::Borrowed(field.raw))
+        } else {
+            united_in_column(field, among, plan)
+        };
+        if united.is_some() {
+            members.remove(at);
+        }
+        settled.push((field.name.as_ref(), united.unwrap_or(Cow::Borrowed(field.raw))));
+    }
+    settled
+}
+
+fn texts<'f>(members: &'f [(&'f str, Cow<'f, str>)]) -> impl Iterator<Item = (&'f str, &'f str)> {
+    members.iter().map(|(name, raw)| (*name, raw.as_ref()))
+}
+
+fn united_in_column<'f>(field: &'f Field<'_>, among: &str, plan: &FieldPlan) -> Option<Cow<'f, str>> {
+    let known = known(plan, field)?;
+    let Role::Column(column) = known.role else {
+        return None;
+    };
+    united(plan.columns.get(column)?, &known.canonical, field.raw, among)
+}
+
+/// What two values of one column say together: what a column cannot hold of an object, answers in columns
+/// show among the extras. `None` if they contradict each other.
+fn united<'f>(
+    column: &ColumnField,
+    canonical: &Canonical,
+    beside: &'f str,
+    among: &str,
+) -> Option<Cow<'f, str>> {
+    let ColumnType::Struct(columns) = column.data_type() else {
+        let cell = |raw: &str| {
+            let filled = cells::fill(raw, column).ok()?;
+            Some(cells::in_one_spelling(filled.cell.into_owned(), canonical))
+        };
+        return (cell(beside)? == cell(among)?).then_some(Cow::Borrowed(beside));
+    };
+    let (own, others) = (
+        json::fields(beside.as_bytes()).ok()?,
+        json::fields(among.as_bytes()).ok()?,
+    );
+    let mut members: Vec<(&str, Cow<'_, str>)> = Vec::with_capacity(own.len());
+    for member in &own {
+        let other = others.iter().find(|other| other.name == member.name);
+        let declared = columns.iter().find(|column| *column.name() == member.name);
+        let raw = match other {
+            None => Cow::Borrowed(member.raw),
+            Some(other) if other.raw == "null" || other.raw == member.raw => Cow::Borrowed(member.raw),
+            Some(other) if member.raw == "null" => Cow::Borrowed(other.raw),
+            Some(other) => united(declared?, &Canonical::AsSent, member.raw, other.raw)?,
+        };
+        members.push((member.name.as_ref(), raw));
+    }
+    let is_new = |other: &&Field<'_>| own.iter().all(|member| member.name != other.name);
+    let new = others.iter().filter(is_new);
+    members.extend(new.map(|other| (other.name.as_ref(), Cow::Borrowed(other.raw))));
+    String::from_utf8(json::object(texts(&members)))
+        .ok()
+        .map(Cow::Owned)
+}

@@ -1,0 +1,152 @@
+//! What is sent under `extras` to a person's own type, whose answers show it beside the other members.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::ids::PersonId;
+use crate::model::registry::{Base, Definition};
+
+/// The own type of `base` that `definition` makes.
+fn own(base: Base, definition: &Value) -> Arc<DataType> {
+    let definition = Definition::read(base, definition).unwrap();
+    let (owner, id) = (PersonId(Uuid::from_u128(1)), Uuid::from_u128(7));
+    Arc::new(DataType::from_definition(owner, id, &data_type(base.as_str()), &definition, 1).unwrap())
+}
+
+fn event(schema: &Value) -> Arc<DataType> {
+    own(
+        Base::Event,
+        &json!({"name": "Own", "record_spec": {"schema": schema}}),
+    )
+}
+
+pub(super) fn open() -> Arc<DataType> {
+    event(&json!({"properties": {
+        "lim": {"type": "number", "maximum": 10}, "n": {"type": "integer"},
+        "o": {"type": "object", "properties": {"x": {"type": "number"}}},
+    }}))
+}
+
+fn line(rest: &str) -> String {
+    format!(r#"{{"id":"0191f000-0000-7000-8000-000000000001","start_time":"2024-05-01T10:00:00Z",{rest}}}"#)
+}
+
+/// The rows of two equal records, of which the second may go the fast way.
+fn twice(own: &Arc<DataType>, rest: &str) -> Vec<Vec<String>> {
+    let mut decoder = decoder_of(own);
+    for index in 0..2 {
+        decoder
+            .push(index, line(rest).as_bytes())
+            .unwrap_or_else(|faults| panic!("{rest}: {faults:?}"));
+    }
+    table(&decoder.take().unwrap())
+}
+
+fn faults(own: &Arc<DataType>, rest: &str) -> Vec<(String, &'static str)> {
+    let faults = decoder_of(own).push(7, line(rest).as_bytes()).expect_err(rest);
+    faults.iter().map(|fault| (place(fault), fault.kind)).collect()
+}
+
+#[test]
+fn rule_8_4_what_is_sent_under_extras_is_stored_as_if_it_stood_beside_them() {
+    for (among, beside) in [
+        (
+            r#""extras":{"lim":5,"free":1},"more":2"#,
+            r#""lim":5,"free":1,"more":2"#,
+        ),
+        (r#""extras":{"free":1,"n":3}"#, r#""free":1,"n":3"#),
+        (r#""\u0065xtras":{"n":3}"#, r#""n":3"#),
+        (
+            r#""extras":{"tags":["t"],"sources":["app"]}"#,
+            r#""tags":["t"],"sources":["app"]"#,
+        ),
+        (r#""extras":{"source":"app"}"#, r#""source":"app""#),
+        (r#""extras":{"extras":{"n":3},"free":1}"#, r#""n":3,"free":1"#),
+        (r#""n":null,"extras":{"n":3}"#, r#""n":3"#),
+        (r#""n":3,"extras":{"n":null}"#, r#""n":3"#),
+        (r#""lim":5,"extras":{"lim":5.0}"#, r#""lim":5"#),
+        (r#""o":{"x":1},"extras":{"o":{"y":2}}"#, r#""o":{"x":1,"y":2}"#),
+        (
+            r#""o":{"x":1},"extras":{"o":{"x":1.0,"y":2}}"#,
+            r#""o":{"x":1,"y":2}"#,
+        ),
+        (r#""extras":{},"free":1"#, r#""free":1"#),
+        (r#""extras":null,"free":1"#, r#""free":1"#),
+    ] {
+        assert_eq!(twice(&open(), among), twice(&open(), beside), "{among}");
+    }
+}
+
+#[test]
+fn rule_8_4_extras_let_nothing_past_the_schema_of_an_own_type() {
+    let own = open();
+    for (rest, at, kind) in [
+        (r#""extras":{"lim":99}"#, "extras.lim", "maximum"),
+        (r#""extras":{"n":"x"}"#, "extras.n", "type"),
+        (r#""extras":{"tags":[1]}"#, "extras.tags.0", "type"),
+        (r#""extras":{"extras":5}"#, "extras.extras", "type"),
+        (r#""extras":{"uuid":"x"}"#, "extras.uuid", "duplicate"),
+        (r#""lim":5,"extras":{"lim":6}"#, "extras.lim", "duplicate"),
+        (r#""o":{"x":1},"extras":{"o":{"x":2}}"#, "extras.o", "duplicate"),
+        (r#""free":1,"extras":{"free":1}"#, "extras.free", "duplicate"),
+        (r#""extras":{"lim":1},"extras":{"lim":99}"#, "extras", "duplicate"),
+        (r#""extras":5"#, "extras", "type"),
+    ] {
+        let found = faults(&own, rest);
+        assert!(
+            found.contains(&(format!("body.7.{at}"), kind)),
+            "{rest}: {found:?}"
+        );
+    }
+    let closed = event(&json!({
+        "properties": {"must": {"type": "string"}}, "required": ["must"], "additionalProperties": false,
+    }));
+    assert_eq!(
+        faults(&closed, r#""must":"a","extras":{"zzz":1}"#),
+        [("body.7".to_owned(), "undeclared")]
+    );
+    assert_eq!(
+        faults(&closed, r#""extras":{}"#),
+        [("body.7.must".to_owned(), "missing")]
+    );
+    assert_eq!(
+        twice(&closed, r#""extras":{"must":"a"}"#),
+        twice(&closed, r#""must":"a""#)
+    );
+}
+
+#[test]
+fn rule_8_7_what_a_conversion_kept_comes_back_where_nothing_undeclared_may() {
+    let weighed = own(
+        Base::Metric,
+        &json!({"name": "Tea", "record_spec": {"unit": "g", "schema": {"additionalProperties": false}}}),
+    );
+    let sent = twice(&weighed, r#""value":2,"unit":"kg""#);
+    for read in [
+        r#""value":2000,"unit":"g","original_value":2,"original_unit":"kg""#,
+        r#""value":2000,"unit":"g","extras":{"original_value":2,"original_unit":"kg"}"#,
+    ] {
+        assert_eq!(twice(&weighed, read), sent, "{read}");
+    }
+    for other in [
+        r#""original_value":"2""#,
+        r#""original_unit":2"#,
+        r#""original":2"#,
+    ] {
+        let found = faults(&weighed, &format!(r#""value":2,{other}"#));
+        assert_eq!(found, [("body.7".to_owned(), "undeclared")], "{other}");
+    }
+}
+
+#[test]
+fn extras_of_built_in_types_stay_what_they_are() {
+    let extras = r#"{"value":50,"lim":1}"#;
+    let line = format!(r#"{{"start_time":"2024-05-01T10:00:00Z","value":5,"extras":{extras}}}"#);
+    let found = rows("Metric", &[&line, &line]);
+    for row in 0..2 {
+        assert_eq!(
+            (cell(&found, "value", row), cell(&found, "extras", row)),
+            ("5.0".to_owned(), extras.to_owned())
+        );
+    }
+}
