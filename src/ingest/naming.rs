@@ -173,7 +173,8 @@ fn fields_with_a_name(record: &[u8]) -> Option<Vec<Field<'_>>> {
             .iter()
             .any(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('"')))
     };
-    if !text.match_indices(BEGINNING).any(is_mentioned) {
+    // A name with escapes cannot be recognised without parsing.
+    if !text.match_indices(BEGINNING).any(is_mentioned) && !text.contains("\\u") {
         return None;
     }
     json::fields(record).ok()

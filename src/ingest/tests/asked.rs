@@ -129,6 +129,14 @@ fn a_writer_may_name_itself_source_or_source_name() {
             r#""source":"My Phone","source_name":"My Phone","source_properties":null"#,
             r#""source_properties":{"name":"My Phone"}"#,
         ),
+        (
+            r#""\u0073ource":"My Phone""#,
+            r#""source_properties":{"name":"My Phone"}"#,
+        ),
+        (
+            r#""source_n\u0061me":"My Phone""#,
+            r#""source_properties":{"name":"My Phone"}"#,
+        ),
         // It says so better already, and the name is kept as it is.
         (
             r#""source":"My Phone","source_properties":{"name":"Watch"}"#,
