@@ -60,6 +60,7 @@ pub mod stores;
 pub mod submit;
 pub mod tombstone;
 pub mod upload;
+mod versions;
 
 #[cfg(test)]
 mod tests;

@@ -19,10 +19,11 @@ use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 
 use super::member_order::{holds_json, ordered, say_the_same};
+use super::versions::{is_repeated, is_version};
 use crate::model::registry::is_json_text;
 
-/// For each row whether it is the same in both batches, which have equally many. A column that one of them
-/// lacks is null in all its rows.
+/// For each row whether it says the same in the batch `other` as before, in `one`, which has equally many. A
+/// column that one of them lacks is null in all its rows.
 pub fn alike(schema: &SchemaRef, one: &RecordBatch, other: &RecordBatch) -> Result<Vec<bool>, ArrowError> {
     if one.num_rows() != other.num_rows() {
         return Err(ArrowError::InvalidArgumentError(format!(
@@ -83,7 +84,13 @@ fn compare(field: &Field, one: &ArrayRef, other: &ArrayRef, equal: &mut [bool]) 
             valid_alike(one, other, equal, |row| left.value(row) == right.value(row));
         }
         DataType::Dictionary(key, value) if **key == DataType::Int32 && **value == DataType::Utf8 => {
-            words(one, other, equal);
+            if is_version(field) {
+                let mut same = vec![true; rows];
+                words(one, other, &mut same);
+                keep(equal, |row| same[row] || is_repeated(one, other, row));
+            } else {
+                words(one, other, equal);
+            }
         }
         DataType::Struct(fields) => {
             // Where a structure is null, the values of its members do not matter.
@@ -289,6 +296,21 @@ mod tests {
         fn some_row()(row in prop::array::uniform9(prop::option::weighted(0.8, 0_u8..5))) -> Row {
             row
         }
+    }
+
+    #[test]
+    fn the_numbers_of_a_version_say_what_its_text_says_and_not_the_other_way_round() {
+        let version = |text: &str| {
+            let words: DictionaryArray<Int32Type> = [text].into_iter().collect();
+            let column = Field::new("operatingSystemVersion", words.data_type().clone(), true);
+            RecordBatch::try_new(Arc::new(Schema::new(vec![column])), vec![Arc::new(words)]).unwrap()
+        };
+        let (text, numbers) = (version("Version 17.5 (Build 21F90)"), version("17.5"));
+        let others = version("17.6");
+        let alike = |one, other| alike(&text.schema(), one, other).unwrap();
+        assert_eq!(alike(&text, &numbers), [true]);
+        assert_eq!(alike(&numbers, &text), [false]);
+        assert_eq!(alike(&text, &others), [false]);
     }
 
     proptest! {

@@ -14,11 +14,13 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
+use super::alike::alike;
 use super::belonging::settled;
 use super::changes::{Change, OrderedChanges, id_column};
 use super::compare_rows::{ComparableRows, LazyComparer};
 use super::dating::KnownTimes;
 use super::stored::StoredRows;
+use super::versions::differ_in_repeated;
 use crate::catalog::records::Effect;
 use crate::model::ids::{PieceId, RecordId};
 
@@ -232,7 +234,7 @@ impl KnownRows<'_> {
     fn put_again(&mut self, earlier: Pending, pending: Pending) -> Result<bool, ArrowError> {
         let before = (&self.puts[earlier.put].rows, earlier.row);
         let now = (&self.puts[pending.put].rows, pending.row);
-        let is_same = self.comparer.get()?.are_equal(before, now)?;
+        let is_same = says_the_same(&mut self.comparer, before, now)?;
         self.puts[earlier.put].keep[earlier.row] = is_same;
         Ok(is_same)
     }
@@ -249,7 +251,7 @@ impl KnownRows<'_> {
         };
         let before = (&self.comparable, existing.row);
         let now = (&self.puts[pending.put].rows, pending.row);
-        let is_same = self.comparer.get()?.are_equal(before, now)?;
+        let is_same = says_the_same(&mut self.comparer, before, now)?;
         if !is_same {
             dead.push((existing.piece, id));
         }
@@ -259,6 +261,24 @@ impl KnownRows<'_> {
     fn leave_out(&mut self, pending: Pending) {
         self.puts[pending.put].keep[pending.row] = false;
     }
+}
+
+/// Whether a row says the same as the one before it. A version that comes as it was read says the same as the
+/// text that is stored.
+fn says_the_same(
+    comparer: &mut LazyComparer<'_>,
+    before: (&ComparableRows<'_>, usize),
+    now: (&ComparableRows<'_>, usize),
+) -> Result<bool, ArrowError> {
+    if comparer.get()?.are_equal(before, now)? {
+        return Ok(true);
+    }
+    let (earlier, later) = (before.0.rows, now.0.rows);
+    if !differ_in_repeated((earlier, before.1), (later, now.1)) {
+        return Ok(false);
+    }
+    let (earlier, later) = (earlier.slice(before.1, 1), later.slice(now.1, 1));
+    Ok(alike(&earlier.schema(), &earlier, &later)? == [true])
 }
 
 /// The changes, in which records without a time have that of their previous version.

@@ -24,6 +24,14 @@ pub fn text_of(numbers: &[i64]) -> Option<String> {
     is_version.then(|| texts.join("."))
 }
 
+/// Whether the version `later` is written as the numbers of `earlier`, and says nothing else.
+#[must_use]
+pub fn repeats(earlier: &str, later: &str) -> bool {
+    let numbers = numbers_of(later);
+    let written = numbers.as_deref().and_then(text_of);
+    written.is_some_and(|written| written == later) && numbers == numbers_of(earlier)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -41,6 +49,20 @@ mod tests {
         }
         assert_eq!(text_of(&[]), None);
         assert_eq!(text_of(&[1, -1]), None);
+    }
+
+    #[test]
+    fn the_numbers_of_a_version_say_nothing_else() {
+        for (earlier, later, expected) in [
+            ("Version 17.5 (Build 21F90)", "17.5", true),
+            ("17.5", "17.5", true),
+            ("17.5", "Version 17.5 (Build 21F90)", false),
+            ("Version 17.5 (Build 21F90)", "17.5.0", false),
+            ("Version 17.5 (Build 21F90)", "Version 17.5", false),
+            ("beta", "beta", false),
+        ] {
+            assert_eq!(repeats(earlier, later), expected, "{earlier}, {later}");
+        }
     }
 
     proptest! {

@@ -216,6 +216,30 @@ async fn rule_8_2_other_content_replaces_wholly() {
 }
 
 #[tokio::test]
+async fn rule_8_2_a_version_comes_back_as_the_numbers_that_it_is_read_as() {
+    let person = person();
+    let mut sent = heart_rate(id(1), &at("10:00"), 60);
+    sent["source_properties"] =
+        json!({"name": "Watch", "operatingSystemVersion": "Version 17.5 (Build 21F90)"});
+    assert_eq!(person.record("HeartRate", &sent).await.counts(), [1, 0, 0, 0]);
+    let mut read = person.all_samples("HeartRate").await.remove(0);
+    assert_eq!(
+        read["source_properties"]["operatingSystemVersion"],
+        json!([17, 5])
+    );
+    // The second shows that the first left the text as it was.
+    for again in [&read, &sent] {
+        assert_eq!(
+            person.record("HeartRate", again).await.counts(),
+            [0, 0, 1, 0],
+            "{again}"
+        );
+    }
+    read["source_properties"]["operatingSystemVersion"] = json!([17, 6]);
+    assert_eq!(person.record("HeartRate", &read).await.counts(), [0, 1, 0, 0]);
+}
+
+#[tokio::test]
 async fn rule_8_2_inside_one_body_the_last_line_wins() {
     let person = person();
     let versions: Vec<Value> = (0..50).map(|n| heart_rate(id(1), &at("10:00"), n)).collect();
