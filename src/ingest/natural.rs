@@ -3,20 +3,21 @@
 //!
 //! A sample of a metric is identified by its type, source, start and end; another value for these is a
 //! correction. Log entries, stages, codes and everything that is not a metric may occur several times at one
-//! moment, so they are identified by their whole content. Pure; knows plans and JSON.
+//! moment, so they are identified by their whole content, spelt as it is stored. Pure; knows plans and JSON.
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use arrow::datatypes::{DataType as ColumnType, Field};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::compile::CompiledType;
-use super::field_plan::{FieldPlan, Role};
+use super::field_plan::Role;
 use super::json;
 use crate::model::floats::EXACT_BELOW;
 use crate::model::ids::RecordId;
-use crate::model::registry::{DataType, DefaultAggregate, MergePolicy};
-use crate::model::time::Instant;
+use crate::model::registry::{Canonical, DataType, DefaultAggregate, MergePolicy, is_json_text, respelt};
+use crate::model::time::{Instant, parse_instant};
 
 /// Never to be changed: stored records have ids made with it.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_7d0e_93c4_5b2a_8e57_20d9_b41c_f306);
@@ -39,7 +40,7 @@ pub(super) fn natural_id(compiled: &CompiledType, known: SourceAndTime<'_>, json
         identity.extend_from_slice(&moment.micros().to_le_bytes());
     }
     if !is_known_by_its_time(&compiled.data_type) {
-        append_content(&mut identity, &compiled.plan, json);
+        append_content(&mut identity, compiled, json);
     }
     RecordId(Uuid::new_v5(&NAMESPACE, &identity))
 }
@@ -59,23 +60,111 @@ fn append(identity: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Appends all content of a record except its id and time, in one spelling.
-fn append_content(identity: &mut Vec<u8>, plan: &FieldPlan, json: &[u8]) {
-    let mut said: BTreeMap<String, Value> = BTreeMap::new();
-    for field in json::fields(json).unwrap_or_default() {
-        let known = plan.field(&field.name).and_then(|field| plan.fields.get(field));
-        let says_more =
-            known.is_none_or(|known| matches!(known.role, Role::Column(_) | Role::Unit | Role::Extras));
-        if let Ok(value) = serde_json::from_str::<Value>(field.raw)
-            && says_more
-            && !value.is_null()
-        {
-            let name = known.map_or_else(|| field.name.into_owned(), |known| known.name.clone());
-            said.insert(name, value);
-        }
-    }
-    for (name, value) in said {
+fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, json: &[u8]) {
+    for (name, value) in content(compiled, json) {
         append(identity, name.as_bytes());
         append_value(identity, &value);
+    }
+}
+
+/// The content of a record by the names of its fields, spelt as it is stored: what makes no difference there
+/// makes none here.
+fn content(compiled: &CompiledType, json: &[u8]) -> BTreeMap<String, Value> {
+    let plan = &compiled.plan;
+    let mut content = BTreeMap::new();
+    for field in json::fields(json).unwrap_or_default() {
+        let Ok(value) = serde_json::from_str::<Value>(field.raw) else {
+            continue;
+        };
+        let known = plan.field(&field.name).and_then(|field| plan.fields.get(field));
+        let Some(known) = known else {
+            content.insert(field.name.into_owned(), value);
+            continue;
+        };
+        match (known.role, value) {
+            (Role::Column(column), value) => {
+                let column = plan.columns.get(column);
+                let value = column.map_or(Value::Null, |column| as_stored(value, column, &known.canonical));
+                content.insert(known.name.clone(), value);
+            }
+            (Role::Extras, Value::Object(members)) if plan.spreads_extras => content.extend(members),
+            (Role::Extras, Value::Object(members)) if members.is_empty() => {}
+            (Role::Unit | Role::Extras, value) => {
+                content.insert(known.name.clone(), value);
+            }
+            _ => {}
+        }
+    }
+    leave_out_own_unit(&mut content, compiled);
+    content.retain(|_, value| !value.is_null());
+    content
+}
+
+/// Leaves out a unit that is not stored: the value is what it would be without it.
+fn leave_out_own_unit(content: &mut BTreeMap<String, Value>, compiled: &CompiledType) {
+    let plan = &compiled.plan;
+    let known = |field: Option<usize>| plan.fields.get(field?);
+    let Some(unit) = known(plan.unit).filter(|unit| unit.role == Role::Unit) else {
+        return;
+    };
+    let (Some(sent), Some(traits)) = (
+        content.get(&unit.name).and_then(Value::as_str),
+        &compiled.data_type.metric,
+    ) else {
+        return;
+    };
+    let value = known(plan.value).and_then(|value| content.get(&value.name)?.as_f64());
+    let conversion = compiled
+        .units()
+        .conversion(sent, traits, compiled.data_type.id.as_str());
+    if let (Some(value), Ok(conversion)) = (value, conversion)
+        && !conversion.leaves_original(value, conversion.apply(value))
+    {
+        content.remove(&unit.name);
+    }
+}
+
+/// The value of one column with times and uuids as they are stored, and without what says nothing: null
+/// members that the column has, and objects without any others.
+fn as_stored(value: Value, column: &Field, canonical: &Canonical) -> Value {
+    match (column.data_type(), value) {
+        (_, value) if is_json_text(column) => value,
+        (ColumnType::Timestamp(..), Value::String(text)) => {
+            Value::String(parse_instant(&text).map_or(text, Instant::to_rfc3339))
+        }
+        (_, Value::String(text)) if *canonical == Canonical::Uuid => {
+            Value::String(respelt(&text).unwrap_or(text))
+        }
+        (ColumnType::List(item), Value::Array(elements)) => {
+            let canonical = match canonical {
+                Canonical::Items(of_item) => of_item.as_ref(),
+                _ => &Canonical::AsSent,
+            };
+            let elements = elements.into_iter();
+            elements
+                .map(|element| as_stored(element, item, canonical))
+                .collect()
+        }
+        (ColumnType::Struct(columns), Value::Object(members)) => {
+            let canonical = match canonical {
+                Canonical::Members(members) => members.as_slice(),
+                _ => &[],
+            };
+            let member = |(name, value): (String, Value)| {
+                let Some((at, column)) = columns.find(&name) else {
+                    return Some((name, value));
+                };
+                let value = as_stored(value, column, canonical.get(at).unwrap_or(&Canonical::AsSent));
+                (!value.is_null()).then_some((name, value))
+            };
+            let members: Map<String, Value> = members.into_iter().filter_map(member).collect();
+            if members.is_empty() {
+                Value::Null
+            } else {
+                Value::Object(members)
+            }
+        }
+        (_, value) => value,
     }
 }
 
