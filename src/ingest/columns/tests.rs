@@ -1,3 +1,5 @@
+//! Columns give back the cells that were set, and refuse others.
+
 use arrow::array::{Array as _, AsArray, StructArray};
 use arrow::datatypes::{Field, Fields, Float64Type};
 

@@ -1,4 +1,4 @@
-//! Turns fields into cells: the value in the catalogue's unit, and each field in the form of its column. What
+//! Turns fields into cells: the value in the type's unit, and each field in the form of its column. What
 //! a column cannot hold is kept in extras.
 
 use arrow::datatypes::{DataType as ColumnType, Field};
@@ -14,41 +14,45 @@ use crate::model::faults::Fault;
 use crate::model::units::Conversion;
 
 impl<'a> Reading<'_, 'a> {
-    /// Converts value and unit to the catalogue's unit, and puts the original into extras.
+    /// Converts value and unit to the type's unit, and puts the original into extras.
     pub(super) fn convert_unit(&mut self) {
-        let plan = &self.compiled.plan;
-        let Some(traits) = &self.compiled.data_type.metric else {
+        let Some((field, sent)) = self.replace_unit() else {
             return;
         };
-        let (Some(expected), Some(unit_field)) = (traits.unit.as_deref(), plan.unit) else {
+        let compiled = self.compiled;
+        let Some(traits) = &compiled.data_type.metric else {
             return;
         };
-        let Some(unit_name) = plan.fields.get(unit_field).map(|field| field.name.clone()) else {
-            return;
-        };
-        let sent = match self.document.get(&unit_name) {
+        let data_type = compiled.data_type.id.as_str();
+        match compiled.units().conversion(&sent, traits, data_type) {
+            Ok(conversion) => self.convert_value(conversion, &sent),
+            Err(error) => {
+                let loc = self.field_loc(field);
+                self.faults
+                    .push(Fault::new(loc, "unit", error.to_string()).with_value(sent));
+            }
+        }
+    }
+
+    /// Puts the type's unit in place of the one that was sent, if any, and returns that with its field.
+    fn replace_unit(&mut self) -> Option<(usize, String)> {
+        let compiled = self.compiled;
+        let expected = compiled.data_type.metric.as_ref()?.unit.as_deref()?;
+        let field = compiled.plan.unit?;
+        let name = &compiled.plan.fields.get(field)?.name;
+        let sent = match self.document.get(name) {
             Some(Value::String(sent)) => Some(sent.clone()),
             Some(Value::Null) | None => None,
             // Not even a text: the schema reports that better.
-            Some(_) => return,
+            Some(_) => return None,
         };
         self.document
-            .insert(unit_name, Value::String(expected.to_owned()));
-        let Some(sent) = sent else { return };
-        let conversion =
-            match self
-                .compiled
-                .units()
-                .conversion(&sent, traits, self.compiled.data_type.id.as_str())
-            {
-                Ok(conversion) => conversion,
-                Err(error) => {
-                    let loc = self.field_loc(unit_field);
-                    return self
-                        .faults
-                        .push(Fault::new(loc, "unit", error.to_string()).with_value(sent));
-                }
-            };
+            .insert(name.clone(), Value::String(expected.to_owned()));
+        Some((field, sent?))
+    }
+
+    fn convert_value(&mut self, conversion: Conversion, sent: &str) {
+        let plan = &self.compiled.plan;
         let Some(value_field) = plan.value else { return };
         let Some(name) = plan.fields.get(value_field).map(|field| field.name.as_str()) else {
             return;
@@ -65,23 +69,27 @@ impl<'a> Reading<'_, 'a> {
             return;
         }
         let Some(number) = Number::from_f64(converted) else {
-            let unit = beginning(&sent);
+            let unit = beginning(sent);
             let message = if matches!(conversion, Conversion::Codes(_)) {
                 format!("{value} is not a code of {unit}")
             } else {
+                let metric = self.compiled.data_type.metric.as_ref();
+                let expected = metric
+                    .and_then(|metric| metric.unit.as_deref())
+                    .unwrap_or_default();
                 format!("{unit} is too large to be expressed in {expected}")
             };
             let loc = self.field_loc(value_field);
             return self.faults.push(Fault::new(loc, "unit", message));
         };
         self.converted = Some(converted);
-        if self.compiled.units().is_absent(&sent, value) {
-            // The catalogue has no code for the absent value.
+        if self.compiled.units().is_absent(sent, value) {
+            // The type has no code for the absent value.
             self.extras.add("not_present", "true");
         }
-        if !self.extras.add_original(given.raw, &sent) {
+        if !self.extras.add_original(given.raw, sent) {
             let message = "original_value and original_unit are set when a unit is converted; leave them \
-                           out, or send the catalogue's unit"
+                           out, or send the type's unit"
                 .to_owned();
             self.fault([EXTRAS], "duplicate", message);
         }
@@ -147,6 +155,6 @@ fn converted_cell<'a>(converted: f64, column: &Field) -> Result<Filled<'a>, Misf
     cell.map(Filled::from).ok_or_else(|| Misfit {
         path: Vec::new(),
         kind: "unit",
-        message: "no whole number in the catalogue's unit".to_owned(),
+        message: "no whole number in the type's unit".to_owned(),
     })
 }

@@ -1,3 +1,5 @@
+//! What is refused: where the mistake is, and what it is called.
+
 use proptest::prelude::*;
 
 use super::*;

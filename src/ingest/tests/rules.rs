@@ -1,3 +1,5 @@
+//! The rules of what is accepted and stored, one by one.
+
 use super::*;
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 use crate::model::ids::PersonId;

@@ -1,3 +1,5 @@
+//! Values in any unit are stored in the type's own, and what was sent is kept.
+
 use serde_json::json;
 
 use super::*;
@@ -109,7 +111,7 @@ fn rule_8_7_an_original_that_was_sent_is_not_overwritten() {
 
 #[test]
 fn rule_8_7_bounds_hold_for_the_converted_value() {
-    // The least temperature is given in the catalogue's unit, and so is the least number of steps.
+    // The least temperature is given in the type's unit, and so is the least number of steps.
     refused("StepCount", &line("-5", "steps"), "body.7.value", "minimum");
     assert_near(converted("BodyTemperature", "-10", "degC").0, 14.0);
 }

@@ -1,3 +1,5 @@
+//! Records that come wrapped in the older form become records like any other.
+
 use serde_json::json;
 
 use super::*;
