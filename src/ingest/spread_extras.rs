@@ -15,6 +15,9 @@ use crate::model::columns::EXTRAS;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::Canonical;
 
+/// How many extras may stand within each other. Each is read once for every one around it.
+const DEEPEST_EXTRAS: usize = 4;
+
 /// The names of the members that were sent among the extras.
 #[derive(Debug, Default)]
 pub(super) struct SentInExtras(Vec<String>);
@@ -61,7 +64,7 @@ fn spread_out(record: &[u8], plan: &FieldPlan) -> Option<(Vec<u8>, SentInExtras)
         return None;
     }
     let mut members = Vec::new();
-    gather(extras.raw, plan, &mut members)?;
+    gather(extras.raw, plan, DEEPEST_EXTRAS, &mut members)?;
     if members.is_empty() {
         return None;
     }
@@ -93,13 +96,15 @@ fn known<'p>(plan: &'p FieldPlan, field: &Field<'_>) -> Option<&'p KnownField> {
     plan.fields.get(plan.field(&field.name)?)
 }
 
-/// Collects the members of the object `extras`, and of extras in it.
-fn gather<'a>(extras: &'a str, plan: &FieldPlan, members: &mut Vec<Field<'a>>) -> Option<()> {
+/// Collects the members of the object `extras`, and of extras in it. `None` where these stand too deep within
+/// each other: then the decoder refuses them.
+fn gather<'a>(extras: &'a str, plan: &FieldPlan, deepest: usize, members: &mut Vec<Field<'a>>) -> Option<()> {
+    let deepest = deepest.checked_sub(1)?;
     for member in json::fields(extras.as_bytes()).ok()? {
         if !is_extras(plan, &member) || !member.raw.starts_with(['{', 'n']) {
             members.push(member);
         } else if member.raw != "null" {
-            gather(member.raw, plan, members)?;
+            gather(member.raw, plan, deepest, members)?;
         }
     }
     Some(())

@@ -109,6 +109,12 @@ impl<'a> Reading<'_, 'a> {
             return self.fault([name], "type", message);
         };
         for member in members {
+            // Where the type shows extras beside the others, what could be put there has been.
+            if self.compiled.plan.spreads_extras && self.compiled.plan.field(&member.name).is_some() {
+                let message = format!("{} belongs beside extras", beginning(&member.name));
+                self.fault([name, member.name.as_ref()], "misplaced", message);
+                continue;
+            }
             let is_named = |earlier: &json::Field<'_>| earlier.name == member.name;
             let is_new = if !self.is_shown_in_extras(&member) {
                 self.extras.add(member.name.clone(), member.raw)

@@ -91,6 +91,11 @@ fn rule_8_4_extras_let_nothing_past_the_schema_of_an_own_type() {
         (r#""free":1,"extras":{"free":1}"#, "extras.free", "duplicate"),
         (r#""extras":{"lim":1},"extras":{"lim":99}"#, "extras", "duplicate"),
         (r#""extras":5"#, "extras", "type"),
+        (
+            r#""extras":{"extras":{"extras":{"extras":{"extras":{"n":3}}}}}"#,
+            "extras.extras",
+            "misplaced",
+        ),
     ] {
         let found = faults(&own, rest);
         assert!(
