@@ -114,14 +114,13 @@ fn parse(text: &str) -> Result<Condition, FilterError> {
         .find([':', '=', '!', '<', '>', '~'])
         .ok_or_else(no_operator)?;
     let (field, rest) = text.split_at(split);
-    let (symbol, operator) = Comparison::ALL
+    let (operator, value) = Comparison::ALL
         .into_iter()
-        .find(|(symbol, _)| rest.starts_with(symbol))
+        .find_map(|(symbol, operator)| Some((operator, rest.strip_prefix(symbol)?)))
         .ok_or_else(no_operator)?;
     if field.is_empty() {
         return Err(FilterError::NoField(text.to_owned()));
     }
-    let value = &rest[symbol.len()..];
     let comparand = match (operator, value) {
         (Comparison::Equal | Comparison::NotEqual, "null") => Comparand::Null,
         _ => Comparand::Text(unquote(value)),
