@@ -89,7 +89,6 @@ pub(super) struct GroupLimit {
     columns: Vec<usize>,
 }
 
-/// The operator.
 pub(super) type GroupLimitExec = Operator<GroupLimit>;
 
 impl GroupLimitExec {

@@ -92,7 +92,6 @@ pub(super) struct Attaches {
     reach: Reach,
 }
 
-/// The operator.
 pub(super) type AttachedExec = Operator<Attaches>;
 
 impl AttachedExec {

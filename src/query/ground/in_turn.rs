@@ -26,7 +26,6 @@ pub(in crate::query) struct InTurn {
     from_their_ends: bool,
 }
 
-/// The operator.
 pub(in crate::query) type InTurnExec = Operator<InTurn>;
 
 impl InTurnExec {

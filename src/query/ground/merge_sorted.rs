@@ -27,6 +27,7 @@ use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
 /// A run of at least this many rows is passed on as it is: reading a batch of its own costs a consumer about
 /// as much as copying this many rows.
 const STRETCH: usize = 2_048;
+
 /// Merges its inputs, which are sorted by the key and have one partition each. Of rows with the same key, the
 /// one of the earlier input comes first.
 #[derive(Clone, Debug)]
@@ -34,7 +35,6 @@ pub(in crate::query) struct MergeSorted {
     order: LexOrdering,
 }
 
-/// The operator.
 pub(in crate::query) type MergeSortedExec = Operator<MergeSorted>;
 
 impl MergeSortedExec {

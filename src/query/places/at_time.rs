@@ -171,7 +171,6 @@ struct Nearest {
     searches: usize,
 }
 
-/// The operator.
 type NearestExec = Operator<Nearest>;
 
 impl Step for Nearest {

@@ -61,7 +61,6 @@ pub(in crate::query) struct AmountsByGroup {
     schema: SchemaRef,
 }
 
-/// The operator.
 pub(in crate::query) type AmountsByGroupExec = Operator<AmountsByGroup>;
 
 impl AmountsByGroupExec {

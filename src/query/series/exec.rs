@@ -39,7 +39,6 @@ pub(in crate::query) struct Series {
     ranking: Arc<Ranking>,
 }
 
-/// The operator.
 pub(in crate::query) type SeriesExec = Operator<Series>;
 
 impl SeriesExec {

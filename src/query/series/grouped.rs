@@ -19,7 +19,6 @@ use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
 #[derive(Clone, Debug)]
 pub(in crate::query) struct Grouped;
 
-/// The operator.
 pub(in crate::query) type GroupedExec = Operator<Grouped>;
 
 impl GroupedExec {

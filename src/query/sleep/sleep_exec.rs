@@ -37,7 +37,6 @@ pub(in crate::query) struct Sleep {
     names: Option<Arc<SourceNames>>,
 }
 
-/// The operator.
 pub(in crate::query) type SleepExec = Operator<Sleep>;
 
 impl SleepExec {

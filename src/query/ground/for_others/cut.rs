@@ -60,7 +60,6 @@ pub(super) struct Cut {
     rule: Arc<Rule>,
 }
 
-/// The operator.
 pub(super) type CutExec = Operator<Cut>;
 
 impl CutExec {

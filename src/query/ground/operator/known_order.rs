@@ -24,7 +24,6 @@ pub(in crate::query) struct KnownOrder {
     order: LexOrdering,
 }
 
-/// The operator.
 pub(in crate::query) type KnownOrderExec = Operator<KnownOrder>;
 
 impl Step for KnownOrder {

@@ -120,7 +120,6 @@ pub(in crate::query) struct PutBack {
     schema: SchemaRef,
 }
 
-/// The operator.
 pub(in crate::query) type ConstantsExec = Operator<PutBack>;
 
 impl PutBack {

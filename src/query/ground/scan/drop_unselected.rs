@@ -29,7 +29,6 @@ pub(in crate::query) struct Selected {
     dead: Arc<[RecordId]>,
 }
 
-/// The operator.
 pub(in crate::query) type SelectedExec = Operator<Selected>;
 
 impl SelectedExec {

@@ -42,7 +42,6 @@ pub(in crate::query) struct Rows {
     taken: ChosenPlan,
 }
 
-/// The operator.
 pub(in crate::query) type PartitionExec = Operator<Rows>;
 
 impl PartitionExec {

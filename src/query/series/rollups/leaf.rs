@@ -31,7 +31,6 @@ pub(in crate::query) struct RowsOrRollups {
     taken: ChosenPlan,
 }
 
-/// The operator.
 pub(in crate::query) type RowsOrRollupsExec = Operator<RowsOrRollups>;
 
 impl<Authority> Questions<Authority> {

@@ -29,7 +29,6 @@ pub(super) struct MixedInput {
     schema: SchemaRef,
 }
 
-/// The operator.
 pub(super) type MixedInputExec = Operator<MixedInput>;
 
 /// A part; the rows of a part of rows are the next input of the operator.
