@@ -2,7 +2,7 @@
 //!
 //! Knows both questions, permits and snapshots; knows nothing of HTTP.
 
-mod exec;
+mod attach_exec;
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use super::series::AskedSeries;
 use super::sleep::spec::{CyclesSpec, Question};
 use super::sleep::{SleepExec, StageTable};
 use super::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
-use exec::{Attached, AttachedExec};
+use attach_exec::{Attached, AttachedExec};
 
-pub use exec::{Reach, TooManyCells};
+pub use attach_exec::{Reach, TooManyCells};
 
 impl<Authority> Questions<Authority> {
     /// Cycles, each with the series of other metrics around it, all as of one moment. Each metric's own

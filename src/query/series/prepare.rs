@@ -20,9 +20,9 @@ use crate::query::{Prepared, QueryError, Questions, ReadState, Scope, TypedParti
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
-use super::exec::SeriesExec;
 use super::grouped::GroupedExec;
 use super::ranking::Ranking;
+use super::series_exec::SeriesExec;
 use super::spec::SeriesSpec;
 
 /// A question for the series of one metric.

@@ -17,7 +17,7 @@ use crate::query::ground::errors::outside;
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::{CachedRollups, Kind};
-use crate::query::series::exec::SeriesExec;
+use crate::query::series::SeriesExec;
 use crate::query::series::spec::{Gaps, SeriesSpec};
 use crate::store::rollups::{Gatherer, schema};
 
