@@ -3,9 +3,9 @@
 use crate::model::grid::Grid;
 use crate::model::time::Instant;
 
-/// A position on a grid that moves forward only.
+/// The bin of a grid that is being filled. It moves forward only.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct CurrentBin {
     grid: Grid,
     pub(super) index: u64,
     /// Microseconds, inclusive.
@@ -17,9 +17,9 @@ pub(super) struct Place {
     width: i64,
 }
 
-impl Place {
+impl CurrentBin {
     pub(super) fn first(grid: Grid) -> Self {
-        let mut place = Self {
+        let mut current = Self {
             grid,
             index: 0,
             start: 0,
@@ -27,11 +27,11 @@ impl Place {
             alike: 0,
             width: 0,
         };
-        place.move_to(0);
-        place
+        current.move_to(0);
+        current
     }
 
-    /// Whether the position is behind the last bin.
+    /// Whether all bins are filled.
     pub(super) fn is_past(&self) -> bool {
         self.index >= self.grid.len()
     }
@@ -129,20 +129,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_place_is_where_the_grid_says_however_it_came_there(
+        fn a_bin_is_where_the_grid_says_however_it_came_there(
             grid in grids(),
             steps in prop::collection::vec(prop_oneof![8 => Just(1_u64), 1 => 2_u64..20], 0..60)
         ) {
-            let mut place = Place::first(grid.clone());
+            let mut current = CurrentBin::first(grid.clone());
             for step in steps {
-                let moments = [place.end - 1, place.end, place.end + HOUR / 2, place.end + 30 * HOUR];
-                for moment in moments.into_iter().filter(|moment| *moment >= place.start) {
+                let moments = [current.end - 1, current.end, current.end + HOUR / 2, current.end + 30 * HOUR];
+                for moment in moments.into_iter().filter(|moment| *moment >= current.start) {
                     let found = grid.bin_of(Instant::from_micros(moment)).unwrap_or(grid.len());
-                    prop_assert_eq!(place.bin_of(moment), found);
+                    prop_assert_eq!(current.bin_of(moment), found);
                 }
-                place.move_to((place.index + step).min(grid.len()));
-                prop_assert_eq!(place.start, place.edge(place.index));
-                prop_assert_eq!(place.end, place.edge(place.index + 1));
+                current.move_to((current.index + step).min(grid.len()));
+                prop_assert_eq!(current.start, current.edge(current.index));
+                prop_assert_eq!(current.end, current.edge(current.index + 1));
             }
         }
     }

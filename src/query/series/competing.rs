@@ -1,7 +1,7 @@
 //! Amounts of which only the best source counts, on a grid: each bin gets the part of every sample that
 //! counts in it, rule 1.3.
 
-use super::bins::Place;
+use super::bins::CurrentBin;
 use super::calculation::Calculation;
 use super::clip::WindowClip;
 use super::contest::Sample;
@@ -16,7 +16,7 @@ use crate::query::ground::turn::Turn;
 /// The bins of one question about amounts that compete for time.
 #[derive(Debug)]
 pub(super) struct Competing {
-    place: Place,
+    current: CurrentBin,
     resolver: Resolver,
     rows: Option<Rows>,
     row: usize,
@@ -62,10 +62,10 @@ impl Amount {
 }
 
 impl Competing {
-    pub(super) fn new(spec: &SeriesSpec, place: Place, clip: WindowClip) -> Self {
+    pub(super) fn new(spec: &SeriesSpec, current: CurrentBin, clip: WindowClip) -> Self {
         let counts = spec.calculations.contains(&Calculation::Count);
         Self {
-            place,
+            current,
             resolver: Resolver::new(clip, counts.then(|| spec.grid.clone())),
             rows: None,
             row: 0,
@@ -102,7 +102,7 @@ impl Competing {
                     return true;
                 }
                 if self.resolved {
-                    return self.move_to(self.place.last(), out);
+                    return self.move_to(self.current.last(), out);
                 }
                 self.resolving = !self.resolve_rest(turn);
                 if self.resolving {
@@ -177,7 +177,7 @@ impl Competing {
 
     /// Lays rows of the same standing that end in the bin.
     fn lay_inside(&mut self, rows: &Rows, until: i64) {
-        let values = rows.apart_until(self.row, until.min(self.place.end));
+        let values = rows.apart_until(self.row, until.min(self.current.end));
         let Some(last) = values.len().checked_sub(1) else {
             return;
         };
@@ -196,17 +196,17 @@ impl Competing {
     fn lay_whole(&mut self, sample: &Sample, out: &mut Output) -> bool {
         let mut moment = sample.start.max(self.within_sample);
         while moment < sample.end {
-            if moment >= self.place.end {
-                let target = self.place.bin_of(moment);
+            if moment >= self.current.end {
+                let target = self.current.bin_of(moment);
                 if !self.move_to(target, out) {
                     self.within_sample = moment;
                     return false;
                 }
             }
-            if self.place.is_past() {
+            if self.current.is_past() {
                 break;
             }
-            let end = sample.end.min(self.place.end);
+            let end = sample.end.min(self.current.end);
             let part = prorated(sample.value, end - moment, sample.end - sample.start);
             self.bin.add(part, 1);
             moment = end;
@@ -220,7 +220,7 @@ impl Competing {
         if !self.resolver.go_on(turn) {
             return false;
         }
-        while !self.place.is_past() {
+        while !self.current.is_past() {
             let portion = self.resolver.portion(self.portion);
             let portion_start = portion.map(|portion| portion.start.max(self.within_portion));
             let instant = self.resolver.instants.get(self.instant).copied();
@@ -231,8 +231,8 @@ impl Competing {
             else {
                 break;
             };
-            if moment >= self.place.end {
-                let target = self.place.bin_of(moment);
+            if moment >= self.current.end {
+                let target = self.current.bin_of(moment);
                 if !self.move_to(target, out) {
                     return false;
                 }
@@ -244,7 +244,7 @@ impl Competing {
                     self.instant += 1;
                 }
                 (_, Some(portion)) => {
-                    let end = portion.end.min(self.place.end);
+                    let end = portion.end.min(self.current.end);
                     let samples = if moment == portion.start {
                         portion.new_samples
                     } else {
@@ -272,7 +272,7 @@ impl Competing {
 
     /// Closes bins until `target` is the one being filled. `false`: the output is full before that.
     fn move_to(&mut self, target: u64, out: &mut Output) -> bool {
-        while self.place.index < target {
+        while self.current.index < target {
             if out.is_full() {
                 return false;
             }
@@ -284,10 +284,10 @@ impl Competing {
                     points: None,
                     rolling: None,
                 };
-                out.push(self.place.start, cell);
-                self.place.move_to(self.place.index + 1);
+                out.push(self.current.start, cell);
+                self.current.move_to(self.current.index + 1);
             } else {
-                out.push_empty(&mut self.place, target, None);
+                out.push_empty(&mut self.current, target, None);
             }
         }
         true

@@ -4,7 +4,7 @@
 //! rules 1.4c and 1.4d. A logged amount gives each bin its part, rules 1.3 and 1.4b. Holds the samples that
 //! reach beyond the current bin, and the state of that bin.
 
-use super::bins::Place;
+use super::bins::CurrentBin;
 use super::calculation::Calculation;
 use super::clip::WindowClip;
 use super::output::{Cell, Output};
@@ -24,7 +24,7 @@ pub(super) struct Independent {
     rolls: bool,
     /// Whether only the mean of levels is asked for.
     means_alone: bool,
-    place: Place,
+    current: CurrentBin,
     clip: WindowClip,
     rows: Option<Rows>,
     row: usize,
@@ -76,7 +76,7 @@ struct Seat {
 }
 
 impl Independent {
-    pub(super) fn new(spec: &SeriesSpec, reading: Reading, place: Place, clip: WindowClip) -> Self {
+    pub(super) fn new(spec: &SeriesSpec, reading: Reading, current: CurrentBin, clip: WindowClip) -> Self {
         let needs = Needs {
             values: spec.needs_values(),
             order: spec.calculations.contains(&Calculation::AllPoints),
@@ -89,7 +89,7 @@ impl Independent {
             needs,
             means_alone: is_mean && spec.calculations.is_empty(),
             rolls: spec.calculations.contains(&Calculation::RollingMean),
-            place,
+            current,
             clip,
             rows: None,
             row: 0,
@@ -122,14 +122,14 @@ impl Independent {
         }
         if let Some(rows) = self.rows.take() {
             while let Some(start) = rows.starts.get(self.row).copied() {
-                if start >= self.place.end {
-                    let target = self.place.bin_of(start);
+                if start >= self.current.end {
+                    let target = self.current.bin_of(start);
                     if !self.move_to(target, out, turn) {
                         self.rows = Some(rows);
                         return false;
                     }
                 }
-                if self.place.is_past() {
+                if self.current.is_past() {
                     break;
                 }
                 if !(self.means_alone && self.take_means(&rows, out)) {
@@ -137,7 +137,7 @@ impl Independent {
                 }
             }
         }
-        !self.ended || self.move_to(self.place.last(), out, turn)
+        !self.ended || self.move_to(self.current.last(), out, turn)
     }
 
     /// Takes consecutive rollups bin by bin without keeping state for them: most bins of long series are like
@@ -147,11 +147,11 @@ impl Independent {
             return false;
         }
         let first = rows.starts.get(self.row).copied().unwrap_or(i64::MAX);
-        if first < self.place.start || first >= self.place.end {
+        if first < self.current.start || first >= self.current.end {
             return false;
         }
-        let most = self.place.even_bins().min(out.room());
-        let (start, width) = (self.place.start, self.place.width());
+        let most = self.current.even_bins().min(out.room());
+        let (start, width) = (self.current.start, self.current.width());
         let (bins, taken) = if let Some(means) = rows.means_in_turn(self.row, start, width, most) {
             let bins = means.len();
             out.push_means(start, width, means);
@@ -164,7 +164,7 @@ impl Independent {
             return false;
         };
         self.row += taken;
-        self.place.skip_even(bins);
+        self.current.skip_even(bins);
         true
     }
 
@@ -197,7 +197,7 @@ impl Independent {
                 standing: rows.standing(row),
             };
             self.touch(&span);
-            if end > self.place.end {
+            if end > self.current.end {
                 self.spans.push(span);
             }
             return;
@@ -206,7 +206,7 @@ impl Independent {
             return;
         };
         if self.needs.only_summary() {
-            self.row = row + self.summarise(rows, row, until.min(self.place.end));
+            self.row = row + self.summarise(rows, row, until.min(self.current.end));
             return;
         }
         let point = Point {
@@ -242,7 +242,7 @@ impl Independent {
     fn touch(&mut self, span: &Span) {
         let overlap = self
             .clip
-            .length(span.start.max(self.place.start), span.end.min(self.place.end));
+            .length(span.start.max(self.current.start), span.end.min(self.current.end));
         if overlap > 0 {
             let value = match self.reading {
                 Reading::Level(_) => span.value,
@@ -285,13 +285,13 @@ impl Independent {
     /// Closes bins until `target` is the one being filled. `false`: the output is full or the turn is over
     /// before that.
     fn move_to(&mut self, target: u64, out: &mut Output, turn: &mut Turn) -> bool {
-        while self.place.index < target {
+        while self.current.index < target {
             if out.is_full() {
                 return false;
             }
             if self.taken == 0 && self.spans.is_empty() {
                 let rolling = self.rolling();
-                out.push_empty(&mut self.place, target, rolling);
+                out.push_empty(&mut self.current, target, rolling);
                 continue;
             }
             if turn.is_over() {
@@ -299,8 +299,8 @@ impl Independent {
             }
             turn.spend(1);
             self.close(out);
-            let (start, end) = (self.place.start, self.place.end);
-            self.place.move_to(self.place.index + 1);
+            let (start, end) = (self.current.start, self.current.end);
+            self.current.move_to(self.current.index + 1);
             if self.is_like(start, end) {
                 if self.needs.values {
                     turn.spend(self.weight * self.spans.len());
@@ -308,7 +308,7 @@ impl Independent {
                 continue;
             }
             self.taken = 0;
-            let begin = self.place.start;
+            let begin = self.current.start;
             self.spans.retain(|span| span.end > begin);
             let ends = self.spans.iter().map(|span| span.end);
             self.spans_until = ends.min().unwrap_or(i64::MIN);
@@ -325,8 +325,8 @@ impl Independent {
     /// are like that, however many spans there are.
     fn is_like(&self, start: i64, end: i64) -> bool {
         self.only_spans
-            && self.spans_until >= self.place.end
-            && self.clip.length(start, end) == self.clip.length(self.place.start, self.place.end)
+            && self.spans_until >= self.current.end
+            && self.clip.length(start, end) == self.clip.length(self.current.start, self.current.end)
     }
 
     /// Emits the bin. Its points stay.
@@ -338,7 +338,7 @@ impl Independent {
         }
         let best = self.seats.iter().take(self.taken).min_by_key(|seat| seat.rank);
         let Some(best) = best else {
-            return out.push(self.place.start, Cell::empty(self.rolling()));
+            return out.push(self.current.start, Cell::empty(self.rolling()));
         };
         self.so_far.merge(&best.points.summary);
         let cell = Cell {
@@ -350,7 +350,7 @@ impl Independent {
             points: Some(&best.points),
             rolling: self.rolling(),
         };
-        out.push(self.place.start, cell);
+        out.push(self.current.start, cell);
     }
 
     /// Begins a bin with the samples that reach into it. `false`: the turn is over before that.

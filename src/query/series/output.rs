@@ -8,7 +8,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 
-use super::bins::Place;
+use super::bins::CurrentBin;
 use super::calculation::{Calculation, Form};
 use super::points::Points;
 use super::spec::{Gaps, SeriesSpec};
@@ -148,30 +148,30 @@ impl Output {
         }
     }
 
-    /// Adds empty bins from `place` up to bin `until`, as many as fit, and moves `place` behind the last of
-    /// them.
-    pub(super) fn push_empty(&mut self, place: &mut Place, until: u64, rolling: Option<f64>) {
+    /// Adds empty bins from `current` up to bin `until`, as many as fit, and moves `current` behind the last
+    /// of them.
+    pub(super) fn push_empty(&mut self, current: &mut CurrentBin, until: u64, rolling: Option<f64>) {
         if self.gaps.drop {
-            place.move_to(until);
+            current.move_to(until);
             return;
         }
         let room = self.room() as u64;
-        let until = until.min(place.index.saturating_add(room));
+        let until = until.min(current.index.saturating_add(room));
         if self.columns.is_empty() {
-            let bins = until.saturating_sub(place.index) as usize;
+            let bins = until.saturating_sub(current.index) as usize;
             self.times
-                .extend((place.index..until).map(|index| place.edge(index)));
+                .extend((current.index..until).map(|index| current.edge(index)));
             if self.gaps.replace {
                 self.base.append_value_n(0.0, bins);
             } else {
                 self.base.append_nulls(bins);
             }
         } else {
-            for index in place.index..until {
-                self.push(place.edge(index), Cell::empty(rolling));
+            for index in current.index..until {
+                self.push(current.edge(index), Cell::empty(rolling));
             }
         }
-        place.move_to(until.max(place.index));
+        current.move_to(until.max(current.index));
     }
 
     /// The collected rows, in the order in which they were added.

@@ -17,7 +17,7 @@ use crate::query::ground::measure::{Counting, Measure};
 use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
-use super::bins::Place;
+use super::bins::CurrentBin;
 use super::clip::WindowClip;
 use super::competing::Competing;
 use super::independent::{Independent, Reading};
@@ -76,19 +76,19 @@ impl Step for Series {
 
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let spec = &self.spec;
-        let place = Place::first(spec.grid.clone());
-        let clip = WindowClip::new(&self.windows, place.start, place.edge(place.last()));
+        let current = CurrentBin::first(spec.grid.clone());
+        let clip = WindowClip::new(&self.windows, current.start, current.edge(current.last()));
         let evaluator = match spec.measure {
             Measure::Amounts(Counting::BestSource) => {
-                Evaluator::Competing(Box::new(Competing::new(spec, place, clip)))
+                Evaluator::Competing(Box::new(Competing::new(spec, current, clip)))
             }
             Measure::Amounts(Counting::Everything) => {
-                Evaluator::Independent(Box::new(Independent::new(spec, Reading::Amount, place, clip)))
+                Evaluator::Independent(Box::new(Independent::new(spec, Reading::Amount, current, clip)))
             }
             Measure::Levels { base, .. } => Evaluator::Independent(Box::new(Independent::new(
                 spec,
                 Reading::Level(base),
-                place,
+                current,
                 clip,
             ))),
         };
