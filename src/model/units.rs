@@ -1,4 +1,4 @@
-//! Units of measure: what a client may write, and how it converts to the unit of the catalogue.
+//! Units of measure: what a client may write, and how it converts to the unit of a type.
 //!
 //! The table is `schemas/units.json`, read once. Factors are fractions of integers, so that exact definitions
 //! stay exact: a pound is 45359237/100000 grams. A unit converts only within its dimension; a count of steps
@@ -76,7 +76,7 @@ pub enum Conversion {
     FractionUpTo {
         limit: f64,
     },
-    /// For each code of another list, at that index, the catalogue's code.
+    /// For each code of another list, at that index, the type's code.
     Codes([f64; MOST_CODES]),
 }
 
@@ -108,7 +108,7 @@ impl Conversion {
     }
 
     /// Whether converting `value` to `converted` changed what was sent, so that the original is worth
-    /// keeping. Another spelling of the catalogue's unit changes nothing.
+    /// keeping. Another spelling of the type's unit changes nothing.
     #[must_use]
     pub const fn leaves_original(self, value: f64, converted: f64) -> bool {
         match self {
@@ -227,7 +227,7 @@ impl<'u> From<&'u Unit> for Measure<'u> {
     }
 }
 
-/// Another list of codes with the same meanings as those of the catalogue's unit `to`.
+/// Another list of codes with the same meanings as those of the type's unit `to`.
 #[derive(Debug, Deserialize)]
 struct CodeList {
     unit: String,
