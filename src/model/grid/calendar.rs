@@ -57,10 +57,21 @@ pub fn start_of_day(zone: &Zone, midnight: Instant) -> Instant {
 #[derive(Clone, Copy, Debug)]
 enum Lattice {
     /// Every `width` microseconds, one of them at `origin`.
-    Even { origin: i64, width: i64, again: bool },
-    /// The first day of every `months` months, counted from month number `origin` since January 1970, each
-    /// moved by `moved` microseconds.
-    Months { origin: i64, months: i64, moved: i64 },
+    Even {
+        origin: i64,
+        width: i64,
+        again: bool,
+    },
+    Months(Months),
+}
+
+/// The first day of each `every` months, counted from month number `origin` since January 1970, each moved
+/// by `moved` microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Months {
+    origin: i64,
+    every: i64,
+    moved: i64,
 }
 
 impl Lattice {
@@ -81,11 +92,11 @@ impl Lattice {
             Every::Fixed(width) => even(0, width, true),
             Every::Days(days) => even(0, days.saturating_mul(MICROS_PER_DAY), false),
             Every::Weeks(weeks) => even(FIRST_MONDAY, weeks.saturating_mul(7 * MICROS_PER_DAY), false),
-            Every::Months(every) => Self::Months {
+            Every::Months(every) => Self::Months(Months {
                 origin: months.rem_euclid(every),
-                months: every,
+                every,
                 moved,
-            },
+            }),
         }
     }
 
@@ -93,7 +104,7 @@ impl Lattice {
     const fn longest(self) -> i64 {
         match self {
             Self::Even { width, .. } => width,
-            Self::Months { months, .. } => months.saturating_mul(31 * MICROS_PER_DAY),
+            Self::Months(Months { every, .. }) => every.saturating_mul(31 * MICROS_PER_DAY),
         }
     }
 
@@ -108,12 +119,12 @@ impl Lattice {
             Self::Even { origin, width, .. } => {
                 local.saturating_add(origin.saturating_sub(local).rem_euclid(width))
             }
-            Self::Months { .. } => {
-                let mut month = self.month_before(local);
-                while self.month_start(month) < local {
-                    month += 1;
+            Self::Months(months) => {
+                let mut number = months.before(local);
+                while months.start(number) < local {
+                    number += 1;
                 }
-                self.month_start(month)
+                months.start(number)
             }
         }
     }
@@ -151,47 +162,33 @@ impl Lattice {
                     );
                 }
             }
-            Self::Months { .. } => {
-                let mut month = self.month_before(from);
+            Self::Months(months) => {
+                let mut number = months.before(from);
                 loop {
-                    let start = self.month_start(month);
+                    let start = months.start(number);
                     if start >= to {
                         return;
                     }
                     if start >= from {
                         edges.push(start - offset, 1, 1);
                     }
-                    month += 1;
+                    number += 1;
                 }
             }
         }
     }
+}
 
+impl Months {
     /// The number of a period that starts at or before `local`, and not long before it.
-    fn month_before(self, local: i64) -> i64 {
-        let Self::Months {
-            origin,
-            months,
-            moved,
-        } = self
-        else {
-            return 0;
-        };
-        let (year, month, _) = date_of(local.saturating_sub(moved).div_euclid(MICROS_PER_DAY));
-        ((year - 1970) * 12 + month - 1 - origin).div_euclid(months)
+    fn before(self, local: i64) -> i64 {
+        let (year, month, _) = date_of(local.saturating_sub(self.moved).div_euclid(MICROS_PER_DAY));
+        ((year - 1970) * 12 + month - 1 - self.origin).div_euclid(self.every)
     }
 
-    fn month_start(self, number: i64) -> i64 {
-        let Self::Months {
-            origin,
-            months,
-            moved,
-        } = self
-        else {
-            return 0;
-        };
-        let first = first_of_month(number.saturating_mul(months).saturating_add(origin));
-        first.saturating_mul(MICROS_PER_DAY).saturating_add(moved)
+    fn start(self, number: i64) -> i64 {
+        let first = first_of_month(number.saturating_mul(self.every).saturating_add(self.origin));
+        first.saturating_mul(MICROS_PER_DAY).saturating_add(self.moved)
     }
 }
 
