@@ -173,7 +173,7 @@ pub struct ComparisonEntry {
     pub baseline_value: f64,
     pub delta: f64,
     /// How the numbers are computed from those of the evidence.
-    pub method: &'static str,
+    pub method: String,
     /// How unusual it is; null where there is no measure for that.
     pub score: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -455,7 +455,7 @@ impl From<Comparison> for ComparisonEntry {
         Self {
             baseline_value: comparison.baseline_value,
             delta: comparison.delta,
-            method: comparison.method,
+            method: comparison.method.into_owned(),
             score: comparison.score,
             slope_per_day: comparison.slope_per_day,
             interquartile_ranges: comparison.interquartile_ranges,

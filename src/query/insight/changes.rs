@@ -103,7 +103,7 @@ fn shifted(
     let comparison = Comparison {
         baseline_value: usual,
         delta: value - usual,
-        method,
+        method: method.into(),
         score: Some(score),
         slope_per_day: slope(&points),
         interquartile_ranges: None,
@@ -126,7 +126,8 @@ pub(super) fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outc
         baseline_value: compared.usual,
         delta,
         method: "medians; delta: Hodges-Lehmann, the median of all differences between a day of the period \
-                 and one of the baseline; score: 0.6745 * delta / median deviation of the baseline",
+                 and one of the baseline; score: 0.6745 * delta / median deviation of the baseline"
+            .into(),
         score: robust_z(delta, &compared.baseline_values),
         slope_per_day: None,
         interquartile_ranges: None,
@@ -159,12 +160,15 @@ impl Compared {
         let week = last(WEEK, finished);
         let baseline = last(BASELINE, week.start);
         let (now, before) = (values.values(&week), values.values(&baseline));
-        let few = |reason, have: usize, need| Err(skipped(kind, Some(&metric.id), reason, have, need));
+        let few =
+            |reason: String, have: usize, need| Err(skipped(kind, Some(&metric.id), reason, have, need));
         if now.len() < LEAST_OF_WEEK {
-            return few("days with a value among the last 7", now.len(), LEAST_OF_WEEK);
+            let reason = format!("days with a value among the last {WEEK}");
+            return few(reason, now.len(), LEAST_OF_WEEK);
         }
         if before.len() < least {
-            return few("days with a value among the 28 before", before.len(), least);
+            let reason = format!("days with a value among the {BASELINE} before");
+            return few(reason, before.len(), least);
         }
         let (Some(value), Some(usual)) = (median(&now), median(&before)) else {
             return Err(Outcome::Nothing);
@@ -204,8 +208,8 @@ impl Compared {
             _ => "",
         };
         let summary = format!(
-            "The median of {name} over the last 7 days is {} {unit}{per_day}; over the 28 days before it was \
-             {} {unit}{per_day} ({}).",
+            "The median of {name} over the last {WEEK} days is {} {unit}{per_day}; over the {BASELINE} days \
+             before it was {} {unit}{per_day} ({}).",
             shown(value),
             shown(comparison.baseline_value),
             shown_change(comparison.delta),

@@ -110,11 +110,17 @@ impl Look<'_> {
 }
 
 /// The outcome of a check that has too little data.
-pub(super) fn skipped(kind: Kind, metric: Option<&str>, reason: &str, have: usize, need: usize) -> Outcome {
+pub(super) fn skipped(
+    kind: Kind,
+    metric: Option<&str>,
+    reason: impl Into<String>,
+    have: usize,
+    need: usize,
+) -> Outcome {
     Outcome::Skipped(Skipped {
         kind,
         metric: metric.map(str::to_owned),
-        reason: reason.to_owned(),
+        reason: reason.into(),
         have,
         need,
     })

@@ -32,7 +32,7 @@ pub fn reads(days: &Days) -> Option<TimeRange> {
     days.range(&(last(WEEK + DAYS_BEFORE, days.today() + 1).start..days.today() + 1))
 }
 
-/// The farthest place of the week that was not visited in the 90 days before. `stays` are in the order of
+/// The farthest place of the week that was not visited in the [`DAYS_BEFORE`]. `stays` are in the order of
 /// their starts.
 pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
     let kind = Kind::NewPlace;
@@ -42,13 +42,8 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
     let there = days_with_stays(look.days, stays);
     let known = there.values(&all).len();
     if known < LEAST_DAYS {
-        return skipped(
-            kind,
-            Some(METRIC),
-            "days with a known place among the last 97",
-            known,
-            LEAST_DAYS,
-        );
+        let reason = format!("days with a known place among the last {}", WEEK + DAYS_BEFORE);
+        return skipped(kind, Some(METRIC), reason, known, LEAST_DAYS);
     }
     let (Some(period), Some(past), Some(range)) = (
         look.range(&week),
@@ -100,7 +95,11 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
         comparison: Some(Comparison {
             baseline_value: 1.0,
             delta: distance - 1.0,
-            method: "great-circle distance to the nearest earlier stay, of stays of more than 30 minutes",
+            method: format!(
+                "great-circle distance to the nearest earlier stay, of stays of more than {} minutes",
+                LEAST_STAY / MINUTE
+            )
+            .into(),
             score: None,
             slope_per_day: None,
             interquartile_ranges: None,

@@ -94,13 +94,8 @@ pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Out
     let week = last(WEEK, nights.end);
     let hours = nights.asleep.values(&week);
     if hours.len() < LEAST_OF_WEEK {
-        return skipped(
-            kind,
-            Some(METRIC),
-            "nights among the last 7",
-            hours.len(),
-            LEAST_OF_WEEK,
-        );
+        let reason = format!("nights among the last {WEEK}");
+        return skipped(kind, Some(METRIC), reason, hours.len(), LEAST_OF_WEEK);
     }
     let target = chosen.unwrap_or(USUAL_TARGET);
     let lacking: f64 = hours.iter().map(|slept| (target - slept).max(0.0)).sum();
@@ -117,8 +112,8 @@ pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Out
         metrics: vec![METRIC.to_owned()],
         title: format!("{} h below {} h a night in a week", shown(lacking), shown(target)),
         summary: format!(
-            "Over {} of 7 nights, {} h were lacking to {} h a night; less what longer nights had beyond it, \
-             the total is {} h.",
+            "Over {} of {WEEK} nights, {} h were lacking to {} h a night; less what longer nights had beyond \
+             it, the total is {} h.",
             hours.len(),
             shown(lacking),
             shown(target),
@@ -131,8 +126,10 @@ pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Out
         comparison: Some(Comparison {
             baseline_value: target,
             delta: net,
-            method: "sum over the nights of what lacks to the target, of the longest cycle that ends on each \
-                     day; delta: the same with what exceeds it taken off",
+            method:
+                "sum over the nights of what lacks to the target, of the longest cycle that ends on each \
+                     day; delta: the same with what exceeds it taken off"
+                    .into(),
             score: None,
             slope_per_day: None,
             interquartile_ranges: None,
@@ -150,16 +147,11 @@ pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
     let baseline = last(BASELINE, fortnight.start);
     let (now, before) = (nights.middle.values(&fortnight), nights.middle.values(&baseline));
     if now.len() < LEAST_OF_FORTNIGHT {
-        return skipped(
-            kind,
-            Some(METRIC),
-            "nights among the last 14",
-            now.len(),
-            LEAST_OF_FORTNIGHT,
-        );
+        let reason = format!("nights among the last {FORTNIGHT}");
+        return skipped(kind, Some(METRIC), reason, now.len(), LEAST_OF_FORTNIGHT);
     }
     if before.len() < LEAST_OF_BASELINE {
-        let reason = "nights among the 28 before";
+        let reason = format!("nights among the {BASELINE} before");
         return skipped(kind, Some(METRIC), reason, before.len(), LEAST_OF_BASELINE);
     }
     let all = baseline.start..fortnight.end;
@@ -187,8 +179,8 @@ pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
         metrics: vec![METRIC.to_owned()],
         title: format!("Middle of the night at {}", shown_clock(value)),
         summary: format!(
-            "The middle of the night was at {} (median of 14 days, interquartile range {} h); in the 28 days \
-             before at {} ({} h): {} h.",
+            "The middle of the night was at {} (median of {FORTNIGHT} days, interquartile range {} h); in \
+             the {BASELINE} days before at {} ({} h): {} h.",
             shown_clock(value),
             shown(spread),
             shown_clock(usual),
@@ -204,7 +196,8 @@ pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
             delta: value - usual,
             method: "medians of the hours between midnight and the middle of the longest cycle that ends on \
                      the day, by the clock; score: robust z, 0.6745 * delta / median deviation of the \
-                     baseline",
+                     baseline"
+                .into(),
             score: robust_z(value - usual, &before),
             slope_per_day: None,
             interquartile_ranges: Some([spread, usual_spread]),

@@ -1,5 +1,6 @@
 //! A report: findings with all that is needed to check them, and checks that had too little data.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use uuid::Uuid;
@@ -112,7 +113,7 @@ impl Coverage {
 pub struct Comparison {
     pub baseline_value: f64,
     pub delta: f64,
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// How unusual it is, if that can be measured.
     pub score: Option<f64>,
     /// The change of the values from one day to the next.

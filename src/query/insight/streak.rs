@@ -18,7 +18,7 @@ pub(super) fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Op
     let trailing = last(TRAILING_DAYS, finished);
     let history = values.values(&trailing);
     if history.len() < LEAST_HISTORY {
-        let reason = "days with a value among the last 56";
+        let reason = format!("days with a value among the last {TRAILING_DAYS}");
         return skipped(kind, Some(&metric.id), reason, history.len(), LEAST_HISTORY);
     }
     let enough = chosen.or_else(|| median(&history)).unwrap_or_default();
@@ -46,9 +46,9 @@ pub(super) fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Op
         return Outcome::Nothing;
     };
     let threshold = if chosen.is_some() {
-        "target"
+        "target".to_owned()
     } else {
-        "own median of 56 days"
+        format!("own median of {TRAILING_DAYS} days")
     };
     look.found(Draft {
         kind,
@@ -75,9 +75,13 @@ pub(super) fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Op
             method: if chosen.is_some() {
                 "days in a row that reach the person's own target; delta: by how much the lowest day exceeds \
                  it"
+                .into()
             } else {
-                "days in a row that reach the median of the 56 finished days; delta: by how much the lowest \
-                 day exceeds it"
+                format!(
+                    "days in a row that reach the median of the {TRAILING_DAYS} finished days; delta: by how \
+                     much the lowest day exceeds it"
+                )
+                .into()
             },
             score: None,
             slope_per_day: None,

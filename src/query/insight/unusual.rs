@@ -59,7 +59,7 @@ impl UnusualDay<'_> {
             comparison: Some(Comparison {
                 baseline_value: self.baseline_value,
                 delta: self.value - self.baseline_value,
-                method: self.method,
+                method: self.method.into(),
                 score: self.score,
                 slope_per_day: None,
                 interquartile_ranges: None,
@@ -71,7 +71,7 @@ impl UnusualDay<'_> {
     }
 }
 
-/// Reports the last day, if it is far from the 56 before it.
+/// Reports the last day, if it is far from the [`TRAILING_DAYS`] before it.
 pub(super) fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::Anomaly;
     let finished = look.days.finished();
@@ -82,7 +82,7 @@ pub(super) fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outco
     };
     let baseline = values.values(&before);
     if baseline.len() < LEAST_USUAL {
-        let reason = "days with a value among the 56 before the last";
+        let reason = format!("days with a value among the {TRAILING_DAYS} before the last");
         return skipped(kind, Some(&metric.id), reason, baseline.len(), LEAST_USUAL);
     }
     let usual = median(&baseline).unwrap_or_default();
@@ -100,7 +100,8 @@ pub(super) fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outco
         metric,
         title: format!("{} on {date} outside of the usual range", metric.title()),
         summary: format!(
-            "On {date} {name} was {} {unit}; the median of the 56 days before is {} {unit} ({}).",
+            "On {date} {name} was {} {unit}; the median of the {TRAILING_DAYS} days before is {} {unit} \
+             ({}).",
             shown(value),
             shown(usual),
             shown_change(value - usual),
@@ -171,7 +172,7 @@ pub(super) fn data_gap(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outc
     let recent = last(RECENT_DAYS, until);
     let observed: Vec<usize> = values.points(&recent).map(|(day, _)| day).collect();
     if observed.len() < LEAST_DAYS {
-        let reason = "days with a value among the last 90";
+        let reason = format!("days with a value among the last {RECENT_DAYS}");
         return skipped(kind, Some(&metric.id), reason, observed.len(), LEAST_DAYS);
     }
     let (Some(first), Some(latest)) = (observed.first().copied(), observed.last().copied()) else {
@@ -210,7 +211,7 @@ pub(super) fn data_gap(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outc
         comparison: Some(Comparison {
             baseline_value: usual,
             delta: silent as f64 - usual,
-            method: "whole days without a value, and the median distance between days with one",
+            method: "whole days without a value, and the median distance between days with one".into(),
             score: None,
             slope_per_day: None,
             interquartile_ranges: None,
