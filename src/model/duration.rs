@@ -79,7 +79,7 @@ impl Truncation {
     }
 }
 
-/// A sampling rate: windows of one width from the start of the range on, or periods of a calendar.
+/// A sampling rate: bins of one width from the start of the range on, or periods of a calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SampleRate {
     /// Microseconds, more than zero.

@@ -1,4 +1,4 @@
-//! Bins over a range of time: windows of one width, or the periods of a calendar in some zone.
+//! Bins over a range of time: all of one width, or the periods of a calendar in some zone.
 //!
 //! A grid is computed once for a question and holds its edges as runs of equal width, so that a year of
 //! seconds takes as much memory as a day, and no row needs a look at a zone. Bins are half-open, ascending
@@ -54,7 +54,7 @@ pub struct Bin {
 }
 
 impl Grid {
-    /// Windows of `width` microseconds from the start of the range on. The last is cut where the range ends.
+    /// Bins of `width` microseconds from the start of the range on. The last is cut where the range ends.
     /// A width below one counts as one.
     #[must_use]
     pub fn uniform(range: TimeRange, width: i64) -> Self {

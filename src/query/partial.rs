@@ -1,4 +1,4 @@
-//! Marks the windows of an answer that are incomplete. A window that is cut by the range, or by the reader's
+//! Marks the bins of an answer that are incomplete. A bin that is cut by the range, or by the reader's
 //! permit, covers only a part of its time, but looks like all others; on request, a column marks it.
 //!
 //! Knows grids, windows of permits and plans; knows nothing of what the rows mean.
@@ -25,13 +25,13 @@ use super::{Prepared, QueryError};
 /// The name of that column.
 const PARTIAL: &str = "partial";
 
-/// The starts of complete windows: stretches of microseconds since 1970, ascending and disjoint.
+/// The starts of complete bins: stretches of microseconds since 1970, ascending and disjoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct WholeWindows(Vec<(i64, i64)>);
+pub struct WholeBins(Vec<(i64, i64)>);
 
-impl WholeWindows {
-    /// The windows of `grid` that lie inside one of `seen`. The last window of a grid is cut where its range
-    /// ends; `ends_at_edge` says that it would have ended there anyway.
+impl WholeBins {
+    /// The bins of `grid` that lie inside one of `seen`. The last bin of a grid is cut where its range ends;
+    /// `ends_at_edge` says that it would have ended there anyway.
     #[must_use]
     pub fn of(grid: &Grid, ends_at_edge: bool, seen: &Windows) -> Self {
         let end = grid.edge(grid.len());
@@ -59,9 +59,9 @@ impl WholeWindows {
 }
 
 impl Prepared {
-    /// This answer with a column that marks incomplete windows. `time`: the column of their starts.
+    /// This answer with a column that marks incomplete bins. `time`: the column of their starts.
     /// Without `whole`, the answer is unchanged.
-    pub fn marking(self, whole: Option<WholeWindows>, time: &str) -> Result<Self, QueryError> {
+    pub fn marking(self, whole: Option<WholeBins>, time: &str) -> Result<Self, QueryError> {
         let Some(whole) = whole else { return Ok(self) };
         let schema = self.plan.schema();
         if schema.column_with_name(PARTIAL).is_some() {
@@ -83,10 +83,10 @@ impl Prepared {
     }
 }
 
-/// `is_partial(time)`: whether the window that begins at `time` is incomplete.
+/// `is_partial(time)`: whether the bin that begins at `time` is incomplete.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct IsPartial {
-    whole: WholeWindows,
+    whole: WholeBins,
     signature: Signature,
 }
 
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_window_is_whole_where_all_of_it_is_seen(
+        fn a_bin_is_whole_where_all_of_it_is_seen(
             (start, length, width) in (0_i64..50, 1_i64..200, 1_i64..40),
             cuts in prop::collection::vec((0_i64..250, 1_i64..80), 1..4),
         ) {
@@ -143,7 +143,7 @@ mod tests {
             let grid = Grid::uniform(asked, width);
             let windows = cuts.iter().map(|(from, long)| range(*from, from + long));
             let windows = Windows::new(windows).within(asked);
-            let whole = WholeWindows::of(&grid, length % width == 0, &windows);
+            let whole = WholeBins::of(&grid, length % width == 0, &windows);
             for (begin, _) in grid.bins() {
                 let own = range(begin.micros(), begin.micros() + width);
                 let expected = windows.as_slice().iter()
@@ -160,7 +160,7 @@ mod tests {
         // From one in the morning of the first day until two in the morning of the fourth, there.
         let asked = range(5 * hour + hour, 5 * hour + 3 * 24 * hour + 2 * hour);
         let grid = Truncation::DAYS.grid(&zone, asked);
-        let whole = WholeWindows::of(&grid, false, &Windows::new([asked]));
+        let whole = WholeBins::of(&grid, false, &Windows::new([asked]));
         let marks: Vec<bool> = grid.bins().map(|(begin, _)| whole.has(begin.micros())).collect();
         assert_eq!(marks, [false, true, true, false]);
     }

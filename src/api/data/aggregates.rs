@@ -28,7 +28,7 @@ use crate::people::preferences::Preferences;
 use crate::people::types::ResolvedType;
 use crate::query::aggregate::over_people::OverPeople;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
-use crate::query::partial::WholeWindows;
+use crate::query::partial::WholeBins;
 use crate::query::statistic::Statistic;
 use crate::query::units::UnitRole;
 use crate::query::{Prepared, TypedPartition};
@@ -116,7 +116,7 @@ impl FromParams for CountQuery {
 impl CountQuery {
     /// The periods that the reader may see in full, if the answer is to mark them. For a group it does not
     /// show whose data is shared in part only.
-    fn whole(&self, periods: Truncation, permits: &[Readable]) -> Option<WholeWindows> {
+    fn whole(&self, periods: Truncation, permits: &[Readable]) -> Option<WholeBins> {
         if !self.partial {
             return None;
         }
@@ -127,7 +127,7 @@ impl CountQuery {
         let end = self.range.end();
         let ends_at_edge = periods.trunc(&self.zone, end) == end;
         let grid = periods.grid(&self.zone, self.range);
-        Some(WholeWindows::of(&grid, ends_at_edge, &seen))
+        Some(WholeBins::of(&grid, ends_at_edge, &seen))
     }
 }
 

@@ -31,7 +31,7 @@ use crate::people::preferences::Preferences;
 use crate::people::types::{ResolvedType, TypesError};
 use crate::query::filter::Condition;
 use crate::query::paging::{RowKey, RowPlace};
-use crate::query::partial::WholeWindows;
+use crate::query::partial::WholeBins;
 use crate::query::series::{AskedSeries, Calculation, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::sleep::StageTable;
 use crate::query::units::{DisplayUnit, UnitRole};
@@ -139,14 +139,14 @@ impl GridQuery {
     }
 
     /// The windows that the reader may see in full, if the answer is to mark them.
-    fn whole(&self, grid: &Grid, visible: &Windows) -> Option<WholeWindows> {
+    fn whole(&self, grid: &Grid, visible: &Windows) -> Option<WholeBins> {
         let end = self.range.end();
         let ends_at_edge = match &self.rate {
             SampleRate::Width(micros) => (end.micros() - self.range.start().micros()) % micros == 0,
             SampleRate::Calendar(truncation) => truncation.trunc(&self.zone, end) == end,
         };
         self.partial
-            .then(|| WholeWindows::of(grid, ends_at_edge, &visible.within(self.range)))
+            .then(|| WholeBins::of(grid, ends_at_edge, &visible.within(self.range)))
     }
 }
 
@@ -300,7 +300,7 @@ impl<'a> SeriesPage<'a> {
     async fn send(
         self,
         ticket: Ticket,
-        (prepared, whole): (Prepared, Option<WholeWindows>),
+        (prepared, whole): (Prepared, Option<WholeBins>),
         units: &[UnitOfColumns],
         etag_parts: &str,
     ) -> Result<Response, ApiError> {

@@ -23,7 +23,7 @@ use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
 use crate::output::{ColumnKind, ListedColumn};
 use crate::query::TypedPartition;
-use crate::query::partial::WholeWindows;
+use crate::query::partial::WholeBins;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
 
@@ -91,7 +91,7 @@ pub async fn sleep_agg(
     let grid = spec.period.grid(&spec.zone, query.cycles.range);
     let whole = query.partial.then(|| {
         let ends = spec.period.trunc(&spec.zone, query.cycles.range.end()) == query.cycles.range.end();
-        WholeWindows::of(
+        WholeBins::of(
             &grid,
             ends,
             &permitted.permit.windows().within(query.cycles.range),
@@ -221,7 +221,7 @@ impl<'a> PermittedSleepQuery<'a> {
     async fn answer(
         self,
         question: Question,
-        whole: Option<WholeWindows>,
+        whole: Option<WholeBins>,
         form: &AnswerForm,
     ) -> Result<Response, ApiError> {
         let app = self.app;

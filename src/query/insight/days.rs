@@ -70,7 +70,7 @@ impl Days {
         TimeRange::new(self.start(days.start), self.start(days.end).min(self.until))
     }
 
-    /// All days including today, as windows of a series.
+    /// All days including today, as bins of a series.
     #[must_use]
     pub fn grid(&self) -> Option<Grid> {
         Some(self.day.grid(&self.zone, self.range(&(0..self.today + 1))?))
