@@ -1,9 +1,9 @@
 //! What all questions share.
 //!
-//! From the bottom: how rows are keyed and measured ([`key`], [`measure`], [`events`]), the frame of
-//! operators and the sweep; files and scans of them; the rows that a permit makes visible, as a table
-//! ([`table`], [`for_others`]); the columns of an answer; and the engine that runs a plan. Knows nothing of
-//! any question.
+//! From the bottom: how rows are keyed and measured ([`key`], [`row_times`], [`measure`], [`events`]), the
+//! framework of operators and the sweep; files and scans of them; the rows that a permit makes visible, as a
+//! table ([`table`], [`for_others`]); the columns of an answer; and the engine that runs a plan. Knows
+//! nothing of any question.
 
 pub mod annotation_definitions;
 pub(in crate::query) mod backwards;
@@ -31,6 +31,7 @@ pub mod paging;
 pub(in crate::query) mod prepared;
 pub(in crate::query) mod questions;
 pub(in crate::query) mod rollups;
+pub(in crate::query) mod row_times;
 pub(in crate::query) mod scan;
 pub mod shape;
 pub mod spill_files;

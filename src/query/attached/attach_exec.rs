@@ -6,14 +6,10 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray, BooleanArray, ListArray, RecordBatch, StructArray,
-};
+use datafusion::arrow::array::{Array as _, ArrayRef, BooleanArray, ListArray, RecordBatch, StructArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
-use datafusion::arrow::datatypes::{
-    DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimestampMicrosecondType,
-};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -22,9 +18,11 @@ use datafusion::physical_plan::{ExecutionPlan as _, PlanProperties};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
+use crate::model::columns::{END, START};
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::row_times::micros_of;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
 use crate::query::series::{Ranking, SeriesExec, SeriesSpec};
 
@@ -193,7 +191,7 @@ impl Attaching {
             self.batch = Some(batch.slice(count, batch.num_rows() - count));
         }
         let cycles = batch.slice(0, count);
-        let (starts, ends) = (times(&cycles, "start_time")?, times(&cycles, "end_time")?);
+        let (starts, ends) = (micros_of(&cycles, START)?, micros_of(&cycles, END)?);
         let mut columns: Vec<ArrayRef> = cycles.columns().to_vec();
         for metric in &mut self.metrics {
             let mut lengths = Vec::with_capacity(count);
@@ -222,14 +220,6 @@ fn size_of_rows(rows: &RecordBatch) -> Result<usize> {
         size += column.to_data().get_slice_memory_size()?;
     }
     Ok(size)
-}
-
-fn times<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a [i64]> {
-    let column = rows
-        .column_by_name(name)
-        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-    let column = column.ok_or_else(|| internal_datafusion_err!("{name} holds no microseconds"))?;
-    Ok(column.values())
 }
 
 /// The samples of a metric that touch the current window or may touch a later one.
@@ -261,7 +251,7 @@ impl OpenSamples {
         while let Some(input) = self.input.as_mut().filter(|_| self.read_until < end) {
             match input.next().await.transpose()? {
                 Some(rows) => {
-                    self.read_until = times(&rows, "start_time")?
+                    self.read_until = micros_of(&rows, START)?
                         .last()
                         .copied()
                         .unwrap_or(self.read_until);
@@ -274,7 +264,7 @@ impl OpenSamples {
             .try_resize(self.rows.iter().map(RecordBatch::get_array_memory_size).sum())?;
         let mut inside = Vec::with_capacity(self.rows.len());
         for rows in &self.rows {
-            let begun = times(rows, "start_time")?.partition_point(|moment| *moment < end);
+            let begun = micros_of(rows, START)?.partition_point(|moment| *moment < end);
             if begun > 0 {
                 inside.push(rows.slice(0, begun));
             }
@@ -309,7 +299,7 @@ impl OpenSamples {
         let (start, end, bin) = (window.start().micros(), window.end().micros(), reach.bin.max(1));
         let mut touched: u64 = 0;
         for rows in samples {
-            for (first, last) in times(rows, "start_time")?.iter().zip(times(rows, "end_time")?) {
+            for (first, last) in micros_of(rows, START)?.iter().zip(micros_of(rows, END)?) {
                 let length = (*last).min(end).saturating_sub((*first).max(start)).max(0);
                 touched = touched.saturating_add(2 + (length / bin).cast_unsigned());
             }
@@ -334,7 +324,7 @@ impl OpenSamples {
 
     /// Keeps the rows that a window starting at `moment` or later can touch.
     fn hold(&mut self, rows: &RecordBatch, moment: i64) -> Result<()> {
-        let (starts, ends) = (times(rows, "start_time")?, times(rows, "end_time")?);
+        let (starts, ends) = (micros_of(rows, START)?, micros_of(rows, END)?);
         let touches = |(start, end): (&i64, &i64)| *end > moment || *start >= moment;
         let touching = starts.iter().zip(ends).filter(|times| touches(*times)).count();
         if touching == rows.num_rows() {

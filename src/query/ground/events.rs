@@ -2,14 +2,16 @@
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone as _, Utc};
 use chrono_tz::Tz;
-use datafusion::arrow::array::{
-    Array as _, AsArray as _, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray,
-};
+use datafusion::arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch, StringArray};
+use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType as ArrowType, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DataFusionError, Result};
 
+use crate::model::columns::{END, START};
 use crate::model::time::{Instant, MICROS_PER_DAY};
+
+use super::row_times::micros_of;
 
 pub const PLATFORM_VISITS: &str = "PlatformLocationVisit";
 pub const CALENDAR_EVENTS: &str = "CalendarEvent";
@@ -32,8 +34,8 @@ pub(in crate::query) fn known_part(arrival: i64, departure: i64) -> Option<(i64,
 
 /// The columns that decide when events take place.
 pub(in crate::query) struct Events {
-    starts: TimestampMicrosecondArray,
-    ends: TimestampMicrosecondArray,
+    starts: ScalarBuffer<i64>,
+    ends: ScalarBuffer<i64>,
     all_day: BooleanArray,
     zones: StringArray,
 }
@@ -45,12 +47,9 @@ impl Events {
                 .column_by_name(name)
                 .ok_or_else(|| DataFusionError::Internal(format!("events have no {name}")))
         };
-        let times = |name: &str| {
-            Ok::<_, DataFusionError>(column(name)?.as_primitive::<TimestampMicrosecondType>().clone())
-        };
         Ok(Self {
-            starts: times("start_time")?,
-            ends: times("end_time")?,
+            starts: micros_of(batch, START)?.clone(),
+            ends: micros_of(batch, END)?.clone(),
             all_day: column("is_all_day")?.as_boolean().clone(),
             zones: cast(column("time_zone")?, &ArrowType::Utf8)?
                 .as_string::<i32>()
@@ -60,8 +59,8 @@ impl Events {
 
     pub(in crate::query) fn span(&self, row: usize) -> (Instant, Instant) {
         let (start, end) = (
-            Instant::from_micros(self.starts.value(row)),
-            Instant::from_micros(self.ends.value(row)),
+            Instant::from_micros(self.starts[row]),
+            Instant::from_micros(self.ends[row]),
         );
         self.days(row).unwrap_or((start, end))
     }
@@ -72,8 +71,8 @@ impl Events {
             return None;
         }
         let (start, end) = (
-            Instant::from_micros(self.starts.value(row)),
-            Instant::from_micros(self.ends.value(row)),
+            Instant::from_micros(self.starts[row]),
+            Instant::from_micros(self.ends[row]),
         );
         let zone = if self.zones.is_valid(row) {
             self.zones.value(row)

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray as _, FixedSizeBinaryArray, RecordBatch};
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::interleave_record_batch;
-use datafusion::arrow::datatypes::{Schema, TimestampMicrosecondType};
-use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_expr::LexOrdering;
@@ -22,7 +22,10 @@ use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
+use crate::model::columns::{END, ID, START};
+
 use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
+use super::row_times::micros_of;
 
 /// A run of at least this many rows is passed on as it is: reading a batch of its own costs a consumer about
 /// as much as copying this many rows.
@@ -157,19 +160,12 @@ impl Stretch {
 
 impl CurrentBatch {
     fn of(batch: RecordBatch) -> Result<Self> {
-        let moments = |name: &str| {
-            batch
-                .column_by_name(name)
-                .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>())
-                .map(|moments| moments.values().clone())
-                .ok_or_else(|| internal_datafusion_err!("rows have no {name}"))
-        };
         let ids = batch
-            .column_by_name("id")
+            .column_by_name(ID)
             .and_then(|ids| ids.as_fixed_size_binary_opt().cloned());
         Ok(Self {
-            starts: moments("start_time")?,
-            ends: moments("end_time")?,
+            starts: micros_of(&batch, START)?.clone(),
+            ends: micros_of(&batch, END)?.clone(),
             ids,
             next: 0,
             batch: Arc::new(batch),

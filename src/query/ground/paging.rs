@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, Operator, binary_expr, cast as expr_cast};
 use datafusion::prelude::{ident, lit};
 use uuid::Uuid;
 
+use crate::model::columns::{END, ID, START};
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 
@@ -21,6 +22,7 @@ use super::computed::{filtered, projected};
 use super::key::KEY_ORDER;
 use super::operator::Plan;
 use super::order::Order;
+use super::row_times::micros_of;
 
 /// The column that says which partition a row comes from, on its way through a plan.
 const PARTITION: &str = "\u{1}partition";
@@ -74,19 +76,16 @@ impl RowPlace {
 
     fn of(batch: &RecordBatch, row: usize) -> Result<Self> {
         let missing = || internal_datafusion_err!("a row without a place");
-        let time = |name: &str| {
-            let column = batch.column_by_name(name)?;
-            Some(column.as_primitive_opt::<TimestampMicrosecondType>()?.value(row))
-        };
+        let time = |name: &str| micros_of(batch, name)?.get(row).copied().ok_or_else(missing);
         let id = batch
-            .column_by_name("id")
+            .column_by_name(ID)
             .and_then(|ids| ids.as_fixed_size_binary_opt());
         let partition = batch
             .column_by_name(PARTITION)
             .and_then(|numbers| numbers.as_primitive_opt::<UInt64Type>());
         Ok(Self {
-            start: time("start_time").ok_or_else(missing)?,
-            end: time("end_time").ok_or_else(missing)?,
+            start: time(START)?,
+            end: time(END)?,
             id: id
                 .and_then(|ids| ids.value(row).try_into().ok())
                 .ok_or_else(missing)?,

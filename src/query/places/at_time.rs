@@ -17,15 +17,17 @@ use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 
+use crate::model::columns::START;
 use crate::model::registry::timestamp;
 use crate::model::time::{Instant, MICROS_PER_HOUR, TimeRange};
 use crate::query::ground::computed::projector;
+use crate::query::ground::row_times::micros_of;
 use crate::query::ground::table::within;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
 use crate::query::shape::IdForm;
 use crate::query::{Prepared, QueryError, Questions};
 
-use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, TIME, times, uncertainty};
+use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, uncertainty};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Standing, Visit, collected};
 use super::{Granted, LocationSource, widened, with_leaving, with_rows};
@@ -238,11 +240,11 @@ async fn nearest(
     let mut best: Option<(Merit, RecordBatch)> = None;
     while let Some(batch) = rows.next().await {
         let batch = batch?;
-        let (moments, places) = (times(&batch, TIME)?, Places::of(&batch)?);
+        let (moments, places) = (micros_of(&batch, START)?, Places::of(&batch)?);
         // Later rows are mostly nearer: only the best row of a batch is taken out of it.
         let mut better: Option<(Merit, usize)> = None;
         for row in 0..batch.num_rows() {
-            let moment = moments.value(row);
+            let moment = moments[row];
             if !spec.admits(moment) {
                 continue;
             }

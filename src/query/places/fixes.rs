@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, AsArray, Float64Array, Int8Array, RecordBatch, TimestampMicrosecondArray,
-};
+use datafusion::arrow::array::{Array, AsArray, Float64Array, Int8Array, RecordBatch};
+use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::{Float64Type, Int8Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{Float64Type, Int8Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
@@ -15,9 +14,11 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 
+use crate::model::columns::START;
 use crate::model::geo::Position;
 use crate::model::time::TimeRange;
 use crate::query::ground::operator::Plan;
+use crate::query::ground::row_times::micros_of;
 use crate::query::{QueryError, Questions};
 
 use super::{LocationSource, PinnedSource, with_rows};
@@ -25,7 +26,6 @@ use super::{LocationSource, PinnedSource, with_rows};
 pub(super) const LATITUDE: &str = "latitude_degrees";
 pub(super) const LONGITUDE: &str = "longitude_degrees";
 pub(super) const ACCURACY: &str = "horizontal_accuracy_meters";
-pub(super) const TIME: &str = "start_time";
 const SOURCE: &str = "location_source";
 
 /// Where somebody was at a moment.
@@ -66,7 +66,7 @@ impl<Authority> Questions<Authority> {
 }
 
 fn by_time(union: Plan) -> Result<Plan> {
-    let time = Arc::new(Column::new(TIME, union.schema().index_of(TIME)?));
+    let time = Arc::new(Column::new(START, union.schema().index_of(START)?));
     let order = LexOrdering::new([PhysicalSortExpr::new(time, SortOptions::default())]);
     let order = order.ok_or_else(|| internal_datafusion_err!("an order has keys"))?;
     Ok(Arc::new(SortPreservingMergeExec::new(order, union)))
@@ -74,7 +74,7 @@ fn by_time(union: Plan) -> Result<Plan> {
 
 fn with_source_flag(source: LocationSource, rows: Plan) -> Result<Plan> {
     let schema = rows.schema();
-    let mut expressions = [TIME, LATITUDE, LONGITUDE, ACCURACY]
+    let mut expressions = [START, LATITUDE, LONGITUDE, ACCURACY]
         .into_iter()
         .map(|name| {
             Ok(ProjectionExpr {
@@ -93,7 +93,7 @@ fn with_source_flag(source: LocationSource, rows: Plan) -> Result<Plan> {
 /// The fixes of one batch.
 #[derive(Debug)]
 pub(super) struct Fixes {
-    times: TimestampMicrosecondArray,
+    times: ScalarBuffer<i64>,
     places: Places,
     sources: Int8Array,
 }
@@ -101,7 +101,7 @@ pub(super) struct Fixes {
 impl Fixes {
     pub(super) fn of(batch: &RecordBatch) -> Result<Self> {
         Ok(Self {
-            times: times(batch, TIME)?,
+            times: micros_of(batch, START)?.clone(),
             places: Places::of(batch)?,
             sources: batch
                 .column_by_name(SOURCE)
@@ -115,13 +115,13 @@ impl Fixes {
     }
 
     pub(super) fn time(&self, row: usize) -> i64 {
-        self.times.value(row)
+        self.times[row]
     }
 
     /// Of the rows from `row` on up to `moment`, those that may determine the last fix: the last row with a
     /// fix, all with the same time, and what comes after. Earlier rows are superseded.
     pub(super) fn latest(&self, row: usize, moment: i64) -> Range<usize> {
-        let rest = self.times.values().get(row..).unwrap_or_default();
+        let rest = self.times.get(row..).unwrap_or_default();
         let end = row + rest.iter().take_while(|time| **time <= moment).count();
         let Some(last) = (row..end).rev().find(|row| self.places.usable(*row).is_some()) else {
             return end..end;
@@ -140,7 +140,7 @@ impl Fixes {
             LocationSource::Maps
         };
         Some(Fix {
-            time: self.times.value(row),
+            time: self.times[row],
             position,
             accuracy,
             source,
@@ -180,13 +180,6 @@ impl Places {
         let accuracy = self.accuracies.is_valid(row).then(|| self.accuracies.value(row));
         position.is_usable(accuracy).then_some((position, accuracy))
     }
-}
-
-pub(super) fn times(batch: &RecordBatch, name: &str) -> Result<TimestampMicrosecondArray> {
-    batch
-        .column_by_name(name)
-        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>().cloned())
-        .ok_or_else(|| missing(name))
 }
 
 pub(super) fn missing(name: &str) -> DataFusionError {

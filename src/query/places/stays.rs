@@ -21,14 +21,16 @@ use datafusion::physical_plan::PlanProperties;
 use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 use uuid::Uuid;
 
+use crate::model::columns::{ID, START};
 use crate::model::geo::{Middle, Position};
 use crate::model::registry::timestamp;
 use crate::model::time::{Instant, MICROS_PER_DAY, MICROS_PER_MINUTE, TimeRange};
+use crate::query::ground::row_times::micros_of;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 use crate::query::shape::IdForm;
 use crate::query::{Prepared, QueryError, Questions};
 
-use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times};
+use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing};
 use super::{Granted, widened};
 
 /// The greatest distance in metres from the first update.
@@ -253,18 +255,18 @@ impl Staying {
 
 impl Search {
     fn look_through(&mut self, batch: &RecordBatch, found: &mut Vec<Stay>) -> Result<()> {
-        let (moments, places) = (times(batch, "start_time")?, Places::of(batch)?);
+        let (moments, places) = (micros_of(batch, START)?, Places::of(batch)?);
         let ids = batch
-            .column_by_name("id")
+            .column_by_name(ID)
             .and_then(|column| column.as_fixed_size_binary_opt())
-            .ok_or_else(|| missing("id"))?;
+            .ok_or_else(|| missing(ID))?;
         for row in 0..ids.len() {
             let Some((position, accuracy)) = places.usable(row) else {
                 continue;
             };
             let update = Update {
                 id: Uuid::from_slice(ids.value(row)).unwrap_or_default(),
-                time: moments.value(row),
+                time: moments[row],
                 position,
                 accuracy,
             };

@@ -13,15 +13,17 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt as _;
 
+use crate::model::columns::{END, ID, START};
 use crate::model::geo::Position;
 use crate::model::ids::RecordId;
 use crate::model::time::TimeRange;
+use crate::query::ground::events::known_part;
 use crate::query::ground::operator::Plan;
+use crate::query::ground::row_times::micros_of;
 use crate::query::{QueryError, Questions};
 
 use super::Pinned;
-use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times, uncertainty};
-use crate::query::ground::events::known_part;
+use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, uncertainty};
 
 /// The columns of a visit.
 pub const VISIT_COLUMNS: &[&str] = &[
@@ -73,14 +75,14 @@ impl<Authority> Questions<Authority> {
 
 /// The usable visits of a batch.
 pub(super) fn visits_of(batch: &RecordBatch) -> Result<Vec<Visit>> {
-    let (arrivals, departures) = (times(batch, "start_time")?, times(batch, "end_time")?);
+    let (arrivals, departures) = (micros_of(batch, START)?, micros_of(batch, END)?);
     let places = Places::of(batch)?;
     let ids = batch
-        .column_by_name("id")
+        .column_by_name(ID)
         .and_then(|column| column.as_fixed_size_binary_opt())
-        .ok_or_else(|| missing("id"))?;
+        .ok_or_else(|| missing(ID))?;
     let visit = |row: usize| {
-        let (from, to) = known_part(arrivals.value(row), departures.value(row))?;
+        let (from, to) = known_part(arrivals[row], departures[row])?;
         let (position, accuracy) = places.usable(row)?;
         let id = RecordId(uuid::Uuid::from_slice(ids.value(row)).ok()?);
         Some(Visit {

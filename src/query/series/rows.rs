@@ -7,11 +7,10 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::{cast, filter_record_batch, is_not_null};
-use datafusion::arrow::datatypes::{
-    DataType, Float64Type, Int8Type, Int32Type, Int64Type, TimestampMicrosecondType,
-};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, Int64Type};
 use datafusion::common::{Result, internal_datafusion_err};
 
+use crate::model::columns::{END, ID, SOURCE, SOURCE_CLASS, START, VALUE};
 use crate::model::registry::dictionary_text;
 use crate::model::sources::SourceClass;
 use crate::model::sum::Sum;
@@ -19,6 +18,7 @@ use crate::model::summary::Summary;
 
 use crate::query::ground::measure::LONG;
 use crate::query::ground::rollups::{ROLLUP_COUNT, ROLLUP_LONG, ROLLUP_MAX, ROLLUP_MIN, ROLLUP_SUM};
+use crate::query::ground::row_times::micros_of;
 
 use super::contest::{LONG_RANK, Sample};
 use super::ranking::{Ranking, Standing};
@@ -252,29 +252,22 @@ impl RowReader {
     }
 
     pub(super) fn read(&mut self, batch: &RecordBatch) -> Result<Rows> {
-        if column(batch, "value")?.null_count() == 0 {
+        if column(batch, VALUE)?.null_count() == 0 {
             return self.read_whole(batch);
         }
-        let with_value = is_not_null(column(batch, "value")?)?;
+        let with_value = is_not_null(column(batch, VALUE)?)?;
         self.read_whole(&filter_record_batch(batch, &with_value)?)
     }
 
     fn read_whole(&mut self, batch: &RecordBatch) -> Result<Rows> {
-        let times = |name: &'static str| -> Result<ScalarBuffer<i64>> {
-            let times = column(batch, name)?.as_primitive_opt::<TimestampMicrosecondType>();
-            let times = times.filter(|times| times.null_count() == 0);
-            times
-                .map(|times| times.values().clone())
-                .ok_or_else(|| internal_datafusion_err!("{name} holds no microseconds"))
-        };
-        let numbers = cast(column(batch, "value")?, &DataType::Float64)?;
+        let numbers = cast(column(batch, VALUE)?, &DataType::Float64)?;
         let values = numbers
             .as_primitive_opt::<Float64Type>()
             .ok_or_else(|| internal_datafusion_err!("the value is no number"))?;
-        let ids = batch.column_by_name("id").filter(|_| self.ids);
+        let ids = batch.column_by_name(ID).filter(|_| self.ids);
         Ok(Rows {
-            starts: times("start_time")?,
-            ends: times("end_time")?,
+            starts: micros_of(batch, START)?.clone(),
+            ends: micros_of(batch, END)?.clone(),
             values: values.values().clone(),
             ids: ids.and_then(|ids| ids.as_fixed_size_binary_opt()).cloned(),
             standings: self.standings(batch)?,
@@ -291,11 +284,11 @@ impl RowReader {
         let Some(ranking) = &mut self.ranking else {
             return Ok(Standings::Same(Standing::default()));
         };
-        let classes = column(batch, "source_class")?;
+        let classes = column(batch, SOURCE_CLASS)?;
         let classes = classes
             .as_primitive_opt::<Int8Type>()
             .ok_or_else(|| internal_datafusion_err!("source_class holds no classes"))?;
-        let sources = cast(column(batch, "source")?, &dictionary_text())?;
+        let sources = cast(column(batch, SOURCE)?, &dictionary_text())?;
         let sources = sources
             .as_dictionary_opt::<Int32Type>()
             .ok_or_else(|| internal_datafusion_err!("source is no dictionary"))?;

@@ -4,12 +4,14 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::types::{Float64Type, Int32Type, TimestampMicrosecondType};
+use datafusion::arrow::array::types::{Float64Type, Int32Type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, internal_datafusion_err};
 
+use crate::model::columns::{END, ID, SOURCE, START, VALUE};
 use crate::model::registry::dictionary_text;
+use crate::query::ground::row_times::micros_of;
 use crate::query::sweep::Contender;
 
 use super::stages::StageTable;
@@ -64,20 +66,18 @@ impl SampleReader {
 
     /// Reads the samples of a batch. Samples without duration concern no moment and are left out.
     pub(super) fn read(&mut self, rows: &RecordBatch, mut each: impl FnMut(Sample)) -> Result<()> {
-        let starts = column(rows, "start_time")?.as_primitive_opt::<TimestampMicrosecondType>();
-        let ends = column(rows, "end_time")?.as_primitive_opt::<TimestampMicrosecondType>();
-        let values = column(rows, "value")?.as_primitive_opt::<Float64Type>();
-        let ids = column(rows, "id")?.as_fixed_size_binary_opt();
-        let (Some(starts), Some(ends), Some(values), Some(ids)) = (starts, ends, values, ids) else {
+        let spans = micros_of(rows, START)?.iter().zip(micros_of(rows, END)?);
+        let values = column(rows, VALUE)?.as_primitive_opt::<Float64Type>();
+        let ids = column(rows, ID)?.as_fixed_size_binary_opt();
+        let (Some(values), Some(ids)) = (values, ids) else {
             return Err(internal_datafusion_err!(
                 "samples of sleep are stored in other columns"
             ));
         };
         let sources = match &mut self.sources {
-            Some(sources) => sources.numbers(column(rows, "source")?)?,
+            Some(sources) => sources.numbers(column(rows, SOURCE)?)?,
             None => Vec::new(),
         };
-        let spans = starts.values().iter().zip(ends.values());
         for (row, ((&start, &end), &value)) in spans.zip(values.values()).enumerate() {
             if end <= start {
                 continue;

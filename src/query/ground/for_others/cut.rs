@@ -13,9 +13,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{
     SortColumn, cast, concat_batches, lexsort_to_indices, nullif, take_record_batch,
 };
-use datafusion::arrow::datatypes::{
-    DataType, Field, Float64Type, Schema, SchemaRef, TimestampMicrosecondType,
-};
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -23,6 +21,7 @@ use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
+use crate::model::columns::{END, ID, START, VALUE};
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::key::{KEY_COLUMNS, KEY_ORDER};
@@ -31,9 +30,10 @@ use crate::query::ground::operator::{
     Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only,
 };
 use crate::query::ground::rollups::ROLLUP_LONG;
+use crate::query::ground::row_times::micros_of;
 
+use super::OriginalLength;
 use super::extent::{Extent, Extents};
-use super::{OriginalLength, VALUE};
 
 /// How rows are cut.
 #[derive(Clone, Debug)]
@@ -335,9 +335,9 @@ impl Rule {
                 continue;
             };
             columns.push(match field.name().as_str() {
-                "start_time" => moments(&parts.starts, column.data_type()),
-                "end_time" => moments(&parts.ends, column.data_type()),
-                "id" => Arc::clone(column),
+                START => moments(&parts.starts, column.data_type()),
+                END => moments(&parts.ends, column.data_type()),
+                ID => Arc::clone(column),
                 VALUE if self.spread => {
                     let covered = parts
                         .starts
@@ -383,21 +383,13 @@ fn moments(micros: &[i64], kind: &DataType) -> ArrayRef {
 }
 
 fn times(rows: &RecordBatch) -> Result<(&[i64], &[i64])> {
-    let times = |name: &str| {
-        let column = rows
-            .column_by_name(name)
-            .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-        column
-            .map(|times| times.values().as_ref())
-            .ok_or_else(|| internal_datafusion_err!("rows without {name} cannot be cut"))
-    };
-    Ok((times("start_time")?, times("end_time")?))
+    Ok((micros_of(rows, START)?, micros_of(rows, END)?))
 }
 
 /// Sorts by start, end and, where it is read, id.
 fn sorted(rows: &RecordBatch) -> Result<RecordBatch> {
     let column = |name: &str| rows.column_by_name(name).map(Arc::clone);
-    let columns = ["start_time", "end_time", "id"].into_iter().filter_map(column);
+    let columns = KEY_ORDER.into_iter().filter_map(column);
     let columns: Vec<SortColumn> = columns
         .map(|values| SortColumn {
             values,

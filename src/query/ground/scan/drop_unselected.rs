@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray as _, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::datatypes::TimestampMicrosecondType;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use crate::model::columns::{END, START};
 use crate::model::ids::RecordId;
 use crate::model::time::Instant;
 use crate::query::ground::key::KEY_ORDER;
 use crate::query::ground::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
+use crate::query::ground::row_times::micros_of;
 
 use super::Selection;
 
@@ -62,7 +63,7 @@ impl Step for Selected {
 
 /// Those of the rows that are selected and not dead.
 pub(super) fn selected(rows: &RecordBatch, selection: &Selection, dead: &[RecordId]) -> Result<RecordBatch> {
-    let (starts, ends) = (moments(rows, "start_time")?, moments(rows, "end_time")?);
+    let (starts, ends) = (micros_of(rows, START)?, micros_of(rows, END)?);
     if dead.is_empty()
         && let Some((first, last)) = starts.first().zip(starts.last())
         && selection.holds_all(Instant::from_micros(*first), Instant::from_micros(*last))
@@ -86,15 +87,5 @@ pub(super) fn selected(rows: &RecordBatch, selection: &Selection, dead: &[Record
         Ok(filter_record_batch(rows, &BooleanArray::from(keep))?)
     } else {
         Ok(rows.slice(first, length))
-    }
-}
-
-fn moments<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r [i64]> {
-    let column = rows
-        .column_by_name(name)
-        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-    match column {
-        Some(moments) => Ok(moments.values()),
-        None => Err(internal_datafusion_err!("rows have no {name}")),
     }
 }

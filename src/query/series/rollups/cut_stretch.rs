@@ -7,10 +7,12 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch, TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{cast, filter_record_batch};
-use datafusion::arrow::datatypes::{DataType, Float64Type, Schema, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Schema};
 use datafusion::common::{Result, internal_datafusion_err};
 
+use crate::model::columns::{END, START};
 use crate::query::ground::measure::{LONG, prorated};
+use crate::query::ground::row_times::micros_of;
 
 /// How rows become the rows of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +35,12 @@ pub(super) struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     pub(super) fn of(batch: &'a RecordBatch) -> Result<Self> {
-        let times = |name: &str| {
-            let times = batch
-                .column_by_name(name)
-                .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-            times
-                .map(|times| times.values().as_ref())
-                .ok_or_else(|| internal_datafusion_err!("{name} holds no microseconds"))
-        };
         let values = batch
             .column_by_name("value")
             .ok_or_else(|| internal_datafusion_err!("rows without a value"))?;
         Ok(Self {
-            starts: times("start_time")?,
-            ends: times("end_time")?,
+            starts: micros_of(batch, START)?,
+            ends: micros_of(batch, END)?,
             values: cast(values, &DataType::Float64)?,
         })
     }
