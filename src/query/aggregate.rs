@@ -35,7 +35,7 @@ use datafusion::physical_plan::union::UnionExec;
 use uuid::Uuid;
 
 use crate::catalog::records::KnownSource;
-use crate::model::columns::VALUE;
+use crate::model::columns::{ID, START, VALUE};
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::permit::ReadPermit;
@@ -235,7 +235,7 @@ impl<Authority> Questions<Authority> {
             return Ok(None);
         }
         let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone));
-        let mut columns = vec![(period.call(vec![ident("start_time")]), TIME.to_owned())];
+        let mut columns = vec![(period.call(vec![ident(START)]), TIME.to_owned())];
         columns.extend(groups::values_of(&spec.group, partition));
         if spec.measures() || spec.sums() {
             let value = number_in(VALUE, partition)?;
@@ -274,7 +274,7 @@ impl<Authority> Questions<Authority> {
             names.extend(value.column_refs().into_iter().map(|column| column.name.clone()));
         }
         let of_condition = condition.as_ref().map(Expr::column_refs).unwrap_or_default();
-        let by_id = names.contains("id") || of_condition.iter().any(|column| column.name == "id");
+        let by_id = names.contains(ID) || of_condition.iter().any(|column| column.name == ID);
         let table = self.table(permit, partition, snapshot, lengths)?;
         let rows = table.without_ids(!by_id).meeting(condition.clone());
         Ok(rows.rows(names.iter().map(String::as_str))?)

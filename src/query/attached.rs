@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::model::columns::VALUE;
 use crate::model::permit::ReadPermit;
 
 use super::series::AskedSeries;
@@ -43,7 +44,7 @@ impl<Authority> Questions<Authority> {
         let missing =
             || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
         let slept = snapshots.next().ok_or_else(missing)?;
-        let input = self.table_uncut(permit, partition, &slept)?.rows(["value"])?;
+        let input = self.table_uncut(permit, partition, &slept)?.rows([VALUE])?;
         let spec = CyclesSpec {
             clip: spec.clip || !permit.is_own(),
             ..spec

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan as _;
 
+use crate::model::columns::{SOURCE, VALUE};
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
@@ -51,9 +52,9 @@ impl<Authority> Questions<Authority> {
     ) -> Result<Prepared, QueryError> {
         let snapshot = self.stages_snapshot(permit, partition).await?;
         let columns: &[&str] = if question.needs_sources() {
-            &["value", "source"]
+            &[VALUE, SOURCE]
         } else {
-            &["value"]
+            &[VALUE]
         };
         let input = self
             .table_uncut(permit, partition, &snapshot)?
@@ -82,7 +83,7 @@ impl<Authority> Questions<Authority> {
         snapshot: &Arc<Snapshot>,
         stages: &Arc<StageTable>,
     ) -> Result<Plan, QueryError> {
-        let input = self.table_uncut(permit, partition, snapshot)?.rows(["value"])?;
+        let input = self.table_uncut(permit, partition, snapshot)?.rows([VALUE])?;
         let plan = SleepExec::new(
             input,
             Question::Resolved,

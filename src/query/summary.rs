@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::TimestampMicrosecondType;
 use datafusion::common::DataFusionError;
 use futures::StreamExt as _;
 
+use crate::model::columns::{END, START};
 use crate::model::permit::ReadPermit;
 use crate::model::time::{Instant, TimeRange};
 
@@ -137,9 +138,9 @@ pub(super) async fn summarise(engine: &Engine, plan: Plan) -> Result<Summary, Da
         };
         summary = summary.and(Summary {
             records: batch.num_rows() as i64,
-            first_start: column("start_time").and_then(min).map(Instant::from_micros),
-            last_start: column("start_time").and_then(max).map(Instant::from_micros),
-            last_end: column("end_time").and_then(max).map(Instant::from_micros),
+            first_start: column(START).and_then(min).map(Instant::from_micros),
+            last_start: column(START).and_then(max).map(Instant::from_micros),
+            last_end: column(END).and_then(max).map(Instant::from_micros),
         });
     }
     Ok(summary)

@@ -369,7 +369,7 @@ impl Draft {
     fn show_hidden(&mut self) {
         let hidden = std::mem::take(&mut self.hidden);
         for column in &mut self.read {
-            if !hidden.is_empty() && column.from == ReadFrom::Column("extras".to_owned()) {
+            if !hidden.is_empty() && column.from == ReadFrom::Column(EXTRAS.to_owned()) {
                 column.from = ReadFrom::Extras {
                     hidden: hidden.clone(),
                 };

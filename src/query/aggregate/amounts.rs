@@ -7,6 +7,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ident, lit};
 
 use crate::catalog::records::KnownSource;
+use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START};
 use crate::people::preferences::SourceOrder;
 use crate::query::for_others::OriginalLength;
 use crate::query::ground::computed::projected;
@@ -108,7 +109,7 @@ impl<Authority> Questions<Authority> {
 
     /// Samples as a series reads them, along with the values of the group fields.
     fn samples_with_groups(&self, part: &PartitionPart<'_, Authority>) -> Result<Plan, QueryError> {
-        const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
+        const SAMPLE: [&str; 5] = [START, END, VALUE, SOURCE, SOURCE_CLASS];
         let rows = self.rows_of(part, &SAMPLE, OriginalLength::Marked)?;
         let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (ident(name), name.to_owned())).into();
         if rows.schema().index_of(ROLLUP_LONG).is_ok() {

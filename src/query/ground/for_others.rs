@@ -17,7 +17,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::{Result, internal_err};
 
-use crate::model::columns::VALUE;
+use crate::model::columns::{SOURCE, SOURCE_CLASS, VALUE};
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::{DataType, RecordClass, TypeId};
 use crate::model::time::TimeRange;
@@ -174,7 +174,7 @@ pub(in crate::query) fn extent_fields(data_type: &TypeId) -> Vec<Field> {
 
 /// The columns, besides those of the key, that keep their values when a row is cut.
 fn kept(data_type: &DataType) -> Vec<String> {
-    let ours = ["source", "source_class"].map(str::to_owned);
+    let ours = [SOURCE, SOURCE_CLASS].map(str::to_owned);
     // A level holds at every moment of its time; of an amount, the part is kept.
     let value = (data_type.class == RecordClass::Metric).then(|| VALUE.to_owned());
     let throughout = data_type.layout.throughout.iter().cloned();

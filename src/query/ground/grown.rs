@@ -12,7 +12,7 @@ use datafusion::common::Result;
 use datafusion::prelude::ident;
 
 use crate::ingest::late::declared_later;
-use crate::model::columns::EXTRAS;
+use crate::model::columns::{END, EXTRAS, ID, SOURCE, SOURCE_CLASS, START};
 use crate::model::registry::{Canonical, DataType, Undeclared};
 
 use super::computed::{Computed, computed, with_replaced};
@@ -33,12 +33,7 @@ fn late(data_type: &DataType, columns: &[usize]) -> Vec<usize> {
     if !has_grown(data_type) {
         return Vec::new();
     }
-    let base = |name: &str| {
-        matches!(
-            name,
-            "id" | "start_time" | "end_time" | "source" | "source_class" | EXTRAS
-        )
-    };
+    let base = |name: &str| matches!(name, ID | START | END | SOURCE | SOURCE_CLASS | EXTRAS);
     let is_own = |index: &&usize| {
         layout
             .storage

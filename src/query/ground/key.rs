@@ -2,25 +2,27 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::physical_expr::LexOrdering;
+
+use crate::model::columns::{END, ID, START};
+use crate::model::registry::timestamp;
 
 use super::operator::ascending;
 
 /// Columns every scan yields first, because order and identity need them.
-pub(in crate::query) const KEY_COLUMNS: [&str; 3] = ["id", "start_time", "end_time"];
+pub(in crate::query) const KEY_COLUMNS: [&str; 3] = [ID, START, END];
 /// The columns by which the rows of a partition are sorted.
-pub(in crate::query) const KEY_ORDER: [&str; 3] = ["start_time", "end_time", "id"];
+pub(in crate::query) const KEY_ORDER: [&str; 3] = [START, END, ID];
 
 /// The columns that every partition has.
 #[must_use]
 pub(in crate::query) fn key_schema() -> SchemaRef {
-    let time = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     Arc::new(Schema::new(vec![
-        Field::new("id", DataType::FixedSizeBinary(16), false),
-        Field::new("start_time", time(), false),
-        Field::new("end_time", time(), false),
+        Field::new(ID, DataType::FixedSizeBinary(16), false),
+        Field::new(START, timestamp(), false),
+        Field::new(END, timestamp(), false),
     ]))
 }
 

@@ -40,6 +40,8 @@ use datafusion::physical_plan::{
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, Stream, StreamExt as _, TryStreamExt as _};
 
+use crate::model::columns::START;
+
 pub(in crate::query) use known_order::{KnownOrderExec, known_order};
 
 /// A part of a plan.
@@ -113,7 +115,7 @@ impl Needs {
 
     /// Of each input: one partition, sorted by the start of its rows.
     pub(in crate::query) fn by_start(inputs: &[Plan]) -> Vec<Self> {
-        Self::sorted_by(inputs, &["start_time"])
+        Self::sorted_by(inputs, &[START])
     }
 
     /// One partition, sorted.

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::{ident, lit};
 
-use crate::model::columns::EXTRAS;
+use crate::model::columns::{END, EXTRAS, ID, START};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{Layout, ReadColumn, ReadFrom};
 
@@ -69,10 +69,10 @@ pub fn stored_columns(layout: &Layout, sees: Visibility, wanted: impl Fn(&str) -
 
 fn names_of(from: &ReadFrom) -> Vec<&str> {
     match from {
-        ReadFrom::Id => vec!["id"],
-        ReadFrom::Start => vec!["start_time"],
-        ReadFrom::End => vec!["end_time"],
-        ReadFrom::Span => vec!["start_time", "end_time"],
+        ReadFrom::Id => vec![ID],
+        ReadFrom::Start => vec![START],
+        ReadFrom::End => vec![END],
+        ReadFrom::Span => vec![START, END],
         ReadFrom::Column(name) | ReadFrom::Versions { column: name, .. } => vec![name],
         ReadFrom::Extras { hidden } => std::iter::once(EXTRAS)
             .chain(hidden.iter().map(String::as_str))
@@ -139,10 +139,10 @@ fn expression(from: &ReadFrom, ids: IdForm) -> Expr {
                 IdForm::Bytes => ScalarUDF::new_from_impl(MarkedUuid::new()),
                 IdForm::Text => ScalarUDF::new_from_impl(UuidText::new()),
             };
-            function.call(vec![ident("id")])
+            function.call(vec![ident(ID)])
         }
-        ReadFrom::Start => ident("start_time"),
-        ReadFrom::End => ident("end_time"),
+        ReadFrom::Start => ident(START),
+        ReadFrom::End => ident(END),
         ReadFrom::Column(name) => ident(name),
         ReadFrom::Versions { column, members } => {
             ScalarUDF::new_from_impl(VersionLists::new(members)).call(vec![ident(column)])
@@ -153,9 +153,9 @@ fn expression(from: &ReadFrom, ids: IdForm) -> Expr {
         }
         ReadFrom::Span => datafusion::functions::core::named_struct().call(vec![
             lit("start_time"),
-            ident("start_time"),
+            ident(START),
             lit("end_time"),
-            ident("end_time"),
+            ident(END),
         ]),
         ReadFrom::Constant(text) => constant_text(text),
         ReadFrom::Null => lit(ScalarValue::Utf8(None)),

@@ -17,6 +17,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::model::columns::ID;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
@@ -238,7 +239,7 @@ impl PartitionTable {
         let place = |name: &str| self.storage.index_of(name).ok();
         let keys = KEY_COLUMNS
             .iter()
-            .filter(|name| !self.without_ids || **name != "id");
+            .filter(|name| !self.without_ids || **name != ID);
         let mut needed: Vec<usize> = columns
             .into_iter()
             .chain(keys.filter_map(|name| place(name)))

@@ -17,6 +17,7 @@ use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 
+use crate::model::columns::VALUE;
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::Instant;
@@ -328,7 +329,7 @@ fn cut(grid: &Grid, from: i64, to: i64, mut part: impl FnMut(u64, i64)) -> usize
 /// Drops rows without a value.
 fn with_value(batch: &RecordBatch) -> Result<RecordBatch> {
     let value = batch
-        .column_by_name("value")
+        .column_by_name(VALUE)
         .ok_or_else(|| internal_datafusion_err!("rows without a value"))?;
     if value.null_count() == 0 {
         return Ok(batch.clone());

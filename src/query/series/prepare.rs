@@ -7,6 +7,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::model::columns::{SOURCE, SOURCE_CLASS, VALUE};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::people::preferences::SourceOrder;
@@ -133,9 +134,9 @@ impl<Authority> Questions<Authority> {
             spec,
             ..
         } = asked;
-        let mut columns = vec!["value"];
+        let mut columns = vec![VALUE];
         if spec.measure.counting() == Counting::BestSource {
-            columns.extend(["source", "source_class"]);
+            columns.extend([SOURCE, SOURCE_CLASS]);
         }
         let condition = filter::bind(conditions, &partition.data_type).condition();
         let lengths = match spec.measure {

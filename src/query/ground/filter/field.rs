@@ -7,13 +7,14 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::logical_expr::{Expr, col, lit};
 
+use crate::model::columns::{END, EXTRAS, ID, SOURCE, SOURCE_CLASS, START};
 use crate::model::registry::{DataType, ReadFrom, is_json_text};
 
 use super::FilterError;
 
 /// Columns that the store keeps for its own use: the source in short form. No record has fields of these
 /// names.
-const INTERNAL_COLUMNS: [&str; 2] = ["source", "source_class"];
+const INTERNAL_COLUMNS: [&str; 2] = [SOURCE, SOURCE_CLASS];
 
 /// A field of a record: the expression over stored columns that yields it, and what it holds.
 #[derive(Clone, Debug)]
@@ -103,12 +104,12 @@ fn top_level(name: &str, data_type: &DataType) -> Option<StoredField> {
         .find(|column| column.name == name)
         .map(|column| &column.from);
     let stored = match shown {
-        Some(ReadFrom::Id) => "id",
-        Some(ReadFrom::Start) => "start_time",
-        Some(ReadFrom::End) => "end_time",
-        Some(ReadFrom::Span) => "start_time",
+        Some(ReadFrom::Id) => ID,
+        Some(ReadFrom::Start) => START,
+        Some(ReadFrom::End) => END,
+        Some(ReadFrom::Span) => START,
         Some(ReadFrom::Column(column) | ReadFrom::Versions { column, .. }) => column,
-        Some(ReadFrom::Extras { .. }) => "extras",
+        Some(ReadFrom::Extras { .. }) => EXTRAS,
         Some(ReadFrom::Constant(text)) => {
             return Some(StoredField {
                 expression: lit(text.clone()),

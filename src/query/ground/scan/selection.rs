@@ -13,6 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
 
 use crate::catalog::records::Bounds;
+use crate::model::columns::{END, START};
 use crate::model::time::{Instant, TimeRange};
 
 /// What to read of a partition.
@@ -132,7 +133,7 @@ fn ends(schema: &Schema) -> Result<[Arc<dyn PhysicalExpr>; 2]> {
     let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
         Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
     };
-    Ok([column("start_time")?, column("end_time")?])
+    Ok([column(START)?, column(END)?])
 }
 
 fn binary(

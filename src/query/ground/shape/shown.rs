@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 use serde_json::{Map, Value};
 
+use crate::model::columns::EXTRAS;
 use crate::model::registry::json_text;
 use crate::model::stored_json::{self, Unreadable};
 use crate::model::version::numbers_of;
@@ -234,7 +235,7 @@ impl ScalarUDFImpl for ExtrasWith {
     }
 
     fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(json_text("extras")))
+        Ok(Arc::new(json_text(EXTRAS)))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableProviderFilterPush
 use futures::future::{self, BoxFuture, FutureExt};
 
 use crate::catalog::records::Bounds;
+use crate::model::columns::{END, START};
 use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::operator::Plan;
 use crate::query::ground::order::Order;
@@ -43,12 +44,12 @@ impl PartitionTable {
         };
         for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
             match field.name().as_str() {
-                "start_time" => {
+                START => {
                     column.min_value = known(bounds.min_start);
                     column.max_value = known(bounds.max_start);
                     column.null_count = Precision::Exact(0);
                 }
-                "end_time" => {
+                END => {
                     column.max_value = known(bounds.max_end);
                     column.null_count = Precision::Exact(0);
                 }

@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::{Result, internal_datafusion_err};
 
-use crate::model::columns::{SOURCE, SOURCE_CLASS, START};
+use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START, VALUE};
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::query::ground::errors::outside;
 use crate::query::ground::measure::Counting;
@@ -21,13 +21,13 @@ use crate::store::rollups::{COUNT, GREATEST, LEAST, SUM, together};
 /// The columns of rows, and of rollups in their place.
 pub(super) fn schema(counting: Counting, amounts: bool) -> SchemaRef {
     let mut fields = vec![
-        Field::new("start_time", timestamp(), false),
-        Field::new("end_time", timestamp(), false),
-        Field::new("value", DataType::Float64, true),
+        Field::new(START, timestamp(), false),
+        Field::new(END, timestamp(), false),
+        Field::new(VALUE, DataType::Float64, true),
     ];
     if counting == Counting::BestSource {
-        fields.push(Field::new("source", dictionary_text(), true));
-        fields.push(Field::new("source_class", DataType::Int8, true));
+        fields.push(Field::new(SOURCE, dictionary_text(), true));
+        fields.push(Field::new(SOURCE_CLASS, DataType::Int8, true));
     }
     if amounts {
         fields.push(Field::new(ROLLUP_LONG, DataType::Boolean, true));
@@ -98,15 +98,15 @@ pub(super) fn of_rollups(rollups: &RecordBatch, counting: Counting) -> Result<Re
         Counting::BestSource => rollups.clone(),
     };
     let named = [
-        ("start_time", START),
-        ("end_time", START),
-        ("value", SUM),
+        (START, START),
+        (END, START),
+        (VALUE, SUM),
         (ROLLUP_COUNT, COUNT),
         (ROLLUP_SUM, SUM),
         (ROLLUP_MIN, LEAST),
         (ROLLUP_MAX, GREATEST),
-        ("source", SOURCE),
-        ("source_class", SOURCE_CLASS),
+        (SOURCE, SOURCE),
+        (SOURCE_CLASS, SOURCE_CLASS),
     ];
     let column = |(name, of): (&'static str, &str)| {
         let column = rollups.column_by_name(of);

@@ -10,7 +10,7 @@ use datafusion::arrow::compute::{cast, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Schema};
 use datafusion::common::{Result, internal_datafusion_err};
 
-use crate::model::columns::{END, START};
+use crate::model::columns::{END, START, VALUE};
 use crate::query::ground::measure::{LONG, prorated};
 use crate::query::ground::row_times::micros_of;
 
@@ -36,7 +36,7 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     pub(super) fn of(batch: &'a RecordBatch) -> Result<Self> {
         let values = batch
-            .column_by_name("value")
+            .column_by_name(VALUE)
             .ok_or_else(|| internal_datafusion_err!("rows without a value"))?;
         Ok(Self {
             starts: micros_of(batch, START)?,
@@ -70,7 +70,7 @@ impl Cut {
                     .map(|start| Some(time.contains(start)))
                     .collect();
                 let starts = TimestampMicrosecondArray::from(columns.starts.to_vec()).with_timezone("UTC");
-                let instants = with(batch, "end_time", Arc::new(starts))?;
+                let instants = with(batch, END, Arc::new(starts))?;
                 Ok((filter_record_batch(&instants, &keep)?, None))
             }
         }
@@ -109,9 +109,9 @@ fn inside(
             })
         })
         .collect();
-    let cut = with(batch, "start_time", utc(starts))?;
-    let cut = with(&cut, "end_time", utc(ends))?;
-    Ok((with(&cut, "value", Arc::new(values))?, Some(long)))
+    let cut = with(batch, START, utc(starts))?;
+    let cut = with(&cut, END, utc(ends))?;
+    Ok((with(&cut, VALUE, Arc::new(values))?, Some(long)))
 }
 
 /// `batch` with the column `name` replaced.

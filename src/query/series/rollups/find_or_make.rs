@@ -8,6 +8,7 @@ use datafusion::arrow::datatypes::TimestampMicrosecondType;
 use datafusion::common::Result;
 use futures::StreamExt as _;
 
+use crate::model::columns::VALUE;
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
@@ -142,7 +143,7 @@ async fn amounts(
     counting: Counting,
 ) -> Result<CachedRollups> {
     let spec = SeriesSpec {
-        column: "value".to_owned(),
+        column: VALUE.to_owned(),
         grid: Grid::uniform(range, step),
         zone: Zone::UTC,
         measure: Measure::Amounts(counting),

@@ -11,6 +11,7 @@ use datafusion::common::Result;
 use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 
+use crate::model::columns::START;
 use crate::model::permit::ReadPermit;
 use crate::query::ground::merge_sorted::MergeSortedExec;
 use crate::query::ground::operator::{
@@ -64,7 +65,7 @@ fn in_turn(mut layers: Vec<Plan>) -> Option<Plan> {
     if layers.len() < 2 {
         return layers.pop();
     }
-    let order = ascending(&layers.first()?.schema(), &["start_time"])?;
+    let order = ascending(&layers.first()?.schema(), &[START])?;
     Some(Arc::new(MergeSortedExec::new(layers, order)))
 }
 
@@ -130,7 +131,7 @@ impl Step for RowsOrRollups {
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
         let schema = self.source.schema();
-        let order = ascending(&schema, &["start_time"]);
+        let order = ascending(&schema, &[START]);
         one_partition(schema, order)
     }
 

@@ -10,6 +10,7 @@ use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use crate::model::columns::START;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition};
 
 use super::as_rows::fitted;
@@ -68,7 +69,7 @@ impl Step for MixedInput {
     }
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
-        let order = ascending(&self.schema, &["start_time"]);
+        let order = ascending(&self.schema, &[START]);
         one_partition(Arc::clone(&self.schema), order)
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 
+use crate::model::columns::{SOURCE, SOURCE_CLASS, VALUE};
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::time::{Instant, TimeRange};
 use crate::query::for_others::{MOST_SCANNED, OriginalLength};
@@ -240,8 +241,8 @@ impl RollupSource {
     /// Reads the columns that a series needs.
     fn read(&self, table: PartitionTable) -> Result<Plan> {
         let columns: &[&str] = match self.meant.kind.counting() {
-            Counting::BestSource => &["value", "source", "source_class"],
-            Counting::Everything => &["value"],
+            Counting::BestSource => &[VALUE, SOURCE, SOURCE_CLASS],
+            Counting::Everything => &[VALUE],
         };
         table.without_ids(true).rows(columns.iter().copied())
     }
