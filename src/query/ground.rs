@@ -8,6 +8,7 @@
 pub mod annotation_definitions;
 pub(in crate::query) mod backwards;
 mod bursts;
+pub(in crate::query) mod clip_windows;
 pub mod columns;
 pub(in crate::query) mod computed;
 pub(in crate::query) mod constant_text;

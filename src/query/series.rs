@@ -12,7 +12,6 @@
 mod bins;
 mod by_group;
 mod calculation;
-mod clip;
 mod competing;
 mod contest;
 mod grouped;

@@ -22,11 +22,11 @@ use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::Instant;
 use crate::model::zone::Zone;
+use crate::query::ground::clip_windows::WindowClip;
 use crate::query::ground::measure::{Counting, prorated};
 use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
-use super::clip::WindowClip;
 use super::contest::Sample;
 use super::ranking::Ranking;
 use super::resolve::Resolver;

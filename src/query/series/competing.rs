@@ -3,13 +3,13 @@
 
 use super::bins::CurrentBin;
 use super::calculation::Calculation;
-use super::clip::WindowClip;
 use super::contest::Sample;
 use super::output::{Cell, Output};
 use super::resolve::Resolver;
 use super::rows::Rows;
 use super::spec::SeriesSpec;
 use crate::model::sum::Sum;
+use crate::query::ground::clip_windows::WindowClip;
 use crate::query::ground::measure::prorated;
 use crate::query::ground::turn::Turn;
 

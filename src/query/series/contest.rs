@@ -2,11 +2,11 @@
 
 use crate::model::grid::Grid;
 use crate::model::time::Instant;
+use crate::query::ground::clip_windows::WindowClip;
 use crate::query::ground::measure::prorated;
 use crate::query::ground::turn::Turn;
 use crate::query::sweep::{Contender, Stretch};
 
-use super::clip::WindowClip;
 use super::ranking::Standing;
 
 /// An incoming sample.

@@ -6,13 +6,13 @@
 
 use super::bins::CurrentBin;
 use super::calculation::Calculation;
-use super::clip::WindowClip;
 use super::output::{Cell, Output};
 use super::points::{Needs, Point, Points};
 use super::ranking::Standing;
 use super::rows::Rows;
 use super::spec::SeriesSpec;
 use crate::model::summary::Summary;
+use crate::query::ground::clip_windows::WindowClip;
 use crate::query::ground::measure::{Base, prorated};
 use crate::query::ground::turn::Turn;
 

@@ -6,11 +6,11 @@
 //! better source covers them. Holds only what is open at one moment.
 
 use crate::model::grid::Grid;
+use crate::query::ground::clip_windows::WindowClip;
 use crate::query::ground::measure::LONG;
 use crate::query::ground::turn::Turn;
 use crate::query::sweep::{Stretch, Sweep};
 
-use super::clip::WindowClip;
 use super::contest::{Claim, Contest, LONG_RANK, Portion, Sample};
 use super::ranking::Standing;
 

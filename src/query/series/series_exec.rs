@@ -13,12 +13,12 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
+use crate::query::ground::clip_windows::WindowClip;
 use crate::query::ground::measure::{Counting, Measure};
 use crate::query::ground::turn::Turn;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::bins::CurrentBin;
-use super::clip::WindowClip;
 use super::competing::Competing;
 use super::independent::{Independent, Reading};
 use super::output::Output;

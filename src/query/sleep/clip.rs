@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::model::permit::Windows;
 
 /// Cuts spans that come in the order of their starts, without searching: it remembers how many windows are
-/// over. The clip of series takes spans in any order instead.
+/// over. [`WindowClip`](crate::query::ground::clip_windows::WindowClip) takes spans in any order instead.
 #[derive(Clone, Debug)]
 pub(super) struct OrderedWindowClip {
     windows: Arc<[(i64, i64)]>,
@@ -51,16 +51,5 @@ impl OrderedWindowClip {
         {
             emit(start.max(from), end.min(to));
         }
-    }
-
-    /// The parts of `[start, end)` that lie in a window, for spans in any order.
-    pub(super) fn parts_of_any(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
-        let first = self.windows.partition_point(|window| window.1 <= start);
-        let inside = self
-            .windows
-            .iter()
-            .skip(first)
-            .take_while(move |window| window.0 < end);
-        inside.map(move |&(from, to)| (start.max(from), end.min(to)))
     }
 }

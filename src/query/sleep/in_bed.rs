@@ -2,19 +2,19 @@
 
 use std::collections::VecDeque;
 
-use super::clip::OrderedWindowClip;
+use crate::query::ground::clip_windows::WindowClip;
 
 /// Samples of being in bed that a cycle may still touch. A sample inside another is redundant and dropped, so
 /// starts and ends of the others both ascend: a month in bed hides every night in it.
 #[derive(Debug)]
 pub(super) struct InBed {
-    clip: OrderedWindowClip,
+    clip: WindowClip,
     samples: VecDeque<(i64, i64)>,
 }
 
 impl InBed {
     #[must_use]
-    pub(super) fn new(clip: OrderedWindowClip) -> Self {
+    pub(super) fn new(clip: WindowClip) -> Self {
         Self {
             clip,
             samples: VecDeque::new(),
@@ -54,7 +54,7 @@ impl InBed {
             .iter()
             .skip(first)
             .take_while(|sample| sample.0 <= end);
-        let parts = near.flat_map(|&(from, to)| self.clip.parts_of_any(from, to));
+        let parts = near.flat_map(|&(from, to)| self.clip.parts(from, to));
         let mut touching: Vec<(i64, i64)> = parts.filter(|part| part.0 <= end && part.1 >= start).collect();
         touching.sort_unstable();
         union(touching)

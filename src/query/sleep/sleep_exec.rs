@@ -13,6 +13,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
+use crate::query::ground::clip_windows::WindowClip;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only};
 
 use super::aggregate::{self, Totals};
@@ -103,7 +104,11 @@ impl Sleep {
                     summaries: Summaries::new(
                         spec.clone(),
                         Arc::clone(&self.stages),
-                        InBed::new(clip(spec.clip)),
+                        InBed::new(if spec.clip {
+                            WindowClip::new(&self.windows, i64::MIN, i64::MAX)
+                        } else {
+                            WindowClip::nothing()
+                        }),
                     ),
                     stages: Arc::clone(&self.stages),
                 },

@@ -7,7 +7,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt as _;
 
 use super::*;
-use crate::query::sleep::clip::OrderedWindowClip;
+use crate::query::ground::clip_windows::WindowClip;
 use crate::query::sleep::cycles::{Cycle, CycleFinder, CycleSink};
 use crate::query::sleep::in_bed::InBed;
 use crate::query::sleep::resolve::Row;
@@ -16,7 +16,7 @@ use crate::query::sleep::spec::StagesSpec;
 
 #[test]
 fn rule_3_5_time_in_bed_is_the_union_of_samples_that_touch_the_cycle() {
-    let mut in_bed = InBed::new(OrderedWindowClip::nothing());
+    let mut in_bed = InBed::new(WindowClip::nothing());
     for (start, end) in [(0, 20), (10, 50), (15, 30), (50, 60), (70, 80), (80, 90)] {
         in_bed.push(start, end);
     }
@@ -33,7 +33,11 @@ fn rule_3_5_time_in_bed_is_the_union_of_samples_that_touch_the_cycle() {
 
 #[test]
 fn rule_9_2c_time_in_bed_is_clipped_before_it_can_touch() {
-    let mut in_bed = InBed::new(OrderedWindowClip::to(&windows(&[(10, 20), (30, 40)])));
+    let mut in_bed = InBed::new(WindowClip::new(
+        &windows(&[(10, 20), (30, 40)]),
+        i64::MIN,
+        i64::MAX,
+    ));
     in_bed.push(0, 35 * SECOND);
     assert_eq!(
         in_bed.block(12 * SECOND, 15 * SECOND),
@@ -48,7 +52,7 @@ fn rule_9_2c_time_in_bed_is_clipped_before_it_can_touch() {
 
 #[test]
 fn a_month_in_bed_hides_every_sample_inside_of_it() {
-    let mut in_bed = InBed::new(OrderedWindowClip::nothing());
+    let mut in_bed = InBed::new(WindowClip::nothing());
     in_bed.push(0, 1_000_000);
     for start in 0..10_000 {
         in_bed.push(start, start + 50);

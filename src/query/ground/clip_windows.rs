@@ -1,19 +1,21 @@
 //! Clips time to the windows in which rows may be seen: time outside of them does not count.
+//!
+//! Knows windows of permits; must not know what takes the time.
 
 use crate::model::permit::Windows;
 use crate::model::time::TimeRange;
 
 /// Windows in microseconds, sorted, not touching. Takes spans in any order: several amounts are clipped at
-/// once, each over whatever time it covers. Sleep clips one span after the other, with a clip of its own that
-/// remembers where it is.
+/// once, each over whatever time it covers. Stretches of sleep come in the order of their starts, and have a
+/// clip of their own that remembers where it is.
 #[derive(Clone, Debug)]
-pub(super) struct WindowClip {
+pub(in crate::query) struct WindowClip {
     windows: Vec<(i64, i64)>,
 }
 
 impl WindowClip {
     /// The parts of `windows` between two moments.
-    pub(super) fn new(windows: &Windows, from: i64, to: i64) -> Self {
+    pub(in crate::query) fn new(windows: &Windows, from: i64, to: i64) -> Self {
         let within = |window: &TimeRange| (window.start().micros().max(from), window.end().micros().min(to));
         let windows = windows
             .as_slice()
@@ -25,8 +27,15 @@ impl WindowClip {
         }
     }
 
+    /// A clip that cuts nothing.
+    pub(in crate::query) fn nothing() -> Self {
+        Self {
+            windows: vec![(i64::MIN, i64::MAX)],
+        }
+    }
+
     /// The visible parts of `[from, to)`, in order.
-    pub(super) fn parts(&self, from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
+    pub(in crate::query) fn parts(&self, from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let first = match self.windows.as_slice() {
             [_] => 0,
             several => several.partition_point(|(_, end)| *end <= from),
@@ -40,12 +49,12 @@ impl WindowClip {
     }
 
     /// The visible length of `[from, to)`.
-    pub(super) fn length(&self, from: i64, to: i64) -> i64 {
+    pub(in crate::query) fn length(&self, from: i64, to: i64) -> i64 {
         self.parts(from, to).map(|(start, end)| end - start).sum()
     }
 
     /// The end of the window that contains a moment.
-    pub(super) fn until(&self, moment: i64) -> Option<i64> {
+    pub(in crate::query) fn until(&self, moment: i64) -> Option<i64> {
         let after = self.windows.partition_point(|(start, _)| *start <= moment);
         let (_, end) = self.windows.get(after.checked_sub(1)?)?;
         (moment < *end).then_some(*end)
