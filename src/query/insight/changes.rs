@@ -2,9 +2,9 @@
 
 use crate::model::registry::MetricKind;
 
-use super::Metric;
 use super::days::{Daily, last};
 use super::draft::{Draft, Look, shown, shown_change, skipped};
+use super::metric::Metric;
 use super::report::{Comparison, Kind, Outcome};
 use super::statistics::{median, robust_z, shift, slope};
 

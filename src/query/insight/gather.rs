@@ -25,10 +25,11 @@ use crate::query::sleep::spec::{CyclesSpec, Question, StageSet};
 use crate::query::{Prepared, QueryError, Questions, ReadState, TypedPartition};
 
 use super::days::{Daily, Days};
-use super::new_place::VisitedPlace;
-use super::nights::{CYCLE_GAP, Cycle, Nights};
+use super::material::{Material, Targets};
+use super::metric::Metric;
+use super::new_place::{self, VisitedPlace};
+use super::nights::{self, CYCLE_GAP, Cycle, Nights};
 use super::report::Report;
-use super::{Material, Metric, Targets};
 
 /// A metric that may be read on all days of the report.
 pub struct AskedMetric<Authority> {
@@ -148,8 +149,7 @@ impl<Authority> Questions<Authority> {
     }
 
     async fn nights(&self, days: &Days, sleep: &SleepSource<Authority>) -> Result<Nights, QueryError> {
-        let range =
-            super::nights_read(days).ok_or_else(|| internal_datafusion_err!("a report without nights"))?;
+        let range = nights::reads(days).ok_or_else(|| internal_datafusion_err!("a report without nights"))?;
         let spec = CyclesSpec {
             range,
             clip: true,
@@ -189,7 +189,7 @@ impl<Authority> Questions<Authority> {
         updates: &Granted<Authority>,
     ) -> Result<Vec<VisitedPlace>, QueryError> {
         let range =
-            super::visits_read(days).ok_or_else(|| internal_datafusion_err!("a report without places"))?;
+            new_place::reads(days).ok_or_else(|| internal_datafusion_err!("a report without places"))?;
         let spec = RawSpec {
             columns: VISIT_COLUMNS,
             only: None,

@@ -1,8 +1,8 @@
 //! Streaks of days with enough steps.
 
-use super::Metric;
 use super::days::{Daily, last};
 use super::draft::{Draft, Look, shown, skipped};
+use super::metric::Metric;
 use super::report::{Comparison, Kind, Outcome};
 use super::statistics::median;
 

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::Metric;
 use super::days::{Daily, last};
 use super::draft::{Draft, Look, shown, shown_change, skipped};
+use super::metric::Metric;
 use super::report::{Comparison, Coverage, Kind, Outcome};
 use super::statistics::{median, robust_z};
 
