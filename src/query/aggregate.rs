@@ -6,136 +6,46 @@
 
 mod amounts;
 mod from_rollups;
+mod group_periods;
 mod groups;
 pub mod over_people;
+mod partition_part;
 mod period;
+mod spec;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
-use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Float64Type, SchemaRef};
-use datafusion::common::{Result, ScalarValue, internal_err};
-use datafusion::functions_aggregate::average::avg_udaf;
-use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, cast, ident, lit};
-use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
-use datafusion::physical_expr::expressions::{Column, Literal};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{Expr, ScalarUDF, cast, ident, lit};
 use datafusion::physical_plan::ExecutionPlanProperties as _;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::union::UnionExec;
-use uuid::Uuid;
 
 use crate::catalog::records::KnownSource;
-use crate::model::columns::{ID, START, VALUE};
-use crate::model::duration::Truncation;
+use crate::model::columns::{START, VALUE};
 use crate::model::grid::Grid;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
-use crate::model::zone::Zone;
-use crate::query::statistic::Statistic;
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
-use super::filter::Condition;
 use super::for_others::OriginalLength;
-use super::ground::computed::{Computed, computed, projected, with_replaced};
+use super::ground::computed::projected;
 use super::ground::operator::Plan;
 use super::ground::prepared;
 use super::ground::typed_partition::{bind_all, refuse_private, refuse_private_fields};
-use super::together::{align, common_schema};
-use super::{Order, Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
+use super::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
+use group_periods::{Measured, aggregated, by_time, ordering};
+use groups::GroupLimitExec;
+use partition_part::PartitionPart;
+use period::PeriodStart;
+use spec::{MEASURED, SUMMED, TIME};
 
 pub use super::ground::errors::{AggregateError, MOST_GROUP_FIELDS};
-use groups::GroupLimitExec;
-pub use groups::MOST_GROUPS;
-use period::PeriodStart;
-
-const TIME: &str = "time";
-/// The same column on its way through a plan. Names of fields are printable, so no field can have this name.
-const MEASURED: &str = "\u{1}measured";
-/// The column that is added up: the same value, or a part of an amount.
-const SUMMED: &str = "\u{1}summed";
-
-/// A question about the records of a type by period. Equal specs give equal answers on equal data.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct AggregateSpec {
-    pub conditions: Vec<Condition>,
-    pub range: TimeRange,
-    pub periods: Truncation,
-    pub zone: Zone,
-    pub measure: AggregateMeasure,
-    /// Fields whose values make groups within a period.
-    pub group: Vec<String>,
-    /// The direction in which periods run; groups always ascend.
-    pub order: Order,
-    /// By metric, the sources that the person prefers to all others, best first.
-    pub chosen_sources: Vec<(TypeId, Vec<Uuid>)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum AggregateMeasure {
-    /// The number of records.
-    Count,
-    /// Functions of their values, each at most once.
-    Values(Vec<Statistic>),
-}
-
-fn definition(statistic: Statistic) -> Arc<AggregateUDF> {
-    match statistic {
-        Statistic::Sum => sum_udaf(),
-        Statistic::Avg => avg_udaf(),
-        Statistic::Min => min_udaf(),
-        Statistic::Max => max_udaf(),
-    }
-}
-
-/// A limit that was exceeded while a question ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Excess {
-    #[error(
-        "there are more than {MOST_GROUPS} groups; group by fewer fields, or by fields with fewer values"
-    )]
-    Groups,
-}
-
-impl AggregateSpec {
-    /// Columns of the answer that are not fields of the records.
-    fn computed(&self) -> Vec<&'static str> {
-        let measured = match &self.measure {
-            AggregateMeasure::Count => vec!["count"],
-            AggregateMeasure::Values(functions) => functions.iter().map(|function| function.name()).collect(),
-        };
-        [TIME].into_iter().chain(measured).collect()
-    }
-
-    fn functions(&self) -> &[Statistic] {
-        match &self.measure {
-            AggregateMeasure::Count => &[],
-            AggregateMeasure::Values(functions) => functions,
-        }
-    }
-
-    /// Whether samples are needed one by one.
-    fn measures(&self) -> bool {
-        self.functions()
-            .iter()
-            .any(|function| *function != Statistic::Sum)
-    }
-
-    fn sums(&self) -> bool {
-        self.functions().contains(&Statistic::Sum)
-    }
-}
+pub use groups::{Excess, MOST_GROUPS};
+pub use spec::{AggregateMeasure, AggregateSpec};
 
 impl<Authority> Questions<Authority> {
     /// Summarises by period the records of `partitions`, which together are what `permit` names.
@@ -254,31 +164,6 @@ impl<Authority> Questions<Authority> {
         let rows = self.rows_of(part, &[VALUE], OriginalLength::Dropped)?;
         Ok(Some(projected(rows, columns)?))
     }
-
-    /// The rows of a partition that the spec selects: their times, group fields, and `columns`.
-    fn rows_of(
-        &self,
-        part: &PartitionPart<'_, Authority>,
-        columns: &[&str],
-        lengths: OriginalLength,
-    ) -> Result<Plan, QueryError> {
-        let PartitionPart {
-            permit,
-            partition,
-            condition,
-            snapshot,
-            spec,
-        } = part;
-        let mut names: BTreeSet<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        for (value, _) in groups::values_of(&spec.group, partition) {
-            names.extend(value.column_refs().into_iter().map(|column| column.name.clone()));
-        }
-        let of_condition = condition.as_ref().map(Expr::column_refs).unwrap_or_default();
-        let by_id = names.contains(ID) || of_condition.iter().any(|column| column.name == ID);
-        let table = self.table(permit, partition, snapshot, lengths)?;
-        let rows = table.without_ids(!by_id).meeting(condition.clone());
-        Ok(rows.rows(names.iter().map(String::as_str))?)
-    }
 }
 
 /// Refuses groups that cannot be made, what a reader must not ask about, and values where there are none.
@@ -313,15 +198,6 @@ fn groups_of(partitions: &[TypedPartition], spec: &AggregateSpec) -> Result<Vec<
     groups.collect()
 }
 
-/// One partition with its part of the question.
-struct PartitionPart<'a, Authority> {
-    permit: &'a ReadPermit<Authority>,
-    partition: &'a TypedPartition,
-    condition: Option<Expr>,
-    snapshot: &'a Arc<Snapshot>,
-    spec: &'a AggregateSpec,
-}
-
 /// A stored column as a number: true is 1, false is 0.
 fn number_in(name: &str, partition: &TypedPartition) -> Result<Expr> {
     let field = partition.data_type.layout.storage.field_with_name(name)?;
@@ -344,128 +220,6 @@ fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
     TimeRange::between(start, range.end())
 }
 
-/// Merges several plans by time into one, which has at least the columns of `groups`.
-fn by_time(mut plans: Vec<Plan>, groups: Vec<SchemaRef>) -> Result<Plan> {
-    if plans.len() == 1 && groups.is_empty() {
-        return Ok(plans.remove(0));
-    }
-    let schema = common_schema(plans.iter().map(|plan| plan.schema()).chain(groups));
-    if plans.is_empty() {
-        return Ok(Arc::new(EmptyExec::new(schema)));
-    }
-    let order = ordering(&schema, &[TIME], Order::Ascending)?;
-    let aligned = plans
-        .into_iter()
-        .map(|plan| align(plan, &schema))
-        .collect::<Result<Vec<_>>>()?;
-    let mut in_order = true;
-    for plan in &aligned {
-        in_order &= plan.equivalence_properties().ordering_satisfy(order.clone())?;
-    }
-    let all = UnionExec::try_new(aligned)?;
-    Ok(if in_order {
-        Arc::new(SortPreservingMergeExec::new(order, all))
-    } else {
-        Arc::new(CoalescePartitionsExec::new(all))
-    })
-}
-
-/// Which rows hold the measured values. Summed values are in rows of their own or in the same rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measured {
-    /// Each row is one sample.
-    Samples,
-    /// Each row is one period, with the results of the functions in columns of their names.
-    Periods,
-}
-
-/// Aggregates the rows of each period and group.
-fn aggregated(rows: Plan, spec: &AggregateSpec, measured: Measured) -> Result<Plan> {
-    let schema = rows.schema();
-    let keys = [TIME].into_iter().chain(spec.group.iter().map(String::as_str));
-    let keys = keys
-        .map(|name| Ok((column(name, &schema)?, name.to_owned())))
-        .collect::<Result<Vec<_>>>()?;
-    let measures = match &spec.measure {
-        AggregateMeasure::Count => {
-            let each: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(1))));
-            vec![measure(count_udaf(), each, &schema, "count")?]
-        }
-        AggregateMeasure::Values(functions) => functions
-            .iter()
-            .map(|function| {
-                let (definition, of) = match (function, measured) {
-                    (Statistic::Sum, _) => (definition(*function), SUMMED),
-                    (_, Measured::Samples) => (definition(*function), MEASURED),
-                    // The one row of the period that has it.
-                    (_, Measured::Periods) => (max_udaf(), function.name()),
-                };
-                measure(definition, column(of, &schema)?, &schema, function.name())
-            })
-            .collect::<Result<Vec<_>>>()?,
-    };
-    let unfiltered = vec![None; measures.len()];
-    let aggregated: Plan = Arc::new(AggregateExec::try_new(
-        AggregateMode::Single,
-        PhysicalGroupBy::new_single(keys),
-        measures,
-        unfiltered,
-        rows,
-        schema,
-    )?);
-    // Only what is added up can be too large.
-    let added: Vec<&str> = [Statistic::Sum, Statistic::Avg]
-        .into_iter()
-        .filter(|function| spec.functions().contains(function))
-        .map(Statistic::name)
-        .collect();
-    if added.is_empty() {
-        return Ok(aggregated);
-    }
-    with_replaced(aggregated, |field| {
-        let column = Arc::clone(field);
-        added
-            .contains(&field.name().as_str())
-            .then(|| computed(Finite { column }, [ident(field.name())]))
-    })
-}
-
-/// `finite(number)`: null where it is too large to be a number, as in series.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Finite {
-    column: FieldRef,
-}
-
-impl Computed<1> for Finite {
-    const NAME: &'static str = "finite";
-
-    fn column(&self) -> &FieldRef {
-        &self.column
-    }
-
-    fn compute(&self, [numbers]: [ArrayRef; 1]) -> Result<ArrayRef> {
-        let Some(numbers) = numbers.as_primitive_opt::<Float64Type>() else {
-            return internal_err!("sums and means are numbers");
-        };
-        let finite: Float64Array =
-            numbers.unary_opt(|number| Some(number).filter(|number| number.is_finite()));
-        Ok(Arc::new(finite))
-    }
-}
-
-fn measure(
-    function: Arc<AggregateUDF>,
-    of: Arc<dyn PhysicalExpr>,
-    schema: &SchemaRef,
-    name: &str,
-) -> Result<Arc<AggregateFunctionExpr>> {
-    let built = AggregateExprBuilder::new(function, vec![of])
-        .schema(Arc::clone(schema))
-        .alias(name)
-        .build()?;
-    Ok(Arc::new(built))
-}
-
 /// Sorts as the spec asks, and limits the number of groups.
 fn finished(mut plan: Plan, spec: &AggregateSpec) -> Result<Plan> {
     if !spec.group.is_empty() {
@@ -481,24 +235,4 @@ fn finished(mut plan: Plan, spec: &AggregateSpec) -> Result<Plan> {
         return Ok(plan);
     }
     Ok(Arc::new(SortExec::new(order, plan)))
-}
-
-/// The first of `names` runs as `order` says; the others ascend, with nulls last.
-fn ordering(schema: &SchemaRef, names: &[&str], order: Order) -> Result<LexOrdering> {
-    let keys = names
-        .iter()
-        .enumerate()
-        .map(|(place, name)| {
-            let options = SortOptions {
-                descending: place == 0 && order == Order::Descending,
-                nulls_first: false,
-            };
-            Ok(PhysicalSortExpr::new(column(name, schema)?, options))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
-}
-
-fn column(name: &str, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
-    Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
 }

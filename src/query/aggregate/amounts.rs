@@ -7,7 +7,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ident, lit};
 
 use crate::catalog::records::KnownSource;
-use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START};
+use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START, VALUE};
 use crate::people::preferences::SourceOrder;
 use crate::query::for_others::OriginalLength;
 use crate::query::ground::computed::projected;
@@ -20,7 +20,8 @@ use crate::query::series::{
 use crate::query::{QueryError, Questions, TypedPartition};
 
 use super::groups::{self, MOST_GROUPS};
-use super::{AggregateSpec, MEASURED, PartitionPart, SUMMED, TIME, VALUE};
+use super::partition_part::PartitionPart;
+use super::spec::{AggregateSpec, MEASURED, SUMMED, TIME};
 
 /// Whether the spec sums amounts that are spread over time.
 pub(super) fn are_summed(partition: &TypedPartition, spec: &AggregateSpec) -> bool {

@@ -9,6 +9,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::catalog::records::KnownSource;
+use crate::model::columns::VALUE;
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::registry::MetricKind;
@@ -22,7 +23,9 @@ use crate::query::{QueryError, Questions};
 use crate::store::rollups::Step;
 
 use super::amounts::are_summed;
-use super::{Measured, PartitionPart, TIME, VALUE, aggregated, by_time};
+use super::group_periods::{Measured, aggregated, by_time};
+use super::partition_part::PartitionPart;
+use super::spec::TIME;
 
 impl<Authority> Questions<Authority> {
     /// The periods of `grid` with the requested functions, where rollups can replace all samples.

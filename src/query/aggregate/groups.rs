@@ -15,13 +15,21 @@ use futures::stream::BoxStream;
 use crate::model::registry::DataType;
 use crate::query::TypedPartition;
 use crate::query::filter::{field_of, unknown_field};
+use crate::query::ground::errors::{AggregateError, MOST_GROUP_FIELDS};
 use crate::query::ground::uuid_text::UuidText;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-use super::{AggregateError, Excess, MOST_GROUP_FIELDS};
-
 /// The greatest number of groups in an answer.
 pub const MOST_GROUPS: usize = 10_000;
+
+/// A limit that was exceeded while a question ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Excess {
+    #[error(
+        "there are more than {MOST_GROUPS} groups; group by fewer fields, or by fields with fewer values"
+    )]
+    Groups,
+}
 
 /// Checks the fields before anything is read: each exists in one of the partitions, holds one value, and
 /// has a name of its own in the answer.

@@ -14,10 +14,11 @@ use arrow::datatypes::{DataType as ArrowType, Field, Float64Type, Schema, Timest
 use datafusion::datasource::memory::MemorySourceConfig;
 use futures::StreamExt as _;
 
-use super::{AggregateMeasure, TIME};
 use crate::query::engine::deadline_passed;
 use crate::query::statistic::Statistic;
 use crate::query::{Order, Prepared, QueryError, Questions, Scope};
+
+use super::spec::{AggregateMeasure, TIME};
 
 /// The column with the number of people who have a part in a row.
 const PARTICIPANTS: &str = "participants";
