@@ -8,8 +8,10 @@ mod annotation;
 mod builtin;
 mod canonical;
 mod column_units;
+mod data_type;
 mod definition;
 mod entry;
+mod error;
 mod layout;
 mod own;
 pub mod schema;
@@ -17,242 +19,24 @@ pub mod schema;
 mod tests;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use utoipa::ToSchema;
-use uuid::Uuid;
-
-use super::ids::PersonId;
 use super::sleep::SleepStage;
-use super::sources::{SourceRules, SourceRulesError};
-use super::units::{UnitTableError, Units};
+use super::sources::SourceRules;
+use super::units::Units;
 
 pub use super::metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 pub use annotation::{AnnotationTraits, ValueLimits};
 pub use canonical::{Canonical, respelt};
 pub use column_units::unit_of;
+pub use data_type::{
+    ApiVersion, DataType, Layout, ReadColumn, ReadFrom, RecordClass, TimeFields, TypeId, Undeclared,
+};
 pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
+pub use error::RegistryError;
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
 pub use schema::RecordSchema;
-
-/// `HeartRate`, `Event`, `Event/0191…`. The uuid part is lower case.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TypeId(pub Arc<str>);
-
-impl TypeId {
-    #[must_use]
-    pub fn new(id: &str) -> Self {
-        Self(id.into())
-    }
-
-    /// The id that `text` spells: `Base`, or `Base/<uuid>` with the uuid in any case. Does not check that
-    /// there is such a type.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let (base, definition) = text
-            .split_once('/')
-            .map_or((text, None), |(base, definition)| (base, Some(definition)));
-        if base.is_empty()
-            || !base
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        {
-            return None;
-        }
-        match definition {
-            None => Some(Self::new(base)),
-            Some(definition) if definition.len() == 36 => {
-                Some(Self::of_definition(base, Uuid::parse_str(definition).ok()?))
-            }
-            Some(_) => None,
-        }
-    }
-
-    /// The id of the type that a person defined upon a base.
-    #[must_use]
-    pub fn of_definition(base: &str, definition: Uuid) -> Self {
-        Self(format!("{base}/{definition}").into())
-    }
-
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The part before the slash; the whole id of a type without a definition.
-    #[must_use]
-    pub fn base(&self) -> &str {
-        self.0.split_once('/').map_or(&*self.0, |(base, _)| base)
-    }
-
-    #[must_use]
-    pub fn definition(&self) -> Option<Uuid> {
-        self.0
-            .split_once('/')
-            .and_then(|(_, definition)| Uuid::parse_str(definition).ok())
-    }
-}
-
-impl fmt::Display for TypeId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RecordClass {
-    Metric,
-    Event,
-    Location,
-    Entry,
-    Tombstone,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ApiVersion {
-    V0,
-    V1alpha1,
-    V1,
-}
-
-/// One data type, built in or a person's own.
-#[derive(Clone, Debug)]
-pub struct DataType {
-    pub id: TypeId,
-    pub name: String,
-    pub description: String,
-    pub class: RecordClass,
-    pub api_version: ApiVersion,
-    pub categories: Vec<String>,
-    pub icon: Option<String>,
-    /// `None` for built-in types.
-    pub owner: Option<PersonId>,
-    pub recordable: bool,
-    pub queryable: bool,
-    pub deprecated: bool,
-    /// A base of person-defined types or of annotation definitions.
-    pub is_base: bool,
-    /// Other names by which the type is found. Never listed.
-    pub aliases: Vec<String>,
-    pub metric: Option<MetricTraits>,
-    /// `record_spec` as the catalogue shows it.
-    pub record_spec: Value,
-    pub schema: RecordSchema,
-    pub layout: Arc<Layout>,
-}
-
-/// How records of a type are stored and shown.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// Grows with every change of a person's own type; 1 for built-in ones.
-    pub version: u32,
-    /// The stored columns, in order. Always begins with `id` (`FixedSizeBinary(16)`), `start_time`,
-    /// `end_time` (`Timestamp(us, UTC)`, both not null; equal for instants), ends with `extras` (JSON text,
-    /// nullable). Everything between is nullable.
-    pub storage: SchemaRef,
-    /// The columns of an answer, in order.
-    pub read: Vec<ReadColumn>,
-    /// How the times arrive: names accepted for the start and end, first the canonical one.
-    pub times: TimeFields,
-    /// Names accepted for the record's id, first the canonical one.
-    pub id: Vec<String>,
-    /// Other spellings of the remaining members: the accepted one, and the schema's.
-    pub aliases: Vec<(String, String)>,
-    /// What happens to members that the schema does not declare. They are stored in `extras` either way.
-    pub undeclared: Undeclared,
-    /// Stored columns, and members of columns as `column.member`, that only the owner sees: they name
-    /// devices, applications, accounts and tags.
-    pub private: Vec<String>,
-    /// Stored columns whose values hold for every part of a record as for the whole.
-    pub throughout: Vec<String>,
-    /// Tells the stored columns and their version apart from others.
-    pub state: u64,
-}
-
-impl Layout {
-    /// Whether a field, named as in a condition, is for the owner alone. A structure with private members is
-    /// not itself private.
-    #[must_use]
-    pub fn is_private(&self, field: &str) -> bool {
-        self.private.iter().any(|private| {
-            field
-                .strip_prefix(private.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-    }
-}
-
-/// Where an answer shows the members that the schema does not declare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undeclared {
-    /// Under `extras`.
-    UnderExtras,
-    /// Where the caller put them: beside the declared members, wherever rows are JSON. Columnar answers have
-    /// the column `extras`.
-    AsGiven,
-}
-
-/// One column of an answer, made from the stored ones.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadColumn {
-    pub name: String,
-    pub from: ReadFrom,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadFrom {
-    /// The record's id as text.
-    Id,
-    Start,
-    End,
-    /// `{start_time, end_time}`.
-    Span,
-    /// A stored column, unchanged, by its stored name.
-    Column(String),
-    /// A stored object, some of whose texts are versions, which are read as lists of their numbers.
-    Versions {
-        column: String,
-        members: Vec<String>,
-    },
-    /// The members that the schema does not declare, with the stored lists of texts that have no column of
-    /// their own in an answer.
-    Extras {
-        hidden: Vec<String>,
-    },
-    /// The same text in every row.
-    Constant(String),
-    /// Null in every row, as text.
-    Null,
-}
-
-/// The members of a record that hold its times.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TimeFields {
-    /// `start` is required; without `end` the record is an instant. Each name is a list: canonical first,
-    /// then accepted spellings.
-    StartEnd { start: Vec<String>, end: Vec<String> },
-    /// One moment. `optional`: the present moment when absent.
-    Moment { at: Vec<String>, optional: bool },
-    /// `recorded_at`: a moment or `{start_time, end_time}`. Where the schema also declares `start_time` and
-    /// `end_time`, they serve when `recorded_at` is absent. The present moment when all are absent.
-    RecordedAt,
-}
-
-impl TimeFields {
-    /// Whether a record may come without any times.
-    #[must_use]
-    pub const fn may_be_absent(&self) -> bool {
-        matches!(self, Self::Moment { optional: true, .. } | Self::RecordedAt)
-    }
-}
 
 /// Every built-in type, and the tables that go with them. Read once at start, and never changed.
 #[derive(Debug)]
@@ -262,29 +46,6 @@ pub struct Registry {
     units: Units,
     source_rules: SourceRules,
     sleep_stages: Vec<SleepStage>,
-}
-
-/// Why the built-in types cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum RegistryError {
-    #[error("the table of {table} cannot be read: {error}")]
-    Table { table: &'static str, error: csv::Error },
-    #[error("the schema of {name} cannot be read: {error}")]
-    Schema { name: String, error: serde_json::Error },
-    #[error("the schema of {name} has no layout: {error}")]
-    Layout { name: String, error: LayoutError },
-    #[error("there is no schema of records for {0}")]
-    NoSchema(String),
-    #[error("the codes of {name} are not a range of integers: {codes}")]
-    Codes { name: String, codes: String },
-    #[error("two types answer to the name {0}")]
-    SameName(String),
-    #[error(transparent)]
-    Units(#[from] UnitTableError),
-    #[error(transparent)]
-    Sources(#[from] SourceRulesError),
-    #[error("the table of sleep stages cannot be read: {0}")]
-    SleepStages(serde_json::Error),
 }
 
 impl Registry {

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{DataType, MetricKind, RecordClass, Scale, TypeId, entry};
+use super::data_type::{DataType, RecordClass, TypeId};
+use super::definition::Scale;
+use super::entry;
 use crate::model::ids::PersonId;
+use crate::model::metric::MetricKind;
 
 const CATEGORIES: [&str; 2] = ["annotations", "user_configured"];
 

@@ -6,11 +6,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::data_type::{ApiVersion, DataType, Layout, ReadFrom, RecordClass, TypeId, Undeclared};
+use super::entry;
+use super::error::RegistryError;
 use super::layout::members_mut;
-use super::{
-    ApiVersion, DataType, DefaultAggregate, Layout, MergePolicy, MetricKind, MetricTraits, ReadFrom,
-    RecordClass, RecordSchema, RegistryError, TypeId, Undeclared, entry,
-};
+use super::schema::RecordSchema;
+use crate::model::metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 
 const METRICS: &str = include_str!("../../../schemas/metrics.tsv");
 const TYPES: &str = include_str!("../../../schemas/types.tsv");

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType as ArrowType, Field};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::DataType;
+use super::data_type::DataType;
 use super::layout::is_json_text;
 
 /// The deepest nesting of choices in a schema that is followed.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::DataType;
+use super::data_type::DataType;
 use crate::model::columns::VALUE;
 
 /// Endings of column names, and the units that they stand for.

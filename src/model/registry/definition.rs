@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::MetricKind;
 use super::layout::column;
 use crate::model::faults::Fault;
+use crate::model::metric::MetricKind;
 
 /// Members that every record of a defined type has; a person's own must have other names.
 const RESERVED_MEMBERS: [&str; 8] = [

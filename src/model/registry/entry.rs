@@ -6,9 +6,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::data_type::{ApiVersion, DataType, RecordClass, TypeId};
 use super::definition::Scale;
-use super::{ApiVersion, DataType, MetricKind, RecordClass, TypeId};
 use crate::model::ids::PersonId;
+use crate::model::metric::MetricKind;
 
 /// The category of types that another person shares.
 const SHARED_CATEGORY: &str = "shared_type";

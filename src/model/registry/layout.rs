@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType as ArrowType, Field, Fields, Schema, TimeUnit};
 use serde_json::{Map, Value};
 
-use super::{Layout, ReadColumn, ReadFrom, TimeFields, Undeclared};
+use super::data_type::{Layout, ReadColumn, ReadFrom, TimeFields, Undeclared};
 use crate::model::columns::{END, EXTRAS, ID, SOURCE, SOURCE_CLASS, START};
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::data_type::{DataType, Layout, TypeId, Undeclared};
 use super::definition::{Base, Definition, OF_METRICS};
-use super::layout::{DEEPEST_STRUCT, members_mut};
-use super::{DataType, Layout, LayoutError, MetricKind, TypeId, Undeclared, builtin, entry};
+use super::layout::{DEEPEST_STRUCT, LayoutError, members_mut};
+use super::{builtin, entry};
 use crate::model::ids::PersonId;
+use crate::model::metric::MetricKind;
 
 /// Keywords of a person's schema that are merged by hand, or say nothing about a record.
 const MERGED_KEYWORDS: [&str; 8] = [

@@ -5,10 +5,11 @@ mod layouts;
 
 use std::collections::HashSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::schema::compile;
 use super::*;
+use crate::model::ids::PersonId;
 
 fn registry() -> Registry {
     Registry::builtin().unwrap()

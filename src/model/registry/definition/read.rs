@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{Base, Definition, Scale};
 use crate::model::faults::{Fault, LocPart};
-use crate::model::registry::MetricKind;
+use crate::model::metric::MetricKind;
 use crate::model::strict_json;
 use crate::model::text::composed;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Base, Definition, OF_METRICS, RESERVED_MEMBERS};
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
-use crate::model::registry::MetricKind;
+use crate::model::metric::MetricKind;
 use crate::model::registry::schema::{compile, cost};
 use crate::model::text::{self, TextError, composed};
 

@@ -1,5 +1,8 @@
+//! A person's own types: what a definition may say, how it may grow, and the type that it becomes.
+
 use arrow::datatypes::DataType as ArrowType;
 use serde_json::json;
+use uuid::Uuid;
 
 use super::*;
 use crate::model::faults::Fault;
