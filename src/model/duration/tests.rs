@@ -1,3 +1,5 @@
+//! Rule 2.1: periods and lengths as clients write them.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,6 @@
+//! Rule 2.2: periods of the calendar in zones whose clocks are changed, by example and against another
+//! implementation of zones.
+
 use chrono::{Datelike as _, NaiveDateTime, Offset as _, TimeZone as _};
 use proptest::prelude::*;
 

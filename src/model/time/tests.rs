@@ -1,3 +1,5 @@
+//! Moments as clients write them, and as they are written for clients.
+
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 

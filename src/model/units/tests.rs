@@ -1,3 +1,5 @@
+//! Rule 8.7: units that clients may write, and the values that they become.
+
 use super::*;
 use crate::model::registry::Registry;
 
@@ -8,7 +10,7 @@ fn convert(metric: &str, value: f64, unit: &str) -> Result<f64, UnitError> {
 }
 
 #[test]
-fn rule_8_7_values_become_values_of_the_catalogue_unit() {
+fn rule_8_7_values_become_values_of_the_types_unit() {
     // The tolerance is half of the last digit given.
     let cases = [
         ("BloodGlucose", 5.5, "mmol/L", 99.0857, 5e-5),

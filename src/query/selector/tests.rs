@@ -1,3 +1,5 @@
+//! Selectors: what each part of one means, and how those that are refused are explained.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The columns of built-in types, as they are stored and as they are read.
+
 use arrow::datatypes::{DataType as ArrowType, Field};
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Answers reduced to named columns.
+
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema};
 use datafusion::physical_plan::empty::EmptyExec;
 

@@ -1,3 +1,5 @@
+//! What the embedded list of places calls well-known landmarks, and where it knows no name.
+
 use super::*;
 
 /// A landmark, where it is, its country, and the place that is nearest; nothing where a landmark lies between
