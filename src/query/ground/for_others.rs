@@ -8,6 +8,7 @@
 
 mod cut;
 mod extent;
+mod original_length;
 pub(in crate::query) mod private;
 #[cfg(test)]
 mod tests;
@@ -30,15 +31,7 @@ use super::scan::Selection;
 use cut::{CutExec, Rule};
 use extent::Extents;
 
-/// Whether the length of rows before the cut matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::query) enum OriginalLength {
-    /// It does not matter.
-    Dropped,
-    /// A column marks rows that were amounts over a very long time: those rank last, cut or not, so that
-    /// owner and reader see the same winner.
-    Marked,
-}
+pub(in crate::query) use original_length::OriginalLength;
 
 /// How somebody other than the owner sees the rows of a table.
 #[derive(Clone, Debug)]

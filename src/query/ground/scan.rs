@@ -8,6 +8,7 @@ mod constants;
 mod decoded;
 mod drop_unselected;
 mod pieces;
+mod request;
 mod selection;
 mod tail;
 #[cfg(test)]
@@ -15,38 +16,17 @@ mod tests;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::empty::EmptyExec;
 
-use crate::store::snapshot::Snapshot;
-
-use super::files::Objects;
 use super::operator::Plan;
 use constants::Constants;
 use decoded::{Decoded, MOST_STRETCHES};
 use pieces::{Starts, in_order};
 
 pub(in crate::query) use constants::ConstantsExec;
+pub(super) use request::Scan;
 pub(in crate::query) use selection::Selection;
-
-/// What to read of a partition.
-#[derive(Clone, Debug)]
-pub(super) struct Scan {
-    pub objects: Arc<Objects>,
-    pub snapshot: Arc<Snapshot>,
-    /// The stored columns of the type, as it is now.
-    pub storage: SchemaRef,
-    /// Indices into `storage`, ascending, the key columns among them. The id may be left out where no row is
-    /// dead; rows with equal start and end then come in any order.
-    pub columns: Vec<usize>,
-    /// The schema of those columns.
-    pub schema: SchemaRef,
-    pub selection: Selection,
-    /// On `storage`: a condition that all wanted rows meet. Other rows may be returned too.
-    pub hint: Option<Arc<dyn PhysicalExpr>>,
-}
 
 impl Scan {
     /// The plan that reads the rows without using cached decoded rows or footers. One partition, sorted by

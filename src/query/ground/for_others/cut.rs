@@ -32,8 +32,8 @@ use crate::query::ground::operator::{
 use crate::query::ground::rollups::ROLLUP_LONG;
 use crate::query::ground::row_times::micros_of;
 
-use super::OriginalLength;
 use super::extent::{Extent, Extents};
+use super::original_length::OriginalLength;
 
 /// How rows are cut.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use crate::store::constant::Constant;
 use crate::store::files::PieceFile;
 use crate::store::outline::ObjectPlace;
 
-use super::Scan;
+use super::request::Scan;
 
 /// The number of footers that are read at a time.
 const FOOTERS: usize = 8;

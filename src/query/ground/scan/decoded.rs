@@ -22,7 +22,8 @@ use crate::store::files::PieceFile;
 
 use super::drop_unselected::selected;
 use super::pieces::Chain;
-use super::{Scan, Selection};
+use super::request::Scan;
+use super::selection::Selection;
 
 /// The most stretches: with more, a scan has decoded all of them before the first is wanted again.
 pub(super) const MOST_STRETCHES: usize = 8;

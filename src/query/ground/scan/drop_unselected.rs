@@ -20,7 +20,7 @@ use crate::query::ground::key::KEY_ORDER;
 use crate::query::ground::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 use crate::query::ground::row_times::micros_of;
 
-use super::Selection;
+use super::selection::Selection;
 
 /// Passes on selected rows that are not dead.
 #[derive(Clone, Debug)]

@@ -27,7 +27,8 @@ use crate::store::snapshot::{PieceContent, SnapshotPiece};
 
 use super::constants::Constants;
 use super::drop_unselected::SelectedExec;
-use super::{Scan, tail};
+use super::request::Scan;
+use super::tail;
 
 /// An object, and where it is.
 pub(super) type Link<'s> = (&'s SnapshotPiece, &'s ObjectPlace);

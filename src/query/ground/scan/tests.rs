@@ -6,7 +6,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{cast, concat_batches};
-use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::Operator as Compares;
 use datafusion::physical_expr::expressions::{binary, col, is_not_null, lit};
@@ -19,6 +19,7 @@ use crate::catalog::records::NewPlace;
 use crate::model::ids::{PersonId, RecordId, SystemIds};
 use crate::model::registry::{TypeId, dictionary_text};
 use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::files::Objects;
 use crate::query::ground::key::key_schema;
 use crate::query::ground::operator::is_sound;
 use crate::store::arrange::sort_rows;
@@ -26,7 +27,7 @@ use crate::store::files::PieceFiles;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::outline::ObjectPlace;
 use crate::store::piece::{Target, write_batch};
-use crate::store::snapshot::{PieceContent, SnapshotPiece};
+use crate::store::snapshot::{PieceContent, Snapshot, SnapshotPiece};
 
 use super::*;
 
