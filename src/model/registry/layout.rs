@@ -275,13 +275,38 @@ impl Draft {
         unit: Option<&str>,
         required: bool,
     ) -> Result<(), LayoutError> {
+        let from = self.place(name, property, unit, required)?;
+        self.note_flags(name, property);
+        let is_list = |field: &Field| matches!(field.data_type(), ArrowType::List(_));
+        if is_flagged(property, "x-hidden") {
+            let last = self
+                .own
+                .last()
+                .filter(|field| field.name() == name && is_list(field));
+            self.hidden.extend(last.map(|field| field.name().clone()));
+        } else {
+            self.read.push(ReadColumn {
+                name: name.to_owned(),
+                from,
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives a property its place among what is stored, by its role, and says from where it is read.
+    fn place(
+        &mut self,
+        name: &str,
+        property: &Value,
+        unit: Option<&str>,
+        required: bool,
+    ) -> Result<ReadFrom, LayoutError> {
         let spellings = || -> Vec<String> {
             std::iter::once(name.to_owned())
                 .chain(aliases_of(property))
                 .collect()
         };
-        let flag = |annotation: &str| property.get(annotation) == Some(&Value::Bool(true));
-        let from = match property.get("x-role").and_then(Value::as_str) {
+        Ok(match property.get("x-role").and_then(Value::as_str) {
             None => {
                 self.own.push(column(name, property));
                 self.aliases
@@ -317,7 +342,7 @@ impl Draft {
             }
             Some("recorded_at") => {
                 self.moment = Some(TimeFields::RecordedAt);
-                if flag("x-span") {
+                if is_flagged(property, "x-span") {
                     ReadFrom::Span
                 } else {
                     ReadFrom::Start
@@ -334,11 +359,16 @@ impl Draft {
             }
             Some("extras") => ReadFrom::Column(EXTRAS.to_owned()),
             Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),
-        };
-        if flag("x-private") {
+        })
+    }
+
+    /// Notes whether a property, or which of its members, is for the owner alone, and whether its value holds
+    /// for every part of a record.
+    fn note_flags(&mut self, name: &str, property: &Value) {
+        if is_flagged(property, "x-private") {
             self.private.push(name.to_owned());
         }
-        if flag("x-throughout") {
+        if is_flagged(property, "x-throughout") {
             self.throughout.push(name.to_owned());
         }
         let members = property.get("properties").and_then(Value::as_object);
@@ -346,23 +376,9 @@ impl Draft {
             members
                 .into_iter()
                 .flatten()
-                .filter(|(_, member)| member.get("x-private") == Some(&Value::Bool(true)))
+                .filter(|(_, member)| is_flagged(member, "x-private"))
                 .map(|(member, _)| format!("{name}.{member}")),
         );
-        let is_list = |field: &Field| matches!(field.data_type(), ArrowType::List(_));
-        if flag("x-hidden") {
-            let last = self
-                .own
-                .last()
-                .filter(|field| field.name() == name && is_list(field));
-            self.hidden.extend(last.map(|field| field.name().clone()));
-        } else {
-            self.read.push(ReadColumn {
-                name: name.to_owned(),
-                from,
-            });
-        }
-        Ok(())
     }
 
     /// Makes answers show columns without a place of their own among the extras.
@@ -378,13 +394,17 @@ impl Draft {
     }
 }
 
+fn is_flagged(property: &Value, annotation: &str) -> bool {
+    property.get(annotation) == Some(&Value::Bool(true))
+}
+
 /// The members of an object that are versions.
 fn versions_in(property: &Value) -> Vec<String> {
     let members = property.get("properties").and_then(Value::as_object);
     let versions = members
         .into_iter()
         .flatten()
-        .filter(|(_, member)| member.get("x-version") == Some(&Value::Bool(true)));
+        .filter(|(_, member)| is_flagged(member, "x-version"));
     versions.map(|(name, _)| name.clone()).collect()
 }
 

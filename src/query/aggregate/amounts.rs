@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ident, lit};
+use uuid::Uuid;
 
 use crate::catalog::records::KnownSource;
 use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START, VALUE};
@@ -40,61 +41,17 @@ impl<Authority> Questions<Authority> {
         part: &PartitionPart<'_, Authority>,
         known: &[KnownSource],
     ) -> Result<Plan, QueryError> {
-        let PartitionPart {
-            spec,
-            partition,
-            permit,
-            ..
-        } = part;
+        let PartitionPart { spec, partition, .. } = part;
         let chosen = spec
             .chosen_sources
             .iter()
             .find(|(metric, _)| *metric == partition.data_type.id);
         let chosen = chosen.map(|(_, sources)| sources.as_slice()).unwrap_or_default();
         let ranking = Ranking::new(SourceOrder::new(known.to_vec(), chosen));
-        let grid = spec.periods.grid(&spec.zone, spec.range);
         let parts = if spec.group.is_empty() {
-            let series = SeriesSpec {
-                column: SUMMED.to_owned(),
-                grid,
-                zone: spec.zone,
-                measure: Measure::Amounts(
-                    counting_of_amounts(&partition.data_type).unwrap_or(Counting::Everything),
-                ),
-                calculations: Vec::new(),
-                gaps: Gaps {
-                    drop: true,
-                    replace: false,
-                },
-                chosen_sources: chosen.to_vec(),
-            };
-            let one = AskedSeries {
-                permit,
-                partition,
-                conditions: &spec.conditions,
-                spec: series,
-                stages: None,
-            };
-            self.series_plan(one, part.snapshot, &Arc::new(ranking))?
+            self.amounts_together(part, ranking, chosen)?
         } else {
-            let amounts = AmountsSpec {
-                grid,
-                zone: spec.zone,
-                counting: counting_of_amounts(&partition.data_type).unwrap_or(Counting::Everything),
-                windows: permit.windows().clone(),
-                ranking,
-                group: groups::values_of(&spec.group, partition)
-                    .into_iter()
-                    .map(|(_, name)| name)
-                    .collect(),
-                amount: SUMMED.to_owned(),
-                most_groups: MOST_GROUPS,
-                too_many: groups::too_many,
-            };
-            Arc::new(AmountsByGroupExec::try_new(
-                self.samples_with_groups(part)?,
-                amounts,
-            )?)
+            self.amounts_by_group(part, ranking)?
         };
         let schema = parts.schema();
         let mut columns: Vec<(Expr, String)> = vec![(ident(TIME), TIME.to_owned())];
@@ -106,6 +63,63 @@ impl<Authority> Questions<Authority> {
             columns.push((lit(ScalarValue::Float64(None)), MEASURED.to_owned()));
         }
         Ok(projected(parts, columns)?)
+    }
+
+    /// Parts of amounts without groups: a series of the periods.
+    fn amounts_together(
+        &self,
+        part: &PartitionPart<'_, Authority>,
+        ranking: Ranking,
+        chosen: &[Uuid],
+    ) -> Result<Plan, QueryError> {
+        let PartitionPart { spec, partition, .. } = part;
+        let series = SeriesSpec {
+            column: SUMMED.to_owned(),
+            grid: spec.periods.grid(&spec.zone, spec.range),
+            zone: spec.zone,
+            measure: Measure::Amounts(
+                counting_of_amounts(&partition.data_type).unwrap_or(Counting::Everything),
+            ),
+            calculations: Vec::new(),
+            gaps: Gaps {
+                drop: true,
+                replace: false,
+            },
+            chosen_sources: chosen.to_vec(),
+        };
+        let one = AskedSeries {
+            permit: part.permit,
+            partition,
+            conditions: &spec.conditions,
+            spec: series,
+            stages: None,
+        };
+        self.series_plan(one, part.snapshot, &Arc::new(ranking))
+    }
+
+    /// Parts of amounts with the fields of their groups.
+    fn amounts_by_group(
+        &self,
+        part: &PartitionPart<'_, Authority>,
+        ranking: Ranking,
+    ) -> Result<Plan, QueryError> {
+        let PartitionPart { spec, partition, .. } = part;
+        let amounts = AmountsSpec {
+            grid: spec.periods.grid(&spec.zone, spec.range),
+            zone: spec.zone,
+            counting: counting_of_amounts(&partition.data_type).unwrap_or(Counting::Everything),
+            windows: part.permit.windows().clone(),
+            ranking,
+            group: groups::values_of(&spec.group, partition)
+                .into_iter()
+                .map(|(_, name)| name)
+                .collect(),
+            amount: SUMMED.to_owned(),
+            most_groups: MOST_GROUPS,
+            too_many: groups::too_many,
+        };
+        let samples = self.samples_with_groups(part)?;
+        Ok(Arc::new(AmountsByGroupExec::try_new(samples, amounts)?))
     }
 
     /// Samples as a series reads them, along with the values of the group fields.

@@ -65,25 +65,7 @@ impl<Authority> Questions<Authority> {
             spec,
             ..
         } = *part;
-        let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
-        let value = partition.data_type.layout.storage.field_with_name(VALUE);
-        // Records of a person's own metric may lack values, but their periods must appear too.
-        let is_plain =
-            spec.group.is_empty() && spec.conditions.is_empty() && partition.data_type.owner.is_none();
-        if !is_plain
-            || !value.is_ok_and(is_number)
-            || partition.data_type.id.definition().is_some()
-            || partition.data_type.is_base
-        {
-            return Ok(None);
-        }
-        let is_amount = partition
-            .data_type
-            .metric
-            .as_ref()
-            .is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
-        // A cut amount shows only a part, and rollups hold whole amounts.
-        if is_amount && (functions.contains(&Statistic::Sum) || !permit.is_own()) {
+        if !can_be_reduced(part, functions) {
             return Ok(None);
         }
         let fits = |step: &Step| grid.begins_at_multiples_of(step.micros());
@@ -122,6 +104,34 @@ impl<Authority> Questions<Authority> {
         );
         Ok(Some(named(&(Arc::new(plan) as Plan), functions)?))
     }
+}
+
+/// Whether rollups hold what the functions need of a partition's rows.
+fn can_be_reduced<Authority>(part: &PartitionPart<'_, Authority>, functions: &[Statistic]) -> bool {
+    let PartitionPart {
+        permit,
+        partition,
+        spec,
+        ..
+    } = *part;
+    let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
+    let value = partition.data_type.layout.storage.field_with_name(VALUE);
+    // Records of a person's own metric may lack values, but their periods must appear too.
+    let is_plain = spec.group.is_empty() && spec.conditions.is_empty() && partition.data_type.owner.is_none();
+    if !is_plain
+        || !value.is_ok_and(is_number)
+        || partition.data_type.id.definition().is_some()
+        || partition.data_type.is_base
+    {
+        return false;
+    }
+    let is_amount = partition
+        .data_type
+        .metric
+        .as_ref()
+        .is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
+    // A cut amount shows only a part, and rollups hold whole amounts.
+    !is_amount || (permit.is_own() && !functions.contains(&Statistic::Sum))
 }
 
 const fn calculation(function: Statistic) -> Calculation {

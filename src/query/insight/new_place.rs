@@ -52,26 +52,7 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
     ) else {
         return Outcome::Nothing;
     };
-    let how_far = |number: usize, stay: &VisitedPlace| {
-        let length = stay.to.micros() - stay.from.micros();
-        if stay.from < period.start() || length <= LEAST_STAY {
-            return None;
-        }
-        let earliest = stay.from.micros() - DAYS_BEFORE as i64 * 24 * 60 * MINUTE;
-        let nearest = stays
-            .iter()
-            .take(number)
-            .filter(|earlier| earlier.to.micros() > earliest)
-            .map(|earlier| earlier.position.distance_to(stay.position) / METRES)
-            .min_by(f64::total_cmp)?;
-        (nearest > 1.0).then_some(nearest)
-    };
-    let farthest = stays
-        .iter()
-        .enumerate()
-        .filter_map(|(number, stay)| Some((how_far(number, stay)?, stay)))
-        .max_by(|(one, _), (other, _)| one.total_cmp(other));
-    let Some((distance, stay)) = farthest else {
+    let Some((distance, stay)) = farthest_stay(stays, period.start()) else {
         return Outcome::Nothing;
     };
     let date = look
@@ -108,6 +89,30 @@ pub(super) fn new_place(look: &Look<'_>, stays: &[VisitedPlace]) -> Outcome {
         evidence: vec![Evidence::Visits { range }],
         caveats: vec!["Stays whose arrival or departure is unknown are not looked at.".to_owned()],
     })
+}
+
+/// The stay that began at `since` or later and is farthest from all stays before it, with its distance from
+/// the nearest of these in kilometres.
+fn farthest_stay(stays: &[VisitedPlace], since: Instant) -> Option<(f64, &VisitedPlace)> {
+    let how_far = |number: usize, stay: &VisitedPlace| {
+        let length = stay.to.micros() - stay.from.micros();
+        if stay.from < since || length <= LEAST_STAY {
+            return None;
+        }
+        let earliest = stay.from.micros() - DAYS_BEFORE as i64 * 24 * 60 * MINUTE;
+        let nearest = stays
+            .iter()
+            .take(number)
+            .filter(|earlier| earlier.to.micros() > earliest)
+            .map(|earlier| earlier.position.distance_to(stay.position) / METRES)
+            .min_by(f64::total_cmp)?;
+        (nearest > 1.0).then_some(nearest)
+    };
+    stays
+        .iter()
+        .enumerate()
+        .filter_map(|(number, stay)| Some((how_far(number, stay)?, stay)))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
 }
 
 /// 1 for each day with a known place.

@@ -292,20 +292,9 @@ impl RowReader {
         let sources = sources
             .as_dictionary_opt::<Int32Type>()
             .ok_or_else(|| internal_datafusion_err!("source is no dictionary"))?;
-        let known = self
-            .dictionary
-            .take()
-            .filter(|(entries, _)| Arc::ptr_eq(entries, sources.values()));
-        let (entries, numbers) = known.unwrap_or_else(|| {
-            let texts = sources.values().as_string_opt::<i32>();
-            let keys = texts
-                .into_iter()
-                .flat_map(|texts| texts.iter().map(Option::unwrap_or_default));
-            (
-                Arc::clone(sources.values()),
-                keys.map(|key| ranking.number(key)).collect(),
-            )
-        });
+        let known = self.dictionary.take();
+        let known = known.filter(|(entries, _)| Arc::ptr_eq(entries, sources.values()));
+        let (entries, numbers) = known.unwrap_or_else(|| numbered(sources.values(), ranking));
         let nameless = ranking.number("");
         let number = |key: Option<i32>| {
             key.and_then(|key| numbers.get(key as usize))
@@ -343,6 +332,15 @@ impl RowReader {
         self.dictionary = Some((entries, numbers));
         Ok(standings)
     }
+}
+
+/// The entries of a dictionary of sources, and their source numbers.
+fn numbered(entries: &ArrayRef, ranking: &mut Ranking) -> (ArrayRef, Vec<u32>) {
+    let texts = entries.as_string_opt::<i32>();
+    let keys = texts
+        .into_iter()
+        .flat_map(|texts| texts.iter().map(Option::unwrap_or_default));
+    (Arc::clone(entries), keys.map(|key| ranking.number(key)).collect())
 }
 
 /// The columns of rollups, if any row is one.

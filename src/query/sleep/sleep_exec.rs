@@ -25,7 +25,7 @@ use super::join::{Chains, Joiner};
 use super::resolve::{Row, Rows};
 use super::rows::{ResolvedRows, StageRows};
 use super::samples::SampleReader;
-use super::spec::{CyclesSpec, Question, SourceNames};
+use super::spec::{CyclesSpec, Question, SourceNames, StagesSpec};
 use super::stages::StageTable;
 use super::summary::{self, Summaries};
 
@@ -63,59 +63,41 @@ impl SleepExec {
 impl Sleep {
     pub(super) fn machine(&self) -> Box<dyn Machine> {
         let reader = SampleReader::new(Arc::clone(&self.stages), self.question.needs_sources());
-        let clip = |clips: bool| {
-            if clips {
-                OrderedWindowClip::to(&self.windows)
-            } else {
-                OrderedWindowClip::nothing()
-            }
-        };
         match &self.question {
             Question::Resolved => Box::new(Resolve {
                 reader,
-                rows: Rows::new(clip(true), true),
+                rows: Rows::new(self.clip(true), true),
                 joiner: Joiner::Neighbours(None),
                 ready: ResolvedRows::default(),
             }),
-            Question::Stages(spec) => {
-                let joiner = match (spec.merge_contiguous, spec.merge_overlapping) {
-                    (false, _) => Joiner::Nothing,
-                    (true, true) => Joiner::Neighbours(None),
-                    (true, false) => Joiner::OfOneSource(Chains::default()),
-                };
-                Box::new(Pipeline {
-                    reader,
-                    rows: Rows::new(clip(spec.cycles.clip), spec.merge_overlapping),
-                    joiner,
-                    cycles: finder(&spec.cycles),
-                    sink: StagesAnswer {
-                        rows: StageRows::new(spec.clone()),
-                        schema: schema_of(&self.question),
-                        names: self.names.clone(),
-                    },
-                })
-            }
+            Question::Stages(spec) => Box::new(Pipeline {
+                reader,
+                rows: Rows::new(self.clip(spec.cycles.clip), spec.merge_overlapping),
+                joiner: joiner(spec),
+                cycles: finder(&spec.cycles),
+                sink: StagesAnswer {
+                    rows: StageRows::new(spec.clone()),
+                    schema: schema_of(&self.question),
+                    names: self.names.clone(),
+                },
+            }),
             Question::Cycles(spec) => Box::new(Pipeline {
                 reader,
-                rows: Rows::new(clip(spec.clip), true),
+                rows: Rows::new(self.clip(spec.clip), true),
                 joiner: Joiner::Neighbours(None),
                 cycles: finder(spec),
                 sink: CyclesAnswer {
                     summaries: Summaries::new(
                         spec.clone(),
                         Arc::clone(&self.stages),
-                        InBed::new(if spec.clip {
-                            WindowClip::new(&self.windows, i64::MIN, i64::MAX)
-                        } else {
-                            WindowClip::nothing()
-                        }),
+                        InBed::new(self.clip_in_any_order(spec.clip)),
                     ),
                     stages: Arc::clone(&self.stages),
                 },
             }),
             Question::Aggregate(spec) => Box::new(Pipeline {
                 reader,
-                rows: Rows::new(clip(spec.cycles.clip), true),
+                rows: Rows::new(self.clip(spec.cycles.clip), true),
                 joiner: Joiner::Neighbours(None),
                 cycles: finder(&spec.cycles),
                 sink: AggregateAnswer {
@@ -125,6 +107,30 @@ impl Sleep {
                 },
             }),
         }
+    }
+
+    fn clip(&self, clips: bool) -> OrderedWindowClip {
+        if clips {
+            OrderedWindowClip::to(&self.windows)
+        } else {
+            OrderedWindowClip::nothing()
+        }
+    }
+
+    fn clip_in_any_order(&self, clips: bool) -> WindowClip {
+        if clips {
+            WindowClip::new(&self.windows, i64::MIN, i64::MAX)
+        } else {
+            WindowClip::nothing()
+        }
+    }
+}
+
+fn joiner(spec: &StagesSpec) -> Joiner {
+    match (spec.merge_contiguous, spec.merge_overlapping) {
+        (false, _) => Joiner::Nothing,
+        (true, true) => Joiner::Neighbours(None),
+        (true, false) => Joiner::OfOneSource(Chains::default()),
     }
 }
 

@@ -99,48 +99,15 @@ fn at_schema<'a>(rest: &'a [&'a str]) -> impl Iterator<Item = LocPart> + 'a {
 }
 
 fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
-    if is_deeper_than(schema, DEEPEST_SCHEMA) {
-        return vec![Fault::new(
-            at_schema(&[]),
-            "schema",
-            format!("a schema nests at most {DEEPEST_SCHEMA} levels deep"),
-        )];
+    if let Some(fault) = fault_of_whole_schema(schema) {
+        return vec![fault];
     }
-    // Before it is compiled, which is costly too.
-    if let Err(error) = cost::checks(schema) {
-        let message = format!("the schema would cost too much to check: {error}");
-        return vec![Fault::new(at_schema(&[]), "schema", message)];
-    }
-    if let Err(error) = compile(schema) {
-        return vec![Fault::new(at_schema(&[]), "schema", error.to_string())];
-    }
-    if schema.get("type").is_some_and(|kind| kind != "object") {
-        return vec![Fault::new(
-            at_schema(&["type"]),
-            "schema",
-            "a record is an object; expected type \"object\" or none",
-        )];
-    }
-    let mut faults = Vec::new();
     let properties = schema.get("properties").and_then(Value::as_object);
-    let is_metrics = |name: &str| definition.base == Base::Metric && OF_METRICS.contains(&name);
-    for (name, property) in properties.into_iter().flatten() {
-        if is_metrics(name) {
-            faults.extend(fault_of_repeated(definition, name, property));
-        } else if RESERVED_MEMBERS.contains(&name.as_str()) {
-            let message = format!("{name:?} means something in every record; choose another name");
-            faults.push(
-                Fault::new(at_schema(&["properties", name]), "reserved_name", message)
-                    .with_value(name.as_str()),
-            );
-        } else if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control)
-        {
-            let message = format!("the name of a member has 1 to {LONGEST_NAME} printable characters");
-            faults.push(
-                Fault::new(at_schema(&["properties", name]), "name", message).with_value(name.as_str()),
-            );
-        }
-    }
+    let mut faults: Vec<Fault> = properties
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, property)| fault_of_property(definition, name, property))
+        .collect();
     if properties.is_some_and(|properties| properties.len() > MOST_PROPERTIES) {
         let message = format!(
             "a data type has at most {MOST_PROPERTIES} members of its own; put the rest into an object"
@@ -159,7 +126,7 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
         .filter_map(Value::as_str)
     {
         let is_known = RESERVED_MEMBERS.contains(&name)
-            || is_metrics(name)
+            || is_of_metrics(definition, name)
             || properties.is_some_and(|properties| properties.contains_key(name));
         if !is_known {
             let message = format!("{:?} is required but not among the properties", beginning(name));
@@ -167,6 +134,48 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// Why nothing in a schema can be looked at, if so.
+fn fault_of_whole_schema(schema: &Value) -> Option<Fault> {
+    if is_deeper_than(schema, DEEPEST_SCHEMA) {
+        let message = format!("a schema nests at most {DEEPEST_SCHEMA} levels deep");
+        return Some(Fault::new(at_schema(&[]), "schema", message));
+    }
+    // Before it is compiled, which is costly too.
+    if let Err(error) = cost::checks(schema) {
+        let message = format!("the schema would cost too much to check: {error}");
+        return Some(Fault::new(at_schema(&[]), "schema", message));
+    }
+    if let Err(error) = compile(schema) {
+        return Some(Fault::new(at_schema(&[]), "schema", error.to_string()));
+    }
+    if schema.get("type").is_some_and(|kind| kind != "object") {
+        let message = "a record is an object; expected type \"object\" or none";
+        return Some(Fault::new(at_schema(&["type"]), "schema", message));
+    }
+    None
+}
+
+fn fault_of_property(definition: &Definition, name: &str, property: &Value) -> Option<Fault> {
+    if is_of_metrics(definition, name) {
+        return fault_of_repeated(definition, name, property);
+    }
+    let (kind, message) = if RESERVED_MEMBERS.contains(&name) {
+        let message = format!("{name:?} means something in every record; choose another name");
+        ("reserved_name", message)
+    } else if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        let message = format!("the name of a member has 1 to {LONGEST_NAME} printable characters");
+        ("name", message)
+    } else {
+        return None;
+    };
+    Some(Fault::new(at_schema(&["properties", name]), kind, message).with_value(name))
+}
+
+/// Whether the type has the member because it is a metric.
+fn is_of_metrics(definition: &Definition, name: &str) -> bool {
+    definition.base == Base::Metric && OF_METRICS.contains(&name)
 }
 
 /// The members that every metric has can be described again, but not with another type.
