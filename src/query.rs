@@ -25,6 +25,8 @@ pub mod sleep;
 pub mod sql;
 pub mod statistic;
 pub mod summary;
+#[cfg(test)]
+mod test_engine;
 pub mod totals;
 pub mod units;
 

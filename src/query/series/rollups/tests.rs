@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeBinaryArray, Float64Array, Int8Array, RecordBatch, StringArray,
@@ -18,7 +17,6 @@ use uuid::Uuid;
 
 use crate::catalog::Catalog;
 use crate::catalog::records::{Commit, PartitionChange, SeenSource};
-use crate::model::clock::SystemClock;
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
 use crate::model::ids::{PersonId, PieceId, RecordId, SystemIds};
@@ -28,17 +26,16 @@ use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::SourceOrder;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
-use crate::query::engine::{Engine, EngineSettings};
 use crate::query::filter::{Condition, parse_all};
 use crate::query::ground::operator::Plan;
 use crate::query::series::rollups::RowsOrRollupsExec;
 use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 use crate::query::statistic::Statistic;
-use crate::query::{Order, QueryCacheSizes, Questions, TypedPartition};
+use crate::query::test_engine::TestEngine;
+use crate::query::{Order, Questions, TypedPartition};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
-use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::{PieceWriter, Target, write_batch};
 use crate::store::snapshot::{PieceContent, Snapshot, Snapshots};
 use crate::store::tail;
@@ -88,37 +85,20 @@ struct Bench {
 
 impl Bench {
     async fn new(metric: &Arc<Metric>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let objects =
-            ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
-        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
-        let files = PieceFiles::new(objects, 1 << 20);
-        let snapshots = Snapshots::new(catalog.clone(), 1 << 20);
-        let settings = EngineSettings {
-            memory: 64 << 20,
-            spill: directory.path().to_owned(),
-            spill_limit: 1 << 20,
-            deadline: Duration::from_mins(1),
-            total_deadline: Duration::from_mins(1),
-        };
-        let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
-        let finder = Finder::new(files.clone(), 1 << 20);
-        Self {
-            questions: Questions::new(
-                engine,
-                catalog.clone(),
-                snapshots.clone(),
-                finder.clone(),
-                QueryCacheSizes {
-                    rollups: 32 << 20,
-                    decoded: 16 << 20,
-                },
-            ),
+        let TestEngine {
+            questions,
             catalog,
             snapshots,
-            finder,
             files,
+            finder,
+            directory,
+        } = TestEngine::start().await;
+        Self {
+            questions,
+            catalog,
+            snapshots,
+            files,
+            finder,
             person: PersonId(Uuid::now_v7()),
             partition: TypedPartition::of(Arc::clone(metric)),
             directory,

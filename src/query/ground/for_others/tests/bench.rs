@@ -1,7 +1,6 @@
 //! A store with rows of two people, and questions to it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
@@ -11,21 +10,17 @@ use uuid::Uuid;
 
 use crate::catalog::Catalog;
 use crate::catalog::records::{Commit, PartitionChange, SeenSource};
-use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, PieceId, SystemIds};
 use crate::model::permit::{ListPermit, ReadPermit, Sharing, Visible, Windows};
 use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
-use crate::query::engine::{Engine, EngineSettings};
 use crate::query::ground::operator::Plan;
 use crate::query::places::Granted;
-use crate::query::{Prepared, QueryCacheSizes, Questions, TypedPartition};
+use crate::query::test_engine::TestEngine;
+use crate::query::{Prepared, Questions, TypedPartition};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
-use crate::store::find::Finder;
-use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::{Target, write_batch};
-use crate::store::snapshot::Snapshots;
 use crate::store::tail;
 
 use super::given::GivenRow;
@@ -88,32 +83,15 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) async fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let objects =
-            ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
-        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
-        let files = PieceFiles::new(objects, 1 << 20);
-        let snapshots = Snapshots::new(catalog.clone(), 1 << 20);
-        let settings = EngineSettings {
-            memory: 64 << 20,
-            spill: directory.path().to_owned(),
-            spill_limit: 1 << 20,
-            deadline: Duration::from_mins(1),
-            total_deadline: Duration::from_mins(1),
-        };
-        let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
+        let TestEngine {
+            questions,
+            catalog,
+            files,
+            directory,
+            ..
+        } = TestEngine::start().await;
         Self {
-            questions: Questions::new(
-                engine,
-                catalog.clone(),
-                snapshots,
-                Finder::new(files.clone(), 1 << 20),
-                QueryCacheSizes {
-                    rollups: 32 << 20,
-                    decoded: 16 << 20,
-                },
-            ),
+            questions,
             registry: Registry::builtin().unwrap(),
             catalog,
             files,
