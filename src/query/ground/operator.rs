@@ -1,4 +1,4 @@
-//! The frame for operators of our own, for what SQL cannot express well.
+//! The framework of operators of our own, for what SQL cannot express well.
 //!
 //! A `Step` states what it requires of its inputs, the schema and order of what it returns, and how to
 //! compute that. `Operator` wraps a step as an `ExecutionPlan` and adds the rest: properties, requirements
