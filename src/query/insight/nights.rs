@@ -146,13 +146,8 @@ pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
     let fortnight = last(FORTNIGHT, nights.end);
     let baseline = last(BASELINE, fortnight.start);
     let (now, before) = (nights.middle.values(&fortnight), nights.middle.values(&baseline));
-    if now.len() < LEAST_OF_FORTNIGHT {
-        let reason = format!("nights among the last {FORTNIGHT}");
-        return skipped(kind, Some(METRIC), reason, now.len(), LEAST_OF_FORTNIGHT);
-    }
-    if before.len() < LEAST_OF_BASELINE {
-        let reason = format!("nights among the {BASELINE} before");
-        return skipped(kind, Some(METRIC), reason, before.len(), LEAST_OF_BASELINE);
+    if let Some(outcome) = too_few(now.len(), before.len()) {
+        return outcome;
     }
     let all = baseline.start..fortnight.end;
     let statistics = (
@@ -209,4 +204,18 @@ pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
         evidence: vec![Evidence::Nights { range }],
         caveats: look.missing("night", &missing).into_iter().collect(),
     })
+}
+
+/// The outcome where too few nights of the fortnight, or before it, are known.
+fn too_few(now: usize, before: usize) -> Option<Outcome> {
+    let (reason, have, need) = if now < LEAST_OF_FORTNIGHT {
+        let reason = format!("nights among the last {FORTNIGHT}");
+        (reason, now, LEAST_OF_FORTNIGHT)
+    } else if before < LEAST_OF_BASELINE {
+        let reason = format!("nights among the {BASELINE} before");
+        (reason, before, LEAST_OF_BASELINE)
+    } else {
+        return None;
+    };
+    Some(skipped(Kind::SleepTiming, Some(METRIC), reason, have, need))
 }
