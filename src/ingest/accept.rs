@@ -27,7 +27,7 @@ use super::intake::{CHUNK_ROWS, Intake, Rows};
 use super::memory::{Allowance, NoRoom};
 use super::named_sources::{MostSources, NamedSources, TooManySources};
 use super::stores::IntakeStores;
-use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
+use super::tombstone::{Tombstone, are_tombstones, decode_tombstone};
 use super::upload::Work;
 
 /// Bytes of rows that may wait before they are written.
@@ -183,7 +183,7 @@ impl Acceptance {
         most: MostSources,
     ) -> Result<Self, AcceptError> {
         let data_type = Arc::clone(compiled.data_type());
-        let decoder = if data_type.id.as_str() == TOMBSTONE_TYPE {
+        let decoder = if are_tombstones(&data_type.id) {
             Decoder::Tombstones {
                 compiled,
                 context,

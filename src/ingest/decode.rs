@@ -44,6 +44,8 @@ pub enum DecodeError {
     Layout { data_type: String, error: ArrowError },
     #[error(transparent)]
     Column(#[from] UnfillableColumn),
+    #[error("a tombstone was to be stored as a record")]
+    Tombstone,
 }
 
 /// Rows of one type, in the order of their lines.

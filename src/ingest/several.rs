@@ -20,7 +20,7 @@ use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::decode::{DecodeError, RecordDecoder};
 use super::deleted_ids::DeletedIds;
-use super::tombstone::{Target, TargetPlace};
+use super::tombstone::{Target, TargetPlace, are_tombstones};
 use super::upload::PartitionChanges;
 
 /// How often one body may delete what it itself recorded before, or switch to another definition of one type;
@@ -110,7 +110,7 @@ impl Several {
         }
     }
 
-    /// Accepts a record of a type.
+    /// Accepts a record of a type. Tombstones are not stored: they are for `delete`.
     pub fn put(
         &mut self,
         compiled: &Arc<CompiledType>,
@@ -119,6 +119,9 @@ impl Several {
         json: &[u8],
     ) -> Result<(), NotTaken> {
         let data_type = compiled.data_type();
+        if are_tombstones(&data_type.id) {
+            return Err(NotTaken::Decode(DecodeError::Tombstone));
+        }
         let partition = partition(
             &mut self.partitions,
             &mut self.met,

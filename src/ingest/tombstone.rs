@@ -19,6 +19,12 @@ use crate::model::registry::{Layout, TypeId};
 /// The type whose records delete records.
 pub const TOMBSTONE_TYPE: &str = "DeletedRecord";
 
+/// Whether records of a type delete records. A name as it was sent says nothing of this: the type has others.
+#[must_use]
+pub fn are_tombstones(data_type: &TypeId) -> bool {
+    data_type.as_str() == TOMBSTONE_TYPE
+}
+
 /// A record to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {

@@ -460,12 +460,9 @@ async fn wrapped_records_are_judged_by_the_types_they_name(typed: &Person, perso
     let heart = wrapped("HeartRate", &heart_rate(id(11), &at("11:00"), 61));
     let steps = json!({"id": id(12), "start_date": at("11:00"), "end_date": at("11:01"), "value": 9});
     let steps = wrapped("StepCount", &steps);
-    let tombstone = |data_type: &str, record: Uuid| {
-        wrapped(
-            "DeletedRecord",
-            &json!({"deleted_id": record, "deleted_type": data_type}),
-        )
-    };
+    let deletion = |data_type: &str, record: Uuid| json!({"deleted_id": record, "deleted_type": data_type});
+    let tombstone = |data_type: &str, record: Uuid| wrapped("DeletedRecord", &deletion(data_type, record));
+    let alias = |data_type: &str, record: Uuid| wrapped("Tombstone", &deletion(data_type, record));
     let before = person.all_samples("StepCount").await.len();
     let (one, batch) = ("/ingest/v1/record", "/ingest/v1/record/batch");
     for (path, body, expected) in [
@@ -475,6 +472,10 @@ async fn wrapped_records_are_judged_by_the_types_they_name(typed: &Person, perso
         (batch, json!([heart, steps]), 403),
         (batch, json!([heart, tombstone("StepCount", id(2))]), 403),
         (batch, json!([heart, tombstone("HeartRate", id(99))]), 201),
+        (one, alias("StepCount", id(2)), 403),
+        (one, alias("HeartRate", id(99)), 201),
+        (batch, json!([heart, alias("StepCount", id(2))]), 403),
+        (batch, json!([heart, alias("HeartRate", id(99))]), 201),
     ] {
         let answer = typed.post(path, &body).await;
         assert_eq!(answer.status, expected, "{path} {body}: {answer}");
@@ -514,14 +515,10 @@ async fn a_token_may_reach_less_far_than_its_person() {
     assert_eq!(typed.all_samples("HeartRate").await.len(), 1);
     typed.record("HeartRate", &record).await.upload();
     typed.record("StepCount", &steps).await.problem(403);
-    typed
-        .record("DeletedRecord", &tombstone("StepCount"))
-        .await
-        .problem(403);
-    typed
-        .record("DeletedRecord", &tombstone("HeartRate"))
-        .await
-        .upload();
+    for name in ["DeletedRecord", "Tombstone"] {
+        typed.record(name, &tombstone("StepCount")).await.problem(403);
+        typed.record(name, &tombstone("HeartRate")).await.upload();
+    }
     wrapped_records_are_judged_by_the_types_they_name(&typed, &person).await;
     for (data_type, expected) in [("HeartRate", 200), ("StepCount", 403)] {
         for end in ["", "/schema"] {

@@ -23,7 +23,7 @@ use crate::ingest::accept::refuse_too_many;
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
 use crate::ingest::several::{DeletionList, NotTaken, Several, SourcesSeen};
-use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
+use crate::ingest::tombstone::{are_tombstones, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 
@@ -110,12 +110,13 @@ async fn store(
     };
     let mut closed = None;
     for name in names {
-        let is_tombstone = name == TOMBSTONE_TYPE;
-        if is_tombstone {
-            types.deleter = Some(Deleter::of(app, person).await?);
-        }
         let mut recordable = recordable(app, person, &name).await?;
-        if !is_tombstone && !reach.covers(&recordable.compiled.data_type().id) {
+        let data_type = &recordable.compiled.data_type().id;
+        if are_tombstones(data_type) {
+            if types.deleter.is_none() {
+                types.deleter = Some(Deleter::of(app, person).await?);
+            }
+        } else if !reach.covers(data_type) {
             return Err(ApiError::forbidden(Beyond::Types.to_string()));
         }
         closed = recordable.closed.take().or(closed);
@@ -192,7 +193,7 @@ fn decode(
             let Some(deleter) = types
                 .deleter
                 .as_ref()
-                .filter(|_| record.data_type == TOMBSTONE_TYPE)
+                .filter(|_| are_tombstones(&compiled.data_type().id))
             else {
                 let put = several.put(compiled, context, record.place, json);
                 return put.map_err(|error| match error {

@@ -22,7 +22,7 @@ use crate::ingest::coerce::Epoch;
 use crate::ingest::context::Leave;
 use crate::ingest::deletions::deletions;
 use crate::ingest::memory::Allowance;
-use crate::ingest::tombstone::TOMBSTONE_TYPE;
+use crate::ingest::tombstone::are_tombstones;
 use crate::ingest::upload::{IdempotencyKey, Work};
 use crate::model::excerpt::beginning;
 
@@ -125,8 +125,7 @@ fn refuse_unfit_request(
         return Err(refusal);
     }
     let found = recordable.compiled.data_type();
-    let is_tombstone = found.id.as_str() == TOMBSTONE_TYPE;
-    if !is_tombstone && !reader.reach().covers(&found.id) {
+    if !are_tombstones(&found.id) && !reader.reach().covers(&found.id) {
         return Err(ApiError::forbidden(Beyond::Types.to_string()));
     }
     if let Some(version) = &query.api_version {

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::ingest::changes::Change;
+use crate::ingest::decode::DecodeError;
 use crate::ingest::deletions::deletions;
-use crate::ingest::several::Several;
+use crate::ingest::several::{NotTaken, Several};
 use crate::ingest::tombstone::{Target, Tombstone};
 use crate::ingest::upload::{PartitionChanges, Work};
 use crate::model::ids::{PersonId, RecordId};
@@ -76,6 +77,19 @@ fn what_means_nothing_deletes_nothing() {
     let mut several = Several::new(PersonId(Uuid::from_u128(7)));
     let nowhere = several.list_for(Vec::new());
     several.delete(nowhere, Place::Whole, record(1)).unwrap();
+    assert!(several.finish().unwrap().0.is_empty());
+}
+
+#[test]
+fn a_tombstone_is_not_put_among_the_rows() {
+    let tombstones = COMPILED.get(&data_type("Tombstone")).unwrap();
+    let line = format!(r#"{{"deleted_id":"{}","deleted_type":"HeartRate"}}"#, record(1).0);
+    let mut several = Several::new(PersonId(Uuid::from_u128(7)));
+    let refused = several.put(&tombstones, &context(), Place::Whole, line.as_bytes());
+    assert!(
+        matches!(refused, Err(NotTaken::Decode(DecodeError::Tombstone))),
+        "{refused:?}"
+    );
     assert!(several.finish().unwrap().0.is_empty());
 }
 

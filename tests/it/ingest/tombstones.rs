@@ -1,6 +1,6 @@
 //! Rule 8.3: a tombstone removes what it names, in the commit that accepts it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{at, heart_rate, id, number, person, shared, texts};
 
@@ -51,6 +51,31 @@ async fn rule_8_3_the_other_names_of_the_fields_and_of_the_type() {
         .await
         .upload();
     assert!(person.all_samples("HeartRate").await.is_empty());
+}
+
+/// A wrapped tombstone for the heart rate `n`, under one of the names of the type.
+fn wrapped(name: &str, n: u32) -> Value {
+    let data = json!({"deleted_id": id(n), "deleted_type": "HeartRate"});
+    json!({"data": data.to_string(), "metadata": {"data_type": name, "source": [], "tags": []}})
+}
+
+#[tokio::test]
+async fn rule_8_3_a_wrapped_tombstone_deletes_under_every_name_of_the_type() {
+    let person = person();
+    for name in ["DeletedRecord", "Tombstone"] {
+        let records: Vec<Value> = (1..=4).map(|n| heart_rate(id(n), &at("10:00"), n)).collect();
+        person.records("HeartRate", &records).await;
+        let one = person.post("/ingest/v1/record", &wrapped(name, 1)).await;
+        assert_eq!(one.counts(), [0, 0, 0, 1], "{name}");
+        let batch = json!([
+            wrapped(name, 2),
+            wrapped("DeletedRecord", 3),
+            wrapped("Tombstone", 4)
+        ]);
+        let several = person.post("/ingest/v1/record/batch", &batch).await;
+        assert_eq!(several.counts(), [0, 0, 0, 3], "{name}");
+        assert!(person.all_samples("HeartRate").await.is_empty(), "{name}");
+    }
 }
 
 #[tokio::test]
