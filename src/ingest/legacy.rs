@@ -15,10 +15,10 @@ use serde_json::Value;
 use self::places::{Origin, Places};
 pub use self::wrapper::LegacyRecord;
 use self::wrapper::{Content, DATA, METADATA, Other, RECORDED_AT, Time, unwrap};
-use super::body::Place;
+use super::body::{BodyForm, Place};
 use super::cells::compact;
 use super::json::{self, Field};
-use super::lines::Lines;
+use super::lines::{Lines, unmarked};
 use super::member_order::say_the_same;
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS};
@@ -32,13 +32,19 @@ pub fn unwrap_one(body: &[u8]) -> Result<LegacyRecord, Vec<Fault>> {
 }
 
 /// Unwraps a body that is an array of wrapped records, or has one on each line, and hands them to `each` one
-/// by one until it has enough.
+/// by one until it has enough. Lines may be none; an empty text is no JSON.
 pub fn unwrap_batch(
+    form: BodyForm,
     body: &[u8],
     mut each: impl FnMut(Result<LegacyRecord, Vec<Fault>>) -> ControlFlow<()>,
 ) -> Result<(), Vec<Fault>> {
     let text = std::str::from_utf8(body).map_err(|_| malformed("not UTF-8"))?;
     let text = text.trim();
+    if form == BodyForm::Object && unmarked(text.as_bytes()).is_empty() {
+        return Err(malformed(
+            "the body is empty; expected an array of wrapped records",
+        ));
+    }
     if text.starts_with('[') {
         return json::each_element(text, |index, element| {
             each(unwrap(Place::Line(index), element.as_bytes()))

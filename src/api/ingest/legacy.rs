@@ -48,7 +48,7 @@ pub async fn wrapped_record(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    store(&app, &reader, &headers, body, Form::One).await
+    store(&app, &reader, &headers, body, |_| Form::One).await
 }
 
 /// Several wrapped records: a JSON array, or one record per line.
@@ -70,10 +70,11 @@ pub async fn wrapped_batch(
 }
 
 /// Whether a body holds one record or several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Form {
     One,
-    Several,
+    /// An array or lines, as the body's media type says.
+    Several(BodyForm),
 }
 
 async fn store(
@@ -81,15 +82,14 @@ async fn store(
     reader: &Reader,
     headers: &HeaderMap,
     body: Body,
-    form: Form,
+    form: fn(BodyForm) -> Form,
 ) -> Result<Response, ApiError> {
     let (person, reach) = (reader.person(), reader.reach());
     content_length(app, headers)?;
-    if BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).is_none() {
-        return Err(ApiError::unsupported_media_type(
-            "expected application/json or application/x-jsonl",
-        ));
-    }
+    let form = BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).map(form);
+    let form = form.ok_or_else(|| {
+        ApiError::unsupported_media_type("expected application/json or application/x-jsonl")
+    })?;
     let bounds = Bounds {
         limit: app.settings.body_limit,
         factor: FACTOR,
@@ -236,7 +236,7 @@ fn unwrap(
             let _ = each(unwrap_one(bytes));
             Ok(())
         }
-        Form::Several => unwrap_batch(bytes, each),
+        Form::Several(form) => unwrap_batch(form, bytes, each),
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, Definition};
@@ -11,7 +12,7 @@ use std::ops::ControlFlow;
 /// All records of a body, or all faults.
 pub(super) fn batch(body: &[u8]) -> Result<Vec<LegacyRecord>, Vec<Fault>> {
     let (mut records, mut faults) = (Vec::new(), Vec::new());
-    unwrap_batch(body, |record| {
+    unwrap_batch(BodyForm::Lines, body, |record| {
         match record {
             Ok(record) => records.push(record),
             Err(found) => faults.extend(found),

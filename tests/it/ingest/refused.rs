@@ -85,6 +85,29 @@ async fn an_empty_body_of_lines_is_422_or_stores_nothing() {
 }
 
 #[tokio::test]
+async fn a_batch_without_anything_is_no_json_and_no_lines() {
+    let person = person();
+    let send = async |media_type: &str, body: &str| {
+        let call = person.call(Method::POST, "/ingest/v1/record/batch");
+        let call = call.header("content-type", media_type);
+        // Where there are no bytes, the client does not say so by itself.
+        let call = call.header("content-length", &body.len().to_string());
+        call.body(body.to_owned()).await
+    };
+    for blank in ["", " ", "\n\n", "\u{feff}", "\u{feff}\r\n"] {
+        let refused = send("application/json", blank).await;
+        assert_eq!(refused.faults(), ["body"], "{blank:?}");
+        assert_eq!(
+            send("application/x-jsonl", blank).await.counts(),
+            [0; 4],
+            "{blank:?}"
+        );
+    }
+    assert_eq!(send("application/json", "[]").await.counts(), [0; 4]);
+    nothing_stored(&person).await;
+}
+
+#[tokio::test]
 async fn rule_8_4_a_fault_is_told_with_its_line_and_field_and_nothing_is_stored() {
     let person = person();
     let mut records: Vec<Value> = (0..100).map(|n| heart_rate(id(n), &at("10:00"), n)).collect();
