@@ -21,7 +21,7 @@ use crate::api::document::Sent;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, aside, document_as, one_as};
-use crate::api::problem::ApiError;
+use crate::api::problem::{ApiError, Problem};
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::file_grants::ReadableFiles;
 use crate::auth::grants::{Denied, Refused};
@@ -332,7 +332,8 @@ pub async fn file(
     params(("input_id" = String, Path), Checked<NoParams>, ("if-match" = Option<String>, Header),
         ("if-none-match" = Option<String>, Header)),
     responses((status = 204, description = "It is deleted"), (status = 404), (status = 409),
-        (status = 412)))]
+        (status = 412), (status = "default", description = "Any other refusal", body = Problem,
+            content_type = "application/problem+json")))]
 pub async fn delete_file(
     State(app): State<Shared>,
     reader: Reader,

@@ -65,6 +65,7 @@ pub struct AccessEntry {
     #[schema(value_type = Object)]
     pub detail: Value,
     /// Rows of the answer, if it has rows.
+    #[schema(required)]
     pub row_count: Option<i64>,
     /// `begun` until it is over, then `answered`, `not_modified`, `broken_off`, `revoked` or `failed`; of
     /// changes of shares `done` or `refused`.
@@ -77,6 +78,7 @@ pub struct AccessPage {
     /// Newest first.
     pub entries: Vec<AccessEntry>,
     /// What to send as `before` for the next page; null on the last one.
+    #[schema(required)]
     pub next: Option<Uuid>,
 }
 

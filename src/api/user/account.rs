@@ -42,15 +42,16 @@ pub struct AccountErasure {
     /// `to_be_confirmed`, then `begun`.
     pub state: &'static str,
     /// The value to send as `confirm` with the same request; null once the erasure has begun.
+    #[schema(required)]
     pub confirmation: Option<String>,
     /// Until when it can be confirmed.
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub expires_at: Option<String>,
     /// When the erasure began.
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub begun_at: Option<String>,
     /// When the account can be used again, empty, with a token made then.
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub ends_at: Option<String>,
 }
 

@@ -25,19 +25,25 @@ use super::datashares::written;
 /// Data that the caller can read.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Dataset {
+    #[schema(required)]
     pub grant_id: Option<Uuid>,
     /// `self`, `user` or `group`.
     pub grant_type: &'static str,
+    #[schema(required)]
     pub datashare_id: Option<Uuid>,
+    #[schema(required)]
     pub datashare_name: Option<String>,
+    #[schema(required)]
     pub group_id: Option<Uuid>,
+    #[schema(required)]
     pub sharing_svc_userid: Option<Uuid>,
+    #[schema(required)]
     pub sharing_svc_user_name: Option<String>,
     pub svc_data_types: Vec<String>,
     pub share_all_data: bool,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub time_start: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub time_end: Option<String>,
 }
 

@@ -99,12 +99,13 @@ pub struct Datashare {
     pub datashare_id: Uuid,
     pub datashare_name: String,
     pub svc_userid: Uuid,
+    #[schema(required)]
     pub svc_user_name: Option<String>,
     pub svc_data_types: Vec<String>,
     pub share_all_data: bool,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub time_start: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub time_end: Option<String>,
     pub permissions: Vec<Permission>,
     pub group_permissions: Vec<GroupPermission>,

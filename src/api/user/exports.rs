@@ -48,20 +48,23 @@ pub struct ExportStatus {
     /// Bytes of the archive that are written; all of them once it is ready.
     pub bytes: u64,
     /// SHA-256 of the whole archive, in hexadecimal digits, once it is ready.
+    #[schema(required)]
     pub sha256: Option<String>,
     #[schema(format = DateTime)]
     pub created_at: String,
     #[schema(format = DateTime)]
     pub updated_at: String,
     /// When it was ready, or given up.
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub finished_at: Option<String>,
     /// When it is removed.
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub expires_at: Option<String>,
     /// Why it was given up.
+    #[schema(required)]
     pub error: Option<String>,
     /// The address of the archive, once it is ready.
+    #[schema(required)]
     pub url: Option<String>,
 }
 

@@ -82,21 +82,31 @@ pub struct SentGroupChange {
 pub struct GroupEntry {
     pub group_id: Uuid,
     pub title: String,
+    #[schema(required)]
     pub responsible_entity: Option<String>,
+    #[schema(required)]
     pub description: Option<String>,
     pub svc_data_types: Vec<String>,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub time_start: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub time_end: Option<String>,
     pub is_public: bool,
+    #[schema(required)]
     pub group_url: Option<String>,
+    #[schema(required)]
     pub detail_markdown: Option<String>,
+    #[schema(required)]
     pub agreement_markdown: Option<String>,
+    #[schema(required)]
     pub withdraw_markdown: Option<String>,
+    #[schema(required)]
     pub header_image_url: Option<String>,
+    #[schema(required)]
     pub preview_image_url: Option<String>,
+    #[schema(required)]
     pub friendly_id: Option<String>,
+    #[schema(required)]
     pub view_description: Option<String>,
     #[schema(format = DateTime)]
     pub created_at: String,

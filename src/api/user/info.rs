@@ -70,6 +70,7 @@ pub struct ServiceStatus {
     #[schema(format = DateTime)]
     pub grace_period_ends: String,
     pub is_active: bool,
+    #[schema(required)]
     pub manage_url: Option<String>,
     pub service_type: ServiceType,
 }

@@ -115,6 +115,47 @@ async fn answers_are_as_they_are_documented() {
     must_fit(&document, &format!("get {entry}/schema"), &reply);
 }
 
+/// What is sent always, null or not, a client need not look for.
+#[tokio::test]
+async fn members_that_are_always_sent_are_required() {
+    let document = document().await;
+    let schemas = &document["components"]["schemas"];
+    for (name, left_out) in [
+        ("FileInput", &[][..]),
+        ("FileChange", &[]),
+        ("ServiceStatus", &[]),
+        ("Datashare", &[]),
+        ("Dataset", &[]),
+        ("GroupEntry", &["invited_svc_userids"]),
+        ("ExportStatus", &[]),
+        ("AccountErasure", &[]),
+        ("AccessEntry", &[]),
+        ("AccessPage", &[]),
+    ] {
+        let described = schemas[name]["properties"].as_object().unwrap().keys();
+        let sent: BTreeSet<&str> = described
+            .map(String::as_str)
+            .filter(|member| !left_out.contains(member))
+            .collect();
+        let required = schemas[name]["required"].as_array().unwrap().iter();
+        let required: BTreeSet<&str> = required.map(|member| member.as_str().unwrap()).collect();
+        assert_eq!(required, sent, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn files_answer_any_refusal_in_the_form_of_a_problem() {
+    let document = document().await;
+    for group in ["/input/v1/file", "/input/v1/file_upload"] {
+        for (method, end) in [("delete", ""), ("get", "/download")] {
+            let operation = &document["paths"][format!("{group}/{{input_id}}{end}")][method];
+            let content = &operation["responses"]["default"]["content"];
+            let schema = &content["application/problem+json"]["schema"]["$ref"];
+            assert_eq!(schema, "#/components/schemas/Problem", "{method} {group}{end}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn refusals_are_as_they_are_documented() {
     let (document, person) = (document().await, somebody().await);
@@ -309,6 +350,26 @@ async fn an_annotation_is_made_of_a_known_type_or_of_the_one_that_is_measured() 
         if is_taken {
             assert_eq!(reply.json()["annotation_type"], "boolean");
         }
+    }
+}
+
+#[tokio::test]
+async fn the_path_of_a_file_begins_with_a_slash() {
+    let (document, person) = (document().await, person());
+    let path = "/input/v1/file";
+    let operation = &document["paths"][path]["post"];
+    let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+    for (folder, is_taken) in [
+        ("/", true),
+        ("/a/", true),
+        ("a/", false),
+        (" /a", false),
+        ("", false),
+    ] {
+        let body = json!({"content_length": 3, "content_type": "text/plain", "name": "a", "path": folder});
+        assert_eq!(faults(&document, schema, &body).is_empty(), is_taken, "{body}");
+        let status = person.post(path, &body).await.status;
+        assert_eq!(status, if is_taken { 200 } else { 422 }, "{body}");
     }
 }
 

@@ -9,7 +9,7 @@ use crate::api::app::Shared;
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{FileLabel, download};
 use crate::api::extract::{Checked, Path};
-use crate::api::problem::ApiError;
+use crate::api::problem::{ApiError, Problem};
 use crate::auth::tokens::Reader;
 
 /// The bytes of a file, to be saved and not displayed.
@@ -18,7 +18,9 @@ use crate::auth::tokens::Reader;
         ("if-range" = Option<String>, Header)),
     responses((status = 200, description = "The bytes", body = RawBytes, content_type = "*/*"),
         (status = 206, description = "The range of them", body = RawBytes, content_type = "*/*"),
-        (status = 403), (status = 404), (status = 409), (status = 416), (status = 422)))]
+        (status = 403), (status = 404), (status = 409), (status = 416), (status = 422),
+        (status = "default", description = "Any other refusal", body = Problem,
+            content_type = "application/problem+json")))]
 pub(super) async fn download_file(
     State(app): State<Shared>,
     reader: Reader,

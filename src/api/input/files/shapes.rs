@@ -21,6 +21,7 @@ pub struct NewFileInput {
     /// Its name in the folder.
     pub name: String,
     /// The folder: begins with a slash, and has slashes between folders.
+    #[schema(pattern = "^/")]
     pub path: String,
     /// Where it came from.
     #[serde(default)]
@@ -42,19 +43,22 @@ pub struct FileInput {
     pub scan_state: ScanState,
     #[schema(format = DateTime)]
     pub created_at: String,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub uploaded_at: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub archived_at: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub deleted_at: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub last_scanned: Option<String>,
     /// The version whose bytes this one shares; empty if it came with bytes of its own.
     pub restored_from_id: String,
+    #[schema(required)]
     pub source_id: Option<String>,
+    #[schema(required)]
     pub source_name: Option<String>,
     /// The types of the records that name the file among their sources.
+    #[schema(required)]
     pub source_data_types: Option<Vec<ImportedType>>,
 }
 
@@ -91,19 +95,19 @@ pub struct FileListing {
 /// A file that changed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FileChange {
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub archived_at: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub deleted_at: Option<String>,
     /// Folder and name.
     pub full_name: String,
     pub id: Uuid,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub last_scanned: Option<String>,
     pub scan_state: ScanState,
     pub size: i64,
     pub state: FileState,
-    #[schema(format = DateTime)]
+    #[schema(required, format = DateTime)]
     pub uploaded_at: Option<String>,
 }
 
