@@ -56,7 +56,8 @@ impl FromParams for RecordQuery {
 
 /// Records of one type. The answer is sent after they are durable.
 #[utoipa::path(post, path = "/ingest/v1/record/{data_type}", tag = "ingest",
-    params(("data_type" = String, Path), Checked<RecordQuery>, ("idempotency-key" = Option<String>, Header)),
+    params(("data_type" = String, Path), Checked<RecordQuery>, ("content-length" = u64, Header),
+        ("idempotency-key" = Option<String>, Header)),
     request_body(description = "One record, as the schema of its type has it, or a line for each",
         content((Object = "application/json"), (RawBytes = "application/x-jsonl"))),
     responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),

@@ -123,6 +123,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("0191f000000070008000000000000001.1767225600.8d3f"),
     },
     Entry {
+        name: "content-length",
+        aliases: &[],
+        description: "How many bytes the body has as it is sent, compressed or not. Clients that know the \
+                      body in advance send it by themselves",
+        absent: "",
+        example: Whole(68),
+    },
+    Entry {
         name: "content-range",
         aliases: &[],
         description: "Which bytes these are, as bytes a-b/total, or bytes */total to ask how much is there",
