@@ -174,6 +174,21 @@ async fn data_type_selects_one_and_a_name_of_nothing_is_404() {
         .must_be(200)
         .rows();
     assert_eq!(texts(&one, "id"), ["HeartRate"]);
+    for (listed, ids) in [
+        ("HeartRate,HeartRate", &["HeartRate"][..]),
+        (
+            "AppleWatchMoveTime,HeartRate,WatchMoveTime",
+            &["WatchMoveTime", "HeartRate"],
+        ),
+    ] {
+        let call = person.get("/data/v1/catalog").with("data_type", listed);
+        assert_eq!(texts(&call.await.must_be(200).rows(), "id"), ids, "{listed}");
+        let names = listed.split(',');
+        let call = names.fold(person.get("/data/v1/catalog"), |call, name| {
+            call.with("data_type", name)
+        });
+        assert_eq!(texts(&call.await.must_be(200).rows(), "id"), ids, "{listed}");
+    }
     person
         .get("/data/v1/catalog")
         .with("data_type", "NoSuchType")

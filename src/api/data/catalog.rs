@@ -1,5 +1,6 @@
 //! The catalogues of what can be recorded and read.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -111,12 +112,20 @@ pub async fn catalog(
         );
         types.extend(live_annotations(&app, owner).await?);
     }
+    // A type has several names, and a name may be repeated.
+    let mut found_ids = HashSet::new();
     for name in &names {
         shared_types::refuse_hidden(&app, &permit, name)?;
-        match listed(&app, owner, name).await {
+        let found = match listed(&app, owner, name).await {
             Err(unknown)
-                if unknown.status() == StatusCode::NOT_FOUND && shared_types::is_among(&shared, name) => {}
-            found => types.push(found?),
+                if unknown.status() == StatusCode::NOT_FOUND && shared_types::is_among(&shared, name) =>
+            {
+                continue;
+            }
+            found => found?,
+        };
+        if found_ids.insert(found.id.clone()) {
+            types.push(found);
         }
     }
     types.retain(|data_type| permit.windows_of(&data_type.id).is_some());
