@@ -50,7 +50,7 @@ pub const CALENDAR_KEY: RowKey = RowKey {
     kind: None,
 };
 
-/// Columns that a calendar always has, with their defaults.
+/// Columns of a calendar that are never null, with their defaults.
 pub const CALENDAR_DEFAULTS: &[(&str, Otherwise)] = &[
     ("calendar_identifier", Otherwise::Text("")),
     ("calendar_name", Otherwise::Text("")),
@@ -62,6 +62,7 @@ pub const CALENDAR_DEFAULTS: &[(&str, Otherwise)] = &[
     ("svc_source", Otherwise::Text("")),
     ("is_immutable", Otherwise::False),
     ("is_subscribed", Otherwise::False),
+    ("color", Otherwise::Text("")),
 ];
 
 /// The columns of an event.

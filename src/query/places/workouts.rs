@@ -1,4 +1,4 @@
-//! Rows whose published shape requires values that the sent record may lack.
+//! Rows whose published shape has no null for values that the sent record may lack.
 //!
 //! Missing values are filled with neutral ones: an empty object, an empty list, an empty text, `false`. A
 //! workout without a duration lasted from its start to its end.
@@ -60,13 +60,14 @@ pub const WORKOUT_KEY: RowKey = RowKey {
     kind: None,
 };
 
-/// Columns that a workout always has, with their defaults.
+/// Columns of a workout that are never null, with their defaults.
 pub const WORKOUT_DEFAULTS: &[(&str, Otherwise)] = &[
     ("all_statistics", Otherwise::Text("{}")),
     ("duration", Otherwise::Length),
     ("has_undetermined_duration", Otherwise::False),
     ("source_revision", Otherwise::Text("{}")),
     ("workout_activities", Otherwise::NoItems),
+    ("workout_activity_type", Otherwise::Text("")),
     ("workout_events", Otherwise::Text("[]")),
 ];
 
