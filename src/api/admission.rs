@@ -3,7 +3,7 @@
 //! Refusing early keeps the service responsive: a request gets a place, waits a bounded time among a bounded
 //! number of others, or is asked to come back. Nobody has more places than their share, and somebody who
 //! waits for a place of their own share keeps nobody else from one. A place is held for as long as its
-//! [`Ticket`] lives, so a streamed answer keeps it until its last byte.
+//! [`AdmissionSlot`] lives, so a streamed answer keeps it until its last byte.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -63,7 +63,7 @@ struct Own {
 
 /// A place. Dropping it lets the next one in.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct AdmissionSlot {
     _place: OwnedSemaphorePermit,
     _own_place: OwnedSemaphorePermit,
     /// Keeps alive the share that the place belongs to.
@@ -71,7 +71,7 @@ pub struct Ticket {
     meters: QueueMeters,
 }
 
-impl Drop for Ticket {
+impl Drop for AdmissionSlot {
     fn drop(&mut self) {
         self.meters.running.dec();
     }
@@ -108,13 +108,13 @@ impl Admission {
     }
 
     /// A place for `person`, as soon as there is one.
-    pub async fn enter(&self, person: PersonId) -> Result<Ticket, Busy> {
+    pub async fn enter(&self, person: PersonId) -> Result<AdmissionSlot, Busy> {
         let own = self.own(person);
         let entered = self.places_of(&own).await;
         match entered {
             Ok((own_place, place)) => {
                 self.meters.running.inc();
-                Ok(Ticket {
+                Ok(AdmissionSlot {
                     _place: place,
                     _own_place: own_place,
                     _own: own,

@@ -19,7 +19,7 @@ use datafusion::common::internal_err;
 use futures::StreamExt as _;
 use serde::Serialize;
 
-use crate::api::admission::Ticket;
+use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::answer_headers::{SERVER_TIMING, again, content_tag, header_value, is_known, not_modified};
 use crate::api::app::App;
@@ -49,7 +49,7 @@ pub struct Request<'a> {
     /// What was asked, where, and about whom, as far as it shapes the answer.
     pub question: &'a str,
     pub begun: Moment,
-    pub ticket: Ticket,
+    pub slot: AdmissionSlot,
     /// Whether the answer depends on nothing but what was asked and what is read.
     pub follows: bool,
 }
@@ -63,7 +63,7 @@ pub async fn answer(
     let sending = Sending {
         app: request.app,
         begun: request.begun,
-        ticket: request.ticket,
+        slot: request.slot,
     };
     let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
     if form.explain != Explain::No {
@@ -117,7 +117,7 @@ fn head(form: &AnswerForm) -> Result<[(HeaderName, HeaderValue); 2], ApiError> {
 pub struct Sending<'a> {
     pub app: &'a App,
     pub begun: Moment,
-    pub ticket: Ticket,
+    pub slot: AdmissionSlot,
 }
 
 impl Sending<'_> {
@@ -140,7 +140,7 @@ impl Sending<'_> {
         deferred([(CONTENT_TYPE, PLAIN)], async move {
             let lines = prepared.explained(&run.engine, explain).await;
             // Held until here: an `explain` that runs the question takes a place like any other.
-            drop(run.ticket);
+            drop(run.slot);
             let lines = lines.map_err(|error| (run.failed)(&run.meters, Broken::Plan(error)))?;
             Ok(lines
                 .iter()
@@ -156,7 +156,7 @@ impl Sending<'_> {
             meters: self.app.metrics.meters.clone(),
             begun: self.begun,
             planned: self.begun.elapsed(),
-            ticket: self.ticket,
+            slot: self.slot,
             failed,
             keep: question.map(|question| (self.app.recent.clone(), question)),
             is_traced: self.app.traces.is_some(),
@@ -171,7 +171,7 @@ struct Run {
     begun: Moment,
     /// How long planning took, until the head was known.
     planned: Duration,
-    ticket: Ticket,
+    slot: AdmissionSlot,
     /// Makes the error that the caller gets when there is no first row.
     failed: fn(&Meters, Broken) -> ApiError,
     /// Where the answer is kept, and under which question.
@@ -205,9 +205,9 @@ impl Run {
             .map_err(|error| (self.failed)(&self.meters, error))?;
         let executed = self.begun.elapsed().saturating_sub(self.planned);
 
-        let (ticket, corrupt) = (self.ticket, self.meters.store.corrupt);
+        let (slot, corrupt) = (self.slot, self.meters.store.corrupt);
         let rest = chunks.inspect(move |chunk| {
-            let _held_until_the_last_chunk = &ticket;
+            let _held_until_the_last_chunk = &slot;
             if let Err(error) = chunk {
                 if corrupt_part(error).is_some() {
                     corrupt.inc();

@@ -241,7 +241,7 @@ async fn aggregate(
         }
         None => None,
     };
-    let ticket = request.read.admitted(app).await?;
+    let slot = request.read.admitted(app).await?;
     let question = Question {
         app,
         reader,
@@ -273,7 +273,7 @@ async fn aggregate(
     let form = &query.selection.form;
     let mut response = request
         .read
-        .answer(app, ticket, prepared, form, &etag_parts)
+        .answer(app, slot, prepared, form, &etag_parts)
         .await?;
     if let Some(left_out) = left_out {
         response.headers_mut().insert(PERIODS_LEFT_OUT, left_out.into());

@@ -5,7 +5,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Response;
 
-use crate::api::admission::Ticket;
+use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
@@ -94,16 +94,14 @@ impl Asking {
     pub async fn answer(
         &self,
         app: &App,
-        ticket: Ticket,
+        slot: AdmissionSlot,
         prepared: Prepared,
         form: &AnswerForm,
         etag_parts: &str,
     ) -> Result<Response, ApiError> {
         let prepared = prepared.with_units_by_name();
         let etag_parts = format!("{} {etag_parts}", self.owner);
-        self.request
-            .answer(app, ticket, prepared, form, &etag_parts)
-            .await
+        self.request.answer(app, slot, prepared, form, &etag_parts).await
     }
 }
 

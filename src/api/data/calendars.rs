@@ -49,7 +49,7 @@ pub async fn calendars(
     let after = pages.place(query.form.cursor.as_deref())?;
     let always = TimeRange::ALWAYS;
     let granted = asking.granted(&app, CALENDARS, always).await?;
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: CALENDAR_COLUMNS,
         only: one_of(&["calendar_identifier"], query.identifiers),
@@ -60,7 +60,7 @@ pub async fn calendars(
         .completed(&granted, &spec, CALENDAR_DEFAULTS)
         .await?;
     let (prepared, next) = prepared.page(&CALENDAR_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
 }
 
@@ -103,7 +103,7 @@ pub async fn calendar_events(
     let granted = asking
         .granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin))
         .await?;
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: EVENT_COLUMNS,
         only: one_of(&["calendar_id"], query.calendars),
@@ -114,7 +114,7 @@ pub async fn calendar_events(
         .calendar_events(&granted, &spec, query.range)
         .await?;
     let (prepared, next) = prepared.page(&EVENT_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
 }
 

@@ -258,7 +258,7 @@ pub async fn insight(
     let as_of = query.as_of.unwrap_or_else(|| app.clock.now());
     let preferences = Preferences::of(&app.catalog, reader.person()).await?;
     let zone = preferences.time_zone().unwrap_or(Zone::UTC);
-    let ticket = request.admitted(&app).await?;
+    let slot = request.admitted(&app).await?;
     let sources = sources(&app, reader, &preferences, zone, as_of).await?;
     // Read before the report is: if anything changes meanwhile, the earlier tag is never computed again.
     let states = app.questions.states_of_insights(&sources).await?;
@@ -267,7 +267,7 @@ pub async fn insight(
     let (person, form) = (reader.person(), query.form);
     computed(&request.headers, &form.clone(), &COLUMNS, &tag, async move {
         let report = app.questions.insights(sources).await?;
-        drop(ticket);
+        drop(slot);
         let report = shown(report, person, as_of, zone);
         let rows = report.rows(&form);
         body_of(&app, &form, &COLUMNS, (&report, &rows)).await

@@ -66,7 +66,7 @@ pub async fn platform_location_updates(
     let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, PLATFORM_UPDATES, query.range).await?;
     let granted = beginning(granted, after.as_ref());
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: UPDATE_COLUMNS,
         only: None,
@@ -74,7 +74,7 @@ pub async fn platform_location_updates(
     };
     let prepared = app.questions.raw(&granted, &spec).await?;
     let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
 }
 
@@ -126,7 +126,7 @@ pub async fn platform_location_visits(
     } else {
         None
     };
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: VISIT_COLUMNS,
         only: None,
@@ -151,7 +151,7 @@ pub async fn platform_location_visits(
     if query.ends == OpenEnds::Null {
         prepared = prepared.with_open_ends()?;
     }
-    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
 }
 
@@ -191,7 +191,7 @@ pub async fn maps_location_updates(
     let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, MAPS_UPDATES, query.range).await?;
     let granted = beginning(granted, after.as_ref());
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: MAPS_COLUMNS,
         only: of_source(&app, asking.owner, query.source).await?,
@@ -199,7 +199,7 @@ pub async fn maps_location_updates(
     };
     let prepared = app.questions.raw(&granted, &spec).await?;
     let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
 }
 
@@ -244,7 +244,7 @@ pub async fn maps_location_bounds(
 ) -> Result<Response, ApiError> {
     let always = TimeRange::ALWAYS;
     let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
     let prepared = app.questions.prepared_bounds(&granted).await?;
     let etag_parts = asking.owner.to_string();
@@ -262,7 +262,7 @@ pub async fn maps_location_bounds(
                 .questions
                 .bounds_in(&prepared, &granted, only.as_ref())
                 .await?;
-            drop(ticket);
+            drop(slot);
             let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
             let bounds = Bounds {
                 start_date: time(bounds.first_start),
@@ -315,10 +315,10 @@ pub async fn location_updates(
             granted: beginning(granted, after.as_ref()),
         })
         .collect();
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let prepared = app.questions.location_updates(&updates, query.form.ids()).await?;
     let (prepared, next) = prepared.page(&UPDATES_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
 }
 

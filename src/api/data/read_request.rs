@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 
-use crate::api::admission::Ticket;
+use crate::api::admission::AdmissionSlot;
 use crate::api::answer::{Request, Sending, answer, entity_tag};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
@@ -70,7 +70,7 @@ impl ReadRequest {
     }
 
     /// A place among the questions that are being computed.
-    pub async fn admitted(&self, app: &App) -> Result<Ticket, ApiError> {
+    pub async fn admitted(&self, app: &App) -> Result<AdmissionSlot, ApiError> {
         Ok(app.queries.enter(self.reader.person()).await?)
     }
 
@@ -79,7 +79,7 @@ impl ReadRequest {
     pub async fn answer(
         &self,
         app: &App,
-        ticket: Ticket,
+        slot: AdmissionSlot,
         prepared: Prepared,
         form: &AnswerForm,
         etag_parts: &str,
@@ -89,18 +89,18 @@ impl ReadRequest {
             headers: &self.headers,
             question: &self.question(etag_parts),
             begun: self.begun,
-            ticket,
+            slot,
             follows: !self.depends_on_more.load(Ordering::Relaxed),
         };
         answer(request, prepared, form).await
     }
 
     /// What an answer is sent with whose query says what is computed.
-    pub const fn sending<'a>(&self, app: &'a App, ticket: Ticket) -> Sending<'a> {
+    pub const fn sending<'a>(&self, app: &'a App, slot: AdmissionSlot) -> Sending<'a> {
         Sending {
             app,
             begun: self.begun,
-            ticket,
+            slot,
         }
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::admission::Ticket;
+use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
@@ -153,7 +153,7 @@ async fn records(
         data_type,
         permit,
         resolved,
-        ticket,
+        slot,
         partitions,
         conditions,
     } = PermittedRecords::of(app, request, data_type, query.range, which).await?;
@@ -176,7 +176,7 @@ async fn records(
         .await?;
     let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
     let etag_parts = format!("{owner} {data_type} {unit:?}");
-    let answer = request.answer(app, ticket, prepared, &form, &etag_parts).await?;
+    let answer = request.answer(app, slot, prepared, &form, &etag_parts).await?;
     pages.lead_on(app, answer, next).await
 }
 
@@ -249,7 +249,7 @@ pub async fn latest_event(
         data_type,
         permit,
         resolved,
-        ticket,
+        slot,
         partitions,
         conditions,
     } = PermittedRecords::of(&app, &request, &data_type, range, which).await?;
@@ -269,7 +269,7 @@ pub async fn latest_event(
     let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
     let etag_parts = format!("{owner} {data_type} {unit:?}");
     request
-        .answer(&app, ticket, prepared, &query.form, &etag_parts)
+        .answer(&app, slot, prepared, &query.form, &etag_parts)
         .await
 }
 
@@ -310,7 +310,7 @@ pub async fn event_summary(
         data_type,
         permit,
         resolved,
-        ticket,
+        slot,
         partitions,
         conditions,
     } = PermittedRecords::of(&app, &request, &data_type, range, which).await?;
@@ -322,7 +322,7 @@ pub async fn event_summary(
     let tag = request.tag(&app, &prepared.states, &prepared.scope, &etag_parts);
     computed(&request.headers, &form.clone(), &SUMMARY, &tag, async move {
         let summary = app.questions.summed_up(prepared).await?;
-        drop(ticket);
+        drop(slot);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let summary = RecordsSummary {
             data_type: resolved.id().to_string(),
@@ -341,7 +341,7 @@ struct PermittedRecords {
     data_type: String,
     permit: Readable,
     resolved: ResolvedType,
-    ticket: Ticket,
+    slot: AdmissionSlot,
     partitions: Vec<TypedPartition>,
     conditions: Vec<Condition>,
 }
@@ -364,14 +364,14 @@ impl PermittedRecords {
             .windows(reader, owner, &TypeId::new(&data_type), range)
             .await?;
         let resolved = readable(app, owner, &data_type).await?;
-        let ticket = request.admitted(app).await?;
+        let slot = request.admitted(app).await?;
         let (partitions, conditions) = partitions_of(app, reader, owner, &resolved, which.conditions).await?;
         Ok(Self {
             owner,
             data_type,
             permit,
             resolved,
-            ticket,
+            slot,
             partitions,
             conditions,
         })

@@ -72,7 +72,7 @@ pub async fn metric_samples(
             ),
         ));
     }
-    let ticket = request.admitted(&app).await?;
+    let slot = request.admitted(&app).await?;
     let (partitions, conditions) = partitions_of(&app, reader, owner, &resolved, Vec::new()).await?;
     let pages = Pages::of(
         &app.tickets,
@@ -94,7 +94,7 @@ pub async fn metric_samples(
     let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
     let etag_parts = format!("{owner} {metric} {unit:?}");
     let answer = request
-        .answer(&app, ticket, prepared, &query.form, &etag_parts)
+        .answer(&app, slot, prepared, &query.form, &etag_parts)
         .await?;
     pages.lead_on(&app, answer, next).await
 }

@@ -135,7 +135,7 @@ pub async fn selected_records(
         .await?
         .within(range);
     let resolved = readable(&app, owner, &name).await?;
-    let ticket = request.admitted(&app).await?;
+    let slot = request.admitted(&app).await?;
     let (partitions, conditions) = partitions_of(&app, reader, owner, &resolved, conditions.clone()).await?;
     let spec = RecordsSpec {
         conditions,
@@ -176,7 +176,7 @@ pub async fn selected_records(
     let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
     let etag_parts = format!("{owner} {seen} {unit:?}");
     let answer = request
-        .answer(&app, ticket, prepared, &query.form, &etag_parts)
+        .answer(&app, slot, prepared, &query.form, &etag_parts)
         .await?;
     pages.lead_on(&app, answer, next).await
 }

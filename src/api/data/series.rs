@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use uuid::Uuid;
 
-use crate::api::admission::Ticket;
+use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
@@ -193,7 +193,7 @@ pub async fn metric_time_series(
             hindrance(&spec, moves_zero)
         })
         .await?;
-    let ticket = request.admitted(&app).await?;
+    let slot = request.admitted(&app).await?;
     if spec.measure.counting() == Counting::BestSource {
         spec.chosen_sources = Preferences::of(&app.catalog, owner)
             .await?
@@ -211,7 +211,7 @@ pub async fn metric_time_series(
     };
     let whole = grid_query.whole(&question.spec.grid, permit.windows());
     let prepared = app.questions.series(question).await?;
-    page.send(ticket, (prepared, whole), unit.as_slice(), &etag_parts)
+    page.send(slot, (prepared, whole), unit.as_slice(), &etag_parts)
         .await
 }
 
@@ -239,7 +239,7 @@ pub async fn time_series_grouped(
     let metrics = named_metrics(&app, owner, &names).await?;
     let grid = grid_query.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
-    let ticket = request.admitted(&app).await?;
+    let slot = request.admitted(&app).await?;
     let side_by_side = SideBySide {
         app: &app,
         reader,
@@ -262,7 +262,7 @@ pub async fn time_series_grouped(
     // A window is whole where all of its metrics are.
     let whole = grid_query.whole(&grid, &visible_in_all(grid_query.range, &permits));
     let prepared = app.questions.series_grouped(questions).await?;
-    page.send(ticket, (prepared, whole), &units, &etag_parts).await
+    page.send(slot, (prepared, whole), &units, &etag_parts).await
 }
 
 /// The page of a series that a request asks for.
@@ -299,7 +299,7 @@ impl<'a> SeriesPage<'a> {
     /// the whole ones, if the answer is to mark them.
     async fn send(
         self,
-        ticket: Ticket,
+        slot: AdmissionSlot,
         (prepared, whole): (Prepared, Option<WholeBins>),
         units: &[UnitOfColumns],
         etag_parts: &str,
@@ -312,7 +312,7 @@ impl<'a> SeriesPage<'a> {
         let prepared = prepared.marking(whole, TIME)?;
         let answer = self
             .request
-            .answer(self.app, ticket, prepared, form, etag_parts)
+            .answer(self.app, slot, prepared, form, etag_parts)
             .await?;
         self.pages.lead_on(self.app, answer, next).await
     }

@@ -232,14 +232,14 @@ impl<'a> PermittedSleepQuery<'a> {
             }
             _ => None,
         };
-        let ticket = self.asking.request.admitted(app).await?;
+        let slot = self.asking.request.admitted(app).await?;
         let prepared = app
             .questions
             .sleep(&self.permit, &partition, &self.stages, question, names)
             .await?
             .marking(whole, PERIOD)?;
         self.asking
-            .answer(app, ticket, prepared, form, &self.etag_parts)
+            .answer(app, slot, prepared, form, &self.etag_parts)
             .await
     }
 

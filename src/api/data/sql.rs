@@ -64,17 +64,17 @@ pub async fn sql(
         text: asked.query,
         parameters,
     };
-    let ticket = request.admitted(&app).await?;
+    let slot = request.admitted(&app).await?;
     let holdings = Arc::new(Readings::new(&app, &request.reader));
     let now = app.clock.now();
-    let planned = app.engine.sql(holdings, question, now, ticket).await;
-    let (planned, ticket) = planned.map_err(refused)?;
+    let planned = app.engine.sql(holdings, question, now, slot).await;
+    let (planned, slot) = planned.map_err(refused)?;
     let prepared = match planned.show {
         Show::Rows => planned.prepared,
         show => explained(&app, &planned.prepared, show).await?,
     };
     let packing = form.packing(&request.headers);
-    let sending = request.sending(&app, ticket);
+    let sending = request.sending(&app, slot);
     sending.answer_query(prepared, &form, packing).await
 }
 

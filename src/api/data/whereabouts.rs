@@ -71,7 +71,7 @@ pub async fn location_at_time(
         .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
     let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads_visits()).await?;
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let prepared = app.questions.location_at(&updates, visits.as_ref(), spec).await?;
     let (prepared, edition) = named(
         &app,
@@ -80,7 +80,7 @@ pub async fn location_at_time(
         query.names,
         ("latitude_degrees", "longitude_degrees"),
     );
-    asking.answer(&app, ticket, prepared, &query.form, &edition).await
+    asking.answer(&app, slot, prepared, &query.form, &edition).await
 }
 
 /// A series of places.
@@ -154,14 +154,14 @@ pub async fn location_time_series(
     }
     let updates = updates_of(&app, &asking, &sources, spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads_visits()).await?;
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let prepared = app
         .questions
         .location_series(&updates, visits.as_ref(), &spec)
         .await?;
     let (prepared, next) = prepared.page(&RowKey::start(SLOT), after.as_ref(), form.limit)?;
     let (prepared, edition) = named(&app, &asking, prepared, names, ("lat", "long"));
-    let answer = asking.answer(&app, ticket, prepared, &form, &edition).await?;
+    let answer = asking.answer(&app, slot, prepared, &form, &edition).await?;
     pages.lead_on(&app, answer, next).await
 }
 

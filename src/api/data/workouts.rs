@@ -46,7 +46,7 @@ pub async fn platform_workouts(
     let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, WORKOUTS, query.range).await?;
     let granted = beginning(granted, after.as_ref());
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: WORKOUT_COLUMNS,
         only: None,
@@ -54,6 +54,6 @@ pub async fn platform_workouts(
     };
     let prepared = app.questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
     let (prepared, next) = prepared.page(&WORKOUT_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, ticket, prepared, &query.form, "").await?;
+    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
     pages.lead_on(&app, answer, next).await
 }

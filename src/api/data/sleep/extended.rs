@@ -117,7 +117,7 @@ pub async fn sleep_cycles_extended(
     }
     let metrics = attached(&app, reader, owner, (&query, &names), range).await?;
     let partition = permitted.partition().await?;
-    let ticket = asking.request.admitted(&app).await?;
+    let slot = asking.request.admitted(&app).await?;
     let series = permits
         .iter()
         .zip(&metrics)
@@ -149,7 +149,7 @@ pub async fn sleep_cycles_extended(
     let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();
     let etag_parts = format!("{} {seen:?} {orders:?} {units:?}", permitted.etag_parts);
     asking
-        .answer(&app, ticket, prepared, &query.cycles.form, &etag_parts)
+        .answer(&app, slot, prepared, &query.cycles.form, &etag_parts)
         .await
 }
 
