@@ -82,7 +82,7 @@ impl<'a> Pages<'a> {
 
     /// `response` with the cursor of the next page, if there is one. A caller that has the page already has
     /// its cursor too.
-    pub async fn lead_on(
+    pub async fn with_next_cursor(
         &self,
         app: &App,
         mut response: Response,

@@ -61,7 +61,7 @@ pub async fn calendars(
         .await?;
     let (prepared, next) = prepared.page(&CALENDAR_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
 
 /// Which events.
@@ -115,7 +115,7 @@ pub async fn calendar_events(
         .await?;
     let (prepared, next) = prepared.page(&EVENT_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
 
 /// The spellings of an id: stored ids have the first one, but older rows may have another.

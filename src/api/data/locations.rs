@@ -75,7 +75,7 @@ pub async fn platform_location_updates(
     let prepared = app.questions.raw(&granted, &spec).await?;
     let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
 
 /// Visits in a range, as recorded or as computed.
@@ -152,7 +152,7 @@ pub async fn platform_location_visits(
         prepared = prepared.with_open_ends()?;
     }
     let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
 
 /// A range of time, and one source.
@@ -200,7 +200,7 @@ pub async fn maps_location_updates(
     let prepared = app.questions.raw(&granted, &spec).await?;
     let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
 
 /// One source, or all.
@@ -319,7 +319,7 @@ pub async fn location_updates(
     let prepared = app.questions.location_updates(&updates, query.form.ids()).await?;
     let (prepared, next) = prepared.page(&UPDATES_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
 
 /// `location_sources`, each once; without any, no source is preferred. `Some` unless one of them is unknown.

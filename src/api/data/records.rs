@@ -177,7 +177,7 @@ async fn records(
     let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
     let etag_parts = format!("{owner} {data_type} {unit:?}");
     let answer = request.answer(app, slot, prepared, &form, &etag_parts).await?;
-    pages.lead_on(app, answer, next).await
+    pages.with_next_cursor(app, answer, next).await
 }
 
 /// Records of any time, unless the caller limits it.

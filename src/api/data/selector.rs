@@ -178,7 +178,7 @@ pub async fn selected_records(
     let answer = request
         .answer(&app, slot, prepared, &query.form, &etag_parts)
         .await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
 
 /// An error about a label that cannot be compared points at the selector, not at a filter.

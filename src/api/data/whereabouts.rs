@@ -162,7 +162,7 @@ pub async fn location_time_series(
     let (prepared, next) = prepared.page(&RowKey::start(SLOT), after.as_ref(), form.limit)?;
     let (prepared, edition) = named(&app, &asking, prepared, names, ("lat", "long"));
     let answer = asking.answer(&app, slot, prepared, &form, &edition).await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
 
 /// `reverse_geocode`.

@@ -55,5 +55,5 @@ pub async fn platform_workouts(
     let prepared = app.questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
     let (prepared, next) = prepared.page(&WORKOUT_KEY, after.as_ref(), query.form.limit)?;
     let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.lead_on(&app, answer, next).await
+    pages.with_next_cursor(&app, answer, next).await
 }
