@@ -10,6 +10,8 @@ pub mod listings;
 pub mod locations;
 pub mod metrics_catalog;
 pub mod names;
+mod partitions;
+mod permitted_records;
 mod read_request;
 pub mod records;
 pub mod samples;

@@ -34,8 +34,9 @@ use crate::query::units::UnitRole;
 use crate::query::{Prepared, TypedPartition};
 
 use super::names::meant;
+use super::partitions::{partitions_of, readable};
 use super::read_request::ReadRequest;
-use super::records::{Selection, partitions_of, readable};
+use super::records::Selection;
 use super::units::{RequestedUnits, UnitHindrance, compares_values};
 
 /// How many periods an answer over all participants of a group leaves out because too few participants have

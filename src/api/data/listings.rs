@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
-use crate::api::data::records::{belonging_to, partitions_of, readable};
+use crate::api::data::partitions::{belonging_to, partitions_of, readable};
 use crate::api::data::shared_types::all_annotations;
 use crate::api::extract::Checked;
 use crate::api::input::files::{CHANGED_COLUMNS, FileChange, changes};

@@ -1,15 +1,11 @@
 //! Records of any type, as they were recorded: `/data/v1alpha1/event` and `/data/v1alpha1/metric`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
@@ -18,21 +14,18 @@ use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, body_of, computed};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
-use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{ColumnKind, ListedColumn};
-use crate::people::types::ResolvedType;
-use crate::query::annotation_definitions::{Definitions, ShownDefinition};
-use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
+use crate::query::Order;
+use crate::query::filter::{Condition, parse_all};
 use crate::query::records::RecordsSpec;
-use crate::query::{Order, TypedPartition};
 
 use super::names::meant;
+use super::permitted_records::{NamedRecords, PermittedRecords};
 use super::read_request::ReadRequest;
-use super::units::{RequestedUnits, in_display_unit};
+use super::units::RequestedUnits;
 
 /// Which records, in which order and form.
 #[derive(Debug)]
@@ -148,35 +141,38 @@ async fn records(
     query: RecordsQuery,
 ) -> Result<Response, ApiError> {
     let Selection { which, form, order } = query.selection;
-    let PermittedRecords {
-        owner,
-        data_type,
-        permit,
-        resolved,
-        slot,
-        partitions,
-        conditions,
-    } = PermittedRecords::of(app, request, data_type, query.range, which).await?;
+    let asked = permitted(app, request, data_type, query.range, which).await?;
     let pages = Pages::of(
         &app.tickets,
-        &(owner, &resolved.data_type.id, &conditions, query.range, order),
+        &(
+            asked.owner,
+            &asked.resolved.data_type.id,
+            &asked.conditions,
+            query.range,
+            order,
+        ),
     );
     let spec = RecordsSpec {
-        conditions,
+        conditions: asked.conditions,
         order,
         ids: form.ids(),
         limit: form.limit,
         after: pages.place(query.cursor.as_deref())?,
         columns: form.columns.clone(),
     };
-    let (prepared, next) = app.questions.page_of_records(&permit, &partitions, &spec).await?;
-    let unit = query
-        .units
-        .of_records(app, &request.reader, &resolved, (&spec.conditions, "filter"))
+    let (prepared, next) = app
+        .questions
+        .page_of_records(&asked.permit, &asked.partitions, &spec)
         .await?;
-    let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
-    let etag_parts = format!("{owner} {data_type} {unit:?}");
-    let answer = request.answer(app, slot, prepared, &form, &etag_parts).await?;
+    let selected = (spec.conditions.as_slice(), "filter");
+    let (prepared, unit) = query
+        .units
+        .show_records(app, &request.reader, &asked.resolved, selected, prepared)
+        .await?;
+    let etag_parts = format!("{} {} {unit:?}", asked.owner, asked.data_type);
+    let answer = request
+        .answer(app, asked.slot, prepared, &form, &etag_parts)
+        .await?;
     pages.with_next_cursor(app, answer, next).await
 }
 
@@ -244,32 +240,27 @@ pub async fn latest_event(
     Checked(query): Checked<LatestQuery>,
 ) -> Result<Response, ApiError> {
     let AnyTimeQuery { range, which } = query.within;
-    let PermittedRecords {
-        owner,
-        data_type,
-        permit,
-        resolved,
-        slot,
-        partitions,
-        conditions,
-    } = PermittedRecords::of(&app, &request, &data_type, range, which).await?;
+    let asked = permitted(&app, &request, &data_type, range, which).await?;
     let spec = RecordsSpec {
-        conditions,
+        conditions: asked.conditions,
         order: Order::Descending,
         ids: query.form.ids(),
         limit: Some(1),
         after: None,
         columns: query.form.columns.clone(),
     };
-    let prepared = app.questions.records(&permit, &partitions, &spec).await?;
-    let unit = query
-        .units
-        .of_records(&app, &request.reader, &resolved, (&spec.conditions, "filter"))
+    let prepared = app
+        .questions
+        .records(&asked.permit, &asked.partitions, &spec)
         .await?;
-    let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
-    let etag_parts = format!("{owner} {data_type} {unit:?}");
+    let selected = (spec.conditions.as_slice(), "filter");
+    let (prepared, unit) = query
+        .units
+        .show_records(&app, &request.reader, &asked.resolved, selected, prepared)
+        .await?;
+    let etag_parts = format!("{} {} {unit:?}", asked.owner, asked.data_type);
     request
-        .answer(&app, slot, prepared, &query.form, &etag_parts)
+        .answer(&app, asked.slot, prepared, &query.form, &etag_parts)
         .await
 }
 
@@ -305,27 +296,19 @@ pub async fn event_summary(
 ) -> Result<Response, ApiError> {
     let SummaryQuery { within, form } = query;
     let AnyTimeQuery { range, which } = within;
-    let PermittedRecords {
-        owner,
-        data_type,
-        permit,
-        resolved,
-        slot,
-        partitions,
-        conditions,
-    } = PermittedRecords::of(&app, &request, &data_type, range, which).await?;
+    let asked = permitted(&app, &request, &data_type, range, which).await?;
     let prepared = app
         .questions
-        .prepared_summary(&permit, &partitions, &conditions)
+        .prepared_summary(&asked.permit, &asked.partitions, &asked.conditions)
         .await?;
-    let etag_parts = format!("{owner} {data_type}");
+    let etag_parts = format!("{} {}", asked.owner, asked.data_type);
     let tag = request.tag(&app, &prepared.states, &prepared.scope, &etag_parts);
     computed(&request.headers, &form.clone(), &SUMMARY, &tag, async move {
         let summary = app.questions.summed_up(prepared).await?;
-        drop(slot);
+        drop(asked.slot);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let summary = RecordsSummary {
-            data_type: resolved.id().to_string(),
+            data_type: asked.resolved.id().to_string(),
             count: summary.records,
             start_time: time(summary.first_start),
             end_time: time(summary.last_end),
@@ -334,138 +317,19 @@ pub async fn event_summary(
     })
 }
 
-/// The records that a request is about, with the permit to read them.
-struct PermittedRecords {
-    owner: PersonId,
-    /// The id that the name in the path stands for.
-    data_type: String,
-    permit: Readable,
-    resolved: ResolvedType,
-    slot: AdmissionSlot,
-    partitions: Vec<TypedPartition>,
-    conditions: Vec<Condition>,
-}
-
-impl PermittedRecords {
-    /// Nothing is read of the records' type before the permit is there, and of the records before there is a
-    /// place among the questions that are being computed.
-    async fn of(
-        app: &App,
-        request: &ReadRequest,
-        name: &str,
-        range: TimeRange,
-        which: RecordSelection,
-    ) -> Result<Self, ApiError> {
-        let reader = &request.reader;
-        let owner = which.person(reader)?;
-        let data_type = meant(app, reader, owner, name).await?;
-        let permit = app
-            .grants
-            .windows(reader, owner, &TypeId::new(&data_type), range)
-            .await?;
-        let resolved = readable(app, owner, &data_type).await?;
-        let slot = request.admitted(app).await?;
-        let (partitions, conditions) = partitions_of(app, reader, owner, &resolved, which.conditions).await?;
-        Ok(Self {
-            owner,
-            data_type,
-            permit,
-            resolved,
-            slot,
-            partitions,
-            conditions,
-        })
-    }
-}
-
-/// The type called `data_type`, if its records can be read.
-pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Result<ResolvedType, ApiError> {
-    let resolved = app.types.find(owner, data_type).await?;
-    if resolved.data_type.queryable {
-        Ok(resolved)
-    } else {
-        Err(ApiError::not_found(format!(
-            "{} has no records to read; in the catalogue it is not `queryable`",
-            resolved.data_type.id
-        )))
-    }
-}
-
-/// The partitions that hold the records of a type, with the conditions that select them.
-pub async fn partitions_of(
+/// The records of a type that a request selects in a range.
+async fn permitted(
     app: &App,
-    reader: &Reader,
-    owner: PersonId,
-    resolved: &ResolvedType,
-    mut conditions: Vec<Condition>,
-) -> Result<(Vec<TypedPartition>, Vec<Condition>), ApiError> {
-    let partition = |data_type: &Arc<DataType>| TypedPartition::of(Arc::clone(data_type));
-    let mut partitions = vec![TypedPartition {
-        definitions: definitions_of(app, reader, owner, &resolved.data_type).await?,
-        ..partition(&resolved.data_type)
-    }];
-    if Base::named(resolved.data_type.id.as_str()).is_some() {
-        let own = app.types.all_own(owner).await?;
-        partitions.extend(
-            own.iter()
-                .filter(|own| own.data_type.id.base() == resolved.data_type.id.as_str())
-                .map(|own| partition(&own.data_type)),
-        );
-    }
-    conditions.extend(
-        resolved
-            .annotation
-            .map(|annotation| belonging_to(app, annotation)),
-    );
-    Ok((partitions, conditions))
-}
-
-/// The partition that holds the samples of a metric which has a series, with the conditions that select them.
-pub async fn metric_partition(
-    app: &App,
-    reader: &Reader,
-    owner: PersonId,
-    metric: &ResolvedType,
-) -> Result<(TypedPartition, Vec<Condition>), ApiError> {
-    let (partitions, conditions) = partitions_of(app, reader, owner, metric, Vec::new()).await?;
-    let partition = partitions.into_iter().next();
-    let partition = partition.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
-    Ok((partition, conditions))
-}
-
-/// Selects the records of one annotation among those of its type.
-pub(super) fn belonging_to(app: &App, annotation: Uuid) -> Condition {
-    Condition {
-        field: "source_id".to_owned(),
-        operator: Comparison::Belongs,
-        value: Comparand::Text(app.annotations.source_id(annotation)),
-    }
-}
-
-/// The definitions that records of the type belong to, if the type has definitions.
-async fn definitions_of(
-    app: &App,
-    reader: &Reader,
-    owner: PersonId,
-    data_type: &DataType,
-) -> Result<Option<Arc<Definitions>>, ApiError> {
-    if !data_type.is_base || Base::named(data_type.id.as_str()).is_some() {
-        return Ok(None);
-    }
-    let mut known = BTreeMap::new();
-    for annotation in app.annotations.all(owner).await?.iter() {
-        let mut definition = serde_json::to_value(annotation).map_err(ApiError::internal)?;
-        if let Some(members) = definition.as_object_mut().filter(|_| !reader.owns(owner)) {
-            // The reader may know the owner by another id, and tags are not shared.
-            members.shift_remove("svc_userid");
-            members.shift_remove("tags");
-        }
-        let shown = ShownDefinition {
-            name: annotation.root.name().to_owned(),
-            definition: definition.to_string(),
-        };
-        known.insert(annotation.id, shown);
-    }
-    let prefix = app.annotations.source_prefix();
-    Ok(Some(Arc::new(Definitions::new(prefix, known))))
+    request: &ReadRequest,
+    name: &str,
+    range: TimeRange,
+    which: RecordSelection,
+) -> Result<PermittedRecords, ApiError> {
+    let owner = which.person(&request.reader)?;
+    let named = NamedRecords {
+        owner,
+        data_type: meant(app, &request.reader, owner, name).await?,
+        conditions: which.conditions,
+    };
+    PermittedRecords::of(app, request, named, range, None).await
 }

@@ -16,9 +16,9 @@ use crate::query::Order;
 use crate::query::records::RecordsSpec;
 
 use super::names::meant;
+use super::partitions::partitions_of;
 use super::read_request::ReadRequest;
-use super::records::partitions_of;
-use super::units::{RequestedUnits, in_display_unit};
+use super::units::RequestedUnits;
 
 /// Which samples, and in which form.
 #[derive(Debug)]
@@ -87,11 +87,11 @@ pub async fn metric_samples(
         columns: query.form.columns.clone(),
     };
     let (prepared, next) = app.questions.page_of_records(&permit, &partitions, &spec).await?;
-    let unit = query
+    let selected = (spec.conditions.as_slice(), "filter");
+    let (prepared, unit) = query
         .units
-        .of_records(&app, reader, &resolved, (&spec.conditions, "filter"))
+        .show_records(&app, reader, &resolved, selected, prepared)
         .await?;
-    let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
     let etag_parts = format!("{owner} {metric} {unit:?}");
     let answer = request
         .answer(&app, slot, prepared, &query.form, &etag_parts)

@@ -7,26 +7,26 @@ use axum::extract::State;
 use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
-use crate::api::app::Shared;
+use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Notes};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Choice, FromParams, Params};
+use crate::auth::grants::Readable;
 use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
-use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::output::OutputMethod;
 use crate::query::page_of_prepared::NextPage;
 use crate::query::records::RecordsSpec;
 use crate::query::selector::{Extent, Selector};
-use crate::query::{Order, QueryError};
+use crate::query::{Order, Prepared, QueryError, TypedPartition};
 
 use super::names::meant;
+use super::permitted_records::{NamedRecords, PermittedRecords};
 use super::read_request::ReadRequest;
-use super::records::{partitions_of, readable};
-use super::units::{RequestedUnits, in_display_unit};
+use super::units::RequestedUnits;
 
 /// Which records, whose, and in which form.
 #[derive(Debug)]
@@ -114,7 +114,6 @@ pub async fn selected_records(
         name,
         conditions,
         extent,
-        at,
         ..
     } = &query.selector;
     let pages = Pages::of_address(&app.tickets, owner, "selected", request.words());
@@ -129,56 +128,61 @@ pub async fn selected_records(
         Extent::Back(_) => range,
         Extent::Latest => TimeRange::ALWAYS,
     };
-    let permit = app
-        .grants
-        .windows(reader, owner, &TypeId::new(&name), asked)
-        .await?
-        .within(range);
-    let resolved = readable(&app, owner, &name).await?;
-    let slot = request.admitted(&app).await?;
-    let (partitions, conditions) = partitions_of(&app, reader, owner, &resolved, conditions.clone()).await?;
+    let named = NamedRecords {
+        owner,
+        data_type: name,
+        conditions: conditions.clone(),
+    };
+    let found = PermittedRecords::of(&app, &request, named, asked, Some(range)).await?;
     let spec = RecordsSpec {
-        conditions,
+        conditions: found.conditions,
         order: Order::Ascending,
         ids: query.form.ids(),
         limit: query.form.limit,
         after,
         columns: query.form.columns.clone(),
     };
-    // Without a moment the range is another one at each request, and its answer mostly the same.
-    let (prepared, next, seen) = match (extent, at) {
-        (Extent::Back(_), Some(_)) => {
-            let found = app.questions.page_of_records(&permit, &partitions, &spec).await;
-            let (prepared, next) = found.map_err(refused)?;
-            (prepared, next, format!("{} {}", range.start(), range.end()))
-        }
-        (Extent::Back(_), None) => {
-            let found = app
-                .questions
-                .moving_page_of_records(&permit, &partitions, &spec, range)
-                .await;
-            let (prepared, next, seen) = found.map_err(refused)?;
-            (prepared, next, format!("{seen:?}"))
-        }
-        (Extent::Latest, _) => {
-            let found = app
-                .questions
-                .latest_record(&permit, &partitions, &spec, range)
-                .await;
-            let (prepared, seen) = found.map_err(refused)?;
-            (prepared, NextPage::default(), format!("{seen:?}"))
-        }
-    };
-    let unit = query
+    let records = (&found.permit, found.partitions.as_slice());
+    let page = page_of(&app, records, &spec, &query.selector, range).await;
+    let (prepared, next, seen) = page.map_err(refused)?;
+    let selected = (spec.conditions.as_slice(), "q");
+    let (prepared, unit) = query
         .units
-        .of_records(&app, reader, &resolved, (&spec.conditions, "q"))
+        .show_records(&app, reader, &found.resolved, selected, prepared)
         .await?;
-    let prepared = in_display_unit(prepared, &resolved, unit.as_ref())?;
     let etag_parts = format!("{owner} {seen} {unit:?}");
     let answer = request
-        .answer(&app, slot, prepared, &query.form, &etag_parts)
+        .answer(&app, found.slot, prepared, &query.form, &etag_parts)
         .await?;
     pages.with_next_cursor(&app, answer, next).await
+}
+
+/// The page of the records that a selector names, where the next one begins, and what of the range shapes the
+/// answer: without a moment the range is another one at each request, and its answer mostly the same.
+async fn page_of(
+    app: &App,
+    (permit, partitions): (&Readable, &[TypedPartition]),
+    spec: &RecordsSpec,
+    selector: &Selector,
+    range: TimeRange,
+) -> Result<(Prepared, NextPage, String), QueryError> {
+    let questions = &app.questions;
+    match (&selector.extent, &selector.at) {
+        (Extent::Back(_), Some(_)) => {
+            let (prepared, next) = questions.page_of_records(permit, partitions, spec).await?;
+            Ok((prepared, next, format!("{} {}", range.start(), range.end())))
+        }
+        (Extent::Back(_), None) => {
+            let (prepared, next, seen) = questions
+                .moving_page_of_records(permit, partitions, spec, range)
+                .await?;
+            Ok((prepared, next, format!("{seen:?}")))
+        }
+        (Extent::Latest, _) => {
+            let (prepared, seen) = questions.latest_record(permit, partitions, spec, range).await?;
+            Ok((prepared, NextPage::default(), format!("{seen:?}")))
+        }
+    }
 }
 
 /// An error about a label that cannot be compared points at the selector, not at a filter.

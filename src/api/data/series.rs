@@ -38,8 +38,8 @@ use crate::query::units::{DisplayUnit, UnitRole};
 use crate::query::{Prepared, TypedPartition};
 
 use super::names::{all_meant, meant};
+use super::partitions::metric_partition;
 use super::read_request::ReadRequest;
-use super::records::metric_partition;
 use super::units::{RequestedUnits, UnitHindrance, held_by};
 
 /// The column in which windows begin.

@@ -55,9 +55,24 @@ impl RequestedUnits {
         (system.is_some() || !before).then_some(Self(system))
     }
 
+    /// Records in the units that are asked for, and the unit of their values, which shapes the answer. The
+    /// conditions that select the records come with the parameter that they are given in.
+    pub(super) async fn show_records(
+        self,
+        app: &App,
+        reader: &Reader,
+        resolved: &ResolvedType,
+        selected: (&[Condition], &'static str),
+        prepared: Prepared,
+    ) -> Result<(Prepared, Option<DisplayUnit>), ApiError> {
+        let unit = self.of_records(app, reader, resolved, selected).await?;
+        let prepared = in_display_unit(prepared, resolved, unit.as_ref())?;
+        Ok((prepared, unit))
+    }
+
     /// The unit in which the values of records are shown, if all of them have the same unit. The conditions
     /// come with the parameter that they are given in.
-    pub(super) async fn of_records(
+    async fn of_records(
         self,
         app: &App,
         reader: &Reader,
@@ -122,7 +137,7 @@ impl RequestedUnits {
 }
 
 /// Records with the units of their columns, and with the values of the value column converted to `unit`.
-pub(super) fn in_display_unit(
+fn in_display_unit(
     prepared: Prepared,
     resolved: &ResolvedType,
     unit: Option<&DisplayUnit>,

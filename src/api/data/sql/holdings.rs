@@ -8,7 +8,7 @@ use datafusion::common::DataFusionError;
 use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 
 use crate::api::app::Shared;
-use crate::api::data::records::partitions_of;
+use crate::api::data::partitions::partitions_of;
 use crate::api::data::shared_types::types_shown;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, GrantAuthority};
