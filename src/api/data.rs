@@ -1,6 +1,7 @@
 //! Reading: `/data/v0`, `/data/v1` and `/data/v1alpha1`.
 
 pub mod aggregates;
+mod asked_page;
 mod asking;
 pub mod calendars;
 pub mod catalog;

@@ -8,7 +8,6 @@ use axum::response::Response;
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
-use crate::api::cursor::Pages;
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, GrantAuthority, Refused};
@@ -16,9 +15,8 @@ use crate::auth::reach::Beyond;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
-use crate::query::paging::RowPlace;
+use crate::query::Prepared;
 use crate::query::places::Granted;
-use crate::query::{Order, Prepared};
 
 use super::names::{grant_builtin, granted_builtin};
 use super::read_request::ReadRequest;
@@ -80,16 +78,6 @@ impl Asking {
         }
     }
 
-    /// The pages of the answer.
-    pub fn pages<'a>(&self, app: &'a Shared) -> Pages<'a> {
-        Pages::of_address(
-            &app.tickets,
-            self.owner,
-            self.request.path(),
-            self.request.words(),
-        )
-    }
-
     /// The answer. `etag_parts`: what shapes it and is not part of the address.
     pub async fn answer(
         &self,
@@ -102,17 +90,5 @@ impl Asking {
         let prepared = prepared.with_units_by_name();
         let etag_parts = format!("{} {etag_parts}", self.owner);
         self.request.answer(app, slot, prepared, form, &etag_parts).await
-    }
-}
-
-/// The granted rows, from the beginning of the page on.
-pub(super) fn beginning(
-    granted: Granted<GrantAuthority>,
-    page: Option<&RowPlace>,
-) -> Granted<GrantAuthority> {
-    let Some(place) = page else { return granted };
-    Granted {
-        permit: granted.permit.within(place.starts_after(Order::Ascending)),
-        ..granted
     }
 }

@@ -17,6 +17,7 @@ use crate::query::places::calendar::{
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::{CALENDAR_EVENTS, CALENDARS, widened};
 
+use super::asked_page::AskedPage;
 use super::asking::Asking;
 
 /// Which calendars.
@@ -45,8 +46,7 @@ pub async fn calendars(
     asking: Asking,
     Checked(query): Checked<CalendarsQuery>,
 ) -> Result<Response, ApiError> {
-    let pages = asking.pages(&app);
-    let after = pages.place(query.form.cursor.as_deref())?;
+    let page = AskedPage::of(&app, &asking, &query.form)?;
     let always = TimeRange::ALWAYS;
     let granted = asking.granted(&app, CALENDARS, always).await?;
     let slot = asking.request.admitted(&app).await?;
@@ -59,9 +59,7 @@ pub async fn calendars(
         .questions
         .completed(&granted, &spec, CALENDAR_DEFAULTS)
         .await?;
-    let (prepared, next) = prepared.page(&CALENDAR_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.with_next_cursor(&app, answer, next).await
+    page.answer(slot, prepared, &CALENDAR_KEY).await
 }
 
 /// Which events.
@@ -97,8 +95,7 @@ pub async fn calendar_events(
     asking: Asking,
     Checked(query): Checked<EventsQuery>,
 ) -> Result<Response, ApiError> {
-    let pages = asking.pages(&app);
-    let after = pages.place(query.form.cursor.as_deref())?;
+    let page = AskedPage::of(&app, &asking, &query.form)?;
     let margin = if query.range.is_empty() { 0 } else { DAY_MARGIN };
     let granted = asking
         .granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin))
@@ -113,9 +110,7 @@ pub async fn calendar_events(
         .questions
         .calendar_events(&granted, &spec, query.range)
         .await?;
-    let (prepared, next) = prepared.page(&EVENT_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.with_next_cursor(&app, answer, next).await
+    page.answer(slot, prepared, &EVENT_KEY).await
 }
 
 /// The spellings of an id: stored ids have the first one, but older rows may have another.

@@ -26,7 +26,8 @@ use crate::query::places::updates::{MAPS_COLUMNS, UPDATE_COLUMNS, UPDATE_KEY, UP
 use crate::query::places::visits::VISIT_COLUMNS;
 use crate::query::places::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES, PLATFORM_VISITS};
 
-use super::asking::{Asking, beginning};
+use super::asked_page::AskedPage;
+use super::asking::Asking;
 
 /// The columns that place a visit in the order of an answer.
 const VISITS_KEY: RowKey = RowKey {
@@ -62,10 +63,9 @@ pub async fn platform_location_updates(
     asking: Asking,
     Checked(query): Checked<RangeQuery>,
 ) -> Result<Response, ApiError> {
-    let pages = asking.pages(&app);
-    let after = pages.place(query.form.cursor.as_deref())?;
+    let page = AskedPage::of(&app, &asking, &query.form)?;
     let granted = asking.granted(&app, PLATFORM_UPDATES, query.range).await?;
-    let granted = beginning(granted, after.as_ref());
+    let granted = page.beginning(granted);
     let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: UPDATE_COLUMNS,
@@ -73,9 +73,7 @@ pub async fn platform_location_updates(
         ids: query.form.ids(),
     };
     let prepared = app.questions.raw(&granted, &spec).await?;
-    let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.with_next_cursor(&app, answer, next).await
+    page.answer(slot, prepared, &UPDATE_KEY).await
 }
 
 /// Visits in a range, as recorded or as computed.
@@ -114,8 +112,7 @@ pub async fn platform_location_visits(
     asking: Asking,
     Checked(query): Checked<VisitsQuery>,
 ) -> Result<Response, ApiError> {
-    let pages = asking.pages(&app);
-    let after = pages.place(query.form.cursor.as_deref())?;
+    let page = AskedPage::of(&app, &asking, &query.form)?;
     let granted = asking.granted(&app, PLATFORM_VISITS, query.range).await?;
     let updates = if query.derive {
         Some(
@@ -147,12 +144,11 @@ pub async fn platform_location_visits(
             ..stays
         };
     }
-    let (mut prepared, next) = prepared.page(&VISITS_KEY, after.as_ref(), query.form.limit)?;
+    let (mut prepared, next) = page.cut(prepared, &VISITS_KEY)?;
     if query.ends == OpenEnds::Null {
         prepared = prepared.with_open_ends()?;
     }
-    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.with_next_cursor(&app, answer, next).await
+    page.send(slot, (prepared, next), "").await
 }
 
 /// A range of time, and one source.
@@ -187,10 +183,9 @@ pub async fn maps_location_updates(
     asking: Asking,
     Checked(query): Checked<MapsQuery>,
 ) -> Result<Response, ApiError> {
-    let pages = asking.pages(&app);
-    let after = pages.place(query.form.cursor.as_deref())?;
+    let page = AskedPage::of(&app, &asking, &query.form)?;
     let granted = asking.granted(&app, MAPS_UPDATES, query.range).await?;
-    let granted = beginning(granted, after.as_ref());
+    let granted = page.beginning(granted);
     let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: MAPS_COLUMNS,
@@ -198,9 +193,7 @@ pub async fn maps_location_updates(
         ids: query.form.ids(),
     };
     let prepared = app.questions.raw(&granted, &spec).await?;
-    let (prepared, next) = prepared.page(&UPDATE_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.with_next_cursor(&app, answer, next).await
+    page.answer(slot, prepared, &UPDATE_KEY).await
 }
 
 /// One source, or all.
@@ -305,21 +298,18 @@ pub async fn location_updates(
     asking: Asking,
     Checked(query): Checked<UpdatesQuery>,
 ) -> Result<Response, ApiError> {
-    let pages = asking.pages(&app);
-    let after = pages.place(query.form.cursor.as_deref())?;
+    let page = AskedPage::of(&app, &asking, &query.form)?;
     let updates = updates_of(&app, &asking, &query.sources, query.range).await?;
     let updates: Vec<_> = updates
         .into_iter()
         .map(|Updates { source, granted }| Updates {
             source,
-            granted: beginning(granted, after.as_ref()),
+            granted: page.beginning(granted),
         })
         .collect();
     let slot = asking.request.admitted(&app).await?;
     let prepared = app.questions.location_updates(&updates, query.form.ids()).await?;
-    let (prepared, next) = prepared.page(&UPDATES_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.with_next_cursor(&app, answer, next).await
+    page.answer(slot, prepared, &UPDATES_KEY).await
 }
 
 /// `location_sources`, each once; without any, no source is preferred. `Some` unless one of them is unknown.

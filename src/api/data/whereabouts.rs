@@ -21,6 +21,7 @@ use crate::query::places::series::{SLOT, SeriesSpec};
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_VISITS};
 
+use super::asked_page::AskedPage;
 use super::asking::Asking;
 use super::locations::{location_sources, updates_of};
 
@@ -142,8 +143,7 @@ pub async fn location_time_series(
         names,
         form,
     } = query;
-    let pages = asking.pages(&app);
-    let after = pages.place(form.cursor.as_deref())?;
+    let page = AskedPage::of(&app, &asking, &form)?;
     let limit = app.settings.cell_limit;
     if spec.slots() > limit {
         let message = format!(
@@ -159,10 +159,9 @@ pub async fn location_time_series(
         .questions
         .location_series(&updates, visits.as_ref(), &spec)
         .await?;
-    let (prepared, next) = prepared.page(&RowKey::start(SLOT), after.as_ref(), form.limit)?;
+    let (prepared, next) = page.cut(prepared, &RowKey::start(SLOT))?;
     let (prepared, edition) = named(&app, &asking, prepared, names, ("lat", "long"));
-    let answer = asking.answer(&app, slot, prepared, &form, &edition).await?;
-    pages.with_next_cursor(&app, answer, next).await
+    page.send(slot, (prepared, next), &edition).await
 }
 
 /// `reverse_geocode`.

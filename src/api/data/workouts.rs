@@ -14,7 +14,8 @@ use crate::query::places::WORKOUTS;
 use crate::query::places::raw::RawSpec;
 use crate::query::places::workouts::{WORKOUT_COLUMNS, WORKOUT_DEFAULTS, WORKOUT_KEY};
 
-use super::asking::{Asking, beginning};
+use super::asked_page::AskedPage;
+use super::asking::Asking;
 
 /// Which workouts.
 #[derive(Debug)]
@@ -42,10 +43,9 @@ pub async fn platform_workouts(
     asking: Asking,
     Checked(query): Checked<WorkoutsQuery>,
 ) -> Result<Response, ApiError> {
-    let pages = asking.pages(&app);
-    let after = pages.place(query.form.cursor.as_deref())?;
+    let page = AskedPage::of(&app, &asking, &query.form)?;
     let granted = asking.granted(&app, WORKOUTS, query.range).await?;
-    let granted = beginning(granted, after.as_ref());
+    let granted = page.beginning(granted);
     let slot = asking.request.admitted(&app).await?;
     let spec = RawSpec {
         columns: WORKOUT_COLUMNS,
@@ -53,7 +53,5 @@ pub async fn platform_workouts(
         ids: query.form.ids(),
     };
     let prepared = app.questions.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
-    let (prepared, next) = prepared.page(&WORKOUT_KEY, after.as_ref(), query.form.limit)?;
-    let answer = asking.answer(&app, slot, prepared, &query.form, "").await?;
-    pages.with_next_cursor(&app, answer, next).await
+    page.answer(slot, prepared, &WORKOUT_KEY).await
 }
