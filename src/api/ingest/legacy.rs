@@ -27,10 +27,11 @@ use crate::ingest::tombstone::{are_tombstones, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 
-use super::{
-    Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable,
-    run_blocking,
-};
+use super::body_headers::{content_length, idempotency_key};
+use super::commit_body::{Submission, Uploaded, commit};
+use super::delete_targets::Deleter;
+use super::recordable::{Recordable, recordable};
+use super::run_blocking::run_blocking;
 
 /// A body takes this many times its size: as received, unwrapped, and as rows.
 const FACTOR: usize = 3;

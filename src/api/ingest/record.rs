@@ -2,13 +2,13 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::api::app::{App, Shared};
-use crate::api::body::{broke_off, content_encoding, text};
+use crate::api::body::broke_off;
 use crate::api::docs::bodies::RawBytes;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
@@ -17,7 +17,7 @@ use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
 use crate::catalog::records::SeenSource;
 use crate::ingest::accept::{Acceptance, Accepted, FilesRead};
-use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
+use crate::ingest::body::BodyReader;
 use crate::ingest::coerce::Epoch;
 use crate::ingest::context::Leave;
 use crate::ingest::deletions::deletions;
@@ -26,10 +26,11 @@ use crate::ingest::tombstone::are_tombstones;
 use crate::ingest::upload::{IdempotencyKey, Work};
 use crate::model::excerpt::beginning;
 
-use super::{
-    Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable,
-    run_blocking,
-};
+use super::body_headers::{body_reader, content_length, idempotency_key};
+use super::commit_body::{Submission, Uploaded, commit};
+use super::delete_targets::Deleter;
+use super::recordable::{Recordable, recordable};
+use super::run_blocking::run_blocking;
 
 /// Which version of the type is meant, and what the sender asks for.
 #[derive(Debug)]
@@ -214,20 +215,4 @@ async fn work_of(app: &App, reader: &Reader, accepted: Accepted) -> Result<Recor
             })
         }
     }
-}
-
-pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, ApiError> {
-    let media_type = text(headers, &CONTENT_TYPE);
-    let form = BodyForm::from_media_type(media_type).ok_or_else(|| {
-        ApiError::unsupported_media_type(format!(
-            "found {:?}; send application/json with one record, or application/x-jsonl with a record a line",
-            beginning(media_type.unwrap_or_default())
-        ))
-    })?;
-    let encoding = content_encoding(headers)?;
-    let limits = BodyLimits {
-        body: app.settings.body_limit as u64,
-        line: app.settings.body_limit,
-    };
-    BodyReader::new(form, encoding, limits).map_err(ApiError::internal)
 }

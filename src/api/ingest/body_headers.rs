@@ -1,0 +1,69 @@
+//! What the headers of a body say: how long it is, in which form and encoding, and by which name its request
+//! is recognised when it is sent again.
+//!
+//! Knows headers and limits; knows nothing of what is in the body.
+
+use axum::http::HeaderName;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+
+use crate::api::app::App;
+use crate::api::body::{content_encoding, text};
+use crate::api::problem::{ApiError, invalid};
+use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
+use crate::model::excerpt::beginning;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The longest idempotency key.
+const LONGEST_KEY: usize = 255;
+
+/// The length of the body according to its header. The header is required: a client that does not know the
+/// length has not finished writing.
+pub(super) fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .ok_or_else(ApiError::length_required)?;
+    let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
+    let length =
+        length.ok_or_else(|| ApiError::bad_request("the header `content-length` is not a number"))?;
+    if length > app.settings.body_limit as u64 {
+        Err(ApiError::too_large(app.settings.body_limit))
+    } else {
+        Ok(length)
+    }
+}
+
+/// The name under which the request is recognised, if it has one.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let wrong = || {
+        invalid(
+            ["header", "idempotency-key"],
+            format!("expected 1 to {LONGEST_KEY} visible characters"),
+        )
+    };
+    let key = key.to_str().map_err(|_| wrong())?.trim();
+    if key.is_empty() || key.len() > LONGEST_KEY {
+        Err(wrong())
+    } else {
+        Ok(Some(key.to_owned()))
+    }
+}
+
+/// What reads a body of this media type and encoding.
+pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, ApiError> {
+    let media_type = text(headers, &CONTENT_TYPE);
+    let form = BodyForm::from_media_type(media_type).ok_or_else(|| {
+        ApiError::unsupported_media_type(format!(
+            "found {:?}; send application/json with one record, or application/x-jsonl with a record a line",
+            beginning(media_type.unwrap_or_default())
+        ))
+    })?;
+    let encoding = content_encoding(headers)?;
+    let limits = BodyLimits {
+        body: app.settings.body_limit as u64,
+        line: app.settings.body_limit,
+    };
+    BodyReader::new(form, encoding, limits).map_err(ApiError::internal)
+}
