@@ -196,7 +196,7 @@ async fn connected(stream: std::net::TcpStream, peer: IpAddr, router: Router, te
     };
     // Small answers are complete: waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection keeps its delays");
+        tracing::debug!(%error, "could not turn off delays on a connection");
     }
     let Some(certificate) = &terms.certificate else {
         return Box::pin(spoken(stream, peer, router, &terms)).await;

@@ -124,7 +124,7 @@ pub(super) async fn commit(app: &App, submission: Submission) -> Result<Response
     let receipt = submit(&app.commits, &app.catalog, &app.intake.objects, upload).await?;
     if let Err(error) = app.files.note_types(person, files).await {
         // The records are stored; sending them again also notes the file.
-        tracing::warn!(%error, "it is not noted of a file that records were read from it");
+        tracing::warn!(%error, "could not note that records were read from a file");
     }
     Ok((StatusCode::CREATED, Json(Uploaded::from(receipt))).into_response())
 }
