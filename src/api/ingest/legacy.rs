@@ -105,24 +105,7 @@ async fn store(
 
     let unread = bytes.clone();
     let names = run_blocking(move || names_in(form, &unread)).await??;
-    let mut types = Types {
-        recordable: HashMap::with_capacity(names.len()),
-        deleter: None,
-    };
-    let mut closed = None;
-    for name in names {
-        let mut recordable = recordable(app, person, &name).await?;
-        let data_type = &recordable.compiled.data_type().id;
-        if are_tombstones(data_type) {
-            if types.deleter.is_none() {
-                types.deleter = Some(Deleter::of(app, person).await?);
-            }
-        } else if !reach.covers(data_type) {
-            return Err(ApiError::forbidden(Beyond::Types.to_string()));
-        }
-        closed = recordable.closed.take().or(closed);
-        types.recordable.insert(name, recordable);
-    }
+    let (types, closed) = types_of(app, reader, names).await?;
     let (changes, seen) = run_blocking(move || decode(form, &bytes, &types, Several::new(person))).await??;
     // What tombstones delete from is known only now.
     if !changes.iter().all(|change| reach.covers(&change.data_type)) {
@@ -169,6 +152,33 @@ fn names_in(form: Form, bytes: &[u8]) -> Result<BTreeSet<String>, Vec<Fault>> {
 struct Types {
     recordable: HashMap<String, Recordable>,
     deleter: Option<Deleter>,
+}
+
+/// The types called `names`, if the reader may record all of them, and why nothing new is recorded of one.
+async fn types_of(
+    app: &App,
+    reader: &Reader,
+    names: BTreeSet<String>,
+) -> Result<(Types, Option<ApiError>), ApiError> {
+    let mut types = Types {
+        recordable: HashMap::with_capacity(names.len()),
+        deleter: None,
+    };
+    let mut closed = None;
+    for name in names {
+        let mut recordable = recordable(app, reader.person(), &name).await?;
+        let data_type = &recordable.compiled.data_type().id;
+        if are_tombstones(data_type) {
+            if types.deleter.is_none() {
+                types.deleter = Some(Deleter::of(app, reader.person()).await?);
+            }
+        } else if !reader.reach().covers(data_type) {
+            return Err(ApiError::forbidden(Beyond::Types.to_string()));
+        }
+        closed = recordable.closed.take().or(closed);
+        types.recordable.insert(name, recordable);
+    }
+    Ok((types, closed))
 }
 
 fn decode(
