@@ -21,8 +21,7 @@ pub mod common;
 mod pages;
 mod unions;
 
-pub const DOCUMENT_PATH: &str = "/openapi.json";
-pub const PAGES_PATH: &str = "/docs";
+use pages::DOCUMENT_PATH;
 
 const SCHEME: &str = "bearer";
 

@@ -10,16 +10,16 @@ mod body;
 mod context;
 mod otlp;
 pub mod sending;
+mod trace;
+mod trace_queue;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
 use axum::body::Body;
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use axum::response::Response;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::registry::Registry;
 use tokio::sync::mpsc;
 
 use crate::model::clock::Clock;
@@ -27,6 +27,9 @@ use crate::model::ids::IdSource;
 
 use body::TracedBody;
 pub use context::Context;
+pub use trace::TraceMeters;
+use trace::{Phase, Trace};
+use trace_queue::TraceQueue;
 
 /// The most traces that may wait to be sent.
 const MOST_WAITING: usize = 4096;
@@ -50,60 +53,12 @@ impl fmt::Display for Timing {
     }
 }
 
-/// Counters of traces.
-#[derive(Clone, Debug, Default)]
-pub struct TraceMeters {
-    pub sent: Counter,
-    pub dropped: Counter,
-}
-
-impl TraceMeters {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("sent", "Requests whose traces were sent", self.sent.clone());
-        registry.register(
-            "dropped",
-            "Requests whose traces nobody took in time",
-            self.dropped.clone(),
-        );
-    }
-}
-
 /// Collects traces for sending. Cheap to clone.
 #[derive(Clone)]
 pub struct Traces {
-    waiting: mpsc::Sender<Trace>,
+    queue: TraceQueue,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    meters: TraceMeters,
-}
-
-/// The trace of one request.
-#[derive(Clone, Debug)]
-struct Trace {
-    context: Context,
-    /// The request's own span.
-    span: u64,
-    /// Microseconds since 1970.
-    began_at: i64,
-    method: Method,
-    route: String,
-    request: Arc<str>,
-    status: StatusCode,
-    /// From the request's head to the last byte of its answer.
-    took: Duration,
-    bytes: u64,
-    broke_off: bool,
-    phases: Vec<Phase>,
-}
-
-/// A part of a request's time.
-#[derive(Clone, Debug)]
-struct Phase {
-    name: &'static str,
-    span: u64,
-    /// Since the request's head.
-    after: Duration,
-    took: Duration,
 }
 
 /// A request that is being answered.
@@ -131,12 +86,8 @@ impl Traces {
     ) -> (Self, sending::ToSend) {
         let (waiting, taken) = mpsc::channel(MOST_WAITING);
         let to_send = sending::ToSend::new(taken, meters.clone());
-        let traces = Self {
-            waiting,
-            clock,
-            ids,
-            meters,
-        };
+        let queue = TraceQueue { waiting, meters };
+        let traces = Self { queue, clock, ids };
         (traces, to_send)
     }
 
@@ -154,12 +105,6 @@ impl Traces {
 
     fn span(&self) -> u64 {
         self.ids.next().as_u64_pair().1
-    }
-
-    fn tell(&self, trace: Trace) {
-        if self.waiting.try_send(trace).is_err() {
-            self.meters.dropped.inc();
-        }
     }
 }
 
@@ -186,7 +131,7 @@ impl Following {
                 body,
                 trace: Some(trace),
                 stopwatch: self.stopwatch,
-                traces: self.traces,
+                queue: self.traces.queue,
                 bytes: 0,
                 is_whole: false,
             })

@@ -8,18 +8,16 @@ pub mod datashares;
 pub mod exports;
 pub mod groups;
 pub mod info;
+mod path_ids;
 pub mod preferences;
 pub mod reflections;
 pub mod sessions;
 pub mod tags;
 pub mod totals;
 
-use uuid::Uuid;
-
 use crate::api::endpoints::{Routes, endpoint};
-use crate::api::problem::{ApiError, invalid};
+use crate::api::problem::ApiError;
 use crate::api::spellings::also_at;
-use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::people::documents::DocumentError;
 
@@ -92,11 +90,6 @@ fn group_routes() -> Routes {
     .fold(Routes::new(), |router, routes| {
         router.merge(also_at(routes, "/user/v1/", &["/user/v1alpha1/"]))
     })
-}
-
-/// The id that the parameter `name` of a path gives.
-fn id_in_path(name: &'static str, text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| invalid(["path", name], format!("{:?} is not a UUID", beginning(text))))
 }
 
 impl From<DocumentError> for ApiError {

@@ -13,8 +13,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::{DOCUMENT_PATH, PAGES_PATH};
-
+pub(super) const DOCUMENT_PATH: &str = "/openapi.json";
+const PAGES_PATH: &str = "/docs";
 const FRONT_PATH: &str = "/";
 /// The script that says what the pages show and how.
 const BEGIN_PATH: &str = "/docs/swagger-initializer.js";

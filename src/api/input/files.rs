@@ -1,20 +1,23 @@
 //! Files that people keep: `/input/v1/file`, and the same under the older name `/input/v1/file_upload`.
 
 mod download;
+mod entity_tags;
+mod named_file;
 pub mod shapes;
 pub mod upload;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
+use self::entity_tags::{entity_tag, is_named, shown, tagged};
+use self::named_file::{OwnerQuery, file_id, readable_file};
 pub use self::shapes::FileChange;
 use self::shapes::{CreatedFile, FileChanges, FileInput, FileListing, NewFileInput};
-use crate::api::answer_headers::{header_value, is_known, not_modified};
+use crate::api::answer_headers::{is_known, not_modified};
 use crate::api::app::{App, Shared};
 use crate::api::docs::common::deprecated;
 use crate::api::document::Sent;
@@ -24,14 +27,13 @@ use crate::api::listed::{ListingForm, aside, document_as, one_as};
 use crate::api::problem::{ApiError, Problem};
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::file_grants::ReadableFiles;
-use crate::auth::grants::{Denied, Refused};
+use crate::auth::grants::Denied;
 use crate::auth::tokens::Reader;
-use crate::model::excerpt::beginning;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::file_names::{folder, name};
-use crate::people::files::{File, FilesError, ListingFilter};
+use crate::people::files::{File, ListingFilter};
 
 /// The root folder.
 const TOP: &str = "/";
@@ -94,20 +96,6 @@ fn checked(
     text.map(|text| read(&text))
         .transpose()
         .map_err(|message| params.fault(parameter, "value_error", message))
-}
-
-/// Whose file it is.
-#[derive(Debug)]
-pub struct OwnerQuery {
-    owner: Option<PersonId>,
-}
-
-impl FromParams for OwnerQuery {
-    fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        Some(Self {
-            owner: params.owner(),
-        })
-    }
 }
 
 /// Whose file it is, and the form of the answer.
@@ -365,83 +353,8 @@ pub async fn restore_file(
     shown(&restored)
 }
 
-/// The file with the id `input_id` of `owner`; of the reader if no owner is named.
-async fn readable_file(
-    app: &App,
-    reader: &Reader,
-    owner: Option<PersonId>,
-    input_id: &str,
-) -> Result<File, ApiError> {
-    let owner = owner.unwrap_or_else(|| reader.person());
-    if reader.owns(owner) {
-        return Ok(app.files.get(owner, file_id(input_id)?).await?);
-    }
-    let found = match Uuid::parse_str(input_id) {
-        Ok(id) => match app.files.get(owner, id).await {
-            Err(FilesError::Unknown(_)) => None,
-            found => Some(found?),
-        },
-        Err(_) => None,
-    };
-    let path = found.as_ref().map(File::full_name);
-    let version = found.as_ref().and_then(File::shareable);
-    let version = path.as_deref().zip(version);
-    app.grants
-        .file(
-            reader,
-            owner,
-            version.map(|(path, (age, moment))| (path, age, moment)),
-        )
-        .await?;
-    found.ok_or_else(|| Refused.into())
-}
-
 /// Whether a listing may show a version.
 fn shows(readable: &ReadableFiles, file: &File) -> bool {
     let shared = |(age, moment)| readable.include(&file.full_name(), age, moment);
     readable.are_own() || file.shareable().is_some_and(shared)
-}
-
-/// A text that is not an id names no file.
-fn file_id(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::parse_str(text).map_err(|_| ApiError::not_found(format!("there is no file {:?}", beginning(text))))
-}
-
-/// The tag of a file's description: of its bytes and of every change to it.
-fn entity_tag(file: &File) -> String {
-    let bytes = file
-        .sha256
-        .clone()
-        .unwrap_or_else(|| file.id.simple().to_string());
-    format!("\"{bytes}.{}\"", file.version)
-}
-
-/// The tag of its bytes, once they are stored.
-fn content_tag(file: &File) -> Option<String> {
-    file.sha256.as_ref().map(|sha256| format!("\"{sha256}\""))
-}
-
-/// Whether a header names the file, by its own tag or by that of its bytes.
-fn is_named(headers: &HeaderMap, header: &HeaderName, file: &File) -> bool {
-    let mut tags = std::iter::once(entity_tag(file)).chain(content_tag(file));
-    tags.any(|tag| names(headers, header, &tag))
-}
-
-/// Whether a header names `tag`, or everything.
-fn names(headers: &HeaderMap, header: &HeaderName, tag: &str) -> bool {
-    headers
-        .get_all(header)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|named| named.trim() == "*" || named.trim() == tag)
-}
-
-fn shown(file: &File) -> Result<Response, ApiError> {
-    tagged(file, FileInput::from(file))
-}
-
-fn tagged(file: &File, answer: FileInput) -> Result<Response, ApiError> {
-    let tag = header_value(&entity_tag(file))?;
-    Ok(([(ETAG, tag)], Json(answer)).into_response())
 }

@@ -8,14 +8,15 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Method;
 use hyper::body::{Frame, SizeHint};
 
-use super::{Trace, Traces};
+use super::trace::Trace;
+use super::trace_queue::TraceQueue;
 
 pub(super) struct TracedBody {
     pub body: Body,
     /// `None` once it is collected.
     pub trace: Option<Trace>,
     pub stopwatch: Moment,
-    pub traces: Traces,
+    pub queue: TraceQueue,
     pub bytes: u64,
     pub is_whole: bool,
 }
@@ -55,6 +56,6 @@ impl Drop for TracedBody {
         // A body of known length is not polled after its end, and the body of a HEAD answer is never polled.
         let is_read = self.is_whole || self.body.is_end_stream() || trace.method == Method::HEAD;
         trace.broke_off = !is_read;
-        self.traces.tell(trace);
+        self.queue.put(trace);
     }
 }

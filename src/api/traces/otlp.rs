@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Phase, Trace};
+use super::trace::{Phase, Trace};
 
 /// Kinds of spans, by their OTLP numbers.
 const INTERNAL: u8 = 1;

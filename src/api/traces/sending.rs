@@ -9,7 +9,8 @@ use axum::http::{HeaderName, HeaderValue};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use tokio::sync::mpsc;
 
-use super::{Trace, TraceMeters, otlp};
+use super::otlp;
+use super::trace::{Trace, TraceMeters};
 
 /// The most traces that are sent together.
 const MOST_TOGETHER: usize = 512;

@@ -25,7 +25,7 @@ use crate::people::annotations::{AnnotationRoot, AnnotationRow, AnnotationType, 
 use crate::people::condition::Condition;
 use crate::people::documents::DocumentError;
 
-use super::id_in_path;
+use super::path_ids::id_in_path;
 
 const COLUMNS: [ListedColumn; 12] = [
     ListedColumn::new("id", ColumnKind::Text),

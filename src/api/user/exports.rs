@@ -28,7 +28,7 @@ use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::takeout::{Export, ExportError, ExportState};
 
-use super::id_in_path;
+use super::path_ids::id_in_path;
 
 const PATH: &str = "/user/v1alpha1/export";
 /// When to check again for a place, or for an archive that is being made.

@@ -16,7 +16,7 @@ use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::reflections::{Reflection, ReflectionContent};
 
-use super::id_in_path;
+use super::path_ids::id_in_path;
 
 const COLUMNS: [ListedColumn; 11] = [
     ListedColumn::new("id", ColumnKind::Text),

@@ -26,7 +26,7 @@ use crate::people::condition::Condition;
 use crate::people::sessions::{Session, SessionError};
 use crate::people::text::Name;
 
-use super::id_in_path;
+use super::path_ids::id_in_path;
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 const MOST_DAYS: u64 = 36_500;

@@ -16,7 +16,7 @@ use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::tags::{NewTag, Tag};
 
-use super::id_in_path;
+use super::path_ids::id_in_path;
 
 const COLUMNS: [ListedColumn; 2] = [
     ListedColumn::new("id", ColumnKind::Text),

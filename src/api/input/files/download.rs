@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::{OwnerQuery, readable_file};
+use super::named_file::{OwnerQuery, readable_file};
 use crate::api::app::Shared;
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{FileLabel, download};

@@ -1,0 +1,54 @@
+//! The tags by which a client recognises a file, and the description of a file that carries its tag.
+//!
+//! Knows files and headers; knows nothing of who may see a file.
+
+use axum::Json;
+use axum::http::header::ETAG;
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::{IntoResponse, Response};
+
+use super::shapes::FileInput;
+use crate::api::answer_headers::header_value;
+use crate::api::problem::ApiError;
+use crate::people::files::File;
+
+/// The tag of a file's description: of its bytes and of every change to it.
+pub(super) fn entity_tag(file: &File) -> String {
+    let bytes = file
+        .sha256
+        .clone()
+        .unwrap_or_else(|| file.id.simple().to_string());
+    format!("\"{bytes}.{}\"", file.version)
+}
+
+/// The tag of its bytes, once they are stored.
+fn content_tag(file: &File) -> Option<String> {
+    file.sha256.as_ref().map(|sha256| format!("\"{sha256}\""))
+}
+
+/// Whether a header names the file, by its own tag or by that of its bytes.
+pub(super) fn is_named(headers: &HeaderMap, header: &HeaderName, file: &File) -> bool {
+    let mut tags = std::iter::once(entity_tag(file)).chain(content_tag(file));
+    tags.any(|tag| names(headers, header, &tag))
+}
+
+/// Whether a header names `tag`, or everything.
+fn names(headers: &HeaderMap, header: &HeaderName, tag: &str) -> bool {
+    headers
+        .get_all(header)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|named| named.trim() == "*" || named.trim() == tag)
+}
+
+/// The description of a file of the reader's own, with its tag.
+pub(super) fn shown(file: &File) -> Result<Response, ApiError> {
+    tagged(file, FileInput::from(file))
+}
+
+/// A description of a file, with the file's tag.
+pub(super) fn tagged(file: &File, answer: FileInput) -> Result<Response, ApiError> {
+    let tag = header_value(&entity_tag(file))?;
+    Ok(([(ETAG, tag)], Json(answer)).into_response())
+}
