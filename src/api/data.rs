@@ -10,6 +10,7 @@ pub mod insight;
 pub mod listings;
 pub mod locations;
 pub mod metrics_catalog;
+mod named_metrics;
 pub mod names;
 mod partitions;
 mod permitted_records;

@@ -1,6 +1,5 @@
 //! Metrics on a regular grid: one with its statistics, or several side by side.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -19,16 +18,14 @@ use crate::auth::grants::{GrantAuthority, Readable};
 use crate::auth::tokens::Reader;
 use crate::model::columns::UNIT;
 use crate::model::duration::SampleRate;
-use crate::model::excerpt::beginning;
-use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
 use crate::model::permit::Windows;
-use crate::model::registry::{Base, DataType, MergePolicy, MetricKind, MetricTraits, TypeId};
+use crate::model::registry::{MetricKind, MetricTraits, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::people::types::{ResolvedType, TypesError};
+use crate::people::types::ResolvedType;
 use crate::query::filter::Condition;
 use crate::query::paging::{RowKey, RowPlace};
 use crate::query::partial::WholeBins;
@@ -37,6 +34,7 @@ use crate::query::sleep::StageTable;
 use crate::query::units::{DisplayUnit, UnitRole};
 use crate::query::{Prepared, TypedPartition};
 
+use super::named_metrics::{each_once, named_metrics, series_traits, stages};
 use super::names::{all_meant, meant};
 use super::partitions::metric_partition;
 use super::read_request::ReadRequest;
@@ -148,12 +146,6 @@ impl GridQuery {
         self.partial
             .then(|| WholeBins::of(grid, ends_at_edge, &visible.within(self.range)))
     }
-}
-
-pub(super) fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> {
-    let mut seen = HashSet::new();
-    calculations.retain(|calculation| seen.insert(*calculation));
-    calculations
 }
 
 /// One metric on a regular grid, a row for each window, empty ones included.
@@ -425,77 +417,6 @@ fn by_name(columns: &[(String, UnitRole)]) -> Vec<(&str, UnitRole)> {
         .iter()
         .map(|(name, holds)| (name.as_str(), holds.clone()))
         .collect()
-}
-
-/// The metrics of a request with the names of their columns: each metric once, no two columns of one name.
-pub(super) async fn named_metrics(
-    app: &App,
-    owner: PersonId,
-    names: &[String],
-) -> Result<Vec<(ResolvedType, String)>, ApiError> {
-    let mut metrics: Vec<(ResolvedType, String)> = Vec::with_capacity(names.len());
-    let mut faults = Vec::new();
-    let mut seen = HashSet::new();
-    for name in names {
-        if faults.len() >= MOST_FAULTS {
-            break;
-        }
-        let resolved = match app.types.find(owner, name).await {
-            Ok(resolved) => resolved,
-            Err(error @ TypesError::Unknown { .. }) => {
-                faults.push(wrong_metric(name, error.to_string()));
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let traits = match series_traits(&resolved.data_type) {
-            Ok(traits) => traits,
-            Err(message) => {
-                faults.push(wrong_metric(name, message));
-                continue;
-            }
-        };
-        if !seen.insert((resolved.data_type.id.clone(), resolved.annotation)) {
-            faults.push(wrong_metric(name, format!("{} is named twice", beginning(name))));
-            continue;
-        }
-        let taken = metrics.iter().any(|(_, column)| *column == traits.value_column);
-        let column = if taken {
-            name.clone()
-        } else {
-            traits.value_column.clone()
-        };
-        metrics.push((resolved, column));
-    }
-    if faults.is_empty() {
-        Ok(metrics)
-    } else {
-        Err(ApiError::invalid_all(first_of(faults, "query")))
-    }
-}
-
-fn wrong_metric(name: &str, message: String) -> Fault {
-    Fault::new(["query", "metrics"], "value_error", message).with_value(name)
-}
-
-/// The metric traits of a type, or why it has no series.
-pub(super) fn series_traits(data_type: &DataType) -> Result<&MetricTraits, String> {
-    let id = &data_type.id;
-    match &data_type.metric {
-        Some(_) if Base::named(id.as_str()).is_some() => Err(format!(
-            "{id} is the base of metrics; name one of them, {id}/<uuid>"
-        )),
-        Some(traits) => Ok(traits),
-        None => Err(format!(
-            "{id} is no time series; /data/v0/metrics_catalog lists those there are"
-        )),
-    }
-}
-
-/// The meanings of the stages of sleep, if the metric is one of them.
-pub(super) fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
-    let is_sleep = traits.merge == MergePolicy::SleepPriority;
-    is_sleep.then(|| Arc::new(StageTable::new(app.types.registry().sleep_stages())))
 }
 
 fn refuse_calculations(query: &SeriesQuery, traits: &MetricTraits) -> Result<(), ApiError> {

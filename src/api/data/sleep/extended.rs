@@ -5,9 +5,9 @@ use axum::response::Response;
 
 use crate::api::app::{App, Shared};
 use crate::api::data::asking::Asking;
+use crate::api::data::named_metrics::{each_once, named_metrics, stages};
 use crate::api::data::names::all_meant;
 use crate::api::data::partitions::metric_partition;
-use crate::api::data::series::{each_once, named_metrics, stages};
 use crate::api::data::units::{RequestedUnits, UnitHindrance, held_by};
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result, plan_err};
 
+use crate::api::data::named_metrics::{series_traits, stages};
 use crate::api::data::partitions::partitions_of;
-use crate::api::data::series::{series_traits, stages};
 use crate::api::data::sleep::SLEEP_STAGE;
 use crate::api::data::whereabouts::LOOK_BACK;
 use crate::auth::grants::GrantAuthority;
