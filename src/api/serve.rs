@@ -144,19 +144,9 @@ pub async fn serve(
                 }
             },
         };
-        // Many clients share the address of a trusted proxy.
-        let share = if terms.proxies.include(peer) {
-            None
-        } else {
-            let Some(share) = terms.shares.take(peer) else {
-                tracing::debug!("a connection was closed: its address has as many as it may");
-                continue;
-            };
-            Some(share)
-        };
-        let place = Place {
-            _permit: permit,
-            _share: share,
+        let Some(held) = OpenConnection::of(peer, permit, &terms) else {
+            tracing::debug!("a connection was closed: its address has as many as it may");
+            continue;
         };
         // The lane watches the connection itself, and only what is watched nowhere can be taken over.
         let stream = match stream.into_std() {
@@ -168,15 +158,20 @@ pub async fn serve(
         };
         lanes.spawn(
             &mut open,
-            connected(stream, peer, router.clone(), terms.clone(), place),
+            connected(stream, peer, router.clone(), terms.clone(), held),
         );
     }
     drop(listener);
     terms.stopping.cancel();
+    end_within(settings.shutdown_limit, open).await
+}
+
+/// Waits until all connections have ended by themselves, and ends those that have not within the limit.
+async fn end_within(limit: Duration, mut open: JoinSet<()>) -> Ended {
     let all_ended = async { while open.join_next().await.is_some() {} };
     let ended = tokio::select! {
         () = all_ended => Ended::InGoodOrder,
-        () = sleep(settings.shutdown_limit) => Ended::Interrupted,
+        () = sleep(limit) => Ended::Interrupted,
     };
     // The rooms below are closed next, which must not wait for a request that never ends.
     open.shutdown().await;
@@ -184,12 +179,34 @@ pub async fn serve(
 }
 
 /// What a connection holds while it is open.
-struct Place {
+struct OpenConnection {
     _permit: Option<OwnedSemaphorePermit>,
     _share: Option<Share>,
 }
 
-async fn connected(stream: std::net::TcpStream, peer: IpAddr, router: Router, terms: Terms, _place: Place) {
+impl OpenConnection {
+    /// `None`: the address of the other end has as many connections as it may.
+    fn of(peer: IpAddr, permit: Option<OwnedSemaphorePermit>, terms: &Terms) -> Option<Self> {
+        // Many clients share the address of a trusted proxy.
+        let share = if terms.proxies.include(peer) {
+            None
+        } else {
+            Some(terms.shares.take(peer)?)
+        };
+        Some(Self {
+            _permit: permit,
+            _share: share,
+        })
+    }
+}
+
+async fn connected(
+    stream: std::net::TcpStream,
+    peer: IpAddr,
+    router: Router,
+    terms: Terms,
+    _held: OpenConnection,
+) {
     let stream = match TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "a connection was given up"),

@@ -139,17 +139,8 @@ pub async fn create(
         return Err(ApiError::forbidden(beyond.to_string()));
     }
     let mut writer = app.frames.begin(reader.person()).await?;
-    let mut request = Request::new(Body::empty());
-    *request.method_mut() = Method::GET;
-    *request.uri_mut() = uri;
-    for value in headers.get_all(PREFER) {
-        request.headers_mut().append(PREFER, value.clone());
-    }
-    let extensions = request.extensions_mut();
-    extensions.insert(reader.clone());
-    extensions.insert(notes);
     let answer = Arc::unwrap_or_clone(reads.0)
-        .oneshot(with_whole_type_ids(request))
+        .oneshot(read_of(uri, &headers, &reader, notes))
         .await
         .unwrap_or_else(|never| match never {});
     if answer.status() != StatusCode::OK {
@@ -184,6 +175,20 @@ pub async fn create(
     let status = FrameStatus::of(&frame, &app);
     let place = header_value(&format!("{}{PATH}/{}", app.settings.path_before(), frame.id))?;
     Ok((StatusCode::CREATED, [(LOCATION, place)], Json(status)).into_response())
+}
+
+/// The read that a question is, as if the reader sent it.
+fn read_of(uri: Uri, headers: &HeaderMap, reader: &Reader, notes: Notes) -> Request {
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = Method::GET;
+    *request.uri_mut() = uri;
+    for value in headers.get_all(PREFER) {
+        request.headers_mut().append(PREFER, value.clone());
+    }
+    let extensions = request.extensions_mut();
+    extensions.insert(reader.clone());
+    extensions.insert(notes);
+    with_whole_type_ids(request)
 }
 
 const COLUMNS: [ListedColumn; 8] = [

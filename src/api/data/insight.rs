@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -20,7 +21,7 @@ use crate::auth::tokens::Reader;
 use crate::catalog::records::PartitionSummary;
 use crate::model::duration::Truncation;
 use crate::model::ids::PersonId;
-use crate::model::time::{Instant, MICROS_PER_DAY};
+use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
 use crate::model::zone::Zone;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::preferences::Preferences;
@@ -306,27 +307,15 @@ async fn sources(
             .iter()
             .any(|partition| partition.records > 0 && partition.data_type.as_str() == name)
     };
-    let stages = || StageTable::new(app.types.registry().sleep_stages()).into();
-    let mut metrics = Vec::new();
-    for name in METRICS.into_iter().chain([SLEEP]).filter(|name| is_stored(name)) {
-        let Granted { permit, partition } = grant_builtin(app, reader, person, name, all).await?;
-        let Some(traits) = partition.data_type.metric.clone() else {
-            continue;
-        };
-        metrics.push(AskedMetric {
-            chosen_sources: preferences.chosen_sources(&partition.data_type.id),
-            permit,
-            partition,
-            traits,
-            stages: (name == SLEEP).then(stages),
-        });
-    }
+    let names = METRICS.into_iter().chain([SLEEP]);
+    let names: Vec<&str> = names.filter(|name| is_stored(name)).collect();
+    let metrics = metrics_of(app, reader, preferences, &names, all).await?;
     let sleep = if is_stored(SLEEP) {
         let range = nights_read(&days).ok_or_else(no_time)?;
         let granted = grant_builtin(app, reader, person, SLEEP, range).await?;
         Some(SleepSource {
             granted,
-            stages: stages(),
+            stages: stages(app),
         })
     } else {
         None
@@ -351,6 +340,36 @@ async fn sources(
             daily_steps: preferences.target("daily_steps"),
         },
     })
+}
+
+/// Those of the metrics called `names` that have a series, in `range`.
+async fn metrics_of(
+    app: &App,
+    reader: &Reader,
+    preferences: &Preferences,
+    names: &[&str],
+    range: TimeRange,
+) -> Result<Vec<AskedMetric<GrantAuthority>>, ApiError> {
+    let mut metrics = Vec::new();
+    for &name in names {
+        let Granted { permit, partition } = grant_builtin(app, reader, reader.person(), name, range).await?;
+        let Some(traits) = partition.data_type.metric.clone() else {
+            continue;
+        };
+        metrics.push(AskedMetric {
+            chosen_sources: preferences.chosen_sources(&partition.data_type.id),
+            permit,
+            partition,
+            traits,
+            stages: (name == SLEEP).then(|| stages(app)),
+        });
+    }
+    Ok(metrics)
+}
+
+/// The meanings of the stages of sleep.
+fn stages(app: &App) -> Arc<StageTable> {
+    Arc::new(StageTable::new(app.types.registry().sleep_stages()))
 }
 
 /// The days of the report: all days from the first record that is looked at.

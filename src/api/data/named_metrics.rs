@@ -86,6 +86,7 @@ pub(super) fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>
     is_sleep.then(|| Arc::new(StageTable::new(app.types.registry().sleep_stages())))
 }
 
+/// The calculations in their order, each once.
 pub(super) fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> {
     let mut seen = HashSet::new();
     calculations.retain(|calculation| seen.insert(*calculation));

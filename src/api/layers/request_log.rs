@@ -14,9 +14,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
-use crate::api::app::Shared;
+use crate::api::app::{App, Shared};
 use crate::api::extract::{Notes, RequestId};
 use crate::api::layers::arrival::awaited;
 use crate::api::layers::compression::overlook_refusals;
@@ -68,26 +68,19 @@ pub async fn log_request(State(app): State<Shared>, mut request: Request, next: 
         ApiError::internal("a panic").into_response()
     });
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
-        if failure.overload {
-            app.metrics.overload.note(&failure.reason);
-        } else {
-            span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
-        }
-        if failure.damage {
-            app.metrics.meters.store.corrupt.inc();
-        }
+        note_failure(&app, route, &failure, &span);
         response = failure.response(Some(&id.0));
     }
     dress(response.headers_mut(), &id, &notes);
     let (status, took) = (response.status(), stopwatch.elapsed());
     app.metrics.request_ended(route, &method, status, took);
     let asked_by = notes.asked_by().filter(|_| app.settings.log_people);
-    let person = asked_by.map(|(person, _)| tracing::field::display(person));
-    let token = asked_by.and_then(|(_, token)| token.as_deref());
-    let microseconds = took.as_micros() as u64;
-    span.in_scope(
-        || tracing::info!(route, %method, status = status.as_u16(), microseconds, person, token, "answered"),
-    );
+    span.in_scope(|| {
+        let person = asked_by.map(|(person, _)| tracing::field::display(person));
+        let token = asked_by.and_then(|(_, token)| token.as_deref());
+        let microseconds = took.as_micros() as u64;
+        tracing::info!(route, %method, status = status.as_u16(), microseconds, person, token, "answered");
+    });
     match followed {
         None => response,
         Some(followed) => followed.until_the_end(
@@ -98,6 +91,18 @@ pub async fn log_request(State(app): State<Shared>, mut request: Request, next: 
             },
             response,
         ),
+    }
+}
+
+/// Logs and counts why a request failed.
+fn note_failure(app: &App, route: &str, failure: &Failure, span: &Span) {
+    if failure.overload {
+        app.metrics.overload.note(&failure.reason);
+    } else {
+        span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
+    }
+    if failure.damage {
+        app.metrics.meters.store.corrupt.inc();
     }
 }
 

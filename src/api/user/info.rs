@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::app::Shared;
+use crate::api::app::{App, Shared};
 use crate::api::docs::bodies::PreferencesDocument;
 use crate::api::extract::Checked;
 use crate::api::listed::{ListingForm, one_as};
@@ -154,19 +154,7 @@ pub async fn info(
     app.catalog.ensure_person(person, reader.name()).await?;
     let known = app.catalog.person(person).await?;
     let known = known.ok_or_else(|| ApiError::internal("a person who was just made is not there"))?;
-    let sessions = app.sessions.open_of(person).await?;
-    let counts = app.catalog.document_counts(person).await?;
-    let registered = app.catalog.registered_counts(person).await?;
-    let keys = app.catalog.key_count(person).await?;
-    let file_bytes = app.files.contents().usage(person).await?.bytes();
-    let limits = app.limits;
-    let of = |kind: DocumentKind, limit: u64| Limit {
-        limit,
-        used: counts
-            .iter()
-            .find(|(counted, _)| *counted == kind)
-            .map_or(0, |(_, count)| *count),
-    };
+    let limits = limits_of(&app, person).await?;
     let info = UserInfo {
         userid: person.0,
         created: known.created_at.to_rfc3339(),
@@ -181,41 +169,59 @@ pub async fn info(
             manage_url: None,
             service_type: ServiceType::FreeService,
         },
-        limits: Limits {
-            annotations: of(DocumentKind::Annotation, limits.annotations),
-            tags: of(DocumentKind::Tag, limits.tags),
-            reflections: of(DocumentKind::Reflection, limits.reflections),
-            definitions: Limit {
-                limit: limits.definitions,
-                used: registered.definitions,
-            },
-            sources: Limit {
-                limit: limits.sources,
-                used: registered.sources,
-            },
-            keys: Limit {
-                limit: limits.keys,
-                used: keys,
-            },
-            sessions: Limit {
-                limit: limits.sessions,
-                used: sessions.len() as u64,
-            },
-            files: of(DocumentKind::File, limits.files),
-            exports: of(DocumentKind::Export, limits.exports),
-            frames: of(DocumentKind::Frame, limits.frames),
-            file_bytes: Most {
-                limit: limits.file_bytes,
-            },
-            all_file_bytes: Limit {
-                limit: limits.all_file_bytes,
-                used: file_bytes,
-            },
-            shares: of(DocumentKind::Share, limits.shares),
-            groups: of(DocumentKind::Group, limits.groups),
-        },
+        limits,
     };
     one_as(&app, &headers, query.form, &COLUMNS, &info).await
+}
+
+/// How much the person may have of each thing, and how much they have.
+async fn limits_of(app: &App, person: PersonId) -> Result<Limits, ApiError> {
+    let sessions = app.sessions.open_of(person).await?;
+    let counts = app.catalog.document_counts(person).await?;
+    let registered = app.catalog.registered_counts(person).await?;
+    let keys = app.catalog.key_count(person).await?;
+    let file_bytes = app.files.contents().usage(person).await?.bytes();
+    let limits = app.limits;
+    let of = |kind: DocumentKind, limit: u64| Limit {
+        limit,
+        used: counts
+            .iter()
+            .find(|(counted, _)| *counted == kind)
+            .map_or(0, |(_, count)| *count),
+    };
+    Ok(Limits {
+        annotations: of(DocumentKind::Annotation, limits.annotations),
+        tags: of(DocumentKind::Tag, limits.tags),
+        reflections: of(DocumentKind::Reflection, limits.reflections),
+        definitions: Limit {
+            limit: limits.definitions,
+            used: registered.definitions,
+        },
+        sources: Limit {
+            limit: limits.sources,
+            used: registered.sources,
+        },
+        keys: Limit {
+            limit: limits.keys,
+            used: keys,
+        },
+        sessions: Limit {
+            limit: limits.sessions,
+            used: sessions.len() as u64,
+        },
+        files: of(DocumentKind::File, limits.files),
+        exports: of(DocumentKind::Export, limits.exports),
+        frames: of(DocumentKind::Frame, limits.frames),
+        file_bytes: Most {
+            limit: limits.file_bytes,
+        },
+        all_file_bytes: Limit {
+            limit: limits.all_file_bytes,
+            used: file_bytes,
+        },
+        shares: of(DocumentKind::Share, limits.shares),
+        groups: of(DocumentKind::Group, limits.groups),
+    })
 }
 
 fn support_token(person: PersonId) -> String {
