@@ -1,3 +1,5 @@
+//! What a request may say about the form of its answer, parameter by parameter.
+
 use super::*;
 
 fn read(query: &str) -> (Option<AnswerForm>, Vec<String>) {

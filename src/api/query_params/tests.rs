@@ -1,3 +1,5 @@
+//! How parameters are read, which faults they have, and how the readers describe them.
+
 use std::str::FromStr;
 
 use super::*;
