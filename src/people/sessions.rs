@@ -166,6 +166,7 @@ impl Sessions {
         let mut leaving: Vec<Change> = Vec::new();
         for _ in 0..ATTEMPTS {
             let mut changes = std::mem::take(&mut leaving);
+            let makes_room = !changes.is_empty();
             changes.push(Change::Insert {
                 document: session.written(now)?,
                 links: Vec::new(),
@@ -173,6 +174,10 @@ impl Sessions {
             });
             match self.catalog.change_documents(changes).await? {
                 Changed::Done => return Ok(session),
+                // Even without those that have ended there are too many: the limit is lower than it was.
+                Changed::LimitReached { kind, limit } if makes_room => {
+                    return Err(SessionError::LimitReached(LimitReached { kind, limit }));
+                }
                 Changed::LimitReached { kind, limit } => {
                     let all = self.all(person).await?;
                     let over = all.iter().filter(|session| !session.is_open(now));

@@ -112,6 +112,29 @@ async fn of_many_who_race_for_the_last_places_as_many_get_one_as_there_are() {
     }
 }
 
+#[tokio::test]
+async fn a_limit_below_the_open_sessions_is_reached_whatever_has_ended() {
+    for mut bench in Bench::all().await {
+        let [node, lowered] = &mut bench.nodes;
+        lowered.limit = 2;
+        let owner = person();
+        for number in 1..LIMIT {
+            node.open(owner, named(&format!("program {number}")), HOUR * 2)
+                .await
+                .unwrap();
+        }
+        let ended = node.open(owner, named("the last"), HOUR).await.unwrap();
+        node.revoke(owner, ended.id, &Condition::NONE).await.unwrap();
+        assert!(matches!(
+            lowered.open(owner, named("one more"), HOUR).await,
+            Err(SessionError::LimitReached(LimitReached { limit: 2, .. }))
+        ));
+        // What was refused has changed nothing.
+        assert!(node.get(owner, ended.id).await.is_ok());
+        assert!(node.open(owner, named("one more"), HOUR).await.is_ok());
+    }
+}
+
 /// One step of a person with several programs.
 #[derive(Clone, Debug)]
 enum Step {
