@@ -18,12 +18,13 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::internal_err;
 use futures::StreamExt as _;
 use serde::Serialize;
+use tracing::Span;
 
 use crate::api::admission::AdmissionSlot;
 use crate::api::answer_form::AnswerForm;
 use crate::api::answer_headers::{SERVER_TIMING, again, content_tag, header_value, is_known, not_modified};
 use crate::api::app::App;
-use crate::api::failures::{Broken, corrupt_part, failed, query_error};
+use crate::api::failures::{Broken, count_break, failed, query_error};
 use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
 use crate::api::recent_answers::{Question, RecentAnswers};
@@ -205,14 +206,14 @@ impl Run {
             .map_err(|error| (self.failed)(&self.meters, error))?;
         let executed = self.begun.elapsed().saturating_sub(self.planned);
 
-        let (slot, corrupt) = (self.slot, self.meters.store.corrupt);
+        let (slot, meters) = (self.slot, self.meters);
+        // The body is read when the request has left its span, which names it in the log.
+        let span = Span::current();
         let rest = chunks.inspect(move |chunk| {
             let _held_until_the_last_chunk = &slot;
             if let Err(error) = chunk {
-                if corrupt_part(error).is_some() {
-                    corrupt.inc();
-                }
-                tracing::error!(%error, "an answer broke off");
+                count_break(&meters, error);
+                span.in_scope(|| tracing::error!(%error, "an answer broke off"));
             }
         });
         let timing = Timing {

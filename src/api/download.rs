@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use prometheus_client::metrics::counter::Counter;
+use tracing::Span;
 
 use self::ranges::{RequestedRange, requested_range};
 use crate::api::answer_headers::{header_value, is_known};
@@ -89,21 +90,28 @@ async fn body(
         StoreError::Missing { .. } => gone(content.of),
         error => error.into(),
     })?;
-    let rest = bytes.inspect(move |bytes| match bytes {
-        Ok(_) => {}
-        Err(StoreError::Missing { path }) => {
-            tracing::info!(%path, "a download broke off: what it sent was deleted or has expired");
-        }
-        Err(error) => {
-            if error.is_damage() {
-                corrupt.inc();
-            }
-            tracing::error!(%error, "a download broke off");
+    // The body is read when the request has left its span, which names it in the log.
+    let span = Span::current();
+    let rest = bytes.inspect(move |bytes| {
+        if let Err(error) = bytes {
+            span.in_scope(|| note_break(&corrupt, error));
         }
     });
     Ok(Body::from_stream(
         futures::stream::iter(first.map(Ok)).chain(rest),
     ))
+}
+
+/// Logs and counts what ends a download in the middle.
+fn note_break(corrupt: &Counter, error: &StoreError) {
+    if let StoreError::Missing { path } = error {
+        tracing::info!(%path, "a download broke off: what it sent was deleted or has expired");
+        return;
+    }
+    if error.is_damage() {
+        corrupt.inc();
+    }
+    tracing::error!(%error, "a download broke off");
 }
 
 /// The answer to whoever asks for what is no longer there: the same as a moment later.

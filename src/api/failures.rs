@@ -42,6 +42,23 @@ pub enum Broken {
     Late,
 }
 
+impl Broken {
+    /// Whether the deadline of the question passed, wherever that was noticed.
+    fn is_late(&self) -> bool {
+        matches!(self, Self::Late) || chain(self).any(<dyn Error>::is::<DeadlinePassed>)
+    }
+}
+
+/// Counts what broke off an answer after its first row, when there is no error left to give.
+pub(super) fn count_break(meters: &Meters, error: &Broken) {
+    if corrupt_part(error).is_some() {
+        meters.store.corrupt.inc();
+    }
+    if error.is_late() {
+        meters.queries.deadlines_passed.inc();
+    }
+}
+
 /// The error that the caller gets when there is no first row.
 pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
@@ -143,7 +160,7 @@ fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 }
 
 /// The damage behind an error, if that is its cause, however deep.
-pub(super) fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
+fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
     let is_damage = |error: &&(dyn Error + 'static)| {
         matches!(error.downcast_ref(), Some(StoreError::Corrupt { .. }))
             || matches!(error.downcast_ref(), Some(CatalogError::Corrupt { .. }))
@@ -351,6 +368,18 @@ mod tests {
             assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert!(answer.headers().contains_key("retry-after"));
         }
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_late_is_counted_as_late() {
+        let meters = Meters::default();
+        let late = || Broken::Plan(DataFusionError::External(Box::new(DeadlinePassed)));
+        count_break(&meters, &Broken::Late);
+        count_break(&meters, &late());
+        assert_eq!(meters.queries.deadlines_passed.get(), 2);
+        count_break(&meters, &exhausted().into());
+        assert_eq!(meters.queries.deadlines_passed.get(), 2);
+        assert_eq!(meters.store.corrupt.get(), 0);
     }
 
     #[test]

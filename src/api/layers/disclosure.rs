@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
+use tracing::Span;
 
 use crate::api::app::Shared;
 use crate::api::problem::ApiError;
@@ -105,6 +106,7 @@ async fn logged(
         rows,
         left: bytes_said(&parts.headers),
         asked: Moment::now(),
+        span: Span::current(),
     };
     let is_unchanged = parts.status == StatusCode::NOT_MODIFIED;
     if !is_unchanged && !parts.status.is_success() {
@@ -143,6 +145,8 @@ struct Answer {
     left: Option<u64>,
     /// When it was last checked that it may go on.
     asked: Moment,
+    /// Of the request, which has left it when the body is read.
+    span: Span,
 }
 
 type Chunk = Result<Bytes, Box<dyn Error + Send + Sync>>;
@@ -180,7 +184,9 @@ impl Answer {
                 Some((Err(Revoked.into()), false))
             }
             Err(error) => {
-                tracing::error!(%error, "an answer broke off: nobody knows whether it may go on");
+                self.span.in_scope(|| {
+                    tracing::error!(%error, "an answer broke off: nobody knows whether it may go on");
+                });
                 self.end("broken_off");
                 Some((Err(error.into()), false))
             }

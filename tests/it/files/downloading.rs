@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{FILES, download, file_path, put, upload};
-use crate::harness::{Backends, Call, Person, Setup, person};
+use crate::harness::{Almanac, Backends, Call, Person, Setup, person};
 
 fn ask(person: &Person, file: &serde_json::Value) -> Call {
     person.get(&format!("{}/download", file_path(file)))
@@ -106,11 +106,8 @@ async fn what_is_known_is_not_sent_again() {
     assert_eq!((head.header("content-length"), head.body.len()), (Some("5"), 0));
 }
 
-#[tokio::test]
-async fn a_damaged_file_is_an_error_and_never_other_bytes() {
-    let server = Setup::default().no_upkeep().start();
-    let person = server.person();
-    let file = put(&person, "/", "a", &vec![7; 50_000]).await;
+/// Changes a byte of the only part of the only file of a server.
+fn damage_the_only_part(server: &Almanac, place: usize) {
     let mut parts = Vec::new();
     let mut folders = vec![server.data_dir().join("objects/files")];
     while let Some(folder) = folders.pop() {
@@ -128,10 +125,32 @@ async fn a_damaged_file_is_an_error_and_never_other_bytes() {
     let [part] = parts.as_slice() else {
         panic!("{parts:?}")
     };
-    assert!(server.run(&["check"]).status.success());
     let mut bytes = std::fs::read(part).unwrap();
-    bytes[40_000] ^= 1;
+    bytes[place] ^= 1;
     std::fs::write(part, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_download_that_breaks_off_is_logged_with_the_id_of_its_request() {
+    let server = Setup::default().no_upkeep().with("ALMANAC_LOG", "info").start();
+    let person = server.person();
+    // Long enough that its end is read when its beginning is on the way.
+    let file = put(&person, "/", "a", &vec![7; 10 << 20]).await;
+    damage_the_only_part(&server, 9 << 20);
+    let asked = ask(&person, &file).header("x-request-id", "broken-in-the-middle");
+    assert!(asked.attempt().await.is_err());
+    let is_logged =
+        |line: &str| line.contains("a download broke off") && line.contains("broken-in-the-middle");
+    assert!(server.log().lines().any(is_logged), "{}", server.log());
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_an_error_and_never_other_bytes() {
+    let server = Setup::default().no_upkeep().start();
+    let person = server.person();
+    let file = put(&person, "/", "a", &vec![7; 50_000]).await;
+    assert!(server.run(&["check"]).status.success());
+    damage_the_only_part(&server, 40_000);
     download(&person, &file).await.problem(500);
     assert!(server.metrics().await.sum(&["almanac_store_corrupt_total"]) >= 1.0);
     let checked = server.run(&["check"]);
