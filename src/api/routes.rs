@@ -12,20 +12,26 @@ use crate::api::data::frames::Reads;
 use crate::api::endpoints::{Routes, endpoint};
 use crate::api::layers::passage::{Passage, inner_passage, passage};
 use crate::api::layers::precondition::PrecheckRoutes;
+use crate::api::layers::rates::charge_ticket;
 use crate::api::layers::shared::SharedLayer;
 use crate::api::layers::{compression, cors, heads, request_log};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
 use crate::api::{data, docs, health, ingest, input, user};
 
-/// The routes that need no token: for operators, and for addresses that are signed themselves.
+/// The routes that need neither a token nor a ticket.
 pub(crate) fn open_routes() -> Routes {
     Routes::new()
         .with(endpoint!(health::live))
         .with(endpoint!(health::ready))
+        .merge(user::open_routes())
+}
+
+/// The routes that a ticket opens.
+pub(crate) fn ticket_routes() -> Routes {
+    Routes::new()
         .with(endpoint!(input::files::upload::upload))
         .with(endpoint!(data::frames::bytes))
-        .merge(user::open_routes())
 }
 
 /// The interface's own routes, one list per prefix.
@@ -79,7 +85,7 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         || open_routes().merge(operations_routes())
     };
     let public_url = app.settings.public_url.clone();
-    let document = move || document(interface(), open(), &public_url);
+    let document = move || document(interface(), open().merge(ticket_routes()), &public_url);
 
     let state = Passage {
         app: app.clone(),
@@ -105,6 +111,11 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .merge(docs::routes(document))
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(heads::heads));
+    let tickets = ticket_routes()
+        .into_router()
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn(heads::heads))
+        .layer(from_fn_with_state(app.clone(), charge_ticket));
 
     let around = ServiceBuilder::new()
         .layer(from_fn_with_state(app.clone(), request_log::log_request))
@@ -113,7 +124,8 @@ pub(crate) fn assembled(app: Shared, interface: fn() -> Routes) -> Router {
         .layer(compression::layer())
         .map_response(compression::varied)
         .layer(SharedLayer);
-    let routes = interface.merge(open).layer(around).with_state(app);
+    let routes = interface.merge(open).merge(tickets);
+    let routes = routes.layer(around).with_state(app);
     // A layer of the router would run after the route was chosen.
     Router::new().fallback_service(MapRequest::new(routes, with_whole_type_ids))
 }

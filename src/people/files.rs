@@ -24,7 +24,7 @@ pub use bring_back::BringBackError;
 pub use direct::Arrivals;
 pub use file::{AnnouncedFile, File, FileState, ScanState};
 pub use listing::{Listing, ListingFilter};
-pub use upload::{Received, Sent, UploadError};
+pub use upload::{Awaited, Received, Sent, UploadError};
 
 use super::limits::PersonLimits;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};

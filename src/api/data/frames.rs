@@ -28,6 +28,7 @@ use crate::api::docs::bodies::RawBytes;
 use crate::api::document::Sent;
 use crate::api::download::{FileLabel, download};
 use crate::api::extract::{Checked, Notes, PREFER, Path};
+use crate::api::layers::rates::charge_owner;
 use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::{ApiError, invalid};
@@ -266,8 +267,8 @@ pub async fn remove(
         ("range" = Option<String>, Header), ("if-range" = Option<String>, Header)),
     responses((status = 200, description = "The frame", body = RawBytes, content_type = "*/*"),
         (status = 206, description = "The range of it", body = RawBytes, content_type = "*/*"),
-        (status = 304), (status = 403), (status = 412), (status = 416), (status = 422), (status = 500),
-        (status = 503)))]
+        (status = 304), (status = 403), (status = 412), (status = 416), (status = 422), (status = 429),
+        (status = 500), (status = 503)))]
 pub async fn bytes(
     State(app): State<Shared>,
     Path((ticket, name)): Path<(String, String)>,
@@ -285,7 +286,12 @@ pub async fn bytes(
         name: &name,
         media_type: form.content_type(),
     };
-    download(&app, &headers, &app.frames.contents(), &frame.content(), label)
+    let meter = match charge_owner(&app, frame.person) {
+        Ok(meter) => meter,
+        Err(refusal) => return Ok(*refusal),
+    };
+    let answer = download(&app, &headers, &app.frames.contents(), &frame.content(), label)?;
+    Ok((meter.map(Extension), answer).into_response())
 }
 
 /// Removes frames that have expired or may no longer be read, until `stop` is called.

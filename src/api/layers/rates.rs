@@ -10,13 +10,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
-use crate::api::app::App;
+use crate::api::app::{App, Shared};
 use crate::api::problem::ApiError;
 use crate::api::rates::{Buckets, Empty, LeftInBucket, WINDOW};
 use crate::api::serve::Peer;
@@ -80,7 +81,35 @@ pub fn charge_person(app: &App, request: Request) -> Result<(Request, ChargedReq
         person,
     };
     charged.meter = Some(meter.clone());
-    Ok((request.map(|body| Body::new(Metered { body, meter })), charged))
+    Ok((request.map(|body| meter.metered(body)), charged))
+}
+
+/// The layer of routes that a ticket opens, which have no wall. A ticket that somebody tries is counted before
+/// it is looked at. The bytes of an answer that carries a meter are charged as they are sent.
+pub async fn charge_ticket(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    if let Err(refusal) = charge_address(&app, &request) {
+        return *refusal;
+    }
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<Meter>() {
+        None => response,
+        Some(meter) => response.map(|body| meter.metered(body)),
+    }
+}
+
+/// What charges `owner` for the bytes that somebody sends or reads with a ticket of theirs, who is refused
+/// where nothing is left; `None` where there is no limit.
+pub fn charge_owner(app: &App, owner: PersonId) -> Result<Option<Meter>, Refusal> {
+    let Some(buckets) = &app.rates.bytes else {
+        return Ok(None);
+    };
+    match buckets.take(owner, 0.0, Instant::now()) {
+        Ok(_) => Ok(Some(Meter {
+            buckets: buckets.clone(),
+            person: owner,
+        })),
+        Err(empty) => Err(Box::new(refused(empty, Vec::new()))),
+    }
 }
 
 impl ChargedRequest {
@@ -90,7 +119,7 @@ impl ChargedRequest {
         let Self { left, meter } = self;
         match meter {
             None => with_limit_headers(response, &left),
-            Some(meter) => with_limit_headers(response.map(|body| Body::new(Metered { body, meter })), &left),
+            Some(meter) => with_limit_headers(response.map(|body| meter.metered(body)), &left),
         }
     }
 }
@@ -126,10 +155,19 @@ fn with_limit_headers(mut response: Response, left: &[LeftInBucket]) -> Response
     response
 }
 
+/// Charges bytes to somebody.
 #[derive(Clone)]
-struct Meter {
+pub struct Meter {
     buckets: Buckets<PersonId>,
     person: PersonId,
+}
+
+impl Meter {
+    /// `body`, whose bytes are charged as they pass.
+    #[must_use]
+    pub fn metered(self, body: Body) -> Body {
+        Body::new(Metered { body, meter: self })
+    }
 }
 
 /// A body whose bytes are charged to somebody as they pass.

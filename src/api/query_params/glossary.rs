@@ -28,11 +28,12 @@ mod tests {
 
     use super::*;
     use crate::api::docs::common::{complete, operations};
-    use crate::api::routes::{interface_routes, open_routes};
+    use crate::api::routes::{interface_routes, open_routes, ticket_routes};
 
     #[test]
     fn every_name_of_the_interface_has_an_entry_and_every_entry_is_a_name_of_the_interface() {
-        let mut document = interface_routes().merge(open_routes()).into_document();
+        let routes = interface_routes().merge(open_routes()).merge(ticket_routes());
+        let mut document = routes.into_document();
         complete(&mut document);
         let mut names = BTreeSet::new();
         for operation in operations(&mut document) {

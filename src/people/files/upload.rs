@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{ATTEMPTS, File, FileState, Files, FilesError, ScanState};
+use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::contents::{Content, MOST_PARTS, PART_BYTES, Part, PartWriter};
 
@@ -49,6 +50,14 @@ impl Sent {
         }
         Ok((from, until))
     }
+}
+
+/// A file that waits for bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Awaited {
+    pub owner: PersonId,
+    /// Its announced length.
+    pub bytes: u64,
 }
 
 /// What has been received.
@@ -91,9 +100,13 @@ impl<E> From<StoreError> for UploadError<E> {
 }
 
 impl Files {
-    /// The announced length of a file that waits for bytes.
-    pub async fn announced_bytes<E>(&self, id: Uuid) -> Result<u64, UploadError<E>> {
-        self.open(id).await.map(|content| content.length)
+    /// What is known of a file that waits for bytes.
+    pub async fn awaited<E>(&self, id: Uuid) -> Result<Awaited, UploadError<E>> {
+        let content = self.open(id).await?;
+        Ok(Awaited {
+            owner: content.person,
+            bytes: content.length,
+        })
     }
 
     /// The file `id`, all of whose bytes have arrived, for a sender that asks whether they have. `total` is

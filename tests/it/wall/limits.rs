@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::json;
 
+use crate::files::{announce, send, upload};
 use crate::harness::{Almanac, Call, Person, Setup, heart_rate, id, instant};
 
 #[tokio::test]
@@ -257,4 +259,53 @@ async fn an_address_is_counted_whoever_asks() {
     from("198.51.100.7").await.problem(429);
     from("203.0.113.1, 198.51.100.7").await.problem(429);
     from("198.51.100.8").await.must_be(401);
+}
+
+#[tokio::test]
+async fn an_address_that_tries_tickets_is_counted() {
+    let server = Setup::default()
+        .with("ALMANAC_RATE_ADDRESS", "4")
+        .with("ALMANAC_TRUSTED_PROXIES", "127.0.0.0/8")
+        .start();
+    let nobody = server.nobody();
+    let from = |method: Method, path: &str, address: &str| {
+        nobody.call(method, path).header("x-forwarded-for", address)
+    };
+    let (frame, file) = ("/data/v1/frame/guessed/answer.csv", "/input/v1/upload/guessed");
+    for _ in 0..2 {
+        from(Method::GET, frame, "198.51.100.7").await.must_be(403);
+        from(Method::PUT, file, "198.51.100.7").await.must_be(403);
+    }
+    from(Method::GET, frame, "198.51.100.7").await.problem(429);
+    from(Method::PUT, file, "198.51.100.7").await.problem(429);
+    from(Method::GET, frame, "198.51.100.8").await.must_be(403);
+    nobody.get("/health/live").await.must_be(200);
+}
+
+#[tokio::test]
+async fn the_bytes_that_a_ticket_moves_are_those_of_the_person_whom_it_is_from() {
+    let server = Setup::default().with("ALMANAC_RATE_BYTES", "200000").start();
+    let sender = server.person();
+    let (_, url) = announce(&sender, "/", "a", 300_000).await;
+    upload(&url, vec![7; 300_000]).await.must_be(200);
+    sender.get("/data/v0/metrics_catalog").await.problem(429);
+
+    let reader = server.person();
+    let records: Vec<_> = (0..50).map(|n| heart_rate(id(n), &instant(n), 60)).collect();
+    reader.records("HeartRate", &records).await;
+    let question = format!(
+        "/data/v0/{}/metric_samples?metric=HeartRate&start_time=2024-05-01",
+        reader.id
+    );
+    let frame = json!({"question": question, "format": "csv"});
+    let frame = reader.post("/data/v1/frames", &frame).await.must_be(201).json();
+    let url = frame["url"].as_str().unwrap();
+    let mut fetched = 0;
+    while send(Method::GET, url).await.status == 200 {
+        fetched += 1;
+        assert!(fetched < 1_000, "nobody counts");
+    }
+    assert!(fetched > 0);
+    send(Method::GET, url).await.problem(429);
+    reader.get("/data/v0/metrics_catalog").await.problem(429);
 }

@@ -18,6 +18,7 @@ use crate::api::body::{broke_off, text};
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::ranges;
 use crate::api::extract::{Checked, Path};
+use crate::api::layers::rates::charge_owner;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tickets::Refused;
@@ -59,15 +60,20 @@ pub async fn upload(
             ))
         })?,
     };
-    let announced = match (app.files.announced_bytes(id).await, sent) {
+    let awaited = match (app.files.awaited(id).await, sent) {
         // A client that missed the answer to its last bytes asks again.
         (Err(UploadError::Closed), Sent::Question { total }) => {
             return shown(&app.files.finished(id, total).await?);
         }
-        (announced, _) => announced?,
+        (awaited, _) => awaited?,
     };
-    sent.within(announced)?;
-    refuse_wrong_length(&headers, sent, announced)?;
+    sent.within(awaited.bytes)?;
+    refuse_wrong_length(&headers, sent, awaited.bytes)?;
+    let body = match charge_owner(&app, awaited.owner) {
+        Ok(None) => body,
+        Ok(Some(meter)) => meter.metered(body),
+        Err(refusal) => return Ok(*refusal),
+    };
     let place = Arc::clone(&app.uploads)
         .try_acquire_owned()
         .map_err(|_| ApiError::too_many("too many files are being sent", RETRY_AFTER))?;
