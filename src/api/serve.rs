@@ -1,7 +1,8 @@
 //! Connections: accepting them, bounding what each may cost, and ending them in good order.
 //!
 //! A service stops in three steps: no new connections, no new requests on open ones, then waiting for what
-//! was accepted until its time is up.
+//! was accepted until its time is up. A connection that carries no request by then is waited for no longer than
+//! a moment.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -61,6 +62,10 @@ const LOOKS_PER_LIMIT: u32 = 4;
 /// The shortest time between two such checks.
 const BRIEFEST_LOOK: Duration = Duration::from_millis(10);
 
+/// How long a stopping service waits for a request on a connection that carries none: one that was sent
+/// before the client could know is there at once.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// A pause after the system refused a connection, mostly for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -101,6 +106,8 @@ struct Terms {
     proxies: TrustedProxies,
     certificate: Option<Arc<Certificate>>,
     slow_client_limit: Duration,
+    /// How long a connection without a request lasts when the service stops.
+    last_words: Duration,
     builder: Arc<Builder<Lanes>>,
     stopping: CancellationToken,
 }
@@ -122,6 +129,8 @@ pub async fn serve(
         proxies: settings.trusted_proxies.clone(),
         certificate,
         slow_client_limit: settings.slow_client_limit,
+        // When time runs out, only requests are left.
+        last_words: LAST_WORDS.min(settings.shutdown_limit / 2),
         builder: Arc::new(builder(settings.slow_client_limit, lanes.clone())),
         stopping: CancellationToken::new(),
     };
@@ -218,7 +227,14 @@ async fn connected(
     let Some(certificate) = &terms.certificate else {
         return Box::pin(spoken(stream, peer, router, &terms)).await;
     };
-    match timeout(terms.slow_client_limit, certificate.accept(stream)).await {
+    let greeted = tokio::select! {
+        biased;
+        greeted = timeout(terms.slow_client_limit, certificate.accept(stream)) => greeted,
+        () = terms.stopping.cancelled() => {
+            return tracing::debug!("a connection ended before it came to speak TLS");
+        }
+    };
+    match greeted {
         Ok(Ok(stream)) => Box::pin(spoken(stream, peer, router, &terms)).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection does not speak TLS"),
         Err(_) => tracing::debug!("a connection did not come to speak TLS in time"),
@@ -255,6 +271,7 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
     let mut looks = interval((limit / LOOKS_PER_LIMIT).max(BRIEFEST_LOOK));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut asked_to_end = false;
+    let mut stopping_since = None;
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -263,12 +280,22 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
                 }
                 return;
             }
-            () = terms.stopping.cancelled(), if !asked_to_end => {
-                asked_to_end = true;
-                connection.as_mut().graceful_shutdown();
+            () = terms.stopping.cancelled(), if stopping_since.is_none() => {
+                stopping_since = Some(Instant::now());
+                looks = interval((terms.last_words / LOOKS_PER_LIMIT).max(BRIEFEST_LOOK));
+                looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                if !asked_to_end {
+                    asked_to_end = true;
+                    connection.as_mut().graceful_shutdown();
+                }
             }
             _ = looks.tick() => match usage.state(Instant::now(), limit) {
-                State::InUse => {}
+                State::InUse => {
+                    if stopping_since.is_some_and(|since| usage.is_quiet(since, terms.last_words)) {
+                        tracing::debug!("a connection ended: the service stops, and nobody asks anything");
+                        return;
+                    }
+                }
                 State::Idle if asked_to_end => return,
                 State::Idle => {
                     asked_to_end = true;

@@ -65,11 +65,15 @@ impl<S: Transport> Impatient<S> {
 
     fn watch<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.blocked = false;
+            if self.blocked {
+                self.blocked = false;
+                self.usage.note_blocked(false);
+            }
             return outcome;
         }
         if !self.blocked {
             self.blocked = true;
+            self.usage.note_blocked(true);
             let deadline = Instant::now() + self.limit;
             self.alarm.as_mut().reset(deadline);
         }

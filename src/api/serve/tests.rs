@@ -233,6 +233,61 @@ async fn a_stopping_service_does_not_wait_for_ever() {
     assert_eq!(gate.serving.await.unwrap(), Ended::Interrupted);
 }
 
+/// A client of a service that answers at once, and what stops the service.
+async fn client_of(
+    settings: InterfaceSettings,
+    certificate: Option<Arc<Certificate>>,
+) -> (TcpStream, oneshot::Sender<()>, tokio::task::JoinHandle<Ended>) {
+    let router = axum::Router::new().route("/", axum::routing::get(|| async { "done" }));
+    let listener = listen(settings.listen).await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        serve(listener, router, &settings, certificate, Lanes::on([]), async {
+            drop(stopped.await);
+        })
+        .await
+    });
+    (client, stop, serving)
+}
+
+/// Clients may take longer than a service may take to stop.
+fn settings_of_patience() -> InterfaceSettings {
+    InterfaceSettings {
+        slow_client_limit: std::time::Duration::from_mins(5),
+        shutdown_limit: std::time::Duration::from_secs(30),
+        ..settings()
+    }
+}
+
+#[tokio::test]
+async fn a_stopping_service_does_not_wait_for_the_rest_of_a_head() {
+    let (mut client, stop, serving) = client_of(settings_of_patience(), None).await;
+    client.write_all(b"GET / HTTP/1.1\r\nho").await.unwrap();
+    // It is read before the service is told to stop.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    stop.send(()).unwrap();
+    assert_eq!(serving.await.unwrap(), Ended::InGoodOrder);
+}
+
+#[tokio::test]
+async fn a_stopping_service_does_not_wait_for_a_client_that_only_connects() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = certificate_in(
+        directory.path(),
+        include_str!("tests/first.pem"),
+        include_str!("tests/first.key.pem"),
+    );
+    let certificate = Arc::new(Certificate::open(&files).unwrap());
+    for certificate in [None, Some(certificate)] {
+        let (client, stop, serving) = client_of(settings_of_patience(), certificate).await;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        stop.send(()).unwrap();
+        assert_eq!(serving.await.unwrap(), Ended::InGoodOrder);
+        drop(client);
+    }
+}
+
 /// A service that refuses everything posted to it without reading it, as if it were too large.
 async fn refusing(settings: InterfaceSettings) -> (TcpStream, oneshot::Sender<()>) {
     let router = axum::Router::new().route(

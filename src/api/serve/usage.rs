@@ -44,6 +44,8 @@ pub(super) struct Usage(Mutex<Inner>);
 struct Inner {
     /// Requests whose answers are not complete.
     open: usize,
+    /// Whether something waits to be written: the end of an answer may be among it.
+    is_blocked: bool,
     ending: Ending,
     /// When the last request ended, or when the connection began.
     quiet_since: Instant,
@@ -57,6 +59,7 @@ impl Usage {
     pub(super) fn begin() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner {
             open: 0,
+            is_blocked: false,
             ending: Ending::Proven,
             quiet_since: Instant::now(),
             waiting: HashMap::new(),
@@ -88,6 +91,20 @@ impl Usage {
         } else {
             State::InUse
         }
+    }
+
+    /// Whether everything is answered and written, and nothing was asked for `patience`, which counts from
+    /// `since` on at the earliest.
+    #[must_use]
+    pub(super) fn is_quiet(&self, since: Instant, patience: Duration) -> bool {
+        let inner = self.lock();
+        let quiet_for = inner.quiet_since.max(since).elapsed();
+        inner.open == 0 && !inner.is_blocked && quiet_for >= patience
+    }
+
+    /// Notes whether something waits to be written.
+    pub(super) fn note_blocked(&self, is_blocked: bool) {
+        self.lock().is_blocked = is_blocked;
     }
 
     /// Whether an answer broke off whose end only the end of the connection marks, so the client cannot know.
@@ -225,6 +242,22 @@ mod tests {
         assert_eq!(later(&usage), State::InUse, "an answer may take its time");
         drop(request);
         assert_eq!((now(&usage), later(&usage)), (State::InUse, State::Idle));
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_quiet_when_nothing_is_asked_and_nothing_waits_to_be_written() {
+        let usage = Usage::begin();
+        let long_ago = Instant::now();
+        let is_quiet = || usage.is_quiet(long_ago, Duration::ZERO);
+        assert!(is_quiet());
+        assert!(!usage.is_quiet(long_ago, LIMIT), "something may still come");
+        let request = usage.request();
+        assert!(!is_quiet());
+        usage.note_blocked(true);
+        drop(request);
+        assert!(!is_quiet(), "the end of the answer was not sent");
+        usage.note_blocked(false);
+        assert!(is_quiet());
     }
 
     #[tokio::test]

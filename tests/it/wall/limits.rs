@@ -294,7 +294,7 @@ async fn the_bytes_that_a_ticket_moves_are_those_of_the_person_whom_it_is_from()
     let records: Vec<_> = (0..50).map(|n| heart_rate(id(n), &instant(n), 60)).collect();
     reader.records("HeartRate", &records).await;
     let question = format!(
-        "/data/v0/{}/metric_samples?metric=HeartRate&start_time=2024-05-01",
+        "/data/v0/{}/metric_samples?metric=HeartRate&start_time=2024-05-01&end_time=2024-06-01",
         reader.id
     );
     let frame = json!({"question": question, "format": "csv"});
