@@ -87,6 +87,14 @@ text!(
     r"^[^\u0000-\u001f\u007f-\u009f]*$"
 );
 text!(
+    /// A short text of any form, kept as it was sent.
+    Verbatim,
+    verbatim,
+    0,
+    LONGEST_NAME,
+    r"^[^\u0000]*$"
+);
+text!(
     /// A text of several lines.
     Prose,
     prose,
@@ -103,8 +111,16 @@ fn line(text: &str) -> Result<String, TextError> {
     text::line(text, LONGEST_NAME)
 }
 
+fn verbatim(text: &str) -> Result<String, TextError> {
+    as_sent(text, LONGEST_NAME)
+}
+
 fn prose(text: &str) -> Result<String, TextError> {
-    text::within(text, LONGEST_PROSE)?;
+    as_sent(text, LONGEST_PROSE)
+}
+
+fn as_sent(text: &str, most: usize) -> Result<String, TextError> {
+    text::within(text, most)?;
     if text.contains('\0') {
         return Err(TextError::Nul);
     }

@@ -12,7 +12,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::super::text::Name;
+use super::super::text::Verbatim;
 use crate::model::registry::MetricKind;
 
 /// The farthest step of a scale; nobody counts further.
@@ -185,7 +185,7 @@ quantities! {
     /// A count.
     CountMeasurement { count, Nothing }
     /// A number in a unit that the person names.
-    CustomMeasurement { custom, Option<Name> }
+    CustomMeasurement { custom, Option<Verbatim> }
     /// A distance.
     DistanceMeasurement { distance, Option<DistanceUnit> }
     /// A mass.
@@ -323,7 +323,12 @@ impl QuantityMeasurement {
     pub fn unit(&self) -> Option<String> {
         match self {
             Self::Count(_) => None,
-            Self::Custom(measured) => measured.unit.as_ref().map(ToString::to_string),
+            // The annotation shows the text as it was sent. As a unit, a blank one is none.
+            Self::Custom(measured) => measured
+                .unit
+                .as_ref()
+                .map(|unit| unit.as_str().trim().to_owned())
+                .filter(|unit| !unit.is_empty()),
             Self::Distance(measured) => wire_name(measured.unit),
             Self::Mass(measured) => wire_name(measured.unit),
             Self::Percent(_) => Some("%".to_owned()),

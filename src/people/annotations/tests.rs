@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::measurement::MeasurementConfiguration;
+use super::measurement::{MeasurementConfiguration, QuantityMeasurement};
 use super::{AnnotationRoot, AnnotationRow, Annotations, schema};
 use crate::catalog::Catalog;
 use crate::model::clock::ManualClock;
@@ -93,6 +93,8 @@ fn accepted() -> Vec<Value> {
         ("count", Value::Null),
         ("percent", Value::Null),
         ("custom", json!("cups")),
+        ("custom", json!("")),
+        ("custom", json!(" cups\n")),
         ("distance", json!("kilometer")),
         ("distance", Value::Null),
         ("mass", json!("kilogram")),
@@ -389,6 +391,33 @@ fn measurements_fit_the_schema_of_measurements() {
         let is_its_fault =
             expected.starts_with("body.measurement_spec.") && body["annotation_type"] != "boolean";
         assert!(!is_its_fault || !validator.is_valid(measured), "{measured}");
+    }
+}
+
+#[test]
+fn a_unit_of_ones_own_is_any_text_and_stays_as_it_was_sent() {
+    let longest = "x".repeat(256);
+    for (sent, unit) in [
+        ("cups", Some("cups")),
+        ("", None),
+        ("  ", None),
+        (" cups ", Some("cups")),
+        ("Cafe\u{301}", Some("Cafe\u{301}")),
+        (longest.as_str(), Some(longest.as_str())),
+    ] {
+        let measured = quantity("custom", &json!(sent));
+        let read = AnnotationRoot::read(&body("numeric", &measured, &Value::Null)).unwrap();
+        assert_eq!(
+            serde_json::to_value(&read).unwrap()["measurement_spec"]["unit"],
+            sent
+        );
+        let read: QuantityMeasurement = serde_json::from_value(measured).unwrap();
+        assert_eq!(read.unit().as_deref(), unit, "{sent:?}");
+    }
+    for refused in [longest + "x", "\u{0}".to_owned()] {
+        let measured = quantity("custom", &json!(refused));
+        let place = place(&body("numeric", &measured, &Value::Null));
+        assert_eq!(place, "body.measurement_spec.unit");
     }
 }
 

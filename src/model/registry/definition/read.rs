@@ -126,12 +126,23 @@ impl Reader {
             }
         }
         if definition.base == Base::Metric {
-            self.optional_text(spec, &["body", "record_spec", "unit"], &mut definition.unit);
+            self.unit(spec, &mut definition.unit);
             self.aggregation(spec, definition);
             self.scale(spec, definition);
             self.value_map(spec, definition);
         }
         self.schema(spec, definition);
+    }
+
+    /// A blank unit is none, and blanks around one are no part of it. One that was stored with blanks keeps
+    /// them.
+    fn unit(&mut self, spec: &Map<String, Value>, target: &mut Option<String>) {
+        let mut sent = target.clone();
+        self.optional_text(spec, &["body", "record_spec", "unit"], &mut sent);
+        let unit = sent.as_deref().map(str::trim).filter(|unit| !unit.is_empty());
+        if unit != target.as_deref().map(str::trim) {
+            *target = unit.map(str::to_owned);
+        }
     }
 
     fn aggregation(&mut self, spec: &Map<String, Value>, definition: &mut Definition) {

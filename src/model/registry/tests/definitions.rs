@@ -129,6 +129,31 @@ fn rule_6_a_member_that_may_not_be_there_is_written_back_as_null() {
 }
 
 #[test]
+fn a_blank_unit_is_none_and_blanks_around_one_are_left_out() {
+    let body = |unit: &str| json!({"name": "Tea", "record_spec": {"unit": unit}});
+    for (sent, unit) in [
+        ("", None),
+        (" \t", None),
+        ("cups", Some("cups")),
+        (" cups ", Some("cups")),
+    ] {
+        assert_eq!(
+            define(Base::Metric, &body(sent)).unit.as_deref(),
+            unit,
+            "{sent:?}"
+        );
+    }
+    let cups = define(Base::Metric, &body("cups"));
+    assert_eq!(cups.amended(&body(" cups ")).unwrap(), cups);
+    assert!(cups.amended(&body("")).is_err(), "a unit stays");
+    let before = Definition {
+        unit: Some(" cups ".to_owned()),
+        ..cups
+    };
+    assert_eq!(before.amended(&body(" cups ")).unwrap(), before);
+}
+
+#[test]
 fn rule_6_a_persons_metric_has_its_unit_and_scale() {
     let body = json!({"name": "Energy", "record_spec": {"type": "metric", "aggregation": "cumulative", "unit": null, "scale": {"min": 1, "max": 9, "step": 2},
         "value_map": {"1": "low", "9": "high"}, "schema": "{\"properties\": {\"place\": {\"type\": \
