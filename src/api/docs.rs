@@ -33,6 +33,7 @@ const SCHEME: &str = "bearer";
     components(schemas(
         crate::api::problem::Problem,
         crate::api::problem::ValidationProblem,
+        crate::model::registry::Category,
         crate::people::annotations::AnnotationType,
         crate::output::OutputMethod,
         crate::output::RowFormat

@@ -1,8 +1,8 @@
 //! Connections: accepting them, bounding what each may cost, and ending them in good order.
 //!
 //! A service stops in three steps: no new connections, no new requests on open ones, then waiting for what
-//! was accepted until its time is up. A connection that carries no request by then is waited for no longer than
-//! a moment.
+//! was accepted until its time is up. A connection that carries no request by then is waited for no longer
+//! than a moment.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};

@@ -7,6 +7,7 @@
 mod annotation;
 mod builtin;
 mod canonical;
+mod category;
 mod column_units;
 mod data_type;
 mod definition;
@@ -28,6 +29,7 @@ use super::units::Units;
 pub use super::metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 pub use annotation::{AnnotationTraits, ValueLimits};
 pub use canonical::{Canonical, respelt};
+pub use category::Category;
 pub use column_units::unit_of;
 pub use data_type::{
     ApiVersion, DataType, Layout, ReadColumn, ReadFrom, RecordClass, TimeFields, TypeId, Undeclared,

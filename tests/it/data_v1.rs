@@ -227,6 +227,13 @@ async fn category_selects() {
         assert!(!expected.is_empty(), "no type is of the category {category}");
         assert_eq!(some.iter().collect::<Vec<_>>(), expected, "{category}");
     }
+    let unknown = person
+        .get("/data/v1/catalog")
+        .with("category", "sleep,dreams")
+        .with("svc_userid", "nobody")
+        .await;
+    assert_eq!(unknown.faults(), ["query.category", "query.svc_userid"]);
+    assert!(unknown.text().contains("user_configured, shared_type, base_type"));
 }
 
 #[tokio::test]

@@ -18,14 +18,14 @@ use crate::api::query_params::{FromParams, Params, list_items};
 use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry, TypeId};
+use crate::model::registry::{ApiVersion, CatalogEntry, Category, DataType, ListEntry, TypeId};
 use crate::model::time::TimeRange;
 use crate::output::{ColumnKind, ListedColumn, joined};
 use crate::people::annotations::AnnotationRow;
 use crate::people::types::TypesError;
 
 use super::names::{all_meant, meant};
-use super::shared_types::{self, SHARED_TYPE, live_annotations};
+use super::shared_types::{self, live_annotations};
 
 const LISTED_COLUMNS: [ListedColumn; 4] = [
     ListedColumn::new("name", ColumnKind::Text),
@@ -68,18 +68,20 @@ pub async fn data_types(
 #[derive(Debug)]
 pub struct CatalogQuery {
     data_type: Vec<String>,
-    category: Vec<String>,
+    category: Vec<Category>,
     owner: Option<PersonId>,
     form: ListingForm,
 }
 
 impl FromParams for CatalogQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (data_type, category) = (params.repeated("data_type"), params.choices("category"));
+        let (owner, form) = (params.owner(), ListingForm::read(params));
         Some(Self {
-            data_type: params.repeated("data_type"),
-            category: params.list("category"),
-            owner: params.owner(),
-            form: ListingForm::read(params)?,
+            data_type,
+            category: category?,
+            owner,
+            form: form?,
         })
     }
 }
@@ -134,9 +136,10 @@ pub async fn catalog(
             || query
                 .category
                 .iter()
-                .any(|category| data_type.categories.contains(category))
+                .any(|category| data_type.categories.iter().any(|own| own == category.name()))
     };
-    let asked_as_shared = |data_type: &DataType| asked(data_type) || wants_shared(&query.category);
+    let wants_shared = query.category.contains(&Category::SharedType);
+    let asked_as_shared = |data_type: &DataType| asked(data_type) || wants_shared;
     let entries = types.iter().filter_map(|data_type| {
         if permit.is_own() {
             asked(data_type).then(|| data_type.catalog_entry(owner))
@@ -313,8 +316,4 @@ async fn listed_type(
         .await?;
     shared_types::refuse_hidden(app, &permit, &name)?;
     Ok((permit, name))
-}
-
-fn wants_shared(categories: &[String]) -> bool {
-    categories.iter().any(|category| category == SHARED_TYPE)
 }

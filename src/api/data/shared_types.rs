@@ -15,9 +15,6 @@ use crate::model::registry::{DataType, TypeId};
 use crate::people::annotations::AnnotationRow;
 use crate::people::sharing::received::OpenedBySharer;
 
-/// The category of what another person shares.
-pub(super) const SHARED_TYPE: &str = "shared_type";
-
 /// The types that one person shares with the reader.
 pub(super) struct SharedTypes {
     sharer: PersonId,

@@ -84,8 +84,8 @@ pub fn charge_person(app: &App, request: Request) -> Result<(Request, ChargedReq
     Ok((request.map(|body| meter.metered(body)), charged))
 }
 
-/// The layer of routes that a ticket opens, which have no wall. A ticket that somebody tries is counted before
-/// it is looked at. The bytes of an answer that carries a meter are charged as they are sent.
+/// The layer of routes that a ticket opens, which have no wall. A ticket that somebody tries is counted
+/// before it is looked at. The bytes of an answer that carries a meter are charged as they are sent.
 pub async fn charge_ticket(State(app): State<Shared>, request: Request, next: Next) -> Response {
     if let Err(refusal) = charge_address(&app, &request) {
         return *refusal;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::ingest::coerce::Epoch;
 use crate::model::excerpt::beginning;
+use crate::model::registry::Category;
 use crate::model::units::UnitSystem;
 use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
@@ -160,6 +161,7 @@ macro_rules! named {
 }
 
 named! {
+    Category = Some("Category");
     OutputMethod = Some("OutputMethod");
     RowFormat = Some("RowFormat");
     FrameCompression = None;

@@ -6,13 +6,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::category::Category;
 use super::data_type::{ApiVersion, DataType, RecordClass, TypeId};
 use super::definition::Scale;
 use crate::model::ids::PersonId;
 use crate::model::metric::MetricKind;
-
-/// The category of types that another person shares.
-const SHARED_CATEGORY: &str = "shared_type";
 
 /// A data type in the catalogue.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,6 +21,7 @@ pub struct CatalogEntry {
     description: String,
     class: RecordClass,
     api_version: ApiVersion,
+    #[schema(value_type = Vec<Category>)]
     categories: Vec<String>,
     /// The column that holds the main value of the type.
     column_name: String,
@@ -72,6 +71,7 @@ pub struct ListEntry {
     description: String,
     #[schema(required)]
     class: Option<RecordClass>,
+    #[schema(value_type = Vec<Category>)]
     category: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ impl DataType {
     fn show(&self, person: PersonId, is_shared: bool, record_spec: &Value) -> CatalogEntry {
         let mut categories = self.categories.clone();
         if is_shared {
-            categories.push(SHARED_CATEGORY.to_owned());
+            categories.push(Category::SharedType.name().to_owned());
         }
         CatalogEntry {
             id: self.id.clone(),

@@ -220,7 +220,7 @@ async fn a_catalogue_with_what_others_share_is_in_their_logs() {
     share(&silent, &share_of(&["StepCount"], &reader)).await;
     let catalogue = || reader.get("/data/v1/catalog");
     // Nothing of what is shared is in this answer.
-    let listed = catalogue().with("category", "no such category");
+    let listed = catalogue().with("category", "user_configured");
     assert!(listed.await.must_be(200).rows().is_empty());
     assert_eq!(ended(&owner).await.len(), 1);
     let listed = catalogue()
