@@ -19,6 +19,7 @@ pub mod answers;
 pub mod bodies;
 pub mod common;
 mod pages;
+pub mod rows;
 mod unions;
 
 use pages::DOCUMENT_PATH;
@@ -31,6 +32,9 @@ const SCHEME: &str = "bearer";
     info(title = "Almanac", description = "One store per person for everything they measure."),
     modifiers(&BearerTokens),
     components(schemas(
+        crate::api::docs::rows::Calendar,
+        crate::api::docs::rows::CalendarEvent,
+        crate::api::docs::rows::Workout,
         crate::api::problem::Problem,
         crate::api::problem::ValidationProblem,
         crate::model::registry::Category,

@@ -52,20 +52,31 @@ pub struct ReflectionContent {
     pub parent_template_id: Option<Line>,
 }
 
-/// A reflection as answers show it.
+/// A reflection as answers show it, with every member.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Reflection {
     pub id: Uuid,
     #[schema(value_type = Uuid)]
     pub svc_userid: PersonId,
-    #[serde(flatten)]
-    pub content: ReflectionContent,
+    pub name: Name,
+    /// When it is due.
+    pub schedule: Schedule,
+    /// The annotations that it asks for.
+    #[schema(required)]
+    pub annotations: Option<Vec<Line>>,
+    /// The data types that it is about.
+    #[schema(required)]
+    pub data_types: Option<Vec<ReflectionDataType>>,
+    #[schema(required)]
+    pub description: Option<Prose>,
+    #[schema(required)]
+    pub parent_template_id: Option<Line>,
     #[schema(format = DateTime)]
     pub created_at: String,
     #[schema(format = DateTime)]
     pub updated_at: String,
     /// When it was deleted, if it was.
-    #[schema(format = DateTime)]
+    #[schema(format = DateTime, required)]
     pub deleted_at: Option<String>,
 }
 
@@ -167,10 +178,16 @@ fn too_long(length: usize) -> Fault {
 }
 
 fn shown(document: &Document) -> Result<Reflection, DocumentError> {
+    let content: ReflectionContent = stored(document)?;
     Ok(Reflection {
         id: document.id,
         svc_userid: document.person,
-        content: stored(document)?,
+        name: content.name,
+        schedule: content.schedule,
+        annotations: content.annotations,
+        data_types: content.data_types,
+        description: content.description,
+        parent_template_id: content.parent_template_id,
         created_at: document.created_at.to_rfc3339(),
         updated_at: document.updated_at.to_rfc3339(),
         deleted_at: document.deleted_at.map(Instant::to_rfc3339),

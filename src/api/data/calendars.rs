@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
-use crate::api::docs::answers::Rows;
+use crate::api::docs::answers::{CalendarEvents, Calendars};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -40,7 +40,7 @@ impl FromParams for CalendarsQuery {
 /// A person's calendars, in the order in which they were first uploaded.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/calendars", tag = "calendars",
     params(("svc_userid" = Uuid, Path), Checked<CalendarsQuery>),
-    responses(Rows, (status = 403), (status = 422)))]
+    responses(Calendars, (status = 403), (status = 422)))]
 pub async fn calendars(
     State(app): State<Shared>,
     asking: Asking,
@@ -89,7 +89,7 @@ impl FromParams for EventsQuery {
 /// time zone (UTC where it names none); dates that are midnights in UTC mean these days in that zone.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/calendar_events", tag = "calendars",
     params(("svc_userid" = Uuid, Path), Checked<EventsQuery>),
-    responses(Rows, (status = 403), (status = 422)))]
+    responses(CalendarEvents, (status = 403), (status = 422)))]
 pub async fn calendar_events(
     State(app): State<Shared>,
     asking: Asking,

@@ -5,7 +5,7 @@ use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
-use crate::api::docs::answers::Rows;
+use crate::api::docs::answers::Workouts;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -37,7 +37,7 @@ impl FromParams for WorkoutsQuery {
 /// The workouts that share time with the range.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_workouts", tag = "workouts",
     params(("svc_userid" = Uuid, Path), Checked<WorkoutsQuery>),
-    responses(Rows, (status = 403), (status = 422)))]
+    responses(Workouts, (status = 403), (status = 422)))]
 pub async fn platform_workouts(
     State(app): State<Shared>,
     asking: Asking,

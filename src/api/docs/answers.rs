@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use utoipa::IntoResponses;
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, Schema,
     SchemaFormat, Type,
 };
-use utoipa::openapi::{Content, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, ToSchema};
 
+use super::rows::{Calendar, CalendarEvent, Workout};
 use crate::output::OutputMethod;
 
 const OK: &str = "200";
@@ -19,6 +20,18 @@ const PLAIN: &str = "text/plain";
 /// Rows in any of the forms that `output` names, or a plan of how they are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows;
+
+/// Workouts, as rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Workouts;
+
+/// Calendars, as rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Calendars;
+
+/// Events of calendars, as rows.
+#[derive(Clone, Copy, Debug)]
+pub struct CalendarEvents;
 
 /// Rows that a query finds, in any of the forms that its `output` names.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +47,24 @@ impl IntoResponses for Rows {
             "Rows, in the form that `output` names, or how they are found",
             &OutputMethod::ALL,
         ))
+    }
+}
+
+impl IntoResponses for Workouts {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        rows_of::<Workout>()
+    }
+}
+
+impl IntoResponses for Calendars {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        rows_of::<Calendar>()
+    }
+}
+
+impl IntoResponses for CalendarEvents {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        rows_of::<CalendarEvent>()
     }
 }
 
@@ -53,6 +84,22 @@ impl IntoResponses for Records {
             &OutputMethod::ALL,
         ))
     }
+}
+
+/// Rows of which each is an `Item` with all of its members, unless columns are chosen.
+fn rows_of<Item: ToSchema>() -> BTreeMap<String, RefOr<Response>> {
+    let items = ArrayBuilder::new()
+        .items(Ref::from_schema_name(Item::name()))
+        .description(Some("Without `columns`"));
+    let mut responses = Rows::responses();
+    if let Some(RefOr::T(response)) = responses.get_mut(OK)
+        && let Some(RefOr::T(json)) = response.content.get_mut(OutputMethod::Jstable.media_type())
+        && let Some(rows) = json.schema.take()
+    {
+        let either = AnyOfBuilder::new().item(items).item(rows);
+        json.schema = Some(RefOr::T(either.into()));
+    }
+    responses
 }
 
 /// Adds that the answer is a plan as text if `explain` asks for one.

@@ -147,6 +147,8 @@ pub struct NewDataType {
     default_event_tags: Option<Vec<String>>,
     /// Where records are meant to come from. Stored for clients.
     svc_source: Option<Vec<String>>,
+    /// Whatever is sent, it is the id of the type.
+    svc_data_type: Option<String>,
     deprecated: Option<bool>,
     record_spec: Option<DefinedSpec>,
 }

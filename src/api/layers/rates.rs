@@ -164,7 +164,6 @@ pub struct Meter {
 
 impl Meter {
     /// `body`, whose bytes are charged as they pass.
-    #[must_use]
     pub fn metered(self, body: Body) -> Body {
         Body::new(Metered { body, meter: self })
     }

@@ -56,6 +56,7 @@ pub struct ApiSession {
     pub svc_userid: Uuid,
     pub name: String,
     /// Always null: a session may do everything that its person may.
+    #[schema(required)]
     pub policy_id: Option<Uuid>,
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -63,7 +64,7 @@ pub struct ApiSession {
     #[schema(format = DateTime)]
     pub expires_at: String,
     /// When it was revoked.
-    #[schema(format = DateTime)]
+    #[schema(format = DateTime, required)]
     pub deleted_at: Option<String>,
     /// Whether the token of this request belongs to it.
     pub is_current: bool,

@@ -156,6 +156,102 @@ async fn files_answer_any_refusal_in_the_form_of_a_problem() {
     }
 }
 
+/// The example of a type's records.
+fn example(name: &str) -> Value {
+    let schema = match name {
+        "Calendar" => include_str!("../../../schemas/records/Calendar.json"),
+        "CalendarEvent" => include_str!("../../../schemas/records/CalendarEvent.json"),
+        _ => include_str!("../../../schemas/records/PlatformWorkout.json"),
+    };
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    schema["examples"][0].clone()
+}
+
+#[tokio::test]
+async fn workouts_calendars_and_events_have_the_members_that_are_documented() {
+    let (document, person) = (document().await, person());
+    let (start, end) = (at("10:00"), at("11:00"));
+    let least = [
+        (
+            "PlatformWorkout",
+            "platform_workouts",
+            "Workout",
+            json!({"start_date": start, "end_date": end}),
+        ),
+        (
+            "Calendar",
+            "calendars",
+            "Calendar",
+            json!({"calendar_identifier": "B", "calendar_name": "Home"}),
+        ),
+        (
+            "CalendarEvent",
+            "calendar_events",
+            "CalendarEvent",
+            json!({"calendar_id": id(1), "start_date": start, "end_date": end}),
+        ),
+    ];
+    for (data_type, path, component, least) in least {
+        person.records(data_type, &[example(data_type), least]).await;
+        let ask = || {
+            let call = person.get(&format!("/data/v0/{}/{path}", person.id));
+            if data_type == "Calendar" {
+                return call;
+            }
+            call.with("start_time", ALL_TIME.0).with("end_time", ALL_TIME.1)
+        };
+        let operation = format!("get /data/v0/{{svc_userid}}/{path}");
+        let reply = ask().await.must_be(200);
+        must_fit(&document, &operation, &reply);
+        let rows = reply.rows();
+        assert_eq!(rows.len(), 2, "{reply}");
+        let described = json!({"$ref": format!("#/components/schemas/{component}")});
+        for row in &rows {
+            let faults = faults(&document, &described, row);
+            assert!(faults.is_empty(), "{faults:#?}\n{row}");
+        }
+        let members = document["components"]["schemas"][component]["properties"].as_object();
+        let members: BTreeSet<&String> = members.unwrap().keys().collect();
+        let shown: BTreeSet<&String> = rows[0].as_object().unwrap().keys().collect();
+        assert_eq!(shown, members, "{component}");
+        let column = shown.first().unwrap();
+        let chosen = ask().with("columns", column).await.must_be(200);
+        must_fit(&document, &operation, &chosen);
+    }
+}
+
+#[tokio::test]
+async fn a_reflection_and_a_session_always_have_all_of_their_members() {
+    let (document, person) = (document().await, person());
+    let schedule =
+        json!({"cron": "0 8 * * *", "start_at": null, "end_at": null, "paused": false, "time_zone": "UTC"});
+    let path = "/user/v1alpha1/reflection";
+    let made = person
+        .post(path, &json!({"name": "Mood", "schedule": schedule}))
+        .await;
+    must_fit(&document, &format!("post {path}"), &made.must_be(201));
+    let sessions = person.get("/user/v1alpha1/session").await.must_be(200);
+    must_fit(&document, "get /user/v1alpha1/session", &sessions);
+    let schemas = &document["components"]["schemas"];
+    for component in ["Reflection", "ApiSession"] {
+        let schema = &schemas[component];
+        let members: BTreeSet<&str> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|name| &**name)
+            .collect();
+        let required = schema["required"].as_array().unwrap().iter();
+        let required: BTreeSet<&str> = required.map(|name| name.as_str().unwrap()).collect();
+        assert_eq!(required, members, "{component}");
+    }
+    assert_eq!(
+        schemas["ReflectionContent"]["required"],
+        json!(["name", "schedule"])
+    );
+    assert!(schemas["NewDataType"]["properties"]["svc_data_type"].is_object());
+}
+
 #[tokio::test]
 async fn refusals_are_as_they_are_documented() {
     let (document, person) = (document().await, somebody().await);
