@@ -23,7 +23,8 @@ pub struct CatalogEntry {
     api_version: ApiVersion,
     #[schema(value_type = Vec<Category>)]
     categories: Vec<String>,
-    /// The column that holds the main value of the type.
+    /// The column that holds the value of a metric. Types without a value have no such column, and a label
+    /// here: their name in snake case.
     column_name: String,
     deprecated: bool,
     /// The owner of the type: you, or the person who shares it.
@@ -155,7 +156,7 @@ impl DataType {
         })
     }
 
-    /// The column that holds the main value of the type.
+    /// The column that holds the value of a metric; a label for a type without one.
     #[must_use]
     pub fn column_name(&self) -> String {
         self.metric.as_ref().map_or_else(
