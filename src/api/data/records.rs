@@ -84,6 +84,7 @@ impl RecordSelection {
     fn read(params: &mut Params<'_>) -> Self {
         // A participant was resolved to a person before this route was reached.
         let (group, participant) = (params.uuid("pool_id"), params.uuid("participant_id"));
+        params.refuse_two_subjects();
         let texts = params.repeated("filter");
         let conditions = parse_all(&texts).unwrap_or_else(|error| {
             params.fault("filter", "value_error", error.to_string());

@@ -7,11 +7,13 @@ use axum::Router;
 use axum::http::header::{
     ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, VARY, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::api::problem::ApiError;
 
 pub(super) const DOCUMENT_PATH: &str = "/openapi.json";
 const PAGES_PATH: &str = "/docs";
@@ -55,6 +57,11 @@ async fn front(headers: HeaderMap) -> Response {
 }
 
 async fn guarded(mut response: Response) -> Response {
+    if response.status() == StatusCode::NOT_FOUND {
+        // The pages' own answer is empty.
+        response =
+            ApiError::not_found("there is no such page; /docs/ has those that there are").into_response();
+    }
     let headers = response.headers_mut();
     if headers.contains_key(LOCATION) {
         headers.insert(LOCATION, WITH_SLASH);

@@ -44,7 +44,8 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
         )
     };
     let key = key.to_str().map_err(|_| wrong())?.trim();
-    if key.is_empty() || key.len() > LONGEST_KEY {
+    let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+    if key.is_empty() || key.len() > LONGEST_KEY || !is_visible {
         Err(wrong())
     } else {
         Ok(Some(key.to_owned()))

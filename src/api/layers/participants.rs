@@ -31,7 +31,7 @@ pub async fn resolve_participant(app: &App, request: Request) -> Result<Request,
     let named = if is_by_path {
         by_path(&mut parts).await?
     } else {
-        by_query(parts.uri.query().unwrap_or_default())?
+        by_query(parts.uri.query().unwrap_or_default())
     };
     if let (Some((group, participant)), Some(reader)) = (named, parts.extensions.get::<Reader>()) {
         let found = app.grants.participant(reader, group, participant);
@@ -54,29 +54,15 @@ async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid,
 }
 
 /// Group and participant of a query that names both. A group alone is a question about all of its
-/// participants, which some routes support.
-fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
+/// participants, which some routes support. What names nobody is for the route to refuse, together with
+/// whatever else is wrong.
+fn by_query(query: &str) -> Option<(Uuid, Uuid)> {
     let mut params = Params::parse(query);
     let mut sent = |name: &'static str| params.text(name);
     let (group, participant, person) = (sent("pool_id"), sent("participant_id"), sent("svc_userid"));
-    if group.is_none() && participant.is_none() {
-        return Ok(None);
-    }
-    if group.is_none() {
-        return Err(invalid(["query", "pool_id"], "`participant_id` needs `pool_id`"));
-    }
     if person.is_some() {
-        return Err(invalid(
-            ["query", "svc_userid"],
-            "name a person or a participant, not both",
-        ));
+        return None;
     }
-    let id = |name: &'static str, text: Option<String>| {
-        let read = |text: String| {
-            Uuid::try_parse(&text)
-                .map_err(|_| invalid(["query", name], format!("{:?} is not a UUID", beginning(&text))))
-        };
-        text.map(read).transpose()
-    };
-    Ok(id("pool_id", group)?.zip(id("participant_id", participant)?))
+    let id = |text: Option<String>| Uuid::try_parse(&text?).ok();
+    id(group).zip(id(participant))
 }

@@ -408,6 +408,19 @@ impl Params<'_> {
         self.uuid("svc_userid").map(PersonId)
     }
 
+    /// Notes a participant who is named without their group, or beside a person.
+    pub fn refuse_two_subjects(&mut self) {
+        let [group, participant, person] =
+            ["pool_id", "participant_id", "svc_userid"].map(|name| self.sent_as(name).is_some());
+        if participant && !group {
+            self.fault("pool_id", "missing", "`participant_id` needs `pool_id`");
+        }
+        if person && (group || participant) {
+            let message = "name a person or a participant, not both";
+            self.fault("svc_userid", "value_error", message);
+        }
+    }
+
     pub fn choice<T: Choice>(&mut self, name: &'static str) -> Option<T> {
         let text = self.one(name, Form::Word(T::words()), Need::Optional)?;
         self.chosen(name, &text)

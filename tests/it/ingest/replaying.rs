@@ -121,6 +121,19 @@ async fn a_key_with_other_parameters_is_refused_as_one_with_another_body_is() {
 }
 
 #[tokio::test]
+async fn a_key_is_made_of_visible_characters() {
+    let person = person();
+    let longest = "k".repeat(255);
+    for key in ["a b", "a\tb", "", &format!("{longest}k")] {
+        let refused = keyed(&person, key, 60).await;
+        assert_eq!(refused.faults(), ["header.idempotency-key"], "{key:?}");
+    }
+    for key in ["!~", &longest] {
+        keyed(&person, key, 60).await.upload();
+    }
+}
+
+#[tokio::test]
 async fn a_refused_request_leaves_its_key_free() {
     let person = person();
     let bad = person

@@ -426,6 +426,7 @@ async fn docs_are_browsable_without_the_network() {
             "the page fetches something from the network: {outside}"
         );
     }
+    nobody.get("/docs/no-such-page").await.problem(404);
 }
 
 #[tokio::test]

@@ -246,6 +246,20 @@ async fn the_owner_reads_only_the_groups_types_inside_its_time() {
     );
     let both = by_query(&study, Some(&participant)).with("svc_userid", &member.id.to_string());
     assert_eq!(both.await.faults(), ["query.svc_userid"]);
+    for path in [
+        "/data/v1alpha1/event/HeartRate",
+        "/data/v1alpha1/event/HeartRate/latest",
+        "/data/v1alpha1/event/HeartRate/summary",
+        "/data/v1alpha1/metric/HeartRate",
+        "/data/v1alpha1/event/HeartRate/agg/day",
+    ] {
+        let alone = owner.get(path).with("participant_id", &participant);
+        let alone = alone.with("start_time", "long ago").with("end_time", inside.1);
+        let mut faults = alone.with("filter", "rubbish").await.faults();
+        faults.sort_unstable();
+        let expected = ["query.filter", "query.pool_id", "query.start_time"];
+        assert_eq!(faults, expected, "{path}");
+    }
     owner
         .get("/data/v0/pool/study/participant/one/metric_samples")
         .await
