@@ -261,7 +261,7 @@ fn rule_6_3_a_catalogue_entry_has_every_field_and_agrees_with_itself() {
 #[test]
 fn rule_6_3_every_category_has_a_name_of_the_interface() {
     for category in Category::ALL {
-        assert_eq!(category.name().parse(), Ok(category));
+        assert_eq!(category.name().parse::<Category>(), Ok(category));
         assert_eq!(serde_json::to_value(category).unwrap(), json!(category.name()));
     }
     for kind in registry().types() {
