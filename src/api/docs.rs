@@ -32,9 +32,9 @@ const SCHEME: &str = "bearer";
     info(title = "Almanac", description = "One store per person for everything they measure."),
     modifiers(&BearerTokens),
     components(schemas(
-        crate::api::docs::rows::Calendar,
-        crate::api::docs::rows::CalendarEvent,
-        crate::api::docs::rows::Workout,
+        rows::Calendar,
+        rows::CalendarEvent,
+        rows::Workout,
         crate::api::problem::Problem,
         crate::api::problem::ValidationProblem,
         crate::model::registry::Category,

@@ -2,6 +2,7 @@
 //! answer shows them where no columns are chosen. Tests check that they are so.
 
 #![expect(dead_code, reason = "these say how JSON looks and are never made")]
+#![expect(clippy::struct_field_names, reason = "the interface names them")]
 
 use serde_json::Value;
 use utoipa::ToSchema;
