@@ -45,6 +45,7 @@ mod verifying;
 mod witness;
 mod writing;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,6 +115,14 @@ impl Catalog {
     /// Whether `address` can be understood. Does not look there.
     pub fn understands(address: &str) -> Result<(), CatalogError> {
         Address::read(address).map(drop)
+    }
+
+    /// The file of an embedded catalogue at `address`. `None`: it is on a server.
+    pub fn file_at(address: &str) -> Result<Option<PathBuf>, CatalogError> {
+        Ok(match Address::read(address)? {
+            Address::Sqlite(path) => Some(path.to_owned()),
+            Address::Postgres(_) => None,
+        })
     }
 
     /// What is at `address`. Creates nothing: an empty database stays empty.

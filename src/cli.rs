@@ -17,6 +17,7 @@ pub mod backup;
 mod backups;
 mod caches;
 pub mod check;
+mod copies;
 mod data_directory;
 mod demo;
 mod dependencies;
@@ -113,6 +114,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     if !WITHOUT_CATALOGUE.contains(&name) {
         plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;
     }
+    copies::refuse_what_is_elsewhere(&gathered, &settings).map_err(Problem::Usage)?;
     let done = match name {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
         "init" => init::run(&settings),

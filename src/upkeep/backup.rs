@@ -3,19 +3,24 @@
 //!
 //! The catalogue is copied first. What it names is immutable and outlives its replacement by the grace
 //! period, so there is time to copy the objects; if one is gone all the same, the catalogue is copied again.
+//!
+//! The copy is a pair of its own, with an identity of its own: to its catalogue everything that came later
+//! looks like garbage, so it must not count as the catalogue of the store that it was copied from.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use uuid::Uuid;
 
 use super::check::catalogue_complaints;
-use super::identity::IDENTITY_OBJECT;
+use super::identity::{self, ApartError};
 use crate::catalog::records::{Piece, Place};
 use crate::catalog::{Catalog, CatalogError, ObjectCursor};
 use crate::model::clock::Clock;
-use crate::model::ids::SystemIds;
+use crate::model::ids::{IdSource, SystemIds};
 use crate::store::StoreError;
 use crate::store::contents::Contents;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -24,6 +29,13 @@ use crate::store::sealing::{self, PersonKeys};
 /// The names of the catalogue and the objects in a data directory.
 pub const CATALOGUE_FILE: &str = "catalogue.db";
 pub const OBJECTS_FOLDER: &str = "objects";
+/// Marks a data directory as a copy, which is not to be used with a catalogue or objects from elsewhere.
+pub const COPY_MARK: &str = "made-by-backup.txt";
+/// For whoever finds it.
+const COPY_MARK_TEXT: &str = "\
+`almanac backup` made this directory. Its catalogue and its objects are in it, and as long as this file is
+here too, almanac refuses to use it with a catalogue or objects from elsewhere.
+";
 /// The catalogue of an incomplete copy, from which nothing can be served.
 const UNFINISHED_CATALOGUE: &str = "catalogue.unfinished";
 
@@ -58,6 +70,9 @@ pub async fn back_up(
     clock: Arc<dyn Clock>,
     tell: &(dyn Fn(BackupProgress) + Sync),
 ) -> Result<BackupReport, StoreError> {
+    mark(directory)?;
+    let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
+    let identity = ids.next();
     let mut target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
     if let Some(keys) = keys {
         // Under the same keys, which are not part of the copy.
@@ -74,12 +89,13 @@ pub async fn back_up(
         wrong.dedup();
         copied.wrong = wrong;
         let outcome = async {
+            identify(&copy, &target, identity).await?;
             let mut missing = copy_objects(&copy, objects, &target, &mut copied, tell).await?;
             let contents = Contents::new(
                 copy.clone(),
                 objects.clone(),
                 Arc::clone(&clock),
-                Arc::new(SystemIds::default()),
+                Arc::clone(&ids),
             );
             missing.extend(copy_files(&copy, &contents, objects, &target, &mut copied).await?);
             Ok::<_, StoreError>(missing)
@@ -97,15 +113,31 @@ pub async fn back_up(
             Err(error) => return Err(error),
         }
     }
-    match objects.get(IDENTITY_OBJECT).await {
-        // The copy keeps the identity of this catalogue and store.
-        Ok(identity) => target.put(IDENTITY_OBJECT, identity).await?,
-        Err(StoreError::Missing { .. }) => {}
-        Err(error) => return Err(error),
-    }
     finish(&file, &directory.join(CATALOGUE_FILE))?;
     sync(directory)?;
     Ok(copied)
+}
+
+/// Marks a directory as a copy, before there is anything in it that could be served.
+fn mark(directory: &Path) -> Result<(), StoreError> {
+    let path = directory.join(COPY_MARK);
+    let written = File::create(&path).and_then(|mut file| {
+        file.write_all(COPY_MARK_TEXT.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(|error| StoreError::Unavailable {
+        detail: format!("{}: {error}", path.display()),
+    })
+}
+
+/// Makes a pair of the copied catalogue and the store beside it.
+async fn identify(copy: &Catalog, target: &ObjectStorage, identity: Uuid) -> Result<(), StoreError> {
+    copy.replace_store_identity(identity).await?;
+    match identity::write(target, identity).await {
+        Ok(_) => Ok(()),
+        Err(ApartError::Store(error)) => Err(error),
+        Err(error) => Err(StoreError::corrupt(error.to_string())),
+    }
 }
 
 /// Copies the objects; returns those that are missing: they may have been removed since the catalogue was
@@ -255,7 +287,7 @@ fn remove(file: &Path) -> Result<(), StoreError> {
 }
 
 fn sync(directory: &Path) -> Result<(), StoreError> {
-    let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| StoreError::Unavailable {
         detail: format!("{}: {error}", directory.display()),
     })

@@ -15,6 +15,9 @@ pub enum SettingsError {
     File { path: PathBuf, reason: String },
     #[error("{path} sets {key:?}, which is not a setting; `almanac config` lists them all")]
     UnknownKey { path: PathBuf, key: String },
+    /// Settings that do not go together.
+    #[error("{0}")]
+    Apart(String),
     #[error("the variable {0} holds text that is not UTF-8")]
     Variable(String),
     #[error("there is no setting {0:?}")]

@@ -3,9 +3,10 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::upkeep::backup::{CATALOGUE_FILE, OBJECTS_FOLDER, back_up};
+use crate::upkeep::backup::{CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, back_up};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::flush::flush;
+use crate::upkeep::identity::{ApartError, settle};
 
 /// What a check complains of.
 async fn complaints(bench: &Bench) -> Vec<String> {
@@ -154,6 +155,38 @@ async fn a_copy_holds_what_was_there_and_can_be_served() {
     assert_eq!(complaints(&restored).await, Vec::<String>::new());
     restored.put(&many(20_000, 10, LAST_DAY_OF_2023), false).await;
     assert_eq!(restored.visible().await.len(), before.len() + 10);
+}
+
+/// Settles whether the catalogue of the first and the store of the second are a pair.
+async fn settled(one: &Bench, other: &Bench) -> Result<Uuid, ApartError> {
+    let UpkeepStores { catalog, ids, .. } = &one.stores;
+    settle(catalog, other.stores.objects(), ids.as_ref(), false).await
+}
+
+#[tokio::test]
+async fn a_copy_and_what_it_was_made_of_are_two_pairs() {
+    let bench = lived_in().await;
+    let live = settled(&bench, &bench).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let copied = back_up(
+        &bench.stores.catalog,
+        bench.stores.objects(),
+        None,
+        directory.path(),
+        Arc::new(SystemClock),
+        &|_| (),
+    )
+    .await;
+    assert_eq!(copied.unwrap().wrong, Vec::<String>::new());
+    assert!(directory.path().join(COPY_MARK).exists());
+    let copy = opened(directory, &bench.key).await;
+    assert_ne!(settled(&copy, &copy).await.unwrap(), live);
+    for (one, other) in [(&copy, &bench), (&bench, &copy)] {
+        let apart = settled(one, other).await;
+        assert!(matches!(apart, Err(ApartError::Different { .. })), "{apart:?}");
+    }
+    assert_eq!(complaints(&copy).await, Vec::<String>::new());
+    assert_eq!(settled(&bench, &bench).await.unwrap(), live);
 }
 
 #[tokio::test]

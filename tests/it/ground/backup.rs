@@ -132,6 +132,40 @@ async fn a_backup_that_fails_leaves_nothing_that_can_be_taken_for_one() {
 }
 
 #[tokio::test]
+async fn a_backup_is_served_with_what_is_in_it_whatever_the_surroundings_say() {
+    let home = TempDir::new().unwrap();
+    let store = home.path().join("store").display().to_string();
+    let server = super::flushing().with("ALMANAC_OBJECT_STORE", &store).start();
+    let person = server.person();
+    let record = heart_rate(id(1), &instant(1), 60);
+    person.records("HeartRate", &[record]).await;
+    let copy = home.path().join("copy");
+    let (text, status) = said(&server, &["backup", copy.to_str().unwrap()]);
+    assert_eq!(status, Some(0), "{text}");
+    server.stop();
+    let of_copy = ["--data-dir", copy.to_str().unwrap()];
+    let command = |name: &str, more: &[&str]| said(&server, &[&[name][..], &of_copy, more].concat());
+    for name in ["serve", "check", "status", "users", "config"] {
+        let (text, status) = command(name, &[]);
+        assert_eq!(status, Some(2), "{name}: {text}");
+        assert!(
+            text.contains("environment ALMANAC_OBJECT_STORE"),
+            "{name}: {text}"
+        );
+    }
+    let (own, live) = (copy.join("objects"), "belongs to the object store");
+    let (text, status) = command("check", &["--object-store", own.to_str().unwrap()]);
+    assert_eq!(status, Some(0), "{text}");
+    // Whoever removes the mark is still told whose store it is.
+    std::fs::remove_file(copy.join("made-by-backup.txt")).unwrap();
+    let (text, status) = command("serve", &[]);
+    assert!(status == Some(1) && text.contains(live), "{text}");
+    let served = Setup::default().no_upkeep().in_dir(&copy).start();
+    let there = super::on(&served, &person);
+    assert_eq!(there.all_samples("HeartRate").await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_catalogue_that_is_no_database_is_called_that() {
     let server = Setup::default().start();
     server.stop();

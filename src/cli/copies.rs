@@ -1,0 +1,125 @@
+//! Data directories that `almanac backup` made: they are used with what is in them, and with nothing else.
+//!
+//! Whoever serves a copy names its directory, and may not think of a catalogue or an object store that the
+//! environment or the file still names. These would take the place of the copied ones: the copy would be
+//! taken for damaged, or the live installation for the copy.
+
+use std::path::{Path, PathBuf};
+
+use crate::catalog::Catalog;
+use crate::store::objects::ObjectStoreSettings;
+use crate::upkeep::backup::{CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER};
+
+use super::settings::given::GivenSettings;
+use super::settings::{Settings, SettingsError};
+
+/// Refuses a copy together with a catalogue or objects from elsewhere.
+pub(super) fn refuse_what_is_elsewhere(
+    given: &GivenSettings,
+    settings: &Settings,
+) -> Result<(), SettingsError> {
+    let directory = &settings.data_dir;
+    let mark = directory.join(COPY_MARK);
+    if !mark.exists() {
+        return Ok(());
+    }
+    let outside = |name: &str, own: String| {
+        let setting = given.setting(name)?;
+        Err(SettingsError::Apart(format!(
+            "{} holds a backup, whose catalogue and objects are in it, but {} is {:?} ({}): unset it, or set \
+             it to {own:?}; if the backup is to be used with that all the same, remove {} first",
+            directory.display(),
+            setting.entry.name,
+            setting.shown(),
+            setting.place(),
+            mark.display()
+        )))
+    };
+    let objects = directory.join(OBJECTS_FOLDER);
+    if !matches!(&settings.objects, ObjectStoreSettings::Local(path) if is_same(path, &objects)) {
+        return outside("object_store", objects.display().to_string());
+    }
+    let catalogue = directory.join(CATALOGUE_FILE);
+    let file = Catalog::file_at(&settings.database_url).ok().flatten();
+    if !file.is_some_and(|file| is_same(&file, &catalogue)) {
+        return outside("database_url", format!("sqlite://{}", catalogue.display()));
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to the same place, which need not exist.
+fn is_same(one: &Path, other: &Path) -> bool {
+    place(one) == place(other)
+}
+
+fn place(path: &Path) -> PathBuf {
+    if let Ok(whole) = path.canonicalize() {
+        return whole;
+    }
+    if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+        && let Ok(parent) = parent.canonicalize()
+    {
+        return parent.join(name);
+    }
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::settings::given::Sources;
+
+    /// What is said of a directory, with variables and a file beside it.
+    fn told(directory: &Path, variables: &[(&str, &str)], file: &str) -> Option<String> {
+        let flag = |name: &str| (name == "data_dir").then(|| directory.display().to_string());
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let given = GivenSettings::gathered(&Sources {
+            flag: &flag,
+            variable: &variable,
+            file: Some(("almanac.toml".into(), file.to_owned())),
+        })
+        .unwrap();
+        let settings = Settings::from_given(&given).unwrap();
+        let refused = refuse_what_is_elsewhere(&given, &settings).err();
+        refused.map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_copy_is_used_with_what_is_in_it_and_with_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let elsewhere = [
+            (("ALMANAC_OBJECT_STORE", "/store"), "object_store"),
+            (("ALMANAC_OBJECT_STORE", "s3://bucket/prefix"), "object_store"),
+            (
+                ("ALMANAC_DATABASE_URL", "postgres://localhost/almanac"),
+                "database_url",
+            ),
+            (
+                ("ALMANAC_DATABASE_URL", "sqlite:///srv/catalogue.db"),
+                "database_url",
+            ),
+        ];
+        for (variable, _) in elsewhere {
+            assert_eq!(told(home.path(), &[variable], ""), None);
+        }
+        std::fs::write(home.path().join(COPY_MARK), "").unwrap();
+        for (variable, name) in elsewhere {
+            let said = told(home.path(), &[variable], "").unwrap();
+            let origin = format!("(environment {})", variable.0);
+            assert!(said.contains(name) && said.contains(&origin), "{said}");
+        }
+        let said = told(home.path(), &[], "object_store = '/store'").unwrap();
+        assert!(said.contains("(file almanac.toml)"), "{said}");
+        assert_eq!(told(home.path(), &[], ""), None);
+        let objects = home.path().join("./objects").display().to_string();
+        let catalogue = format!("sqlite://{}", home.path().join("catalogue.db").display());
+        let own = [
+            ("ALMANAC_OBJECT_STORE", objects.as_str()),
+            ("ALMANAC_DATABASE_URL", catalogue.as_str()),
+        ];
+        assert_eq!(told(home.path(), &own, ""), None);
+    }
+}
