@@ -41,8 +41,9 @@ const LARGEST_DOCUMENT: usize = 1024 * 1024;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JwksError {
-    #[error("the key set address {url} cannot be used: {reason}")]
-    Address { url: String, reason: String },
+    /// The address is not repeated: there may be a password in it.
+    #[error("the address of the key set (ALMANAC_JWKS_URL) cannot be used: {0}")]
+    Address(String),
     #[error("fetching the key set failed: {0}")]
     Fetch(String),
     #[error("the key set is larger than {LARGEST_DOCUMENT} bytes")]
@@ -89,13 +90,10 @@ type Fetching = JoinHandle<Result<Arc<KeySet>, JwksError>>;
 
 impl Jwks {
     pub fn new(provider: OutsideProvider, clock: Arc<dyn Clock>) -> Result<Self, JwksError> {
-        let address = |reason: String| JwksError::Address {
-            url: provider.jwks_url.clone(),
-            reason,
-        };
-        let url = reqwest::Url::parse(&provider.jwks_url).map_err(|error| address(error.to_string()))?;
+        let url =
+            reqwest::Url::parse(&provider.jwks_url).map_err(|error| JwksError::Address(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(address("expected http:// or https://".to_owned()));
+            return Err(JwksError::Address("expected http:// or https://".to_owned()));
         }
         // A redirect could lead from the address that the operator trusts to one that nobody does. No setting
         // names a proxy.
@@ -104,7 +102,7 @@ impl Jwks {
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build();
-        let client = client.map_err(|error| address(error.to_string()))?;
+        let client = client.map_err(|error| JwksError::Address(error.to_string()))?;
         Ok(Self {
             published: Arc::new(Published {
                 provider,

@@ -40,11 +40,11 @@ pub enum CatalogError {
          {known}; upgrade first"
     )]
     TooNew { found: i64, known: i64 },
+    /// It is not repeated: where in it a password stands is not known.
     #[error(
-        "the catalogue address {given:?} is not understood: expected sqlite://PATH or \
-         postgres://USER@HOST/DATABASE"
+        "the catalogue's address is not understood: expected sqlite://PATH or postgres://USER@HOST/DATABASE"
     )]
-    Address { given: String },
+    Address,
     #[error("{what} already exists")]
     Exists { what: String },
     #[error("{what} is not in the catalogue")]

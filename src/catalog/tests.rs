@@ -649,7 +649,7 @@ async fn an_address_that_names_no_database_is_refused_without_its_password() {
         Arc::new(ManualClock::at(Instant::from_micros(0))),
     )
     .await;
-    let Err(error @ CatalogError::Address { .. }) = refused else {
+    let Err(error @ CatalogError::Address) = refused else {
         panic!("it was accepted")
     };
     assert!(!error.to_string().contains("secret"), "{error}");

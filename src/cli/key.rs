@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
 use crate::store::StoreError;
 
-use super::settings::Settings;
+use super::settings::{Settings, without_passwords};
 use super::{Failed, data_directory, installation, print, runtimes, stores};
 
 /// What to do with the keys.
@@ -31,7 +31,7 @@ pub(super) fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}, which keeps its own keys",
-            provider.jwks_url
+            without_passwords(&provider.jwks_url)
         )));
     }
     installation::signing_key(settings)?;

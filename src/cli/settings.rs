@@ -22,6 +22,7 @@ mod error;
 pub mod given;
 mod interface;
 mod parse;
+mod passwords;
 mod storage;
 pub mod table;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use storage::{encryption, storage};
 
 pub use error::SettingsError;
 pub use interface::own_url;
+pub(super) use passwords::without_passwords;
 pub use storage::EncryptionSettings;
 
 /// The most threads that compute answers. Each has a stack of its own, and a system refuses what is too many.
@@ -226,7 +228,7 @@ impl Settings {
     /// The address of the catalogue, without secrets.
     #[must_use]
     pub fn shown_database(&self) -> String {
-        given::without_passwords(&self.database_url)
+        without_passwords(&self.database_url)
     }
 
     /// The value of an unset setting that follows from another one, and the name of that one.

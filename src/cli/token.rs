@@ -16,7 +16,7 @@ use crate::model::registry::{Registry, TypeId};
 use crate::people::sessions::{Session, Sessions};
 use crate::people::text::Name;
 
-use super::settings::Settings;
+use super::settings::{Settings, without_passwords};
 use super::{Failed, installation, print, runtimes};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
@@ -38,7 +38,7 @@ pub(super) fn run(settings: &Settings, asked: &TokenArguments) -> Result<(), Fai
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}; this service accepts none of its own",
-            provider.jwks_url
+            without_passwords(&provider.jwks_url)
         )));
     }
     let lifetime = lifetime(asked.days, settings.identity.longest)?;

@@ -4,7 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::error::SettingsError;
+use super::passwords::{is_understood, without_passwords};
 use super::table::{Entry, SETTINGS, named};
+
+/// Stands for a value that is not shown.
+const HIDDEN: &str = "(hidden)";
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,12 +102,14 @@ impl GivenSetting {
         Some(self.text.trim()).filter(|text| !text.is_empty())
     }
 
-    /// The value without secrets and without passwords in addresses.
+    /// The value without secrets and without passwords in addresses. In an address that is not understood a
+    /// password may be anywhere, so none of it is shown.
     #[must_use]
     pub fn shown(&self) -> String {
         match self.value() {
             None => "-".to_owned(),
-            Some(_) if self.entry.secret => "(hidden)".to_owned(),
+            Some(_) if self.entry.secret => HIDDEN.to_owned(),
+            Some(text) if self.entry.address && !is_understood(text) => HIDDEN.to_owned(),
             Some(text) => without_passwords(text),
         }
     }
@@ -192,53 +198,5 @@ fn file_value(value: &toml::Value) -> Option<String> {
             Some(texts?.join(","))
         }
         toml::Value::Datetime(_) | toml::Value::Table(_) => None,
-    }
-}
-
-/// `text` with the password of an address, and any `password=` in its query, masked.
-pub(super) fn without_passwords(text: &str) -> String {
-    let mut shown = text.to_owned();
-    if let Some((scheme, rest)) = text.split_once("://") {
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
-        if let Some((user_and_password, host)) = authority.rsplit_once('@') {
-            let user = user_and_password.split(':').next().unwrap_or_default();
-            let behind = rest.get(authority.len()..).unwrap_or_default();
-            shown = format!("{scheme}://{user}:***@{host}{behind}");
-        }
-    }
-    if let Some((before, after)) = shown.split_once("password=") {
-        let behind = after
-            .find('&')
-            .and_then(|end| after.get(end..))
-            .unwrap_or_default();
-        shown = format!("{before}password=***{behind}");
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_in_addresses_are_not_shown() {
-        for (text, shown) in [
-            (
-                "postgres://almanac:secret@localhost/almanac",
-                "postgres://almanac:***@localhost/almanac",
-            ),
-            (
-                "postgres://almanac:se@cret@localhost:5432/almanac?a=b",
-                "postgres://almanac:***@localhost:5432/almanac?a=b",
-            ),
-            (
-                "postgres://localhost/almanac?user=a&password=secret&b=c",
-                "postgres://localhost/almanac?user=a&password=***&b=c",
-            ),
-            ("sqlite://./data/catalogue.db", "sqlite://./data/catalogue.db"),
-            ("127.0.0.1:8080", "127.0.0.1:8080"),
-        ] {
-            assert_eq!(without_passwords(text), shown);
-        }
     }
 }

@@ -13,6 +13,8 @@ pub struct Entry {
     pub default: &'static str,
     /// Never printed, and not taken from flags, which other users of the machine can see.
     pub secret: bool,
+    /// An address, in which there may be a password.
+    pub address: bool,
     pub help: &'static str,
 }
 
@@ -29,7 +31,21 @@ const fn entry(
         variable,
         default,
         secret: false,
+        address: false,
         help,
+    }
+}
+
+/// A setting that is an address, or not given.
+const fn address(
+    name: &'static str,
+    flag: &'static str,
+    variable: &'static str,
+    help: &'static str,
+) -> Entry {
+    Entry {
+        address: true,
+        ..entry(name, flag, variable, "", help)
     }
 }
 
@@ -40,6 +56,7 @@ const fn secret(name: &'static str, variable: &'static str, help: &'static str) 
         variable,
         default: "",
         secret: true,
+        address: false,
         help,
     }
 }
@@ -53,11 +70,10 @@ pub const SETTINGS: &[Entry] = &[
         "127.0.0.1:8080",
         "Address and port to listen on",
     ),
-    entry(
+    address(
         "public_url",
         "public-url",
         "ALMANAC_PUBLIC_URL",
-        "",
         "Address under which clients reach the service; from the listen address if not given",
     ),
     entry(
@@ -102,11 +118,10 @@ pub const SETTINGS: &[Entry] = &[
         "./almanac-data",
         "Directory of the embedded catalogue, the objects and the signing key",
     ),
-    entry(
+    address(
         "database_url",
         "database-url",
         "ALMANAC_DATABASE_URL",
-        "",
         "Catalogue: postgres://... or sqlite://PATH; SQLite in the data directory if not given",
     ),
     entry(
@@ -131,11 +146,10 @@ pub const SETTINGS: &[Entry] = &[
         "File of master keys, one to a line in hexadecimal digits; with it, what is stored of people is \
          encrypted",
     ),
-    entry(
+    address(
         "key_service",
         "key-service",
         "ALMANAC_KEY_SERVICE",
-        "",
         "Key of a transit engine (https://HOST/v1/transit/keys/NAME) that wraps the keys of people, instead \
          of a file",
     ),
@@ -183,11 +197,10 @@ pub const SETTINGS: &[Entry] = &[
         "",
         "Region where no other is given",
     ),
-    entry(
+    address(
         "aws_endpoint_url",
         "aws-endpoint-url",
         "AWS_ENDPOINT_URL",
-        "",
         "Address of an S3-compatible server",
     ),
     entry(
@@ -197,11 +210,10 @@ pub const SETTINGS: &[Entry] = &[
         "false",
         "Whether S3 may be spoken to without TLS",
     ),
-    entry(
+    address(
         "jwks_url",
         "jwks-url",
         "ALMANAC_JWKS_URL",
-        "",
         "Key set of an outside identity provider; without it, tokens are signed with the key in the data \
          directory",
     ),
@@ -443,11 +455,10 @@ pub const SETTINGS: &[Entry] = &[
         "50000000",
         "Rows times columns of one computed answer, the column of times not counted",
     ),
-    entry(
+    address(
         "geocoder_url",
         "geocoder-url",
         "ALMANAC_GEOCODER_URL",
-        "",
         "Address of a Nominatim-compatible service that is sent the positions to name; without it, names \
          come from the places built in",
     ),
@@ -726,11 +737,10 @@ pub const SETTINGS: &[Entry] = &[
         "true",
         "Whether the log of requests says which person asked, with which token",
     ),
-    entry(
+    address(
         "otel_exporter_otlp_endpoint",
         "otel-exporter-otlp-endpoint",
         "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "",
         "Receiver of traces of requests over OTLP/HTTP, without /v1/traces; without it, none are made",
     ),
     secret(

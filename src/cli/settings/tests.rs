@@ -376,6 +376,26 @@ fn names_are_unique_and_flags_keep_secrets_out() {
 }
 
 #[test]
+fn nothing_of_an_address_that_is_not_understood_is_shown() {
+    for (name, value) in [
+        (
+            "ALMANAC_DATABASE_URL",
+            "postgres://almanac:topsecret/1@localhost/almanac",
+        ),
+        (
+            "ALMANAC_DATABASE_URL",
+            "postgres:/almanac:topsecret@localhost/almanac",
+        ),
+        ("ALMANAC_DATABASE_URL", "almanac:topsecret@localhost/almanac"),
+        ("ALMANAC_JWKS_URL", "identity.example/keys?code=topsecret"),
+    ] {
+        let said = settings(&[(name, value)]).err().unwrap().to_string();
+        assert!(said.contains("(hidden)") && !said.contains("topsecret"), "{said}");
+        assert!(said.contains(name), "{said}");
+    }
+}
+
+#[test]
 fn every_place_of_objects_is_read_the_same_way() {
     let local = |path: &str| ObjectStoreSettings::Local(path.into());
     for (text, place) in [

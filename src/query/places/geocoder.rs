@@ -23,8 +23,9 @@ pub const FARTHEST: f64 = 100_000.0;
 pub enum GeocoderError {
     #[error("the places that come with the product cannot be read: {0}")]
     Places(String),
-    #[error("the geocoder at {url} cannot be used: {reason}")]
-    Address { url: String, reason: String },
+    /// The address is not repeated: there may be a password in it.
+    #[error("the geocoder (ALMANAC_GEOCODER_URL) cannot be used: {0}")]
+    Address(String),
     #[error("the geocoder did not answer: {0}")]
     Unavailable(String),
     #[error("the geocoder is left alone for a while, because it did not answer")]

@@ -40,8 +40,9 @@ pub struct KeyServiceSettings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyServiceError {
-    #[error("the key service {address} cannot be used: {reason}")]
-    Address { address: String, reason: String },
+    /// The address is not repeated: there may be a password in it.
+    #[error("the key service (ALMANAC_KEY_SERVICE) cannot be used: {0}")]
+    Address(String),
 }
 
 pub struct KeyService {
@@ -81,10 +82,7 @@ impl KeyService {
     }
 
     fn with_patience(settings: &KeyServiceSettings, patience: Duration) -> Result<Self, KeyServiceError> {
-        let wrong = |reason: &str| KeyServiceError::Address {
-            address: settings.key.clone(),
-            reason: reason.to_owned(),
-        };
+        let wrong = |reason: &str| KeyServiceError::Address(reason.to_owned());
         let expected = "expected https://HOST/v1/transit/keys/NAME";
         let (engine, name) = settings
             .key

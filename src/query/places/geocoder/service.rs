@@ -66,12 +66,8 @@ pub struct Service {
 
 impl Service {
     pub fn new(settings: &ServiceSettings, meters: GeocoderMeters) -> Result<Self, GeocoderError> {
-        let address = |reason: String| GeocoderError::Address {
-            url: settings.url.clone(),
-            reason,
-        };
         let url = format!("{}/reverse", settings.url);
-        let url = reqwest::Url::parse(&url).map_err(|error| address(error.to_string()))?;
+        let url = reqwest::Url::parse(&url).map_err(|error| GeocoderError::Address(error.to_string()))?;
         // A redirect would send positions to a host that the operator did not configure.
         let client = reqwest::Client::builder()
             .timeout(settings.timeout)
@@ -81,7 +77,7 @@ impl Service {
             .build();
         Ok(Self {
             url,
-            client: client.map_err(|error| address(error.to_string()))?,
+            client: client.map_err(|error| GeocoderError::Address(error.to_string()))?,
             known: Cache::of(settings.cache),
             per_person: settings.per_person,
             asked: ShortLived::of(COUNTED_PEOPLE, BUDGET_TIME),
