@@ -22,6 +22,7 @@ mod data_directory;
 mod demo;
 mod dependencies;
 mod descriptors;
+mod early_clock;
 mod export;
 mod forgetting;
 mod hosts;
@@ -42,6 +43,7 @@ mod status;
 mod stores;
 mod token;
 
+use crate::model::clock::{Clock as _, SystemClock};
 use crate::model::nearest::{hint, nearest};
 
 use settings::given::{GivenSettings, Sources};
@@ -108,6 +110,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let Some((name, given)) = matches.subcommand() else {
         return Err(Problem::Failed(Failed::because("no command given")));
     };
+    early_clock::refuse(SystemClock.now()).map_err(Problem::Failed)?;
     let gathered = gathered(given).map_err(Problem::Usage)?;
     tell_of_misspelt_variables();
     let settings = Settings::from_given(&gathered).map_err(Problem::Usage)?;

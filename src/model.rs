@@ -31,4 +31,5 @@ pub mod time;
 pub mod units;
 pub mod uuid_text;
 pub mod version;
+pub mod whole_units;
 pub mod zone;

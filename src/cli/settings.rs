@@ -42,6 +42,9 @@ const MOST_THREADS: u64 = 1024;
 /// The most connections to a database: room for each of them is made at the start.
 const MOST_CONNECTIONS: u64 = 10_000;
 
+/// The longest wait for more to commit: whoever sent the first of it waits for as long.
+const LONGEST_COMMIT_WINDOW: Duration = Duration::from_secs(10);
+
 /// All settings as values.
 #[derive(Clone)]
 pub struct Settings {
@@ -166,7 +169,7 @@ impl Settings {
             },
             writes: WriteSettings {
                 waiting: parse::count(setting("waiting_writes")?, 1)?,
-                commit_window: parse::duration(setting("commit_window")?)?,
+                commit_window: parse::duration_up_to(setting("commit_window")?, LONGEST_COMMIT_WINDOW)?,
                 commit_size: parse::size(setting("commit_size")?)?,
                 body_memory: parse::size(setting("body_memory")?)?,
                 tail_limit: parse::size(setting("tail_limit")?)?,

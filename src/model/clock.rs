@@ -2,6 +2,7 @@
 //! can see.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::time::Instant;
 
@@ -16,7 +17,11 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Instant {
-        Instant::from_micros(chrono::Utc::now().timestamp_micros())
+        // Some machines count from before 1970 until somebody sets their clock.
+        Instant::from_micros(match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+        })
     }
 }
 

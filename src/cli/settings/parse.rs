@@ -12,12 +12,22 @@ use tracing_subscriber::EnvFilter;
 use super::error::SettingsError;
 use super::given::GivenSetting;
 
+use crate::model::whole_units::in_whole_units;
 /// The most of anything that is counted, far beyond what a machine has room for. More means no limit.
 const LARGEST_COUNT: u64 = 1_000_000_000;
 
+/// A hundred years. No service runs for longer, and clocks count on for as long.
+const LONGEST_DURATION: Duration = Duration::from_hours(36_525 * 24);
 /// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
 pub(super) fn duration(setting: &GivenSetting) -> Result<Duration, SettingsError> {
-    read_duration(&setting.text).ok_or_else(|| setting.wrong("a duration such as 250ms, 30s, 5m, 2h or 1d"))
+    duration_up_to(setting, LONGEST_DURATION)
+}
+
+pub(super) fn duration_up_to(setting: &GivenSetting, longest: Duration) -> Result<Duration, SettingsError> {
+    let found = read_duration(&setting.text)
+        .ok_or_else(|| setting.wrong("a duration such as 250ms, 30s, 5m, 2h or 1d"))?;
+    let most = || setting.wrong(format!("a duration of at most {}", in_whole_units(longest)));
+    (found <= longest).then_some(found).ok_or_else(most)
 }
 
 /// A duration that is not zero, which would let nothing through.
@@ -179,6 +189,7 @@ fn is_origin(text: &str) -> bool {
 fn read_duration(text: &str) -> Option<Duration> {
     let (number, unit) = number_and_unit(text)?;
     let seconds = match unit {
+/// What is longer than any duration counts as the longest.
         "ms" => 0.001,
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
@@ -186,7 +197,7 @@ fn read_duration(text: &str) -> Option<Duration> {
         "d" => 86_400.0,
         _ => return None,
     };
-    Duration::try_from_secs_f64(number * seconds).ok()
+    Some(Duration::try_from_secs_f64(number * seconds).unwrap_or(Duration::MAX))
 }
 
 fn read_size(text: &str) -> Option<usize> {

@@ -133,6 +133,41 @@ fn a_wrong_value_names_the_setting_its_origin_and_what_was_expected() {
 }
 
 #[test]
+fn a_duration_that_is_too_long_is_refused_with_the_longest() {
+    for (name, value, longest) in [
+        ("ALMANAC_GRACE_PERIOD", "200000000000000d", "at most 36525 days"),
+        ("ALMANAC_COMMIT_WINDOW", "1h", "at most 10 seconds"),
+    ] {
+        let error = settings(&[(name, value)]).err().unwrap().to_string();
+        assert!(error.contains(longest), "{error}");
+    }
+    assert!(
+        settings(&[
+            ("ALMANAC_GRACE_PERIOD", "36525d"),
+            ("ALMANAC_COMMIT_WINDOW", "10s")
+        ])
+        .is_ok()
+    );
+}
+
+#[test]
+fn an_origin_that_no_browser_sends_is_refused_with_one_that_they_do() {
+    for (origin, sent) in [
+        ("https://a.example:443", "https://a.example"),
+        ("http://[::1]:080", "http://[::1]"),
+        ("https://Pages.example/", "https://pages.example"),
+        ("https://tagebücher.example", "https://xn--tagebcher-b6a.example"),
+    ] {
+        let both = format!("http://localhost:3000, {origin}");
+        let error = settings(&[("ALMANAC_CORS_ORIGINS", &both)]).err().unwrap();
+        let expected = format!("expected {sent} instead of {origin}");
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+    let all = "*, http://localhost:3000, https://a.example, http://[::1]:8080";
+    assert!(settings(&[("ALMANAC_CORS_ORIGINS", all)]).is_ok());
+}
+
+#[test]
 fn a_value_that_is_nothing_is_shown_as_nothing() {
     let flag = |name: &str| (name == "listen").then(String::new);
     let given = GivenSettings::gathered(&Sources {
