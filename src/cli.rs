@@ -114,10 +114,10 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let gathered = gathered(given).map_err(Problem::Usage)?;
     tell_of_misspelt_variables();
     let settings = Settings::from_given(&gathered).map_err(Problem::Usage)?;
+    copies::refuse_what_is_elsewhere(&gathered, &settings).map_err(Problem::Usage)?;
     if !WITHOUT_CATALOGUE.contains(&name) {
         plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;
     }
-    copies::refuse_what_is_elsewhere(&gathered, &settings).map_err(Problem::Usage)?;
     let done = match name {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
         "init" => init::run(&settings),
@@ -155,14 +155,15 @@ fn gathered(given: &ArgMatches) -> Result<GivenSettings, SettingsError> {
             .iter()
             .any(|(known, value)| known == name && value.to_str().is_none())
     };
-    if let Some(entry) = settings::table::SETTINGS
+    let mut known = settings::table::SETTINGS
         .iter()
-        .find(|entry| unreadable(entry.variable))
-    {
-        return Err(SettingsError::Variable(entry.variable.to_owned()));
+        .map(|entry| entry.variable)
+        .chain([FILE_VARIABLE]);
+    if let Some(name) = known.find(|name| unreadable(name)) {
+        return Err(SettingsError::Variable(name.to_owned()));
     }
     let named = flag(arguments::CONFIG)
-        .or_else(|| variable(FILE_VARIABLE))
+        .or_else(|| variable(FILE_VARIABLE).filter(|path| !path.is_empty()))
         .map(PathBuf::from);
     GivenSettings::gathered(&Sources {
         flag: &flag,
@@ -195,6 +196,12 @@ fn tell_of_misspelt_variables() {
 
 /// The settings file: the named one, which must exist, or the default one, which need not.
 fn file(named: Option<PathBuf>) -> Result<Option<(PathBuf, String)>, SettingsError> {
+    if named.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+        return Err(SettingsError::File {
+            path: format!("--{}", arguments::CONFIG).into(),
+            reason: "it names no file".to_owned(),
+        });
+    }
     let optional = named.is_none();
     let path = named.unwrap_or_else(|| Path::new(USUAL_FILE).to_owned());
     match std::fs::read_to_string(&path) {

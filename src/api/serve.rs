@@ -71,7 +71,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
+    #[error("cannot listen on {address}: {source}")]
     Listen {
         address: SocketAddr,
         source: std::io::Error,

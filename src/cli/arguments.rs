@@ -245,7 +245,7 @@ fn configured(name: &'static str, about: &'static str) -> Command {
     let file = Arg::new(CONFIG)
         .long(CONFIG)
         .value_name("FILE")
-        .help("Settings file instead of almanac.toml");
+        .help("Settings file instead of almanac.toml (ALMANAC_CONFIG)");
     let settings = SETTINGS.iter().filter(|entry| !entry.secret).map(|entry| {
         let default = if entry.default.is_empty() {
             String::new()

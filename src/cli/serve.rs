@@ -10,9 +10,9 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
-use crate::api::serve::Ended;
 use crate::api::serve::lanes::Lanes;
 use crate::api::serve::tls::{self, Certificate};
+use crate::api::serve::{Ended, ServeError};
 use crate::api::{routes, serve};
 use crate::auth::jwks::Jwks;
 use crate::auth::keys::ring::KeyRing;
@@ -132,7 +132,7 @@ struct Listening {
 async fn listen(settings: &mut Settings) -> Result<Listening, Failed> {
     let listener = serve::listen(settings.interface.listen)
         .await
-        .map_err(Failed::from_error)?;
+        .map_err(|error| not_listening(&error, "--listen"))?;
     let operations = operations_listener(settings).await?;
     let certificate = certificate(settings)?;
     let address = listener.local_addr().map_err(Failed::from_error)?;
@@ -148,6 +148,10 @@ async fn listen(settings: &mut Settings) -> Result<Listening, Failed> {
         operations,
         certificate,
     })
+}
+
+fn not_listening(error: &ServeError, flag: &str) -> Failed {
+    Failed::because(format!("{error}; choose another address with {flag}"))
 }
 
 /// A part of the service that ended although it should have gone on.
@@ -246,7 +250,9 @@ async fn operations_listener(settings: &Settings) -> Result<Option<TcpListener>,
     let Some(address) = settings.interface.operations_address else {
         return Ok(None);
     };
-    let listener = serve::listen(address).await.map_err(Failed::from_error)?;
+    let listener = serve::listen(address)
+        .await
+        .map_err(|error| not_listening(&error, "--operations-address"))?;
     let address = listener.local_addr().map_err(Failed::from_error)?;
     tracing::info!(%address, "showing health and metrics");
     Ok(Some(listener))

@@ -13,6 +13,7 @@ use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Registry, TypeId};
+use crate::model::whole_units::in_whole_units;
 use crate::people::sessions::{Session, Sessions};
 use crate::people::text::Name;
 
@@ -71,9 +72,9 @@ fn lifetime(days: Option<u64>, longest: Duration) -> Result<Duration, Failed> {
     let lifetime = Duration::from_secs(days.saturating_mul(SECONDS_PER_DAY));
     if lifetime > longest {
         return Err(Failed::because(format!(
-            "tokens are valid for {} days at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for fewer with --days, \
-             or leave it out",
-            longest.as_secs() / SECONDS_PER_DAY
+            "tokens are valid for {} at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for less with --days, or \
+             leave it out",
+            in_whole_units(longest)
         )));
     }
     Ok(lifetime)
@@ -119,4 +120,17 @@ async fn opened(settings: &Settings, order: &TokenOrder, name: Name) -> Result<S
     };
     catalog.close().await;
     session.map_err(Failed::from_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_names_the_limit_in_units_that_fit() {
+        let hour = Duration::from_hours(1);
+        let told = lifetime(Some(1), hour).unwrap_err().to_string();
+        assert!(told.contains("for 1 hour at most"), "{told}");
+        assert_eq!(lifetime(None, hour).unwrap(), hour);
+    }
 }

@@ -472,7 +472,10 @@ fn a_setting_that_cannot_be_is_refused_at_the_start() {
 fn an_address_that_is_taken_is_named_at_the_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    for name in ["ALMANAC_LISTEN", "ALMANAC_OPERATIONS_ADDRESS"] {
+    for (name, flag) in [
+        ("ALMANAC_LISTEN", "--listen"),
+        ("ALMANAC_OPERATIONS_ADDRESS", "--operations-address"),
+    ] {
         let almanac = Setup::default().prepare();
         let mut started = almanac.command(&["serve"]);
         let started = started
@@ -485,6 +488,10 @@ fn an_address_that_is_taken_is_named_at_the_start() {
         let (_, told) = output(&ended);
         assert_eq!(ended.status.code(), Some(1), "{told}");
         assert!(told.contains(&format!("cannot listen on {taken}")), "{told}");
+        assert!(
+            told.contains(&format!("choose another address with {flag}")),
+            "{told}"
+        );
     }
 }
 
@@ -579,6 +586,13 @@ async fn a_backup_never_writes_into_what_is_there() {
         "precious"
     );
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_empty_variable_names_no_file_of_settings() {
+    let almanac = Setup::default().with("ALMANAC_CONFIG", "").prepare();
+    let ended = almanac.run(&["config"]);
+    assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use crate::auth::reach::Reach;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
+use crate::model::whole_units::in_whole_units;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::condition::Condition;
 use crate::people::sessions::{Session, SessionError};
@@ -169,9 +170,8 @@ fn asked_for(days: u64, longest: Duration) -> Result<Duration, ApiError> {
     let lifetime = Duration::from_secs(days * SECONDS_PER_DAY);
     if lifetime > longest {
         return refusal(format!(
-            "tokens are valid for {} days at most; this is the operator's setting \
-             ALMANAC_TOKEN_LIFETIME_LIMIT",
-            longest.as_secs() / SECONDS_PER_DAY
+            "tokens are valid for {} at most; this is the operator's setting ALMANAC_TOKEN_LIFETIME_LIMIT",
+            in_whole_units(longest)
         ));
     }
     Ok(lifetime)

@@ -81,7 +81,19 @@ pub(super) async fn open_postgres(
             }
         })
     });
-    Box::pin(pool.connect_with(options)).await.map_err(classify)
+    match Box::pin(pool.connect_with(options.clone())).await {
+        Err(sqlx::Error::PoolTimedOut) => Err(classify(Box::pin(why_timed_out(&options)).await)),
+        opened => opened.map_err(classify),
+    }
+}
+
+/// Why no connection was made in time. The pool tries again where a server refuses connections, and then says
+/// only that time ran out.
+async fn why_timed_out(options: &PgConnectOptions) -> sqlx::Error {
+    match tokio::time::timeout(CHECK_LIMIT, options.connect()).await {
+        Ok(Err(error)) => error,
+        Ok(Ok(_)) | Err(_) => sqlx::Error::PoolTimedOut,
+    }
 }
 
 fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
@@ -171,6 +183,16 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_refuses_connections_is_called_that() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let options = PgConnectOptions::new().host("127.0.0.1").port(port);
+        let told = classify(Box::pin(why_timed_out(&options)).await).to_string();
+        assert!(told.contains("refused"), "{told}");
+    }
 
     #[tokio::test]
     async fn a_directory_that_cannot_be_written_is_not_called_busy() {

@@ -4,20 +4,21 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use axum::http::uri::{Authority, Uri};
+use axum::http::uri::Uri;
 use axum::http::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
+use reqwest::Url;
 use tracing_subscriber::EnvFilter;
 
 use super::error::SettingsError;
 use super::given::GivenSetting;
-
 use crate::model::whole_units::in_whole_units;
+
 /// The most of anything that is counted, far beyond what a machine has room for. More means no limit.
 const LARGEST_COUNT: u64 = 1_000_000_000;
-
 /// A hundred years. No service runs for longer, and clocks count on for as long.
 const LONGEST_DURATION: Duration = Duration::from_hours(36_525 * 24);
+
 /// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
 pub(super) fn duration(setting: &GivenSetting) -> Result<Duration, SettingsError> {
     duration_up_to(setting, LONGEST_DURATION)
@@ -86,10 +87,14 @@ pub(super) fn list(setting: &GivenSetting) -> Vec<String> {
 /// Origins as browsers write them, or `*` for all.
 pub(super) fn origins(setting: &GivenSetting) -> Result<Vec<String>, SettingsError> {
     let origins = list(setting);
-    if origins.iter().all(|origin| origin == "*" || is_origin(origin)) {
+    let is_unsent = |origin: &&String| *origin != "*" && as_sent(origin).as_ref() != Some(*origin);
+    let Some(unsent) = origins.iter().find(is_unsent) else {
         return Ok(origins);
-    }
-    Err(setting.wrong("origins such as https://pages.example or http://localhost:3000, or *"))
+    };
+    Err(setting.wrong(as_sent(unsent).map_or_else(
+        || "origins such as https://pages.example or http://localhost:3000, or *".to_owned(),
+        |sent| format!("{sent} instead of {unsent}: browsers write it like this"),
+    )))
 }
 
 /// The first part of a dotted name, as in `com.example`.
@@ -176,20 +181,18 @@ fn is_http(url: &str) -> bool {
         && url.parse().is_ok_and(names_host)
 }
 
-/// Scheme, host and port, as a browser sends them: nothing after them, and no capitals.
-fn is_origin(text: &str) -> bool {
-    let host = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    host.and_then(|host| host.parse::<Authority>().ok())
-        .is_some_and(|host| !host.as_str().contains('@'))
-        && !text.contains(|symbol: char| symbol.is_ascii_uppercase())
+/// Scheme, host and port of an address, as a browser sends them: nothing after them, no capitals, and no port
+/// that the scheme has anyway. No browser sends a host with a star.
+fn as_sent(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    let is_sent = matches!(url.scheme(), "http" | "https") && !address.contains('*');
+    is_sent.then(|| url.origin().ascii_serialization())
 }
 
+/// What is longer than any duration counts as the longest.
 fn read_duration(text: &str) -> Option<Duration> {
     let (number, unit) = number_and_unit(text)?;
     let seconds = match unit {
-/// What is longer than any duration counts as the longest.
         "ms" => 0.001,
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
