@@ -27,7 +27,7 @@ pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop
             () = tokio::time::sleep(interval.max(SHORTEST_PAUSE)) => {}
         }
         if let Err(error) = look(&app, &files, &mut forgotten).await {
-            tracing::warn!(%error, "nobody knows whether somebody was erased; asked again soon");
+            tracing::warn!(%error, "could not check for erasures; will check again");
         }
     }
 }

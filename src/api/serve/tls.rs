@@ -73,7 +73,7 @@ impl Certificate {
                     loaded.config = Arc::new(config);
                     tracing::info!("another certificate is shown from now on");
                 }
-                Err(error) => tracing::error!(%error, "the certificate before is shown on"),
+                Err(error) => tracing::error!(%error, "the previous certificate stays in use"),
             }
         }
     }
