@@ -24,6 +24,7 @@ mod dependencies;
 mod descriptors;
 mod early_clock;
 mod export;
+pub mod failed;
 mod forgetting;
 mod hosts;
 mod huge_pages;
@@ -39,6 +40,7 @@ mod runtimes;
 pub mod serve;
 pub mod settings;
 mod spill;
+mod standard_output;
 mod status;
 mod stores;
 mod token;
@@ -46,8 +48,10 @@ mod token;
 use crate::model::clock::{Clock as _, SystemClock};
 use crate::model::nearest::{hint, nearest};
 
+use failed::Failed;
 use settings::given::{GivenSettings, Sources};
 use settings::{Settings, SettingsError};
+use standard_output::print;
 
 /// Read if no other file is named and it exists.
 const USUAL_FILE: &str = "almanac.toml";
@@ -61,22 +65,6 @@ const WITHOUT_CATALOGUE: [&str; 2] = ["config", "key"];
 const PREFIX: &str = "ALMANAC_";
 /// The prefix of variables for tests of the service.
 const TEST_PREFIX: &str = "ALMANAC_TEST_";
-
-/// Why a command failed, for the person who gave it.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Failed(String);
-
-impl Failed {
-    pub fn because(reason: impl Into<String>) -> Self {
-        Self(reason.into())
-    }
-
-    /// A failure with the reason `error`.
-    pub fn from_error(error: impl std::error::Error) -> Self {
-        Self(error.to_string())
-    }
-}
 
 enum Problem {
     Arguments(clap::Error),
@@ -212,18 +200,6 @@ fn file(named: Option<PathBuf>) -> Result<Option<(PathBuf, String)>, SettingsErr
             reason: error.to_string(),
         }),
     }
-}
-
-/// Writes to standard output.
-pub(crate) fn print(text: &str) -> Result<(), Failed> {
-    print_bytes(text.as_bytes())
-}
-
-/// Writes to standard output: the only place that does.
-fn print_bytes(bytes: &[u8]) -> Result<(), Failed> {
-    let mut output = std::io::stdout().lock();
-    let written = output.write_all(bytes).and_then(|()| output.flush());
-    written.map_err(|error| Failed::because(format!("the output could not be written: {error}")))
 }
 
 fn complain(error: &dyn std::error::Error, status: ExitCode) -> ExitCode {

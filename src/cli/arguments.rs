@@ -14,6 +14,7 @@ use crate::output::OutputMethod;
 
 use super::backup::BackupOrder;
 use super::export::ExportOrder;
+use super::import::ImportOrder;
 use super::key::KeyOrder;
 use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
@@ -48,14 +49,7 @@ pub(super) fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(
-            configured(SERVE, "Start the service").arg(
-                Arg::new(DEMO)
-                    .long(DEMO)
-                    .action(ArgAction::SetTrue)
-                    .help("Also load the sample person, once, and print a token and requests to try"),
-            ),
-        )
+        .subcommand(serve_command())
         .subcommand(configured("init", "Make an installation, if there is none"))
         .subcommand(configured("users", "List everybody who is stored here"))
         .subcommand(configured(
@@ -68,66 +62,88 @@ pub(super) fn command() -> Command {
             "config",
             "Print every setting, its value and where it came from",
         ))
-        .subcommand(
-            configured("check", "Verify the catalogue and every object")
-                .arg(
-                    Arg::new(REPAIR)
-                        .long(REPAIR)
-                        .action(ArgAction::SetTrue)
-                        .help("Rebuild what can be rebuilt"),
-                )
-                .arg(
-                    Arg::new(ERASED)
-                        .long(ERASED)
-                        .conflicts_with(REPAIR)
-                        .value_name("UUID")
-                        .value_parser(value_parser!(Uuid))
-                        .help("Only look for what is left of a person who was erased, everywhere"),
-                ),
-        )
-        .subcommand(
-            configured(
-                "key",
-                "List or change the keys that sign tokens, or wrap the keys of people anew",
-            )
-            .arg(
-                Arg::new(DONE)
-                    .required(true)
-                    .value_name("rotate|list|retire|rewrap")
-                    .value_parser([ROTATE, LIST, RETIRE, REWRAP])
-                    .help(
-                        "rotate: sign tokens with a new key, and still accept those of earlier keys; retire: \
-                         accept no tokens of a key any more; rewrap: wrap the keys of people with the \
-                         present master key or key service",
-                    ),
-            )
-            .arg(
-                Arg::new(KEY)
-                    .value_name("ID")
-                    .required_if_eq(DONE, RETIRE)
-                    .help("The key to retire"),
-            ),
-        )
+        .subcommand(check_command())
+        .subcommand(key_command())
         .subcommand(backup_command())
-        .subcommand(
-            configured(
-                "export",
-                "Write everything that a person has into one archive, while the service runs or not",
-            )
-            .arg(archive_file().help("The file to make, as `almanac import` reads it"))
-            .arg(user().required(true).help("The person's id")),
+        .subcommand(export_command())
+        .subcommand(import_command())
+}
+
+/// `almanac serve`.
+fn serve_command() -> Command {
+    configured(SERVE, "Start the service").arg(
+        Arg::new(DEMO)
+            .long(DEMO)
+            .action(ArgAction::SetTrue)
+            .help("Also load the sample person, once, and print a token and requests to try"),
+    )
+}
+
+/// `almanac check`.
+fn check_command() -> Command {
+    configured("check", "Verify the catalogue and every object")
+        .arg(
+            Arg::new(REPAIR)
+                .long(REPAIR)
+                .action(ArgAction::SetTrue)
+                .help("Rebuild what can be rebuilt"),
         )
-        .subcommand(
-            configured(
-                "import",
-                "Bring back an archive of everything that a person has, while the service runs or not",
-            )
-            .arg(archive_file().help(
-                "The archive, as `almanac export` wrote it or as it was fetched from \
-                         /user/v1alpha1/export/{id}/content",
-            ))
-            .arg(user().help("The person as whom it is brought back, if not the one whose archive it is")),
+        .arg(
+            Arg::new(ERASED)
+                .long(ERASED)
+                .conflicts_with(REPAIR)
+                .value_name("UUID")
+                .value_parser(value_parser!(Uuid))
+                .help("Only look for what is left of a person who was erased, everywhere"),
         )
+}
+
+/// `almanac key`.
+fn key_command() -> Command {
+    configured(
+        "key",
+        "List or change the keys that sign tokens, or wrap the keys of people anew",
+    )
+    .arg(
+        Arg::new(DONE)
+            .required(true)
+            .value_name("rotate|list|retire|rewrap")
+            .value_parser([ROTATE, LIST, RETIRE, REWRAP])
+            .help(
+                "rotate: sign tokens with a new key, and still accept those of earlier keys; retire: accept \
+                 no tokens of a key any more; rewrap: wrap the keys of people with the present master key or \
+                 key service",
+            ),
+    )
+    .arg(
+        Arg::new(KEY)
+            .value_name("ID")
+            .required_if_eq(DONE, RETIRE)
+            .help("The key to retire"),
+    )
+}
+
+/// `almanac export`.
+fn export_command() -> Command {
+    configured(
+        "export",
+        "Write everything that a person has into one archive, while the service runs or not",
+    )
+    .arg(archive_file().help("The file to make, as `almanac import` reads it"))
+    .arg(user().required(true).help("The person's id"))
+}
+
+/// `almanac import`.
+fn import_command() -> Command {
+    configured(
+        "import",
+        "Bring back an archive of everything that a person has, while the service runs or not",
+    )
+    .arg(archive_file().help(
+        "The archive, as `almanac export` wrote it or as it was fetched from \
+         /user/v1alpha1/export/{id}/content",
+    ))
+    .arg(user().help("The person as whom it is brought back, if not the one whose archive it is"))
 }
 
 /// `almanac token`.
@@ -338,13 +354,6 @@ pub(super) fn export(given: &ArgMatches) -> ExportOrder {
         archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
     }
-}
-
-/// The order for `import`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportOrder {
-    pub archive: PathBuf,
-    pub user: Option<PersonId>,
 }
 
 /// Which archive `import` reads, and for whom.

@@ -58,8 +58,8 @@ use crate::store::snapshot::Snapshots;
 use crate::store::tail::Packer;
 use crate::upkeep::UpkeepStores;
 
-use super::Failed;
 use super::caches::Caches;
+use super::failed::Failed;
 use super::runtimes::{self, Computing};
 use super::settings::Settings;
 use super::spill::{SPILL, SpillDirectory};

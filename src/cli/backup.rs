@@ -14,10 +14,12 @@ use crate::upkeep::backup::{self, BackupProgress, BackupReport};
 use crate::upkeep::identity::{self, ApartError};
 
 use super::backups::Backups;
+use super::failed::Failed;
 use super::progress::Progress;
 use super::settings::Settings;
+use super::standard_output::print;
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, installation, print, runtimes};
+use super::{data_directory, installation, runtimes};
 
 /// Where a backup goes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::model::time::Instant;
 use crate::store::local::{SystemDisk, make_lasting};
 
-use super::Failed;
+use super::failed::Failed;
 
 /// The form of a backup's name: zeros stand for the digits of the time in UTC.
 const NAME_FORM: &str = "almanac-0000-00-00T000000Z";

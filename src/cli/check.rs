@@ -13,10 +13,12 @@ use crate::upkeep::erasure_check::{TracesLeft, traces_left};
 use crate::upkeep::rebuild::rebuild;
 use crate::upkeep::repair::repair;
 
+use super::failed::Failed;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::spill::SPILL;
-use super::{Failed, data_directory, installation, print, runtimes, stores};
+use super::standard_output::print;
+use super::{data_directory, installation, runtimes, stores};
 
 pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
     let runtime = runtimes::many_threads()?;

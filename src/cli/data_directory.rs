@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::store::local::{SystemDisk, make_lasting};
 
-use super::Failed;
+use super::failed::Failed;
 
 const PRIVATE_MODE: u32 = 0o700;
 

@@ -14,7 +14,7 @@ use crate::ingest::named_sources::MostSources;
 use crate::ingest::upload::{Upload, Work};
 use crate::model::ids::{PersonId, UploadId};
 
-use super::Failed;
+use super::failed::Failed;
 
 /// Sam Sample's id.
 pub(super) const PERSON: PersonId = PersonId(Uuid::from_u128(0x5a3d_1e00_0000_4000_8000_0000_0000_0001));

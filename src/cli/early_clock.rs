@@ -2,7 +2,7 @@
 
 use crate::model::time::Instant;
 
-use super::Failed;
+use super::failed::Failed;
 
 /// Refuses a clock that shows a time before 1970, which is as far back as ids and tokens reach.
 pub(super) fn refuse(now: Instant) -> Result<(), Failed> {

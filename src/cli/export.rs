@@ -8,9 +8,11 @@ use crate::model::ids::PersonId;
 use crate::people::takeout::{Exports, Saved};
 use crate::upkeep::{UpkeepStores, identity};
 
+use super::failed::Failed;
 use super::progress::Progress;
 use super::settings::Settings;
-use super::{Failed, installation, print, runtimes, stores};
+use super::standard_output::print;
+use super::{installation, runtimes, stores};
 
 /// Whose archive to write, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

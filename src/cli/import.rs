@@ -1,6 +1,7 @@
 //! `almanac import`: restores an archive of everything that a person has. Works beside a running service with
 //! the same settings, and makes an installation if there is none.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -20,16 +21,24 @@ use crate::store::snapshot::Snapshots;
 use crate::store::tail::Packer;
 use crate::upkeep::identity;
 
-use super::arguments::ImportOrder;
 use super::assembly::{commit_queue, kept_files};
+use super::failed::Failed;
 use super::init::signing_key;
 use super::progress::Progress;
 use super::settings::Settings;
+use super::standard_output::print;
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, print, runtimes};
+use super::{data_directory, runtimes};
 
 /// Bytes of each cache: one person is read, once.
 const CACHE_MEMORY: u64 = 16 << 20;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportOrder {
+    pub archive: PathBuf,
+    pub user: Option<PersonId>,
+}
 
 pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
     // Before anything is made: an unreadable archive must not leave an empty installation.

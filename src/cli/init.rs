@@ -9,8 +9,10 @@ use crate::model::clock::SystemClock;
 use crate::model::ids::SystemIds;
 use crate::upkeep::identity;
 
+use super::failed::Failed;
 use super::settings::Settings;
-use super::{Failed, data_directory, print, runtimes, stores};
+use super::standard_output::print;
+use super::{data_directory, runtimes, stores};
 
 pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
     data_directory::open(&settings.data_dir)?;

@@ -10,8 +10,9 @@ use crate::model::ids::PersonId;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::rebuild;
 
+use super::failed::Failed;
 use super::settings::Settings;
-use super::{Failed, data_directory, runtimes};
+use super::{data_directory, runtimes};
 
 /// Where the installation is according to the settings.
 fn place(settings: &Settings) -> String {

@@ -11,8 +11,10 @@ use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
 use crate::store::StoreError;
 
+use super::failed::Failed;
 use super::settings::{Settings, without_passwords};
-use super::{Failed, data_directory, installation, print, runtimes, stores};
+use super::standard_output::print;
+use super::{data_directory, installation, runtimes, stores};
 
 /// What to do with the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::Failed;
+use super::failed::Failed;
 use super::settings::{LogFormat, LogSettings};
 
 /// Libraries that log parts of people's queries at detailed levels.

@@ -1,6 +1,6 @@
 //! Where connections without TLS are allowed: to this machine, and to nothing on a network.
 
-use super::Failed;
+use super::failed::Failed;
 use super::hosts::{host_of, is_this_machine};
 use super::settings::Settings;
 

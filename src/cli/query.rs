@@ -29,10 +29,12 @@ use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::dependencies::AlwaysReady;
+use super::failed::Failed;
 use super::serve::{close, ring, verifier};
 use super::settings::Settings;
+use super::standard_output::{print, print_bytes};
 use super::stores::{self, OpenedStore};
-use super::{Failed, installation, print, print_bytes, runtimes};
+use super::{installation, runtimes};
 
 /// The name of the session while the query runs.
 const SESSION: &str = "almanac query";

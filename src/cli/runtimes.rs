@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::Failed;
+use super::failed::Failed;
 
 /// Bytes reserved for the stack of a compute thread, used only as deep as needed: an SQL expression nests up
 /// to four hundred steps.

@@ -30,9 +30,11 @@ use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::dependencies::UntilStopping;
+use super::failed::Failed;
 use super::settings::{Settings, own_url};
+use super::standard_output::print;
 use super::stores::{self, OpenedStore};
-use super::{Failed, background, data_directory, demo, descriptors, hosts, logging, print, runtimes};
+use super::{background, data_directory, demo, descriptors, hosts, logging, runtimes};
 
 /// The signal for a write beyond the limit on file sizes (SIGXFSZ).
 const FILE_TOO_LARGE: i32 = 25;

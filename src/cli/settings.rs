@@ -21,6 +21,7 @@ use crate::upkeep::settings::UpkeepSettings;
 mod error;
 pub mod given;
 mod interface;
+mod limits;
 mod parse;
 mod passwords;
 mod storage;
@@ -30,6 +31,7 @@ mod tests;
 
 use given::{GivenSetting, GivenSettings, Origin};
 use interface::interface;
+use limits::limits;
 use storage::{encryption, storage};
 
 pub use error::SettingsError;
@@ -145,11 +147,7 @@ impl GivenSettings {
 impl Settings {
     pub fn from_given(given: &GivenSettings) -> Result<Self, SettingsError> {
         let setting = |name| given.setting(name);
-        let data_dir = PathBuf::from(
-            setting("data_dir")?
-                .value()
-                .ok_or_else(|| wrong(given, "data_dir", "a directory"))?,
-        );
+        let data_dir = PathBuf::from(required(setting("data_dir")?, "a directory")?);
         Ok(Self {
             interface: interface(given)?,
             identity: identity(given)?,
@@ -161,45 +159,10 @@ impl Settings {
             adopt_store: parse::flag(setting("adopt_store")?)?,
             allow_plaintext: parse::flag(setting("allow_plaintext")?)?,
             data_dir,
-            queries: QuerySettings {
-                threads: parse::count_within(setting("query_threads")?, 0..=MOST_THREADS)?,
-                memory_limit: parse::size(setting("memory_limit")?)?,
-                cache_memory: parse::size(setting("cache_memory")?)? as u64,
-                spill_limit: parse::size(setting("spill_limit")?)? as u64,
-            },
-            writes: WriteSettings {
-                waiting: parse::count(setting("waiting_writes")?, 1)?,
-                commit_window: parse::duration_up_to(setting("commit_window")?, LONGEST_COMMIT_WINDOW)?,
-                commit_size: parse::size(setting("commit_size")?)?,
-                body_memory: parse::size(setting("body_memory")?)?,
-                tail_limit: parse::size(setting("tail_limit")?)?,
-            },
-            upkeep: UpkeepSettings {
-                enabled: parse::flag(setting("upkeep")?)?,
-                interval: parse::duration(setting("upkeep_interval")?)?,
-                flush_age: parse::duration(setting("flush_age")?)?,
-                flush_size: parse::size(setting("flush_size")?)?,
-                grace_period: parse::duration(setting("grace_period")?)?,
-                search_interval: parse::duration(setting("search_interval")?)?,
-                purge_deleted_after: parse::duration(setting("purge_deleted_after")?)?,
-                collect_anyway: parse::flag(setting("collect_anyway")?)?,
-            },
-            limits: PersonLimits {
-                annotations: parse::number(setting("limit_annotations")?, 0)?,
-                tags: parse::number(setting("limit_tags")?, 0)?,
-                reflections: parse::number(setting("limit_reflections")?, 0)?,
-                shares: parse::number(setting("limit_shares")?, 0)?,
-                groups: parse::number(setting("limit_groups")?, 0)?,
-                definitions: parse::number(setting("limit_definitions")?, 0)?,
-                sources: parse::number(setting("limit_sources")?, 0)?,
-                keys: parse::number(setting("limit_keys")?, 0)?,
-                sessions: parse::number(setting("limit_sessions")?, 1)?,
-                files: parse::number(setting("limit_files")?, 0)?,
-                exports: parse::number(setting("limit_exports")?, 1)?,
-                frames: parse::number(setting("limit_frames")?, 1)?,
-                file_bytes: parse::size(setting("limit_file_bytes")?)? as u64,
-                all_file_bytes: parse::size(setting("limit_all_file_bytes")?)? as u64,
-            },
+            queries: queries(given)?,
+            writes: writes(given)?,
+            upkeep: upkeep(given)?,
+            limits: limits(given)?,
             files: files(given)?,
             exports: ExportSettings {
                 lifetime: parse::some_time(setting("export_lifetime")?)?,
@@ -250,6 +213,41 @@ impl Settings {
     }
 }
 
+fn queries(given: &GivenSettings) -> Result<QuerySettings, SettingsError> {
+    let setting = |name| given.setting(name);
+    Ok(QuerySettings {
+        threads: parse::count_within(setting("query_threads")?, 0..=MOST_THREADS)?,
+        memory_limit: parse::size(setting("memory_limit")?)?,
+        cache_memory: parse::size(setting("cache_memory")?)? as u64,
+        spill_limit: parse::size(setting("spill_limit")?)? as u64,
+    })
+}
+
+fn writes(given: &GivenSettings) -> Result<WriteSettings, SettingsError> {
+    let setting = |name| given.setting(name);
+    Ok(WriteSettings {
+        waiting: parse::count(setting("waiting_writes")?, 1)?,
+        commit_window: parse::duration_up_to(setting("commit_window")?, LONGEST_COMMIT_WINDOW)?,
+        commit_size: parse::size(setting("commit_size")?)?,
+        body_memory: parse::size(setting("body_memory")?)?,
+        tail_limit: parse::size(setting("tail_limit")?)?,
+    })
+}
+
+fn upkeep(given: &GivenSettings) -> Result<UpkeepSettings, SettingsError> {
+    let setting = |name| given.setting(name);
+    Ok(UpkeepSettings {
+        enabled: parse::flag(setting("upkeep")?)?,
+        interval: parse::duration(setting("upkeep_interval")?)?,
+        flush_age: parse::duration(setting("flush_age")?)?,
+        flush_size: parse::size(setting("flush_size")?)?,
+        grace_period: parse::duration(setting("grace_period")?)?,
+        search_interval: parse::duration(setting("search_interval")?)?,
+        purge_deleted_after: parse::duration(setting("purge_deleted_after")?)?,
+        collect_anyway: parse::flag(setting("collect_anyway")?)?,
+    })
+}
+
 /// The address of the catalogue: in the data directory by default.
 fn database_url(given: &GivenSettings, data_dir: &Path) -> Result<String, SettingsError> {
     let setting = given.setting("database_url")?;
@@ -262,10 +260,9 @@ fn database_url(given: &GivenSettings, data_dir: &Path) -> Result<String, Settin
     }
 }
 
-fn wrong(given: &GivenSettings, name: &str, expected: &str) -> SettingsError {
-    given
-        .setting(name)
-        .map_or_else(|error| error, |setting: &GivenSetting| setting.wrong(expected))
+/// The value of a setting that must have one.
+fn required<'a>(setting: &'a GivenSetting, expected: &str) -> Result<&'a str, SettingsError> {
+    setting.value().ok_or_else(|| setting.wrong(expected))
 }
 
 /// A duration, or no limit.
@@ -302,10 +299,7 @@ fn identity(given: &GivenSettings) -> Result<IdentitySettings, SettingsError> {
             .map(str::to_owned)
             .or_else(|| own_name.clone()),
         audience: setting("audience")?.value().map(str::to_owned).or(own_name),
-        user_claim: setting("user_claim")?
-            .value()
-            .map(str::to_owned)
-            .ok_or_else(|| wrong(given, "user_claim", "the name of a claim"))?,
+        user_claim: required(setting("user_claim")?, "the name of a claim")?.to_owned(),
         subject_as_person: parse::flag(setting("subject_as_person")?)?,
         longest: longest_lifetime(setting("token_lifetime_limit")?)?,
         leeway: parse::duration(setting("token_leeway")?)?,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::Failed;
+use super::failed::Failed;
 
 /// The directory inside the data directory.
 pub(super) const SPILL: &str = "spill";

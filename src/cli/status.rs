@@ -7,8 +7,10 @@ use std::sync::Arc;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::SystemClock;
 
+use super::failed::Failed;
 use super::settings::Settings;
-use super::{Failed, data_directory, installation, print, runtimes};
+use super::standard_output::print;
+use super::{data_directory, installation, runtimes};
 
 /// Prints everybody, one line each: id, types, records, name.
 pub(super) fn users(settings: &Settings) -> Result<(), Failed> {

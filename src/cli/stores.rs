@@ -12,7 +12,7 @@ use crate::store::sealing::{self, KeyService, MasterKeys, PersonKeys, Wrapping};
 use crate::store::snapshot::Snapshots;
 use crate::upkeep::UpkeepStores;
 
-use super::Failed;
+use super::failed::Failed;
 use super::settings::{EncryptionSettings, Settings};
 
 /// A small cache: what is read once is not worth keeping.

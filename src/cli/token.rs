@@ -17,8 +17,10 @@ use crate::model::whole_units::in_whole_units;
 use crate::people::sessions::{Session, Sessions};
 use crate::people::text::Name;
 
+use super::failed::Failed;
 use super::settings::{Settings, without_passwords};
-use super::{Failed, installation, print, runtimes};
+use super::standard_output::print;
+use super::{installation, runtimes};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 

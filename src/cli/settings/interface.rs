@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::error::SettingsError;
 use super::given::{GivenSetting, GivenSettings};
-use super::{SettingsError, parse};
+use super::parse;
 use crate::api::settings::trusted_proxies::{Network, TrustedProxies};
 use crate::api::settings::{CertificateFiles, InterfaceSettings, RateSettings};
 

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::error::SettingsError;
 use super::given::GivenSettings;
-use super::{SettingsError, parse, wrong};
+use super::parse;
 use crate::cli::hosts;
 use crate::store::objects::ObjectStoreSettings;
 use crate::store::sealing::KeyServiceSettings;
@@ -51,11 +52,10 @@ fn key_service(given: &GivenSettings) -> Result<Option<KeyServiceSettings>, Sett
     if !is_safe {
         return Err(address.wrong("https://HOST/v1/transit/keys/NAME: it is told the keys of people"));
     }
-    let token = token.value().map(PathBuf::from);
+    let file = token.value().map(PathBuf::from);
     Ok(Some(KeyServiceSettings {
         key: key.to_owned(),
-        token: token
-            .ok_or_else(|| wrong(given, "key_service_token_file", "a file with the service's token"))?,
+        token: file.ok_or_else(|| token.wrong("a file with the service's token"))?,
     }))
 }
 
