@@ -45,6 +45,11 @@ const BLOBS: &str = "blobs";
 /// How many rows, and blobs, are on a page. One blob may be large.
 const PAGE_ROWS: i64 = 512;
 const PAGE_BLOBS: i64 = 1;
+/// The blobs of a person's next tail pieces, in the order of their pieces' key.
+const PAGE_OF_BLOBS: &str = "SELECT blobs.piece, blobs.blob, pieces.content_checksum, pieces.data_type FROM \
+                             pieces JOIN blobs ON blobs.piece = pieces.piece WHERE pieces.person = $1 AND \
+                             pieces.path IS NULL AND (pieces.data_type, pieces.piece) > ($2, $3) ORDER BY \
+                             pieces.data_type, pieces.piece LIMIT $4";
 /// How many of the newest entries of the access log are checked for changes.
 const NEWEST_ENTRIES: i64 = 64;
 
@@ -71,8 +76,10 @@ pub struct EstateReader {
     /// The time of the database.
     pub read_at: Instant,
     table: usize,
+    /// The values of the last row by which its table is ordered; none before its first page.
     after: Vec<Value>,
-    blobs_after: Vec<u8>,
+    /// Type and id of the piece of the last blob.
+    blobs_after: (String, Vec<u8>),
 }
 
 /// Puts back what was read of a person.
@@ -99,7 +106,7 @@ impl Catalog {
             state,
             table: 0,
             after: Vec::new(),
-            blobs_after: Vec::new(),
+            blobs_after: (String::new(), Vec::new()),
         }))
     }
 
@@ -250,7 +257,7 @@ impl EstateReader {
                 self.table += 1;
                 self.after = Vec::new();
             } else if let Some(last) = page.last() {
-                self.after = last.key(table);
+                self.after = last.values_of(table, &order_of(table));
             }
             if page.is_empty() {
                 continue;
@@ -272,47 +279,29 @@ impl EstateReader {
     }
 
     async fn page(&mut self, table: &Table) -> Result<Vec<Record>, CatalogError> {
-        let names: Vec<&str> = table
-            .columns
-            .iter()
-            .take(table.key)
-            .map(|(name, _)| *name)
-            .collect();
-        let key = names.join(", ");
         let mut values = vec![id(self.person.0), Value::Int(PAGE_ROWS)];
-        let rest = if self.after.is_empty() {
-            format!("WHERE person = $1 ORDER BY {key} LIMIT $2")
-        } else {
-            values.extend_from_slice(&self.after);
-            let marks: Vec<String> = (0..self.after.len())
-                .map(|index| format!("${}", index + 3))
-                .collect();
-            format!(
-                "WHERE person = $1 AND ({key}) > ({}) ORDER BY {key} LIMIT $2",
-                marks.join(", ")
-            )
-        };
+        values.extend_from_slice(&self.after);
+        let rest = page_of(table, self.after.is_empty());
         self.session.select(table, &rest, values).await
     }
 
     async fn blobs(&mut self) -> Result<Option<EstatePage>, CatalogError> {
-        let sql = "SELECT blobs.piece, blobs.blob, pieces.content_checksum FROM pieces JOIN blobs ON \
-                   blobs.piece = pieces.piece WHERE pieces.person = $1 AND pieces.path IS NULL AND \
-                   blobs.piece > $2 ORDER BY blobs.piece LIMIT $3";
+        let (data_type, piece) = self.blobs_after.clone();
         let values = vec![
             id(self.person.0),
-            Value::Bytes(self.blobs_after.clone()),
+            Value::Text(data_type),
+            Value::Bytes(piece),
             Value::Int(PAGE_BLOBS),
         ];
         let mut rows = Vec::new();
-        for row in self.session.fetch(sql.to_owned(), values).await? {
+        for row in self.session.fetch(PAGE_OF_BLOBS.to_owned(), values).await? {
             let (piece, blob) = (row.bytes(0)?, row.bytes(1)?);
             if i64::from(crc32fast::hash(&blob)) != row.int(2)? {
                 return Err(CatalogError::corrupt(
                     "a tail piece differs from what was written",
                 ));
             }
-            self.blobs_after.clone_from(&piece);
+            self.blobs_after = (row.text(3)?, piece.clone());
             rows.push(vec![
                 Json::String(hexadecimal(&piece)),
                 Json::String(hexadecimal(&blob)),
@@ -383,6 +372,35 @@ impl EstateWriter {
     pub async fn give_up(self) -> Result<(), CatalogError> {
         self.session.rollback().await
     }
+}
+
+/// The columns by which a person's rows of a table are read page by page. Together they are unique, and after
+/// the person they are the beginning of an index: so no page walks past the rows before it.
+fn order_of(table: &Table) -> Vec<&'static str> {
+    if table.name == DOCUMENTS.name {
+        // Their key begins with the kind, so it would lead through the documents of everybody.
+        return vec!["kind", "created_at", "document"];
+    }
+    let key = table.columns.iter().take(table.key).map(|(name, _)| *name);
+    key.filter(|name| *name != "person").collect()
+}
+
+/// The rest of the statement that reads a page of a table: of the person `$1`, at most `$2` rows, and unless
+/// it is the first, those after the values from `$3` on.
+fn page_of(table: &Table, is_first: bool) -> String {
+    let order = order_of(table);
+    if order.is_empty() {
+        return "WHERE person = $1 LIMIT $2".to_owned();
+    }
+    let columns = order.join(", ");
+    if is_first {
+        return format!("WHERE person = $1 ORDER BY {columns} LIMIT $2");
+    }
+    let marks: Vec<String> = (0..order.len())
+        .map(|index| format!("${}", index + 3))
+        .collect();
+    let marks = marks.join(", ");
+    format!("WHERE person = $1 AND ({columns}) > ({marks}) ORDER BY {columns} LIMIT $2")
 }
 
 /// The rows that change with everything that belongs to a person.

@@ -517,6 +517,13 @@ impl Record {
         self.values.iter().take(table.key).cloned().collect()
     }
 
+    /// The values of some columns of the row, which is one of `table`.
+    pub(super) fn values_of(&self, table: &Table, names: &[&str]) -> Vec<Value> {
+        let place = |name: &&str| table.columns.iter().position(|(column, _)| column == name);
+        let places = names.iter().filter_map(place);
+        places.filter_map(|place| self.values.get(place)).cloned().collect()
+    }
+
     pub(super) fn into_values(self) -> Vec<Value> {
         self.values
     }

@@ -5,6 +5,7 @@ mod bookkeeping;
 mod copying;
 mod documents;
 mod erasures;
+mod estates;
 mod orphans;
 mod states;
 mod witnesses;

@@ -1,0 +1,85 @@
+//! Everything known of a person is read, page by page, and nothing twice.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+
+fn note(person: PersonId, kind: DocumentKind, number: i64) -> Change {
+    let at = Instant::from_micros(number % 7);
+    Change::Insert {
+        document: Document {
+            kind,
+            id: Uuid::now_v7(),
+            person,
+            name: None,
+            body: "{}".to_owned(),
+            version: 1,
+            created_at: at,
+            updated_at: at,
+            deleted_at: None,
+        },
+        links: vec![Link {
+            kind: "about",
+            target: Uuid::from_u128(number.unsigned_abs().into()),
+        }],
+        limit: u64::MAX,
+    }
+}
+
+#[tokio::test]
+async fn an_estate_of_many_pages_is_read_once_and_whole() {
+    for bench in Bench::all().await {
+        let (person, other) = (person(), person());
+        for owner in [person, other] {
+            let changes = (0..700).map(|number| {
+                let kind = if number % 2 == 0 {
+                    DocumentKind::Tag
+                } else {
+                    DocumentKind::Annotation
+                };
+                note(owner, kind, number)
+            });
+            let changed = bench.catalog.change_documents(changes.collect()).await;
+            assert_eq!(changed.unwrap(), Changed::Done);
+        }
+        for name in ["HeartRate", "Event", "StepCount"] {
+            let pieces = vec![tail(b"one"), object("data/x.parquet"), tail(b"two")];
+            let change = PartitionChange {
+                data_type: TypeId(name.into()),
+                ..change(person, 0, pieces)
+            };
+            assert_eq!(bench.catalog.commit(one(change)).await.unwrap(), CommitOutcome::Done);
+        }
+        let mut estate = bench.catalog.read_estate(person).await.unwrap().unwrap();
+        let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        while let Some(page) = estate.next().await.unwrap() {
+            let written = page.rows.iter().map(|row| serde_json::to_string(row).unwrap());
+            rows.entry(page.table).or_default().extend(written);
+        }
+        estate.end().await.unwrap();
+        let counts: BTreeMap<&str, usize> = rows
+            .iter_mut()
+            .map(|(table, rows)| {
+                let read = rows.len();
+                rows.sort_unstable();
+                rows.dedup();
+                assert_eq!(read, rows.len(), "{table}: a row was read twice");
+                (table.as_str(), read)
+            })
+            .collect();
+        assert_eq!(
+            counts,
+            BTreeMap::from([
+                ("people", 1),
+                ("ledgers", 1),
+                ("partitions", 3),
+                ("pieces", 9),
+                ("documents", 700),
+                ("links", 700),
+                ("folders", 2),
+                ("blobs", 6),
+            ])
+        );
+    }
+}
