@@ -177,10 +177,7 @@ impl Catalog {
 
     /// The time that everybody who shares the catalogue agrees on.
     pub async fn now(&self) -> Result<Instant, CatalogError> {
-        let mut session = self.database.read().await?;
-        let now = session.now(&*self.time).await?;
-        session.commit().await?;
-        Ok(now)
+        self.database.now(&*self.time).await
     }
 
     /// Whether the catalogue answers.

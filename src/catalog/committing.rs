@@ -63,7 +63,7 @@ impl Catalog {
         let mut attempt = 0;
         loop {
             let mut session = self.database.write().await?;
-            match lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await {
+            match lock_people(&mut session, &people, &*self.time, Patience::Waits).await {
                 Ok(_) => return Ok(Hold { session }),
                 Err(error) if is_repeated(&error, attempt).await => attempt += 1,
                 Err(error) => return Err(error),
@@ -82,9 +82,12 @@ impl Catalog {
         commit: &Commit,
         patience: Patience,
     ) -> Result<Option<Vec<Stamp>>, CatalogError> {
-        let outcome = apply_commit(&mut session, commit, self.clock.now(), patience).await?;
-        let outcome = match outcome {
-            Some(stamps) if self.store_uploads(&mut session, commit).await? => Some(stamps),
+        let ledgers = lock_people(&mut session, &people_of(commit), &*self.time, patience).await?;
+        // The nodes' clocks may differ, and those who come later must not count as earlier: so the time is
+        // the database's, and read once nobody else can change what belongs to these people.
+        let now = session.now(&*self.time).await?;
+        let outcome = match apply_commit(&mut session, commit, ledgers, now).await? {
+            Some(stamps) if store_uploads(&mut session, commit, now).await? => Some(stamps),
             _ => None,
         };
         match outcome {
@@ -92,36 +95,6 @@ impl Catalog {
             None => session.rollback().await?,
         }
         Ok(outcome)
-    }
-}
-
-impl Catalog {
-    /// Stores the requests that carried an idempotency key; `false` if one of the keys is taken. The
-    /// database's clock measures how long a key is remembered, as it does for everything that is forgotten
-    /// with time.
-    async fn store_uploads(&self, session: &mut Session, commit: &Commit) -> Result<bool, CatalogError> {
-        if commit.uploads.iter().all(|upload| upload.key.is_none()) {
-            return Ok(true);
-        }
-        let now = session.now(&*self.time).await?;
-        let keyed: Vec<Vec<Value>> = commit
-            .uploads
-            .iter()
-            .filter_map(|upload| {
-                let (key, fingerprint) = upload.key.as_ref()?;
-                // The effect follows the fingerprint in the same column.
-                let effect = upload.effect.to_bytes();
-                Some(vec![
-                    id(upload.person.0),
-                    text(key),
-                    id(upload.upload.0),
-                    Value::Bytes([fingerprint.as_slice(), &effect].concat()),
-                    Value::Int(now.micros()),
-                ])
-            })
-            .collect();
-        let expected = keyed.len() as u64;
-        Ok(session.insert(&UPLOADS, keyed, Existing::Keep).await?.rows == expected)
     }
 }
 
@@ -139,10 +112,9 @@ impl Hold {
 async fn apply_commit(
     session: &mut Session,
     commit: &Commit,
+    mut ledgers: BTreeMap<PersonId, Ledger>,
     now: Instant,
-    patience: Patience,
 ) -> Result<Option<Vec<Stamp>>, CatalogError> {
-    let mut ledgers = lock_people(session, &people_of(commit), now, patience).await?;
     let Some(mut partitions) = partitions_as_seen(session, commit, now).await? else {
         return Ok(None);
     };
@@ -160,6 +132,29 @@ async fn apply_commit(
         .await?;
     store_sources(session, &commit.sources, now).await?;
     Ok(Some(updated.stamps))
+}
+
+/// Stores the requests that carried an idempotency key; `false` if one of the keys is taken. The database's
+/// clock measures how long a key is remembered, as it does for everything that is forgotten with time.
+async fn store_uploads(session: &mut Session, commit: &Commit, now: Instant) -> Result<bool, CatalogError> {
+    let keyed: Vec<Vec<Value>> = commit
+        .uploads
+        .iter()
+        .filter_map(|upload| {
+            let (key, fingerprint) = upload.key.as_ref()?;
+            // The effect follows the fingerprint in the same column.
+            let effect = upload.effect.to_bytes();
+            Some(vec![
+                id(upload.person.0),
+                text(key),
+                id(upload.upload.0),
+                Value::Bytes([fingerprint.as_slice(), &effect].concat()),
+                Value::Int(now.micros()),
+            ])
+        })
+        .collect();
+    let expected = keyed.len() as u64;
+    Ok(session.insert(&UPLOADS, keyed, Existing::Keep).await?.rows == expected)
 }
 
 /// Everybody whom a commit concerns.

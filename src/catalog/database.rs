@@ -167,6 +167,17 @@ impl Database {
         self.fetch(sql, values).await
     }
 
+    /// The time that everybody who shares the database agrees on. Costs SQLite no statement.
+    pub(super) async fn now(&self, clock: &dyn Clock) -> Result<Instant, CatalogError> {
+        if let Self::Sqlite { disturbed: None, .. } = self {
+            return Ok(clock.now());
+        }
+        let mut session = self.read().await?;
+        let now = session.now(clock).await?;
+        session.commit().await?;
+        Ok(now)
+    }
+
     /// Overwrites what deleted rows left in the database's files. SQLite rewrites the database and empties
     /// its log. What PostgreSQL keeps of dead rows is up to PostgreSQL and its operator.
     pub(super) async fn scour(&self) -> Result<(), CatalogError> {

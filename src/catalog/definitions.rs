@@ -34,7 +34,7 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let owner = definition.person;
         let people = BTreeSet::from([owner]);
-        lock_for_change(&mut session, &people, self.clock.now()).await?;
+        lock_for_change(&mut session, &people, &*self.time).await?;
         let has = read_folder(&mut session, owner, DEFINITIONS_KIND).await?;
         if has.documents.unsigned_abs() >= limit {
             session.rollback().await?;
@@ -59,7 +59,7 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let owner = definition.person;
         let people = BTreeSet::from([owner]);
-        lock_for_change(&mut session, &people, self.clock.now()).await?;
+        lock_for_change(&mut session, &people, &*self.time).await?;
         let rest = format!("WHERE definition = $1{}", session.locking());
         let found = session
             .select(&DEFINITIONS, &rest, vec![id(definition.id)])

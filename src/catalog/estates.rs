@@ -396,9 +396,7 @@ fn page_of(table: &Table, is_first: bool) -> String {
     if is_first {
         return format!("WHERE person = $1 ORDER BY {columns} LIMIT $2");
     }
-    let marks: Vec<String> = (0..order.len())
-        .map(|index| format!("${}", index + 3))
-        .collect();
+    let marks: Vec<String> = (0..order.len()).map(|index| format!("${}", index + 3)).collect();
     let marks = marks.join(", ");
     format!("WHERE person = $1 AND ({columns}) > ({marks}) ORDER BY {columns} LIMIT $2")
 }

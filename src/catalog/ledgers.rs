@@ -13,6 +13,7 @@ use super::errors::CatalogError;
 use super::registers::enrol;
 use super::rows::{Ledger, id, optional_text};
 use super::tables::{Existing, LEDGERS, PARTITIONS, one_of};
+use crate::model::clock::Clock;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -60,11 +61,12 @@ pub(super) enum Patience {
     GoesAway,
 }
 
-/// The ledgers of `people`, locked until the transaction ends. People who are new are created.
+/// The ledgers of `people`, locked until the transaction ends. People who are new are created. `clock` is for
+/// a database that has none.
 pub(super) async fn lock_people(
     session: &mut Session,
     people: &BTreeSet<PersonId>,
-    now: Instant,
+    clock: &dyn Clock,
     patience: Patience,
 ) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
     let mut ledgers = read_ledgers(session, people, patience).await?;
@@ -74,6 +76,7 @@ pub(super) async fn lock_people(
         .filter(|person| !ledgers.contains_key(person))
         .collect();
     if !new.is_empty() {
+        let now = session.now(clock).await?;
         create_people(session, &new, None, now).await?;
         ledgers = read_ledgers(session, people, patience).await?;
     }
@@ -85,9 +88,9 @@ pub(super) async fn lock_people(
 pub(super) async fn lock_for_change(
     session: &mut Session,
     people: &BTreeSet<PersonId>,
-    now: Instant,
+    clock: &dyn Clock,
 ) -> Result<(), CatalogError> {
-    let mut ledgers = lock_people(session, people, now, Patience::Waits).await?;
+    let mut ledgers = lock_people(session, people, clock, Patience::Waits).await?;
     for ledger in ledgers.values_mut() {
         ledger.sequence += 1;
     }

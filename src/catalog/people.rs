@@ -27,7 +27,8 @@ impl Catalog {
             return Ok(false);
         }
         let mut session = self.database.write().await?;
-        let created = create_people(&mut session, &[person], name, self.clock.now()).await? == 1;
+        let now = session.now(&*self.time).await?;
+        let created = create_people(&mut session, &[person], name, now).await? == 1;
         self.conclude(session).await?;
         Ok(created)
     }
@@ -80,7 +81,7 @@ impl Catalog {
             return Err(missing());
         }
         let mut session = self.database.write().await?;
-        lock_for_change(&mut session, &BTreeSet::from([person]), self.clock.now()).await?;
+        lock_for_change(&mut session, &BTreeSet::from([person]), &*self.time).await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(person.0)]).await?.pop() else {
             return Err(missing());

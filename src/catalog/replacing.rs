@@ -14,6 +14,7 @@ use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, PartitionRow, id, piece_values, text};
 use super::tables::{DEAD_ROWS, Existing, PIECES, RETIRED_OBJECTS, one_of};
 use super::witness::is_repeated;
+use crate::model::clock::Clock;
 use crate::model::ids::{PieceId, RecordId};
 use crate::model::time::Instant;
 
@@ -35,8 +36,7 @@ impl Catalog {
 
     async fn try_replace(&self, replace: &Replace) -> Result<CommitOutcome, CatalogError> {
         let mut session = self.database.write().await?;
-        let now = session.now(&*self.time).await?;
-        let outcome = apply(&mut session, replace, now).await?;
+        let outcome = apply(&mut session, replace, &*self.time).await?;
         match outcome {
             CommitOutcome::Done => self.conclude(session).await?,
             CommitOutcome::Stale => session.rollback().await?,
@@ -48,10 +48,11 @@ impl Catalog {
 async fn apply(
     session: &mut Session,
     replace: &Replace,
-    now: Instant,
+    clock: &dyn Clock,
 ) -> Result<CommitOutcome, CatalogError> {
     let people = BTreeSet::from([replace.person]);
-    let mut ledgers = lock_people(session, &people, now, Patience::Waits).await?;
+    let mut ledgers = lock_people(session, &people, clock, Patience::Waits).await?;
+    let now = session.now(clock).await?;
     let rows = read_rows(session, replace.person, std::slice::from_ref(&replace.data_type)).await?;
     let mut partitions = read_partitions(session, replace.person, rows).await?;
     let Some(partition) = partitions.remove(&replace.data_type) else {

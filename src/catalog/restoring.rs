@@ -24,7 +24,7 @@ impl Catalog {
         let person = [known.id];
         let created =
             create_people(&mut session, &person, known.name.as_deref(), known.created_at).await? == 1;
-        lock_for_change(&mut session, &BTreeSet::from(person), self.clock.now()).await?;
+        lock_for_change(&mut session, &BTreeSet::from(person), &*self.time).await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(known.id.0)]).await?.pop() else {
             return Err(CatalogError::corrupt("a person who was just made is not there"));
@@ -61,7 +61,7 @@ impl Catalog {
     ) -> Result<usize, CatalogError> {
         let mut session = self.database.write().await?;
         let people = BTreeSet::from([person]);
-        lock_for_change(&mut session, &people, self.clock.now()).await?;
+        lock_for_change(&mut session, &people, &*self.time).await?;
         let rows = sources.iter().map(|source| {
             vec![
                 id(person.0),

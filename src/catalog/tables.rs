@@ -521,7 +521,10 @@ impl Record {
     pub(super) fn values_of(&self, table: &Table, names: &[&str]) -> Vec<Value> {
         let place = |name: &&str| table.columns.iter().position(|(column, _)| column == name);
         let places = names.iter().filter_map(place);
-        places.filter_map(|place| self.values.get(place)).cloned().collect()
+        places
+            .filter_map(|place| self.values.get(place))
+            .cloned()
+            .collect()
     }
 
     pub(super) fn into_values(self) -> Vec<Value> {

@@ -144,8 +144,8 @@ impl Files {
         }
         let (id, content) = (self.ids.next(), self.ids.next());
         for _ in 0..ATTEMPTS {
-            let now = self.clock.now();
-            let open_until = now.after(self.settings.upload_lifetime);
+            let now = self.now().await?;
+            let open_until = self.clock.now().after(self.settings.upload_lifetime);
             let file = File::created(id, person, content, announced.clone(), now);
             if file.must_be_first && self.live(&file).await?.is_some() {
                 return Err(FilesError::Exists(file.full_name()));
@@ -214,7 +214,7 @@ impl Files {
             if file.state == FileState::Deleted {
                 return Ok(());
             }
-            let deleted = file.clone().deleted(self.clock.now());
+            let deleted = file.clone().deleted(self.now().await?);
             let mut changes = vec![Self::update(&deleted)?];
             let mut dropped = None;
             if file.state == FileState::Created
@@ -277,7 +277,7 @@ impl Files {
             if earlier.sha256.is_none() {
                 return Err(FilesError::NotUploaded);
             }
-            let now = self.clock.now();
+            let now = self.now().await?;
             let file = earlier.restored(restored, now);
             let mut changes = self.archiving(&file, now).await?;
             if earlier.state == FileState::Deleted {
@@ -311,7 +311,8 @@ impl Files {
     async fn note_type(&self, person: PersonId, id: Uuid, data_type: &TypeId) -> Result<(), FilesError> {
         for _ in 0..ATTEMPTS {
             let file = self.find(id).await?.filter(|file| file.person == person);
-            let Some(noted) = file.and_then(|file| file.read_into(data_type, self.clock.now())) else {
+            let now = self.now().await?;
+            let Some(noted) = file.and_then(|file| file.read_into(data_type, now)) else {
                 return Ok(());
             };
             if self.attempt(vec![Self::update(&noted)?]).await? {
@@ -319,6 +320,12 @@ impl Files {
             }
         }
         Err(FilesError::Overtaken)
+    }
+
+    /// The time at which something happens to a file. Not this node's: whoever asks again and again what has
+    /// changed since would miss what a node does whose clock is behind.
+    async fn now(&self) -> Result<Instant, FilesError> {
+        Ok(self.catalog.now().await?)
     }
 
     async fn find(&self, id: Uuid) -> Result<Option<File>, FilesError> {

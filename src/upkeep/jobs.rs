@@ -90,7 +90,7 @@ impl Upkeep {
             .store
             .tail_bytes
             .set(backlog.iter().map(|tail| tail.bytes).sum());
-        let now = self.stores.clock.now();
+        let now = self.stores.catalog.now().await?;
         let mut due = flush::due(backlog, &self.settings, now);
         if due.is_empty() {
             self.set_aside.replace("flush", set_aside);

@@ -50,7 +50,7 @@ impl Catalog {
     ) -> Result<Changed, CatalogError> {
         let mut session = self.database.write().await?;
         let people: BTreeSet<PersonId> = changes.iter().map(Change::owner).collect();
-        lock_for_change(&mut session, &people, self.clock.now()).await?;
+        lock_for_change(&mut session, &people, &*self.time).await?;
         let mut folders = Folders::new();
         for change in changes {
             let outcome = apply(&mut session, &mut folders, change).await?;

@@ -294,7 +294,7 @@ impl Catalog {
             return Ok(None);
         };
         let people = BTreeSet::from([owner]);
-        lock_for_change(&mut session, &people, self.clock.now()).await?;
+        lock_for_change(&mut session, &people, &*self.time).await?;
         Ok(Some(session))
     }
 }

@@ -49,7 +49,10 @@ async fn an_estate_of_many_pages_is_read_once_and_whole() {
                 data_type: TypeId(name.into()),
                 ..change(person, 0, pieces)
             };
-            assert_eq!(bench.catalog.commit(one(change)).await.unwrap(), CommitOutcome::Done);
+            assert_eq!(
+                bench.catalog.commit(one(change)).await.unwrap(),
+                CommitOutcome::Done
+            );
         }
         let mut estate = bench.catalog.read_estate(person).await.unwrap().unwrap();
         let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();

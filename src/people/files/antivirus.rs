@@ -232,7 +232,8 @@ impl Files {
             if current.scan_state != ScanState::Pending {
                 return Ok(());
             }
-            let scanned = current.scanned(outcome, self.clock.now());
+            let now = self.now().await.map_err(in_store)?;
+            let scanned = current.scanned(outcome, now);
             let update = Self::update(&scanned).map_err(in_store)?;
             if self.attempt(vec![update]).await.map_err(in_store)? {
                 return Ok(());

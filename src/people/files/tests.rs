@@ -522,7 +522,7 @@ async fn one_flipped_bit_is_an_error_and_no_other_file() {
 #[tokio::test]
 async fn changes_are_told_by_when_they_happened() {
     for bench in Bench::all().await {
-        let begin = bench.clock.now();
+        let begin = bench.catalog.now().await.unwrap();
         let id = bench.put("a", b"one").await;
         bench.pass(Duration::from_mins(1));
         let changed = |from, until| {
@@ -534,7 +534,7 @@ async fn changes_are_told_by_when_they_happened() {
                 found.unwrap().iter().map(|file| file.id).collect::<Vec<_>>()
             }
         };
-        let middle = bench.clock.now();
+        let middle = bench.catalog.now().await.unwrap();
         assert_eq!(changed(begin, middle).await, [id]);
         assert!(changed(middle, Instant::MAX).await.is_empty());
         bench.files.delete(bench.person, id, |_| true).await.unwrap();
@@ -545,6 +545,36 @@ async fn changes_are_told_by_when_they_happened() {
             "what happened then did not unhappen"
         );
         assert!(changed(Instant::MIN, begin).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn changes_are_told_by_the_time_that_all_nodes_share() {
+    for bench in Bench::all().await {
+        // The clock of the node is wrong; that of the catalogue is not.
+        let real: Arc<dyn Clock> = Arc::new(ManualClock::at(bench.clock.now()));
+        let files = Files {
+            catalog: bench.catalog.clone().keeping_time(real),
+            ..bench.files.clone()
+        };
+        let (person, wrong) = (bench.person, Duration::from_mins(10).as_micros() as i64);
+        for ahead in [wrong, -3 * wrong] {
+            bench
+                .clock
+                .set(Instant::from_micros(bench.clock.now().micros() + ahead));
+            let begin = files.catalog.now().await.unwrap();
+            let created = files.create(person, announced("a", 3)).await.unwrap().file;
+            let body = futures::stream::iter([Ok::<_, ()>(Bytes::from_static(b"one"))]);
+            let received = files.receive(created.id, Sent::All, body).await;
+            assert!(matches!(received, Ok(Received::Whole(_))));
+            files.delete(person, created.id, |_| true).await.unwrap();
+            let soon = Instant::from_micros(begin.micros() + wrong / 2);
+            let range = TimeRange::between(begin, soon);
+            let told = files.changes(person, range, |_| true).await.unwrap();
+            let file = told.iter().find(|file| file.id == created.id).unwrap();
+            let moments = [Some(file.created_at), file.uploaded_at, file.deleted_at].map(Option::unwrap);
+            assert!(moments.iter().all(|moment| begin <= *moment && *moment < soon));
+        }
     }
 }
 

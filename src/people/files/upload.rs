@@ -253,7 +253,7 @@ impl Files {
             if announced.must_be_first && live.is_some() {
                 return Err(FilesError::Exists(announced.full_name()).into());
             }
-            let now = self.clock.now();
+            let now = self.now().await?;
             let scan_state = if self.settings.scanned {
                 ScanState::Pending
             } else {
