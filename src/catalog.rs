@@ -37,6 +37,7 @@ mod registers;
 mod replacing;
 mod restoring;
 mod rows;
+mod sound_rows;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -54,11 +55,12 @@ use database::{Address, Database, Session};
 pub use deletions::NoticedDeletion;
 use disturbance::Disturbance;
 pub use errors::CatalogError;
-pub use jobs::{ObjectCursor, RetiredObject, WithDamage};
+pub use jobs::{ObjectCursor, RetiredObject};
 use known_states::KnownStates;
 pub use ledgers::PersonState;
 pub use orphans::OrphanTotals;
 pub use registers::RegisteredCounts;
+pub use sound_rows::WithDamage;
 use witness::Witnesses;
 
 use crate::model::clock::Clock;

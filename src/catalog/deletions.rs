@@ -10,6 +10,7 @@ use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::rows::{id, text};
+use super::sound_rows::WithDamage;
 use super::tables::{DELETIONS, Existing};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -24,7 +25,7 @@ const AT_ONCE: Instant = Instant::from_micros(0);
 /// before the request that completes it, so this is longer than any such request.
 pub(super) const STILL_APPEARS: Duration = Duration::from_hours(1);
 /// How many partitions one statement returns.
-const PAGE: i64 = 1_000;
+const PAGE: usize = 1_000;
 
 /// A partition in which something was replaced or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Catalog {
                          person, data_type LIMIT $1";
         let found = self
             .database
-            .fetch(unnoticed.to_owned(), vec![Value::Int(PAGE)])
+            .fetch(unnoticed.to_owned(), vec![Value::Int(PAGE as i64)])
             .await?;
         if found.is_empty() {
             return Ok(0);
@@ -63,39 +64,45 @@ impl Catalog {
         Ok(written.rows)
     }
 
-    /// Partitions noticed before `moment`, oldest notice first; a thousand at most.
-    pub async fn deletions_before(&self, moment: Instant) -> Result<Vec<NoticedDeletion>, CatalogError> {
-        let rest =
-            "WHERE noticed_at < $1 AND data_type <> $2 ORDER BY noticed_at, person, data_type LIMIT $3";
-        let values = vec![Value::Int(moment.micros()), text(WRITTEN_DOWN), Value::Int(PAGE)];
+    /// Partitions noticed before `moment`, oldest notice first; a thousand at most. Damaged notices are set
+    /// aside.
+    pub async fn deletions_before(
+        &self,
+        moment: Instant,
+    ) -> Result<WithDamage<NoticedDeletion>, CatalogError> {
+        let rest = "WHERE noticed_at < $1 AND data_type <> $2 ORDER BY noticed_at, person, data_type";
+        let values = vec![Value::Int(moment.micros()), text(WRITTEN_DOWN)];
         self.deletions(rest, values).await
     }
 
     /// People whose manifests have held something outdated since before `moment`, of those after `after`; a
-    /// thousand at most. `None`: only those whose outdated manifests must go at once.
+    /// thousand at most. `None`: only those whose outdated manifests must go at once. Damaged notices are set
+    /// aside; nothing sound is the end.
     pub async fn people_needing_manifest(
         &self,
         moment: Option<Instant>,
         after: Option<PersonId>,
-    ) -> Result<Vec<NoticedDeletion>, CatalogError> {
+    ) -> Result<WithDamage<NoticedDeletion>, CatalogError> {
         let moment = moment.unwrap_or(AT_ONCE).micros();
         let after = after.map_or_else(|| Value::Bytes(Vec::new()), |person| id(person.0));
-        let rest = "WHERE data_type = $1 AND noticed_at < $2 AND person > $3 ORDER BY person LIMIT $4";
-        let values = vec![text(WRITTEN_DOWN), Value::Int(moment), after, Value::Int(PAGE)];
+        let rest = "WHERE data_type = $1 AND noticed_at < $2 AND person > $3 ORDER BY person";
+        let values = vec![text(WRITTEN_DOWN), Value::Int(moment), after];
         self.deletions(rest, values).await
     }
 
-    async fn deletions(&self, rest: &str, values: Vec<Value>) -> Result<Vec<NoticedDeletion>, CatalogError> {
-        let rows = self.database.select(&DELETIONS, rest, values).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(NoticedDeletion {
-                    person: row.id(0, PersonId::from_slice)?,
-                    data_type: TypeId(row.text(1)?.into()),
-                    noticed_at: Instant::from_micros(row.int(2)?),
-                })
+    async fn deletions(
+        &self,
+        rest: &str,
+        values: Vec<Value>,
+    ) -> Result<WithDamage<NoticedDeletion>, CatalogError> {
+        let rows = self.sound_page(&DELETIONS, rest, values, PAGE).await?;
+        rows.try_map(|row| {
+            Ok(NoticedDeletion {
+                person: row.id(0, PersonId::from_slice)?,
+                data_type: TypeId(row.text(1)?.into()),
+                noticed_at: Instant::from_micros(row.int(2)?),
             })
-            .collect()
+        })
     }
 
     /// Requests a new manifest of a person, and the removal of the older ones.

@@ -16,6 +16,7 @@ use super::errors::CatalogError;
 use super::reading::{read_partitions, verify_partitions};
 use super::registers::enrol;
 use super::rows::{Ledger, id};
+use super::sound_rows::WithDamage;
 use super::tables::{
     ACCESS_LOG, DEAD_ROWS, DEFINITIONS, DOCUMENTS, Existing, FOLDERS, Kind, LEDGERS, LINKS, MANIFESTS,
     PARTITIONS, PEOPLE, PIECES, Record, SOURCES, Table, UPDATES,
@@ -45,6 +46,8 @@ const BLOBS: &str = "blobs";
 /// How many rows, and blobs, are on a page. One blob may be large.
 const PAGE_ROWS: i64 = 512;
 const PAGE_BLOBS: i64 = 1;
+/// How many noted manifests one statement lists.
+const PAGE_MANIFESTS: usize = 1_000;
 /// The blobs of a person's next tail pieces, in the order of their pieces' key.
 const PAGE_OF_BLOBS: &str = "SELECT blobs.piece, blobs.blob, pieces.content_checksum, pieces.data_type FROM \
                              pieces JOIN blobs ON blobs.piece = pieces.piece WHERE pieces.person = $1 AND \
@@ -177,18 +180,17 @@ impl Catalog {
     }
 
     /// The numbers of the newest manifests that were noted here, by person, of those after `after`; a
-    /// thousand at most.
+    /// thousand at most. Damaged notes are set aside; nothing sound is the end.
     pub async fn known_manifests(
         &self,
         after: Option<PersonId>,
-    ) -> Result<Vec<(PersonId, i64)>, CatalogError> {
+    ) -> Result<WithDamage<(PersonId, i64)>, CatalogError> {
         let after = after.map_or_else(|| Value::Bytes(Vec::new()), |person| id(person.0));
-        let rest = "WHERE person > $1 ORDER BY person LIMIT 1000";
-        let found = self.database.select(&MANIFESTS, rest, vec![after]).await?;
+        let rest = "WHERE person > $1 ORDER BY person";
+        let found = self.sound_page(&MANIFESTS, rest, vec![after], PAGE_MANIFESTS);
         found
-            .iter()
-            .map(|row| Ok((row.id(0, PersonId::from_slice)?, row.int(1)?)))
-            .collect()
+            .await?
+            .try_map(|row| Ok((row.id(0, PersonId::from_slice)?, row.int(1)?)))
     }
 
     /// Notes a manifest, unless one with a higher number was noted. `older`: there are older ones. Returns

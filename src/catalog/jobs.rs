@@ -1,6 +1,6 @@
 //! Answers for background jobs: who works on what, what waits, what may be removed.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::Catalog;
@@ -8,7 +8,8 @@ use super::database::Value;
 use super::errors::CatalogError;
 use super::records::{CompactionCandidate, ObjectTotals, TailBacklog};
 use super::rows::{id, text};
-use super::tables::{Existing, LEASES, META, PARTITIONS, PIECES, RETIRED_OBJECTS, Record, Table, one_of};
+use super::sound_rows::WithDamage;
+use super::tables::{Existing, LEASES, META, PARTITIONS, PIECES, RETIRED_OBJECTS, one_of};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -21,23 +22,6 @@ const USUAL_RATIO: i64 = 4;
 
 /// How many rows one listing statement returns.
 const PAGE: usize = 1_000;
-
-/// The result of a listing, without the rows that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WithDamage<T> {
-    pub sound: Vec<T>,
-    /// Partitions with damaged rows, each described.
-    pub set_aside: BTreeSet<String>,
-}
-
-impl<T> Default for WithDamage<T> {
-    fn default() -> Self {
-        Self {
-            sound: Vec::new(),
-            set_aside: BTreeSet::new(),
-        }
-    }
-}
 
 impl Catalog {
     /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it. The time
@@ -119,50 +103,6 @@ impl Catalog {
         })
     }
 
-    /// Rows of a table without the damaged ones, which are named as well as possible: by person and type, or
-    /// by the table.
-    async fn with_damage(
-        &self,
-        table: &Table,
-        rest: &str,
-        values: Vec<Value>,
-    ) -> Result<WithDamage<Record>, CatalogError> {
-        let mut with_damage = WithDamage::default();
-        for row in self.database.fetch(table.select(rest), values).await? {
-            match table.verify(&row) {
-                Ok(record) => with_damage.sound.push(record),
-                Err(CatalogError::Corrupt { .. }) => {
-                    let person = row.bytes(0).ok().and_then(|bytes| PersonId::from_slice(&bytes));
-                    with_damage.set_aside.insert(match (person, row.text(1)) {
-                        (Some(person), Ok(data_type)) => format!("person {person}, {data_type}"),
-                        _ => format!("table {}", table.name),
-                    });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(with_damage)
-    }
-
-    /// The sound rows of the first page that has any. A page has `length` rows.
-    async fn sound_page(
-        &self,
-        table: &Table,
-        rest: &str,
-        values: Vec<Value>,
-        length: usize,
-    ) -> Result<Vec<Record>, CatalogError> {
-        for skipped in (0_usize..).step_by(length.max(1)) {
-            let rest = format!("{rest} LIMIT {length} OFFSET {skipped}");
-            let rows = self.with_damage(table, &rest, values.clone()).await?;
-            // An empty answer is the end for whoever asks, so a page of damaged rows must not be one.
-            if rows.set_aside.is_empty() || !rows.sound.is_empty() {
-                return Ok(rows.sound);
-            }
-        }
-        Ok(Vec::new())
-    }
-
     /// How many bytes all rows of the tail take when they are read.
     pub async fn tail_memory(&self) -> Result<i64, CatalogError> {
         let sql = format!(
@@ -186,24 +126,15 @@ impl Catalog {
         &self,
         pieces: i64,
     ) -> Result<WithDamage<CompactionCandidate>, CatalogError> {
-        let WithDamage { sound, set_aside } = self
-            .with_damage(
-                &PARTITIONS,
-                "WHERE pieces >= $1 OR dead > 0 ORDER BY pieces DESC",
-                vec![Value::Int(pieces)],
-            )
-            .await?;
-        let sound = sound
-            .iter()
-            .map(|row| {
-                Ok(CompactionCandidate {
-                    person: row.id(0, PersonId::from_slice)?,
-                    data_type: TypeId(row.text(1)?.into()),
-                    version: row.int(2)?,
-                })
+        let rest = "WHERE pieces >= $1 OR dead > 0 ORDER BY pieces DESC";
+        let rows = self.with_damage(&PARTITIONS, rest, vec![Value::Int(pieces)]);
+        rows.await?.try_map(|row| {
+            Ok(CompactionCandidate {
+                person: row.id(0, PersonId::from_slice)?,
+                data_type: TypeId(row.text(1)?.into()),
+                version: row.int(2)?,
             })
-            .collect::<Result<Vec<_>, CatalogError>>()?;
-        Ok(WithDamage { sound, set_aside })
+        })
     }
 
     /// Objects retired before `moment`, the longest retired first: `most` of those after `after` in that
@@ -221,6 +152,7 @@ impl Catalog {
         let values = vec![Value::Int(moment.micros()), Value::Int(retired_at), text(path)];
         self.sound_page(&RETIRED_OBJECTS, rest, values, most)
             .await?
+            .sound
             .iter()
             .map(|row| {
                 Ok(RetiredObject {
@@ -292,6 +224,7 @@ impl Catalog {
         };
         self.sound_page(&PIECES, rest, values, PAGE)
             .await?
+            .sound
             .iter()
             .map(|row| {
                 Ok(ObjectCursor {

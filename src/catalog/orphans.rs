@@ -11,11 +11,12 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::records::{NewPiece, NewPlace};
 use super::rows::text;
+use super::sound_rows::{WithDamage, sound_among};
 use super::tables::{Existing, ORPHANS, one_of};
 use crate::model::time::Instant;
 
 /// How many rows one listing statement returns.
-const PAGE: i64 = 1_000;
+const PAGE: usize = 1_000;
 /// How many paths one statement names.
 const PATHS_AT_ONCE: usize = 64;
 
@@ -55,18 +56,15 @@ impl Catalog {
 
     /// Condemns objects that were noticed before `moment`, and returns their paths; a thousand at most. When
     /// this returns, any commit that was to name one of them has done so, visibly to the caller, or never
-    /// will.
-    pub async fn condemn_orphans(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
+    /// will. Damaged notes are set aside; nothing sound is the end.
+    pub async fn condemn_orphans(&self, moment: Instant) -> Result<WithDamage<String>, CatalogError> {
         let mut session = self.database.write().await?;
         session.lock_alone(ORPHANS.name).await?;
         let rest = "WHERE noticed_at < $1 AND condemned_at IS NULL ORDER BY path LIMIT $2";
-        let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
-        let found = session.select(&ORPHANS, rest, values).await?;
-        let paths = found
-            .iter()
-            .map(|row| row.text(0).map(str::to_owned))
-            .collect::<Result<Vec<_>, _>>()?;
-        condemn(&mut session, &paths, self).await?;
+        let values = vec![Value::Int(moment.micros()), Value::Int(PAGE as i64)];
+        let found = session.fetch(ORPHANS.select(rest), values).await?;
+        let paths = sound_among(&ORPHANS, &found)?.try_map(|row| row.text(0).map(str::to_owned))?;
+        condemn(&mut session, &paths.sound, self).await?;
         session.commit().await?;
         Ok(paths)
     }
@@ -82,12 +80,13 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Objects condemned before `moment` that are still there; a thousand at most.
-    pub async fn condemned_before(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
-        let rest = "WHERE condemned_at < $1 AND removed_at IS NULL ORDER BY path LIMIT $2";
-        let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
-        let found = self.database.select(&ORPHANS, rest, values).await?;
-        found.iter().map(|row| row.text(0).map(str::to_owned)).collect()
+    /// Objects condemned before `moment` that are still there; a thousand at most. Damaged notes are set
+    /// aside; nothing sound is the end.
+    pub async fn condemned_before(&self, moment: Instant) -> Result<WithDamage<String>, CatalogError> {
+        let rest = "WHERE condemned_at < $1 AND removed_at IS NULL ORDER BY path";
+        let values = vec![Value::Int(moment.micros())];
+        let found = self.sound_page(&ORPHANS, rest, values, PAGE).await?;
+        found.try_map(|row| row.text(0).map(str::to_owned))
     }
 
     /// Marks condemned objects as deleted.

@@ -147,7 +147,10 @@ impl Frames {
     /// other frames.
     pub async fn everybodys(&self) -> Result<Vec<(Frame, bool)>, FrameError> {
         let now = self.clock.now();
-        let found = self.catalog.documents_linked(KEPT_LINK, &[EVERY]).await?;
+        let found = self
+            .catalog
+            .sound_documents_linked(DocumentKind::Frame, KEPT_LINK, EVERY);
+        let found = found.await?.reported();
         let read = |document| Frame::of(document).inspect_err(|error| tracing::error!(%error, "left alone"));
         let frames = found.iter().filter_map(|document| read(document).ok());
         Ok(frames

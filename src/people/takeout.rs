@@ -183,9 +183,16 @@ impl Exports {
         let now = self.now().await?;
         let mut removed = 0;
         for export in self.all(KEPT_LINK).await? {
-            // If another node was faster, the export is removed as well.
-            if export.has_expired(now) && self.discard(&export).await? {
-                removed += 1;
+            if !export.has_expired(now) {
+                continue;
+            }
+            match self.discard(&export).await {
+                // If another node was faster, the export is removed as well.
+                Ok(discarded) => removed += usize::from(discarded),
+                Err(ExportError::Store(error)) if error.is_damage() => {
+                    tracing::error!(export = %export.id, %error, "an expired export stays");
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(removed)
@@ -220,7 +227,9 @@ impl Exports {
 
     /// All exports that a link leads to. A damaged document does not affect the other exports.
     async fn all(&self, link: &'static str) -> Result<Vec<Export>, ExportError> {
-        let found = self.stores.catalog.documents_linked(link, &[EVERY]).await?;
+        let catalog = &self.stores.catalog;
+        let found = catalog.sound_documents_linked(DocumentKind::Export, link, EVERY);
+        let found = found.await?.reported();
         let read = |document| Export::of(document).inspect_err(|error| tracing::error!(%error, "left alone"));
         Ok(found.iter().filter_map(|document| read(document).ok()).collect())
     }

@@ -23,9 +23,9 @@ pub use usage::Usage;
 
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
-use crate::catalog::Catalog;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::records::Footer;
+use crate::catalog::{Catalog, WithDamage};
 use crate::model::clock::Clock;
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::{IdSource, PersonId};
@@ -439,24 +439,42 @@ impl Contents {
     }
 
     /// Forgets contents whose time to arrive ended `grace` ago, and frees their room. Their parts are garbage
-    /// from then on. Returns how many.
-    pub async fn forget_expired(&self, grace: std::time::Duration) -> Result<usize, StoreError> {
+    /// from then on. Returns which, and whose damage was passed over.
+    pub async fn forget_expired(&self, grace: std::time::Duration) -> Result<WithDamage<Uuid>, StoreError> {
         // Not this node's time: a node whose clock is ahead would forget what others are still sending.
         let limit = self.catalog.now().await?.before(grace);
-        let mut forgotten = 0;
-        for document in self.catalog.documents_linked(OPEN_LINK, &[OPEN_CONTENTS]).await? {
-            let content = Content::of(&document)?;
-            if content.open_until >= limit {
-                continue;
-            }
-            let usage = self.usage(content.person).await?;
-            let changes = vec![content.removal(), usage.without(content.length).change(&content)?];
-            // Somebody else may have finished it, or changed the usage; the next round looks again.
-            if self.catalog.change_documents(changes).await? == Changed::Done {
-                forgotten += 1;
+        let open = self
+            .catalog
+            .sound_documents_linked(DocumentKind::FileContent, OPEN_LINK, OPEN_CONTENTS);
+        let WithDamage { sound, mut set_aside } = open.await?;
+        let mut forgotten = Vec::new();
+        for document in sound {
+            match self.forget_before(&document, limit).await {
+                Ok(true) => forgotten.push(document.id),
+                Ok(false) => {}
+                Err(error) if error.is_damage() => {
+                    tracing::error!(%error, "an announced file stays; run `almanac check`");
+                    set_aside.insert(format!("person {}", document.person));
+                }
+                Err(error) => return Err(error),
             }
         }
-        Ok(forgotten)
+        Ok(WithDamage {
+            sound: forgotten,
+            set_aside,
+        })
+    }
+
+    /// Forgets an open content whose time to arrive ended before `limit`; returns whether it did.
+    async fn forget_before(&self, document: &Document, limit: Instant) -> Result<bool, StoreError> {
+        let content = Content::of(document)?;
+        if content.open_until >= limit {
+            return Ok(false);
+        }
+        let usage = self.usage(content.person).await?;
+        let changes = vec![content.removal(), usage.without(content.length).change(&content)?];
+        // Somebody else may have finished it, or changed the usage; the next round looks again.
+        Ok(self.catalog.change_documents(changes).await? == Changed::Done)
     }
 
     /// The `paths` that are parts but belong to no content. Parts of a damaged content count as belonging to

@@ -89,12 +89,14 @@ impl CollectedKind {
 }
 
 /// The result of a search for orphans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrphanSearch {
     /// Objects that were removed.
     pub removed: usize,
     /// How many of how many objects would have to go, where that is refused as improbable.
     pub refused: Option<(usize, usize)>,
+    /// Whose damage was passed over.
+    pub set_aside: BTreeSet<String>,
 }
 
 /// Why nothing may be collected now. `None`: it may.
@@ -189,14 +191,15 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Orpha
         return Ok(searched);
     }
     let now = stores.catalog.now().await?;
-    searched.removed = remove_condemned(stores, now.before(CONDEMNED_AGE)).await?;
+    remove_condemned(stores, now.before(CONDEMNED_AGE), &mut searched).await?;
     loop {
         let condemned = stores.catalog.condemn_orphans(now.before(ORPHAN_AGE)).await?;
-        if condemned.is_empty() {
+        searched.set_aside.extend(condemned.set_aside);
+        if condemned.sound.is_empty() {
             break;
         }
         // Any commit that was to name one of them has done so by now.
-        unmark_named(stores, &condemned).await?;
+        unmark_named(stores, &condemned.sound).await?;
     }
     stores.catalog.forget_orphans(now.before(REMEMBERED_TIME)).await?;
     Ok(searched)
@@ -240,19 +243,23 @@ async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
     Ok((all, orphans))
 }
 
-async fn remove_condemned(stores: &UpkeepStores, moment: Instant) -> Result<usize, StoreError> {
-    let mut removed = 0;
+async fn remove_condemned(
+    stores: &UpkeepStores,
+    moment: Instant,
+    searched: &mut OrphanSearch,
+) -> Result<(), StoreError> {
     loop {
         let condemned = stores.catalog.condemned_before(moment).await?;
-        if condemned.is_empty() {
-            return Ok(removed);
+        searched.set_aside.extend(condemned.set_aside);
+        if condemned.sound.is_empty() {
+            return Ok(());
         }
-        let orphaned = unmark_named(stores, &condemned).await?;
+        let orphaned = unmark_named(stores, &condemned.sound).await?;
         for path in &orphaned {
             stores.objects().delete(path).await?;
         }
         stores.catalog.note_removed(&orphaned).await?;
-        removed += orphaned.len();
+        searched.removed += orphaned.len();
     }
 }
 

@@ -20,6 +20,7 @@ use super::collect::ORPHAN_AGE;
 use super::manifest_names::PEOPLE_FOLDER;
 use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
+use crate::catalog::CatalogError;
 use crate::catalog::erasures::Erasure;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
@@ -252,8 +253,13 @@ async fn purge_mentions(
         }
         outcome => outcome,
     };
-    forget_older_manifests(stores, None, |_| false, judge).await?;
-    Ok(damage)
+    let set_aside = forget_older_manifests(stores, None, |_| false, judge).await?;
+    // A damaged notice may stand for a manifest that still names the person.
+    let unread = set_aside.first().map(|whose| {
+        let what = format!("{whose}: a notice of older manifests differs from what was written");
+        StoreError::from(CatalogError::Corrupt { what })
+    });
+    Ok(damage.or(unread))
 }
 
 /// Removes every object in a folder of a person, and the folder itself where folders exist as such, as long

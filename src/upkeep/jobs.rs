@@ -226,12 +226,15 @@ impl Upkeep {
         let work = async {
             collect::remove_remains(&self.stores).await?;
             let written = write_lost(&self.stores).await?;
-            self.meters.upkeep.manifests.inc_by(written as u64);
-            self.stores
-                .contents()
-                .forget_expired(collect::CONTENT_PATIENCE)
-                .await?;
-            collect::remove_orphans(&self.stores, self.settings.collect_anyway).await
+            self.meters.upkeep.manifests.inc_by(written.sound.len() as u64);
+            let contents = self.stores.contents();
+            let forgotten = contents.forget_expired(collect::CONTENT_PATIENCE).await?;
+            let mut searched = collect::remove_orphans(&self.stores, self.settings.collect_anyway).await?;
+            let mut set_aside = std::mem::take(&mut searched.set_aside);
+            set_aside.extend(written.set_aside);
+            set_aside.extend(forgotten.set_aside);
+            self.set_aside.replace("orphans", set_aside);
+            Ok(searched)
         };
         let searched = Box::pin(self.leases.alone("orphans", &self.stop, work))
             .await?
@@ -310,10 +313,13 @@ impl Upkeep {
             while self.stores.catalog.notice_deletions().await? > 0 {}
             let now = self.stores.catalog.now().await?;
             let moment = purge::due_before(&self.settings, now);
-            let mut round = self.set_aside.round("purge", BTreeSet::new());
+            let WithDamage {
+                sound: mut due,
+                set_aside,
+            } = self.stores.catalog.deletions_before(moment).await?;
+            let mut round = self.set_aside.round("purge", set_aside);
             let had_its_turn = round.had_its_turn();
             let passes_over = |person: PersonId| had_its_turn.contains(&whose_person(person));
-            let mut due = self.stores.catalog.deletions_before(moment).await?;
             due.retain(|deletion| !passes_over(deletion.person));
             due.sort_by(|one, other| (one.person, &one.data_type).cmp(&(other.person, &other.data_type)));
             for of_person in due.chunk_by(|one, other| one.person == other.person) {
@@ -324,7 +330,8 @@ impl Upkeep {
             }
             let judge = |person, outcome| round.judge(&whose_person(person), outcome).map(drop);
             let forgetting = purge::forget_older_manifests(&self.stores, Some(moment), passes_over, judge);
-            Box::pin(forgetting).await?;
+            let set_aside = Box::pin(forgetting).await?;
+            round.leave_alone(set_aside);
             round.end();
             Ok(())
         };

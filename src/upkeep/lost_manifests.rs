@@ -10,6 +10,7 @@ use futures::TryStreamExt as _;
 use super::manifest::{Manifest, known_number, write_changed};
 use super::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers, parse_manifest_path};
 use super::stores::UpkeepStores;
+use crate::catalog::WithDamage;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 
@@ -80,8 +81,9 @@ async fn is_lost(stores: &UpkeepStores, person: PersonId, number: i64) -> Result
     Ok(known.is_some_and(|known| known.number == number))
 }
 
-/// Rewrites the newest manifests that the catalogue knows but the store has lost; returns how many.
-pub async fn write_lost(stores: &UpkeepStores) -> Result<usize, StoreError> {
+/// Rewrites the newest manifests that the catalogue knows but the store has lost; returns of whom, and whose
+/// damage was passed over.
+pub async fn write_lost(stores: &UpkeepStores) -> Result<WithDamage<PersonId>, StoreError> {
     let mut newest: HashMap<PersonId, i64> = HashMap::new();
     let mut listed = stores.objects().list(PEOPLE_FOLDER)?;
     while let Some(object) = listed.try_next().await? {
@@ -91,24 +93,40 @@ pub async fn write_lost(stores: &UpkeepStores) -> Result<usize, StoreError> {
             *found = number.max(*found);
         }
     }
-    let mut written = 0;
+    let mut written = WithDamage::default();
     let mut after = None;
     loop {
         let known = stores.catalog.known_manifests(after).await?;
-        let Some((last, _)) = known.last() else {
+        written.set_aside.extend(known.set_aside);
+        let Some((last, _)) = known.sound.last() else {
             return Ok(written);
         };
         after = Some(*last);
-        for (person, number) in known {
+        for (person, number) in known.sound {
             if newest.get(&person).is_some_and(|newest| *newest >= number) {
                 continue;
             }
-            // A list may be behind what is there.
-            let path = manifest_path(person, number);
-            if stores.objects().version(&path).await?.is_none() && is_lost(stores, person, number).await? {
-                tracing::error!(%path, "a manifest is lost, and is written anew");
-                written += usize::from(write_changed(stores, person).await?);
+            match write_if_lost(stores, person, number).await {
+                Ok(true) => written.sound.push(person),
+                Ok(false) => {}
+                Err(error) if error.is_damage() => {
+                    tracing::error!(%person, %error, "a manifest stays lost; run `almanac check`");
+                    written.set_aside.insert(format!("person {person}"));
+                }
+                Err(error) => return Err(error),
             }
         }
     }
+}
+
+/// Rewrites the newest manifest of a person, which no list of the store names, if it is lost; returns whether
+/// it did.
+async fn write_if_lost(stores: &UpkeepStores, person: PersonId, number: i64) -> Result<bool, StoreError> {
+    // A list may be behind what is there.
+    let path = manifest_path(person, number);
+    if stores.objects().version(&path).await?.is_some() || !is_lost(stores, person, number).await? {
+        return Ok(false);
+    }
+    tracing::error!(%path, "a manifest is lost, and is written anew");
+    write_changed(stores, person).await
 }

@@ -6,6 +6,8 @@
 //! everything in the partition that has any is rewritten, and older manifests are removed, as their tails
 //! hold such rows too. So a partition is rewritten at most once in that time, however much is deleted in it.
 
+use std::collections::BTreeSet;
+
 use super::compact::{Limits, RewriteOutcome, leave_dead_rows};
 use super::flush::flush;
 use super::manifest::replace_manifests;
@@ -78,21 +80,24 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
 
 /// Writes new manifests and removes all older ones, for people who have had outdated manifests since before
 /// `moment`. `None`: only for those whose manifests must go at once. Whoever `passes_over` says so of is left
-/// out. `judge` gets each outcome; if it returns an error, the others have to wait.
+/// out. `judge` gets each outcome; if it returns an error, the others have to wait. Returns whose notices are
+/// damaged.
 pub async fn forget_older_manifests(
     stores: &UpkeepStores,
     moment: Option<Instant>,
     passes_over: impl Fn(PersonId) -> bool + Send,
     mut judge: impl FnMut(PersonId, Result<(), StoreError>) -> Result<(), StoreError> + Send,
-) -> Result<(), StoreError> {
+) -> Result<BTreeSet<String>, StoreError> {
+    let mut set_aside = BTreeSet::new();
     let mut after = None;
     loop {
         let waiting = stores.catalog.people_needing_manifest(moment, after).await?;
-        let Some(last) = waiting.last() else {
-            return Ok(());
+        set_aside.extend(waiting.set_aside);
+        let Some(last) = waiting.sound.last() else {
+            return Ok(set_aside);
         };
         after = Some(last.person);
-        for deletion in waiting {
+        for deletion in waiting.sound {
             if passes_over(deletion.person) {
                 continue;
             }

@@ -143,6 +143,11 @@ impl Round<'_> {
         Ok(None)
     }
 
+    /// Leaves alone what turned out to be damaged without anybody working on it.
+    pub(super) fn leave_alone(&mut self, set_aside: BTreeSet<String>) {
+        self.set_aside.extend(set_aside);
+    }
+
     /// Ends the round: what it set aside replaces what earlier rounds did.
     pub(super) fn end(mut self) {
         self.of_node

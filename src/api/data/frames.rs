@@ -313,8 +313,15 @@ async fn sweep_once(app: &App) -> Result<(), FrameError> {
             || is_readable(app, &frame)
                 .await
                 .is_ok_and(|is_readable| !is_readable);
-        if goes {
-            app.frames.discard(&frame).await?;
+        if !goes {
+            continue;
+        }
+        match app.frames.discard(&frame).await {
+            // Damage to what belongs to one person does not keep the frames of others.
+            Err(FrameError::Store(error)) if error.is_damage() => {
+                tracing::error!(frame = %frame.id, %error, "a frame that is over stays; run `almanac check`");
+            }
+            discarded => discarded?,
         }
     }
     Ok(())

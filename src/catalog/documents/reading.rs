@@ -11,6 +11,7 @@ use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{Folder, read_folder};
 use crate::catalog::registers::REGISTERS;
 use crate::catalog::rows::{id, text};
+use crate::catalog::sound_rows::WithDamage;
 use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS, Record, one_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -123,7 +124,7 @@ impl Catalog {
     }
 
     /// The documents with a link of this kind to one of `targets`, deleted ones too, in the order of their
-    /// ids.
+    /// ids. Damage to any of them is an error: what somebody may do must not depend on what is left of them.
     pub async fn documents_linked(
         &self,
         link: &'static str,
@@ -148,6 +149,39 @@ impl Catalog {
             }
         }
         Ok(documents)
+    }
+
+    /// The documents of one kind with a link to `target`, deleted ones too, in the order of their ids, for a
+    /// job that works for everybody: without those that are damaged, or whose links are.
+    pub async fn sound_documents_linked(
+        &self,
+        kind: DocumentKind,
+        link: &'static str,
+        target: Uuid,
+    ) -> Result<WithDamage<Document>, CatalogError> {
+        let to_target = "WHERE kind = $1 AND target = $2";
+        let values = vec![text(link), id(target)];
+        let links = self.find_with_damage(&LINKS, to_target, values).await?;
+        let mut found = BTreeSet::new();
+        for row in &links.sound {
+            found.insert(row.id(2, |bytes| Uuid::from_slice(bytes).ok())?);
+        }
+        let found: Vec<Uuid> = found.into_iter().collect();
+        let mut linked = WithDamage {
+            sound: Vec::with_capacity(found.len()),
+            set_aside: links.set_aside,
+        };
+        for some in found.chunks(TARGETS_AT_ONCE) {
+            let (list, mut values) = one_of(2, some.iter().map(|document| id(*document)).collect());
+            values.insert(0, text(kind.as_str()));
+            let rest = format!("WHERE kind = $1 AND document IN {list} ORDER BY document");
+            let rows = self.find_with_damage(&DOCUMENTS, &rest, values).await?;
+            for row in &rows.sound {
+                linked.sound.push(document_of(row)?);
+            }
+            linked.set_aside.extend(rows.set_aside);
+        }
+        Ok(linked)
     }
 
     /// The state of a person's documents of one kind. Only for kinds whose documents are never removed.

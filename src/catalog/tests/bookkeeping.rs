@@ -55,7 +55,7 @@ async fn older_manifests_that_may_still_appear_stay_noticed_until_they_cannot() 
     let (catalog, owner) = (&bench.catalog, person());
     catalog.ensure_person(owner, None).await.unwrap();
     let urgent = async || {
-        let waiting = catalog.people_needing_manifest(None, None).await.unwrap();
+        let waiting = catalog.people_needing_manifest(None, None).await.unwrap().sound;
         waiting.into_iter().find(|notice| notice.person == owner)
     };
     catalog.request_manifest(owner).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_notice_that_is_given_while_the_last_one_is_worked_on_stays() {
         let (catalog, owner) = (&bench.catalog, person());
         catalog.ensure_person(owner, None).await.unwrap();
         let urgent = async || {
-            let waiting = catalog.people_needing_manifest(None, None).await.unwrap();
+            let waiting = catalog.people_needing_manifest(None, None).await.unwrap().sound;
             waiting.into_iter().find(|notice| notice.person == owner)
         };
         catalog.request_manifest(owner).await.unwrap();

@@ -75,6 +75,52 @@ async fn a_document_is_found_by_its_id_its_name_its_owner_and_its_links() {
 }
 
 #[tokio::test]
+async fn what_is_damaged_is_set_aside_for_jobs_and_an_error_for_everybody_else() {
+    let bench = Bench::sqlite().await;
+    let (catalog, target) = (&bench.catalog, Uuid::now_v7());
+    let mut documents = Vec::new();
+    for _ in 0..3 {
+        let document = tag(person(), "calm", "{}");
+        let link = Link {
+            kind: "about",
+            target,
+        };
+        let changed = catalog
+            .change_documents(vec![insert(&document, vec![link])])
+            .await;
+        assert_eq!(changed.unwrap(), Changed::Done);
+        documents.push(document);
+    }
+    documents.sort_by_key(|document| document.id);
+    let [one, other, sound] = documents.as_slice() else {
+        panic!("there are three");
+    };
+    let found = async || {
+        catalog
+            .sound_documents_linked(DocumentKind::Tag, "about", target)
+            .await
+            .unwrap()
+    };
+    assert_eq!(found().await.sound, documents);
+    for (table, damaged) in [("documents", one), ("links", other)] {
+        let mut session = catalog.database.write().await.unwrap();
+        let sql = format!("UPDATE {table} SET checksum = checksum + 1 WHERE document = $1");
+        let values = vec![super::super::rows::id(damaged.id)];
+        assert_eq!(session.execute(sql, values).await.unwrap(), 1);
+        session.commit().await.unwrap();
+        let refused = catalog.documents_linked("about", &[target]).await;
+        assert!(
+            matches!(refused, Err(CatalogError::Corrupt { .. })),
+            "{refused:?}"
+        );
+    }
+    let found = found().await;
+    assert_eq!(found.sound, std::slice::from_ref(sound));
+    let owners = [one, other].map(|document| format!("person {}", document.person));
+    assert_eq!(found.set_aside, std::collections::BTreeSet::from(owners));
+}
+
+#[tokio::test]
 async fn a_change_that_fails_takes_the_others_with_it() {
     for bench in Bench::all().await {
         let owner = person();

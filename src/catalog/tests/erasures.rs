@@ -275,7 +275,7 @@ async fn deletions_are_noticed_once_and_forgotten_when_they_are_done() {
         catalog.commit(first_commit(one)).await.unwrap();
         let noticed = async || {
             while catalog.notice_deletions().await.unwrap() > 0 {}
-            let all = catalog.deletions_before(Instant::MAX).await.unwrap();
+            let all = catalog.deletions_before(Instant::MAX).await.unwrap().sound;
             all.into_iter().find(|deletion| deletion.person == one)
         };
         assert_eq!(noticed().await, None);

@@ -79,19 +79,55 @@ async fn strays_go_from_noticed_to_condemned_by_the_time_of_the_database() {
         bench.pass(std::time::Duration::from_millis(5)).await;
         let both = [young.clone(), old.clone()];
         bench.catalog.notice_orphans(&both).await.unwrap();
-        let condemned = bench.catalog.condemn_orphans(between).await.unwrap();
+        let condemned = bench.catalog.condemn_orphans(between).await.unwrap().sound;
         assert!(condemned.contains(&old) && !condemned.contains(&young));
         let end = Instant::from_micros(i64::MAX);
-        let waiting = bench.catalog.condemned_before(end).await.unwrap();
+        let waiting = bench.catalog.condemned_before(end).await.unwrap().sound;
         assert!(waiting.contains(&old) && !waiting.contains(&young));
         bench
             .catalog
             .keep_objects(std::slice::from_ref(&young))
             .await
             .unwrap();
-        assert!(!bench.catalog.condemn_orphans(end).await.unwrap().contains(&young));
+        assert!(
+            !bench
+                .catalog
+                .condemn_orphans(end)
+                .await
+                .unwrap()
+                .sound
+                .contains(&young)
+        );
         bench.catalog.unmark_orphans(&both).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_damaged_note_of_an_orphan_keeps_no_other_one() {
+    let bench = Bench::sqlite().await;
+    let catalog = &bench.catalog;
+    let mut paths: Vec<String> = (0..4).map(|_| path(person())).collect();
+    paths.sort_unstable();
+    let damage = async |path: &str| {
+        let mut session = catalog.database.write().await.unwrap();
+        let sql = format!("UPDATE strays SET checksum = checksum + 1 WHERE path = '{path}'");
+        assert_eq!(session.execute(sql, Vec::new()).await.unwrap(), 1);
+        session.commit().await.unwrap();
+    };
+    catalog.notice_orphans(&paths).await.unwrap();
+    damage(&paths[0]).await;
+    let end = Instant::from_micros(i64::MAX);
+    let condemned = catalog.condemn_orphans(end).await.unwrap();
+    assert_eq!(
+        (condemned.sound.as_slice(), condemned.set_aside.len()),
+        (&paths[1..], 1)
+    );
+    damage(&paths[1]).await;
+    let condemned = catalog.condemned_before(end).await.unwrap();
+    assert_eq!(
+        (condemned.sound.as_slice(), condemned.set_aside.len()),
+        (&paths[2..], 1)
+    );
 }
 
 fn path(person: PersonId) -> String {

@@ -19,6 +19,7 @@ pub use clamd::{ClamdAddress, Silent, Verdict};
 
 use super::file::{SCAN_LINK, TO_SCAN};
 use super::{ATTEMPTS, File, Files, FilesError, ScanState};
+use crate::catalog::documents::DocumentKind;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
@@ -83,7 +84,13 @@ impl Scanning {
                     let Some((file, verdict)) = next else { return Ok(()) };
                     round.being_scanned.remove(&file.person);
                     match round.outcome(&file, verdict) {
-                        Ok(Some(outcome)) => self.files.note_scan(&file, outcome).await?,
+                        Ok(Some(outcome)) => match self.files.note_scan(&file, outcome).await {
+                            Err(error) if error.is_damage() => {
+                                tracing::error!(file = %file.id, %error, "a file stays pending");
+                                round.put_off.insert(file.person);
+                            }
+                            noted => noted?,
+                        },
                         Ok(None) => {}
                         Err(failed) => return failed.ends_a_round(),
                     }
@@ -214,13 +221,14 @@ fn in_turns(mut files: Vec<File>) -> VecDeque<File> {
 }
 
 impl Files {
-    /// The files of all people that wait to be scanned.
-    async fn to_scan(&self) -> Result<Vec<File>, StoreError> {
-        let found = self.catalog.documents_linked(SCAN_LINK, &[TO_SCAN]).await?;
-        found
-            .iter()
-            .map(|document| File::of(document).map_err(in_store))
-            .collect()
+    /// The files of all people that wait to be scanned. A damaged document does not affect the other files.
+    pub(super) async fn to_scan(&self) -> Result<Vec<File>, StoreError> {
+        let found = self
+            .catalog
+            .sound_documents_linked(DocumentKind::File, SCAN_LINK, TO_SCAN);
+        let found = found.await?.reported();
+        let read = |document| File::of(document).inspect_err(|error| tracing::error!(%error, "left alone"));
+        Ok(found.iter().filter_map(|document| read(document).ok()).collect())
     }
 
     /// Records the scanner's verdict on a waiting file.

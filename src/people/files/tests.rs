@@ -578,6 +578,20 @@ async fn changes_are_told_by_the_time_that_all_nodes_share() {
     }
 }
 
+#[tokio::test]
+async fn a_damaged_file_keeps_nobody_elses_from_being_scanned() {
+    let mut bench = Bench::sqlite().await;
+    bench.files.settings.scanned = true;
+    let damaged = bench.put("a", b"one").await;
+    bench.person = PersonId(Uuid::now_v7());
+    let sound = bench.put("a", b"two").await;
+    let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.sqlite")).unwrap();
+    let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
+    assert_eq!(catalogue.execute(sql, [damaged.as_bytes()]).unwrap(), 1);
+    let waiting = bench.files.to_scan().await.unwrap();
+    assert_eq!(waiting.iter().map(|file| file.id).collect::<Vec<_>>(), [sound]);
+}
+
 #[test]
 fn a_version_waits_to_be_scanned_until_somebody_spoke_or_it_is_deleted() {
     let now = Instant::from_micros(1);

@@ -27,7 +27,7 @@ struct Bench {
     objects: ObjectStorage,
     clock: Arc<ManualClock>,
     person: PersonId,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Bench {
@@ -49,7 +49,7 @@ impl Bench {
             objects,
             clock,
             person: PersonId(Uuid::now_v7()),
-            _directory: directory,
+            directory,
         }
     }
 
@@ -97,6 +97,26 @@ async fn a_frame_is_there_until_its_hour_is_over_and_goes_with_its_bytes() {
     assert_eq!(bench.objects().await, 0);
     let late = contents.examine(&content).await;
     assert!(matches!(late, Err(StoreError::Missing { .. })), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_frame_keeps_nobody_elses() {
+    let mut bench = Bench::new().await;
+    let damaged = bench.made(Instant::MAX).await.unwrap();
+    bench.person = PersonId(Uuid::now_v7());
+    let sound = bench.made(Instant::MAX).await.unwrap();
+    let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.db")).unwrap();
+    let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
+    assert_eq!(catalogue.execute(sql, [damaged.id.as_bytes()]).unwrap(), 1);
+    let found: Vec<Uuid> = bench
+        .frames
+        .everybodys()
+        .await
+        .unwrap()
+        .iter()
+        .map(|(frame, _)| frame.id)
+        .collect();
+    assert_eq!(found, [sound.id]);
 }
 
 #[tokio::test]

@@ -79,7 +79,15 @@ impl Building {
                 continue;
             }
             let lease = format!("export {}", export.id);
-            Box::pin(self.leases.alone(&lease, stop, self.build(export))).await?;
+            match Box::pin(self.leases.alone(&lease, stop, self.build(export))).await {
+                // Damage to what belongs to one person does not keep the archives of others from being made.
+                Err(error) if error.is_damage() => {
+                    tracing::error!(%lease, %error, "an archive cannot be made");
+                }
+                built => {
+                    built?;
+                }
+            }
         }
         Ok(())
     }

@@ -248,7 +248,7 @@ async fn damage_among_what_is_a_friends_keeps_nothing_of_the_person_and_no_other
                 "{table}: {of_person:#?}"
             );
         }
-        let waiting = catalog.people_needing_manifest(None, None).await.unwrap();
+        let waiting = catalog.people_needing_manifest(None, None).await.unwrap().sound;
         assert!(
             waiting.iter().all(|notice| notice.person != other),
             "{table}: {waiting:?}"

@@ -7,11 +7,14 @@ use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::catalog::documents::Changed;
 use crate::model::meters::Meters;
+use crate::store::contents::Content;
 use crate::store::faults::{Fate, Fault, Faults, FaultyStore, Operation};
 use crate::store::piece::DATA_FOLDER;
 use crate::upkeep::Upkeep;
-use crate::upkeep::manifest_names::PEOPLE_FOLDER;
+use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers};
 use crate::upkeep::scrub::Scrub;
 use crate::upkeep::settled::Settled;
 
@@ -296,6 +299,80 @@ async fn an_object_that_cannot_be_read_stops_neither_scrub_nor_check() {
     faults.once(Operation::Get, Fault::Fail);
     let checked = crate::upkeep::check::check(&bench.stores, &|_| ()).await.unwrap();
     assert_eq!((checked.objects, checked.wrong), (3, 2));
+}
+
+/// Announces a file of a person whose time to arrive is over at once; returns the id of its content.
+async fn announce(bench: &Bench, person: PersonId) -> Uuid {
+    let (contents, now) = (bench.stores.contents(), bench.clock.now());
+    let content = Content::announced(Uuid::now_v7(), person, 1, now, now);
+    let usage = contents.usage(person).await.unwrap().with(1);
+    let changes = vec![content.insertion().unwrap(), usage.change(&content).unwrap()];
+    let changed = bench.stores.catalog.change_documents(changes).await;
+    assert_eq!(changed.unwrap(), Changed::Done);
+    content.id
+}
+
+#[tokio::test]
+async fn damage_to_one_persons_announced_files_and_manifests_does_not_end_the_search_for_orphans() {
+    for damage in [
+        "UPDATE documents SET checksum = checksum + 1 WHERE kind = 'file_content' AND person = $",
+        "UPDATE documents SET checksum = checksum + 1 WHERE kind = 'file_usage' AND person = $",
+        "UPDATE links SET checksum = checksum + 1 WHERE kind = 'open_content' AND person = $",
+        "UPDATE manifests SET checksum = checksum + 1 WHERE person = $",
+    ] {
+        let (bench, neighbour) = neighbours().await;
+        let mut announced = Vec::new();
+        for key in [&bench.key, &neighbour] {
+            announced.push(announce(&bench, key.person).await);
+            assert!(write_manifest(&bench.stores, key.person).await.unwrap());
+        }
+        // What the search has to write anew.
+        let lost = manifest_path(neighbour.person, 1);
+        bench.stores.objects().delete(&lost).await.unwrap();
+        let person = format!("x'{}'", bench.key.person.0.simple());
+        tamper(&bench, &damage.replace('$', &person)).await;
+        bench.pass(Duration::from_hours(2));
+        let (upkeep, meters) = upkeep(&bench);
+        upkeep.search_orphans().await.unwrap();
+        assert_eq!(meters.set_aside_partitions.get(), 1, "{damage}");
+        assert_eq!(meters.upkeep.manifests.get(), 1, "{damage}");
+        let contents = bench.stores.contents();
+        assert!(contents.get(announced[1]).await.unwrap().is_none(), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_notice_of_one_persons_deletions_does_not_end_the_purge() {
+    for of_manifests in [false, true] {
+        let (mut bench, neighbour) = neighbours().await;
+        let damaged = std::mem::replace(&mut bench.key, neighbour);
+        for person in [damaged.person, bench.key.person] {
+            assert!(write_manifest(&bench.stores, person).await.unwrap());
+            bench.stores.catalog.request_manifest(person).await.unwrap();
+        }
+        let neighbour = std::mem::replace(&mut bench.key, damaged.clone());
+        if !of_manifests {
+            // Otherwise the purge of this would put a new notice in the place of the damaged one.
+            bench.delete(&[record(1)]).await;
+        }
+        bench.key = neighbour;
+        bench.delete(&[record(1)]).await;
+        while bench.stores.catalog.notice_deletions().await.unwrap() > 0 {}
+        let person = damaged.person.0.simple();
+        let which = if of_manifests { "=" } else { "<>" };
+        let sql = format!(
+            "UPDATE deletions SET checksum = checksum + 1 WHERE person = x'{person}' AND data_type {which} ''"
+        );
+        tamper(&bench, &sql).await;
+        bench.pass(settings().purge_deleted_after);
+        let (upkeep, meters) = upkeep(&bench);
+        upkeep.purge_due().await.unwrap();
+        assert_eq!(meters.set_aside_partitions.get(), 1, "{sql}");
+        let pieces = bench.snapshot().await.pieces.clone();
+        assert!(pieces.iter().all(|piece| piece.dead.is_empty()), "{sql}");
+        let manifests = numbers(bench.stores.objects(), bench.key.person).await.unwrap();
+        assert!(!manifests.contains(&1), "{sql}: {manifests:?}");
+    }
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ struct Bench {
     stores: UpkeepStores,
     clock: Arc<ManualClock>,
     person: PersonId,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Bench {
@@ -61,7 +61,7 @@ impl Bench {
             stores,
             clock,
             person: PersonId(Uuid::now_v7()),
-            _directory: directory,
+            directory,
         }
     }
 
@@ -148,6 +148,29 @@ async fn an_order_becomes_an_archive_and_ends_with_its_time() {
     assert!(matches!(gone, Err(ExportError::Unknown(_))), "its time is over");
     assert_eq!(bench.exports.remove_expired().await.unwrap(), 1);
     assert!(bench.objects().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_damaged_export_keeps_nobody_elses_from_being_made_or_from_going() {
+    for is_made in [false, true] {
+        let mut bench = Bench::new().await;
+        bench.enrol().await;
+        let damaged = bench.exports.create(bench.person).await.unwrap();
+        bench.person = PersonId(Uuid::now_v7());
+        bench.enrol().await;
+        let sound = bench.exports.create(bench.person).await.unwrap();
+        if is_made {
+            bench.round().await;
+        }
+        let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.db")).unwrap();
+        let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
+        assert_eq!(catalogue.execute(sql, [damaged.id.as_bytes()]).unwrap(), 1);
+        bench.round().await;
+        let export = bench.exports.get(bench.person, sound.id).await.unwrap();
+        assert_eq!(export.state, ExportState::Ready);
+        bench.pass(SETTINGS.lifetime);
+        assert_eq!(bench.exports.remove_expired().await.unwrap(), 1);
+    }
 }
 
 #[tokio::test]
