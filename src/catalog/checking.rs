@@ -1,7 +1,7 @@
 //! Checks that the whole catalogue is what was written, for `almanac check` and the scrub.
 
 use super::Catalog;
-use super::damage::Damage;
+use super::damage::{Damage, besides_rows};
 use super::database::{Row, Value};
 use super::documents::{Document, DocumentKind, document_of};
 use super::errors::CatalogError;
@@ -117,7 +117,7 @@ impl Catalog {
 
 fn note(complaints: &mut Vec<String>, outcome: Result<(), CatalogError>) -> Result<(), CatalogError> {
     match outcome {
-        Err(CatalogError::Corrupt { what }) => complaints.push(what),
+        Err(CatalogError::Corrupt { what }) => complaints.extend(besides_rows(what)),
         outcome => outcome?,
     }
     Ok(())

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 
 use super::database::{Row, Session, Value};
 use super::errors::CatalogError;
-use super::tables::Table;
+use super::tables::{ALL, Table};
 use crate::model::ids::PersonId;
 
 /// What is wrong with a row.
@@ -115,6 +115,13 @@ impl Damage {
     fn note(&mut self, table: &Table, owner: Option<PersonId>, fault: Fault) {
         *self.rows.entry((table.name, owner, fault)).or_default() += 1;
     }
+}
+
+/// A description of damage, unless it says that a row differs from what was written: whoever looks through all
+/// tables has told of each such row, and whose it is.
+pub(super) fn besides_rows(what: String) -> Option<String> {
+    let is_of_row = ALL.iter().any(|table| what == table.row_differs());
+    (!is_of_row).then_some(what)
 }
 
 fn owner_column(table: &Table) -> Option<usize> {

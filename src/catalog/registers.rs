@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::Catalog;
+use super::damage::besides_rows;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::folders::{Folder, read_folder, write_folder};
@@ -45,14 +46,15 @@ impl Catalog {
         Ok(counts)
     }
 
-    /// Describes the damage to a person's rows that no partition and no document covers.
+    /// Describes the damage to a person's rows that no partition and no document covers, besides rows that
+    /// differ from what was written.
     pub async fn damaged_registers(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let mut complaints = Vec::new();
         for counted in [(&SOURCES, SOURCES_KIND), (&DEFINITIONS, DEFINITIONS_KIND)] {
             match verified_rows(&mut session, person, counted, "").await {
                 Ok(_) => {}
-                Err(CatalogError::Corrupt { what }) => complaints.push(what),
+                Err(CatalogError::Corrupt { what }) => complaints.extend(besides_rows(what)),
                 Err(error) => return Err(error),
             }
         }
@@ -104,7 +106,7 @@ impl Catalog {
         match (counted, found) {
             (Ok(counted), Ok(found)) if counted == found => Ok(None),
             (Err(CatalogError::Corrupt { what }), _) | (_, Err(CatalogError::Corrupt { what })) => {
-                Ok(Some(what))
+                Ok(besides_rows(what))
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
             (Ok(counted), Ok(found)) => Ok(Some(format!(

@@ -410,11 +410,13 @@ impl Table {
                 checksum,
             })
         } else {
-            Err(CatalogError::corrupt(format!(
-                "a row of table {} differs from what was written",
-                self.name
-            )))
+            Err(CatalogError::corrupt(self.row_differs()))
         }
+    }
+
+    /// What is said of a row that does not match its checksum.
+    pub(super) fn row_differs(&self) -> String {
+        format!("a row of table {} differs from what was written", self.name)
     }
 
     pub(super) fn checksum(&self, values: &[Value]) -> u32 {

@@ -2,6 +2,7 @@
 //! damage, so that all of it is reported at once.
 
 use super::Catalog;
+use super::damage::besides_rows;
 use super::errors::CatalogError;
 use super::reading::{read_partitions, verify_partitions};
 use crate::model::ids::PersonId;
@@ -21,11 +22,12 @@ impl Catalog {
         Ok(complaints)
     }
 
-    /// Describes the damage to a person's partitions. Empty when there is none.
+    /// Describes the damage to a person's partitions, besides rows that differ from what was written. Empty
+    /// when there is none.
     pub async fn damaged_partitions(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let rows = match verify_partitions(&mut session, person).await {
-            Err(CatalogError::Corrupt { what }) => return Ok(vec![what]),
+            Err(CatalogError::Corrupt { what }) => return Ok(besides_rows(what).into_iter().collect()),
             rows => rows?,
         };
         let mut complaints = Vec::new();
@@ -48,7 +50,8 @@ impl Catalog {
                     }
                 }
                 Err(CatalogError::Corrupt { what }) => {
-                    complaints.push(format!("person {person}, {data_type}: {what}"));
+                    let told = |what| format!("person {person}, {data_type}: {what}");
+                    complaints.extend(besides_rows(what).map(told));
                 }
                 Err(error) => return Err(error),
             }

@@ -43,6 +43,7 @@ pub async fn check(
         stores,
         tell,
         noted: HashSet::new(),
+        told: HashSet::new(),
         checked: CheckTotals::default(),
     };
     if let Err(apart) = identity::compare(&stores.catalog, stores.objects()).await {
@@ -100,11 +101,16 @@ struct Check<'a> {
     tell: &'a (dyn Fn(CheckProgress) + Sync),
     /// Objects that were found damaged before.
     noted: HashSet<String>,
+    told: HashSet<String>,
     checked: CheckTotals,
 }
 
 impl Check<'_> {
+    /// Says what is wrong, once, however many ways lead to it.
     fn wrong(&mut self, what: String) {
+        if !self.told.insert(what.clone()) {
+            return;
+        }
         self.checked.wrong += 1;
         (self.tell)(CheckProgress::Wrong(what));
     }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{Document, DocumentCursor, DocumentKind, DocumentStamp, document_of};
 use crate::catalog::Catalog;
+use crate::catalog::damage::besides_rows;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{Folder, read_folder};
@@ -259,14 +260,15 @@ impl Catalog {
         Ok(page)
     }
 
-    /// Describes the damage to a person's documents. Empty when there is none.
+    /// Describes the damage to a person's documents, besides rows that differ from what was written. Empty
+    /// when there is none.
     pub async fn damaged_documents(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;
         let mut complaints = Vec::new();
         for kind in DocumentKind::ALL {
             match verified(&mut session, person, kind).await {
                 Ok(_) => {}
-                Err(CatalogError::Corrupt { what }) => complaints.push(what),
+                Err(CatalogError::Corrupt { what }) => complaints.extend(besides_rows(what)),
                 Err(error) => return Err(error),
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use super::*;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::upkeep::backup::{CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, back_up};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::flush::flush;
@@ -61,6 +62,40 @@ async fn opened(directory: tempfile::TempDir, key: &PartitionKey) -> Bench {
 async fn a_check_of_what_is_sound_finds_nothing() {
     let bench = lived_in().await;
     assert_eq!(complaints(&bench).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_told_once_and_whose_it_is() {
+    let bench = lived_in().await;
+    let mut expected = Vec::new();
+    for kind in [DocumentKind::Tag, DocumentKind::Annotation] {
+        let (person, now) = (PersonId(Uuid::now_v7()), bench.clock.now());
+        let document = Document {
+            kind,
+            id: Uuid::now_v7(),
+            person,
+            name: None,
+            body: "{}".to_owned(),
+            version: 1,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+        };
+        let change = Change::Insert {
+            document,
+            links: Vec::new(),
+            limit: 1,
+        };
+        let changed = bench.stores.catalog.change_documents(vec![change]).await;
+        assert_eq!(changed.unwrap(), Changed::Done);
+        let row = "1 row differs from what was written";
+        expected.push(format!("table documents, person {person}: {row}"));
+    }
+    tamper(&bench, "UPDATE documents SET checksum = checksum + 1").await;
+    expected.sort_unstable();
+    let mut told = complaints(&bench).await;
+    told.sort_unstable();
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]
