@@ -16,6 +16,7 @@ mod errors;
 pub mod faults;
 pub mod files;
 pub mod find;
+mod folders;
 mod id_index;
 pub mod kept_rollups;
 pub mod local;

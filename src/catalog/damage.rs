@@ -117,8 +117,8 @@ impl Damage {
     }
 }
 
-/// A description of damage, unless it says that a row differs from what was written: whoever looks through all
-/// tables has told of each such row, and whose it is.
+/// A description of damage, unless it says that a row differs from what was written: whoever looks through
+/// all tables has told of each such row, and whose it is.
 pub(super) fn besides_rows(what: String) -> Option<String> {
     let is_of_row = ALL.iter().any(|table| what == table.row_differs());
     (!is_of_row).then_some(what)

@@ -27,7 +27,7 @@ use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{Content, Contents, FRAMES_FOLDER, PART_BYTES, PartWriter};
+use crate::store::contents::{Content, Contents, PART_BYTES, PartWriter};
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::UpkeepStores;
 use frame::{EVERY, KEPT_LINK};
@@ -183,12 +183,12 @@ impl Frames {
 
     /// Removes every object of a frame that was never made visible.
     async fn clear(&self, content: &Content) -> Result<(), StoreError> {
-        let folder = format!("{FRAMES_FOLDER}/{}/{}", content.person, content.id);
+        let folder = content.folder();
         let listed: Vec<_> = self.objects.list(&folder)?.try_collect().await?;
         for object in listed {
             self.objects.delete(&object.path).await?;
         }
-        Ok(())
+        self.objects.remove_empty_folders(&folder).await
     }
 }
 

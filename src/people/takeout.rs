@@ -217,7 +217,7 @@ impl Exports {
         for object in listed {
             objects.delete(&object.path).await?;
         }
-        Ok(())
+        objects.remove_empty_folders(&folder).await
     }
 
     async fn find(&self, id: Uuid) -> Result<Option<Export>, ExportError> {

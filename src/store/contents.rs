@@ -244,6 +244,12 @@ impl Content {
         self.parts.iter().any(|named| named.id == part)
     }
 
+    /// The folder of its parts, and of nothing else.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        format!("{}/{}/{}", self.of.folder(), self.person, self.id)
+    }
+
     /// The path of one of its parts.
     #[must_use]
     pub fn path_of(&self, part: &Part) -> String {
@@ -428,13 +434,18 @@ impl Contents {
         PartWriter::new(&self.objects, name, self.clock.now())
     }
 
-    /// Removes parts that no content names. Those that cannot be removed now are collected later.
+    /// Removes parts that no content names, and the content's folder if nothing else is in it. Those that
+    /// cannot be removed now are collected later.
     pub async fn remove_parts(&self, content: &Content, parts: &[Part]) {
         for part in parts {
             let path = content.path_of(part);
             if let Err(error) = self.objects.delete(&path).await {
                 tracing::warn!(%path, %error, "a part stays until orphans are collected");
             }
+        }
+        let folder = content.folder();
+        if let Err(error) = self.objects.remove_empty_folders(&folder).await {
+            tracing::warn!(%folder, %error, "a folder stays until orphans are collected");
         }
     }
 

@@ -5,7 +5,6 @@
 //! and then the directory is synchronised, as are directories that had to be created. When a write returns
 //! `Ok`, the whole object survives a crash; before that, it does not exist.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -22,33 +21,12 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 
+pub use super::folders::{Disk, SystemDisk, make_lasting};
+use super::folders::{Folders, make_private};
 use super::page_cache;
 use super::staging::Staging;
 
 const STAGING: &str = "staging";
-/// How many directories are remembered that survive. Others are made sure of again.
-const MOST_SETTLED: usize = 10_000;
-
-/// Makes written bytes and names survive a power cut. A trait, so that tests can track what was synchronised.
-pub trait Disk: fmt::Debug + Send + Sync {
-    fn sync_file(&self, file: &File) -> io::Result<()>;
-    fn sync_directory(&self, directory: &FilePath) -> io::Result<()>;
-}
-
-/// The operating system's disk.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemDisk;
-
-impl Disk for SystemDisk {
-    fn sync_file(&self, file: &File) -> io::Result<()> {
-        // Its bytes and its length; nobody needs the time at which it changed.
-        file.sync_data()
-    }
-
-    fn sync_directory(&self, directory: &FilePath) -> io::Result<()> {
-        File::open(directory)?.sync_all()
-    }
-}
 
 /// The store. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -57,13 +35,13 @@ pub struct DurableDirectory {
     names: Arc<Names>,
 }
 
-/// Where things are, and which directories are known to survive.
+/// Where things are.
 #[derive(Debug)]
 struct Names {
     root: PathBuf,
     staging: Staging,
+    folders: Folders,
     disk: Arc<dyn Disk>,
-    settled: Mutex<HashSet<PathBuf>>,
 }
 
 impl DurableDirectory {
@@ -78,14 +56,13 @@ impl DurableDirectory {
         }
         disk.sync_directory(&root)?;
         let files = LocalFileSystem::new_with_prefix(&root).map_err(io::Error::other)?;
-        let settled = Mutex::new(HashSet::from([root.clone()]));
         Ok(Self {
             files: Arc::new(files),
             names: Arc::new(Names {
-                root,
                 staging: Staging::new(staging),
+                folders: Folders::new(root.clone(), Arc::clone(&disk)),
+                root,
                 disk,
-                settled,
             }),
         })
     }
@@ -110,13 +87,13 @@ impl DurableDirectory {
 
     /// Removes a directory durably, as far as it contains nothing but directories.
     pub fn remove_empty(&self, folder: &Path) -> io::Result<()> {
-        let place = self.names.place(folder);
-        if !place.exists() {
-            return Ok(());
-        }
-        remove_empty_directories(&place)?;
-        let parent = place.parent().unwrap_or(&self.names.root);
-        self.names.disk.sync_directory(parent)
+        self.names.folders.remove_empty(&self.names.place(folder))
+    }
+
+    /// Removes the directories below one in which nothing has changed for `age`, and that are empty or become
+    /// so by this.
+    pub fn remove_quiet(&self, folder: &Path, age: std::time::Duration) -> io::Result<()> {
+        self.names.folders.remove_quiet(&self.names.place(folder), age)
     }
 }
 
@@ -133,53 +110,19 @@ impl Names {
         let publish = || {
             self.disk.sync_file(file)?;
             let directory = place.parent().unwrap_or(&self.root);
-            self.settle(directory)?;
-            if overwrite {
-                std::fs::rename(staged, &place)?;
-            } else {
+            self.folders.name_in(directory, || {
+                if overwrite {
+                    return std::fs::rename(staged, &place);
+                }
                 std::fs::hard_link(staged, &place)?;
-                std::fs::remove_file(staged)?;
-            }
-            self.disk.sync_directory(directory)
+                std::fs::remove_file(staged)
+            })
         };
         publish().map_err(|error| {
             // Errors do not matter here: staging is swept.
             let _ = std::fs::remove_file(staged);
             failure(location, error)
         })
-    }
-
-    /// Creates a directory and its parents, and makes sure that they survive. Once per directory and process,
-    /// as far as so many are remembered.
-    fn settle(&self, directory: &FilePath) -> io::Result<()> {
-        if self.is_settled(directory) {
-            return Ok(());
-        }
-        // Looked at before anything is created: a directory that was removed is not settled any more.
-        let ancestors = directory
-            .ancestors()
-            .take_while(|ancestor| *ancestor != self.root);
-        let unsettled: Vec<&FilePath> = ancestors
-            .take_while(|ancestor| !self.is_settled(ancestor))
-            .collect();
-        make_private(directory)?;
-        for directory in unsettled {
-            let parent = directory.parent().unwrap_or(&self.root);
-            self.disk.sync_directory(parent)?;
-            let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
-            if settled.len() >= MOST_SETTLED {
-                settled.clear();
-            }
-            settled.insert(directory.to_path_buf());
-        }
-        Ok(())
-    }
-
-    fn is_settled(&self, directory: &FilePath) -> bool {
-        let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = settled.contains(directory);
-        drop(settled);
-        is_known && directory.exists()
     }
 }
 
@@ -361,48 +304,4 @@ fn failure(location: &Path, error: io::Error) -> Error {
             source: error.into(),
         },
     }
-}
-
-/// Creates a directory with its parents, for its owner only, and makes sure that all that were created
-/// survive a power cut.
-pub fn make_lasting(directory: &FilePath, disk: &dyn Disk) -> io::Result<()> {
-    let missing: Vec<&FilePath> = directory
-        .ancestors()
-        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
-        .collect();
-    make_private(directory)?;
-    for made in missing {
-        let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
-        disk.sync_directory(parent.unwrap_or(FilePath::new(".")))?;
-    }
-    Ok(())
-}
-
-fn remove_empty_directories(directory: &FilePath) -> io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            remove_empty_directories(&entry.path())?;
-        }
-    }
-    match std::fs::remove_dir(directory) {
-        // Something is in it, or somebody else removed it.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound
-            ) =>
-        {
-            Ok(())
-        }
-        removed => removed,
-    }
-}
-
-fn make_private(directory: &FilePath) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)
 }

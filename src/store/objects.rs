@@ -263,6 +263,16 @@ impl ObjectStorage {
         Ok(())
     }
 
+    /// Removes the empty folders below one in which nothing has changed for `age`, where folders exist as
+    /// such.
+    pub async fn remove_quiet_folders(&self, folder: &str, age: Duration) -> Result<(), StoreError> {
+        if let Some(directory) = self.directory.clone() {
+            let folder = location(folder)?;
+            blocking(move || directory.remove_quiet(&folder, age)).await?;
+        }
+        Ok(())
+    }
+
     /// Whether a folder exists that contains nothing but folders. `false` where folders are only names.
     pub async fn is_empty_folder(&self, folder: &str) -> Result<bool, StoreError> {
         let Some(directory) = self.directory.clone() else {

@@ -205,9 +205,16 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Orpha
     Ok(searched)
 }
 
-/// Removes what interrupted uploads left in the store, and receipts that are too old to be needed.
+/// Removes what interrupted uploads and removed objects left in the store, and receipts that are too old to
+/// be needed.
 pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
     stores.objects().clear_interrupted_uploads(ORPHAN_AGE).await?;
+    for kept in CollectedKind::ALL {
+        stores
+            .objects()
+            .remove_quiet_folders(kept.folder(), ORPHAN_AGE)
+            .await?;
+    }
     let now = stores.catalog.now().await?;
     stores.catalog.forget_uploads(now.before(RECEIPT_AGE)).await?;
     Ok(())

@@ -95,6 +95,16 @@ async fn a_frame_is_there_until_its_hour_is_over_and_goes_with_its_bytes() {
         bench.frames.discard(&frame).await.unwrap();
     }
     assert_eq!(bench.objects().await, 0);
+    let folder = bench
+        .directory
+        .path()
+        .join("objects/frames")
+        .join(bench.person.to_string());
+    assert_eq!(
+        std::fs::read_dir(folder).unwrap().count(),
+        0,
+        "nor does its folder"
+    );
     let late = contents.examine(&content).await;
     assert!(matches!(late, Err(StoreError::Missing { .. })), "{late:?}");
 }

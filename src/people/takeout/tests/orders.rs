@@ -148,6 +148,8 @@ async fn an_order_becomes_an_archive_and_ends_with_its_time() {
     assert!(matches!(gone, Err(ExportError::Unknown(_))), "its time is over");
     assert_eq!(bench.exports.remove_expired().await.unwrap(), 1);
     assert!(bench.objects().await.is_empty());
+    let folder = content.folder();
+    assert!(!bench.directory.path().join("objects").join(folder).exists());
 }
 
 #[tokio::test]
