@@ -199,8 +199,15 @@ impl Catalog {
         self.states.forget_all();
     }
 
+    /// Removes what transactions of processes that were killed left behind, as far as this process saw it at
+    /// least `age` ago.
+    pub async fn forget_left_behind(&self, age: Duration) -> Result<(), CatalogError> {
+        self.witnesses.forget_left_behind(&self.database, age).await
+    }
+
     /// Waits for running statements and closes the connections.
     pub async fn close(&self) {
+        self.witnesses.leave(&self.database).await;
         self.database.close().await;
     }
 }

@@ -4,7 +4,11 @@
 //! row over a fresh connection. The database makes it wait for a transaction that is still on its way. Then
 //! either the row is there, and the transaction happened, or the caller's is the first, and the transaction
 //! never can. So the answer is certain, and stays open only if the database stays away.
+//!
+//! A process removes its witnesses again: some at a time, and the last ones when it ends in order. Those of
+//! one that was killed are removed by another that has seen them for long enough, whatever any clock says.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant as Moment};
 
@@ -22,6 +26,8 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE_BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 /// A transaction that finds this many spent witnesses of its process removes them.
 const SPENT_AT_ONCE: usize = 64;
+/// How many witnesses are looked at together for whether they were left behind.
+const SEEN_AT_ONCE: usize = 10_000;
 /// How often a transaction is repeated that the database undid in favour of another.
 const REPETITIONS: u32 = 6;
 
@@ -30,8 +36,15 @@ const REPETITIONS: u32 = 6;
 pub(super) struct Witnesses {
     ids: Arc<SystemIds>,
     spent: Arc<Mutex<Vec<Uuid>>>,
+    seen: Arc<Mutex<Option<Seen>>>,
     /// How long to ask the database.
     pub(super) patience: Duration,
+}
+
+/// The witnesses of all processes that were there at an earlier look.
+struct Seen {
+    at: Moment,
+    witnesses: HashSet<Uuid>,
 }
 
 impl Default for Witnesses {
@@ -39,6 +52,7 @@ impl Default for Witnesses {
         Self {
             ids: Arc::default(),
             spent: Arc::default(),
+            seen: Arc::default(),
             patience: ANSWER_PATIENCE,
         }
     }
@@ -61,6 +75,23 @@ impl Witnesses {
         let kept = spent.len() - SPENT_AT_ONCE;
         spent.split_off(kept)
     }
+
+    /// Those of `present` that were there at a look at least `age` ago. What is there now is remembered for
+    /// later, if it is time for that.
+    fn seen_for(&self, age: Duration, present: HashSet<Uuid>) -> Vec<Uuid> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left_behind = Vec::new();
+        match &*seen {
+            Some(earlier) if earlier.at.elapsed() < age => return left_behind,
+            Some(earlier) => left_behind.extend(earlier.witnesses.intersection(&present)),
+            None => {}
+        }
+        *seen = Some(Seen {
+            at: Moment::now(),
+            witnesses: present,
+        });
+        left_behind
+    }
 }
 
 impl Witnesses {
@@ -73,11 +104,7 @@ impl Witnesses {
         let witness = self.ids.next();
         testify(&mut session, witness, true).await?;
         let spent = self.take_spent();
-        if !spent.is_empty() {
-            let (list, values) = one_of(1, spent.into_iter().map(id).collect());
-            let forgetting = format!("DELETE FROM commits WHERE witness IN {list}");
-            session.execute(forgetting, values).await?;
-        }
+        forget(&mut session, &spent).await?;
         match session.commit().await {
             // In all other cases the database itself refused.
             Err(lost @ CatalogError::Unavailable { .. }) => self.find_out(database, witness, lost).await?,
@@ -85,6 +112,30 @@ impl Witnesses {
         }
         self.spend(witness);
         Ok(())
+    }
+
+    /// Removes the witnesses of this process, which ends. If that fails they count as left behind.
+    pub(super) async fn leave(&self, database: &Database) {
+        let spent = std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Err(error) = forget_all(database, &spent).await {
+            tracing::debug!(%error, "what transactions left behind stays until another process removes it");
+        }
+    }
+
+    /// Removes witnesses, of whichever process, that this one saw at least `age` ago. Those that say that a
+    /// transaction must never happen stay.
+    pub(super) async fn forget_left_behind(
+        &self,
+        database: &Database,
+        age: Duration,
+    ) -> Result<(), CatalogError> {
+        let sql =
+            format!("SELECT witness FROM commits WHERE happened = 1 ORDER BY witness LIMIT {SEEN_AT_ONCE}");
+        let mut present = HashSet::new();
+        for row in database.fetch(sql, Vec::new()).await? {
+            present.extend(Uuid::from_slice(&row.bytes(0)?).ok());
+        }
+        forget_all(database, &self.seen_for(age, present)).await
     }
 
     /// Returns `lost` if the transaction with this witness did not happen.
@@ -108,6 +159,25 @@ impl Witnesses {
             }
         }
     }
+}
+
+async fn forget_all(database: &Database, witnesses: &[Uuid]) -> Result<(), CatalogError> {
+    if witnesses.is_empty() {
+        return Ok(());
+    }
+    let mut session = database.write().await?;
+    forget(&mut session, witnesses).await?;
+    session.commit().await
+}
+
+/// Removes witnesses that nobody will ask for any more.
+async fn forget(session: &mut Session, witnesses: &[Uuid]) -> Result<(), CatalogError> {
+    for some in witnesses.chunks(SPENT_AT_ONCE) {
+        let (list, values) = one_of(1, some.iter().copied().map(id).collect());
+        let forgetting = format!("DELETE FROM commits WHERE witness IN {list}");
+        session.execute(forgetting, values).await?;
+    }
+    Ok(())
 }
 
 /// Whether the transaction with this witness happened. If not, it never will.

@@ -31,6 +31,9 @@ const REMEMBERED_TIME: Duration = Duration::from_hours(30 * 24);
 pub const CONTENT_PATIENCE: Duration = Duration::from_hours(1);
 /// How long a repeated request is recognised.
 pub const RECEIPT_AGE: Duration = Duration::from_hours(168);
+/// How long what a transaction left behind is seen before it is removed: longer than anybody asks how that
+/// ended.
+const WITNESS_AGE: Duration = Duration::from_hours(24);
 /// How many paths are checked together.
 pub const PATHS_AT_ONCE: usize = 1_000;
 /// More orphans than this, if they are more than half of all objects, are not garbage but a mistake.
@@ -217,6 +220,7 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
     }
     let now = stores.catalog.now().await?;
     stores.catalog.forget_uploads(now.before(RECEIPT_AGE)).await?;
+    stores.catalog.forget_left_behind(WITNESS_AGE).await?;
     Ok(())
 }
 

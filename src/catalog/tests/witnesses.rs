@@ -42,6 +42,55 @@ async fn witnesses_that_nobody_can_ask_for_are_forgotten() {
     assert!(rows[0].int(0).unwrap() <= 128);
 }
 
+async fn witnesses(catalog: &Catalog) -> i64 {
+    let count = "SELECT COUNT(*) FROM commits".to_owned();
+    let rows = catalog.database.fetch(count, Vec::new()).await.unwrap();
+    rows[0].int(0).unwrap()
+}
+
+#[tokio::test]
+async fn a_process_that_ends_in_order_leaves_no_witness() {
+    let bench = Bench::sqlite().await;
+    let ends = Catalog::open(&bench.address, bench.clock.clone()).await.unwrap();
+    for _ in 0..100 {
+        let session = ends.database.write().await.unwrap();
+        ends.conclude(session).await.unwrap();
+    }
+    assert!(witnesses(&bench.catalog).await > 0);
+    ends.close().await;
+    assert_eq!(witnesses(&bench.catalog).await, 0);
+}
+
+#[tokio::test]
+async fn witnesses_of_a_process_that_was_killed_are_removed_once_they_were_seen_for_long_enough() {
+    let bench = Bench::sqlite().await;
+    let (day, at_once) = (std::time::Duration::from_hours(24), std::time::Duration::ZERO);
+    let conclude = async || {
+        let killed = Catalog::open(&bench.address, bench.clock.clone()).await.unwrap();
+        let session = killed.database.write().await.unwrap();
+        killed.conclude(session).await.unwrap();
+    };
+    assert!(!ask(&bench.catalog.database, Uuid::new_v4()).await.unwrap());
+    conclude().await;
+    for age in [at_once, day, day] {
+        bench.catalog.forget_left_behind(age).await.unwrap();
+        assert_eq!(witnesses(&bench.catalog).await, 2, "they were seen just now");
+    }
+    conclude().await;
+    bench.catalog.forget_left_behind(at_once).await.unwrap();
+    assert_eq!(
+        witnesses(&bench.catalog).await,
+        2,
+        "one that was not seen, and one that forbids"
+    );
+    bench.catalog.forget_left_behind(at_once).await.unwrap();
+    assert_eq!(
+        witnesses(&bench.catalog).await,
+        1,
+        "what must never happen never will"
+    );
+}
+
 #[tokio::test]
 async fn a_person_who_is_held_is_changed_by_nobody_else() {
     for bench in Bench::all().await {
