@@ -36,7 +36,7 @@ pub struct Workout {
     #[schema(value_type = Vec<Object>)]
     workout_activities: Vec<Value>,
     /// Its kind.
-    workout_activity_type: Option<String>,
+    workout_activity_type: String,
     /// What happened during it, in order.
     #[schema(value_type = Vec<Object>)]
     workout_events: Vec<Value>,
@@ -62,7 +62,7 @@ pub struct Calendar {
     inserted_at: String,
     is_immutable: bool,
     is_subscribed: bool,
-    color: Option<String>,
+    color: String,
 }
 
 /// An event in a calendar.
