@@ -92,6 +92,7 @@ async fn explained(app: &Shared, prepared: &Prepared, show: Show) -> Result<Prep
 fn refused(failure: SqlFailure) -> ApiError {
     match failure {
         SqlFailure::Refused(error) => invalid(["body", "query"], error.to_string()),
+        SqlFailure::WrongParameters(message) => invalid(["body", "parameters"], message),
         SqlFailure::Failed(error) => match Unanswered::inside(error) {
             Ok(error) => error,
             Err(error) => planning_error(&error),

@@ -69,6 +69,9 @@ pub enum SqlFailure {
     /// The query is at fault.
     #[error(transparent)]
     Refused(#[from] SqlError),
+    /// A value that was sent along with the query is at fault.
+    #[error("{0}")]
+    WrongParameters(String),
     /// The data that it reads, or the machine, is at fault.
     #[error(transparent)]
     Failed(DataFusionError),

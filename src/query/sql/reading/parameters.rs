@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::query::sql::errors::SqlError;
-
 /// Values for `$1`, `$2` or for `$name`.
 #[derive(Clone, Debug, Default)]
 pub enum Parameters {
@@ -52,7 +50,7 @@ impl Parameters {
         }
     }
 
-    pub(super) fn refuse_unused(&self, used: &BTreeSet<String>) -> Result<(), SqlError> {
+    pub(super) fn refuse_unused(&self, used: &BTreeSet<String>) -> Result<(), String> {
         let names: Vec<String> = match self {
             Self::None => Vec::new(),
             Self::List(values) => (1..=values.len()).map(|place| format!("${place}")).collect(),
@@ -60,9 +58,7 @@ impl Parameters {
         };
         match names.into_iter().find(|name| !used.contains(name)) {
             None => Ok(()),
-            Some(name) => Err(SqlError::without_place(format!(
-                "the query does not use the parameter {name}"
-            ))),
+            Some(name) => Err(format!("the query does not use the parameter {name}")),
         }
     }
 }

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Span;
 use serde_json::Value;
 
-use crate::query::sql::errors::{SqlError, TextPosition};
+use crate::query::sql::errors::{SqlError, SqlFailure, TextPosition};
 use crate::query::sql::meaning::all_years::AtTimeZone;
 use crate::query::sql::relations::calls::QuestionFunction;
 use crate::query::sql::unfolding::in_text::Repeated;
@@ -55,19 +55,21 @@ pub(in crate::query::sql) struct AcceptedQuery {
 pub(in crate::query::sql) fn read(
     text: &QueryText,
     parameters: &Parameters,
-) -> Result<AcceptedQuery, SqlError> {
+) -> Result<AcceptedQuery, SqlFailure> {
     let (statement, show) = parsed(text)?;
     let Statement::Statement(mut sql) = statement else {
-        return Err(refused(text, show));
+        return Err(refused(text, show).into());
     };
     let Sql::Query(query) = sql.as_mut() else {
-        return Err(refused(text, show));
+        return Err(refused(text, show).into());
     };
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut distinct_from::SignMeanings);
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut not_exists::NotPlacement);
-    let placed = |refused: Refusal| SqlError {
-        place: place(text, refused.place),
-        message: refused.message,
+    let placed = |refused: Refusal| {
+        SqlFailure::Refused(SqlError {
+            place: place(text, refused.place),
+            message: refused.message,
+        })
     };
     let mut hidden = HiddenNames::of(query);
     if let ControlFlow::Break(name) = VisitMut::visit(query, &mut hidden) {
@@ -85,7 +87,7 @@ pub(in crate::query::sql) fn read(
         return Err(placed(comparison));
     }
     if let ControlFlow::Break(message) = Visit::visit(&*query, &mut Repeated::default()) {
-        return Err(SqlError::without_place(message));
+        return Err(SqlError::without_place(message).into());
     }
     Ok(AcceptedQuery {
         statement: Statement::Statement(sql),
@@ -119,16 +121,18 @@ fn parsed(text: &QueryText) -> Result<(Statement, Show), SqlError> {
     }
 }
 
-fn bind(query: &mut Query, text: &QueryText, parameters: &Parameters) -> Result<(), SqlError> {
+fn bind(query: &mut Query, text: &QueryText, parameters: &Parameters) -> Result<(), SqlFailure> {
     let mut binding = Binding {
+        text,
         parameters,
         used: BTreeSet::new(),
     };
-    if let ControlFlow::Break((name, message)) = VisitMut::visit(query, &mut binding) {
-        let place = text.place_of(&name);
-        return Err(SqlError { place, message });
+    if let ControlFlow::Break(failure) = VisitMut::visit(query, &mut binding) {
+        return Err(failure);
     }
-    parameters.refuse_unused(&binding.used)
+    parameters
+        .refuse_unused(&binding.used)
+        .map_err(SqlFailure::WrongParameters)
 }
 
 fn place(text: &QueryText, sought: Where) -> Option<TextPosition> {
@@ -172,13 +176,21 @@ fn refused(text: &QueryText, show: Show) -> SqlError {
 /// Replaces parameters by their values, puts named arguments of our functions into order, and calls ours for
 /// `AT TIME ZONE`.
 struct Binding<'a> {
+    text: &'a QueryText,
     parameters: &'a Parameters,
     used: BTreeSet<String>,
 }
 
+impl Binding<'_> {
+    /// The error where the query has this name.
+    fn wrong(&self, name: &str, message: String) -> ControlFlow<SqlFailure> {
+        let place = self.text.place_of(name);
+        ControlFlow::Break(SqlError { place, message }.into())
+    }
+}
+
 impl VisitorMut for Binding<'_> {
-    /// The name that the error is about, and the message.
-    type Break = (String, String);
+    type Break = SqlFailure;
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         if let Expr::Value(ValueWithSpan {
@@ -188,14 +200,17 @@ impl VisitorMut for Binding<'_> {
         {
             let Some(value) = self.parameters.get(name) else {
                 let message = format!("there is no value for {name} among the parameters");
-                return ControlFlow::Break((name.clone(), message));
+                return self.wrong(name, message);
             };
             match literal(value) {
                 Ok(bound) => {
                     self.used.insert(name.clone());
                     *expr = bound;
                 }
-                Err(message) => return ControlFlow::Break((name.clone(), format!("{name}: {message}"))),
+                Err(message) => {
+                    let message = format!("{name}: {message}");
+                    return ControlFlow::Break(SqlFailure::WrongParameters(message));
+                }
             }
         }
         if let Expr::AtTimeZone { timestamp, time_zone } = expr {
@@ -216,7 +231,7 @@ impl VisitorMut for Binding<'_> {
         {
             match in_order(function, &arguments.args) {
                 Ok(ordered) => arguments.args = ordered,
-                Err(message) => return ControlFlow::Break((function.name().to_owned(), message)),
+                Err(message) => return self.wrong(function.name(), message),
             }
         }
         ControlFlow::Continue(())
