@@ -41,6 +41,7 @@ use meaning::by_row::MembersByRow;
 use meaning::checked::CheckedArithmetic;
 use meaning::one_zero::{BothZeros, OneZero};
 use meaning::truths::Truths;
+use meaning::unordered::Unordered;
 use meaning::wide_frames::WideFrames;
 use meaning::{moments, outward, patterns, spans, unknown};
 use naming::{columns, duplicate_names, group_keys};
@@ -273,6 +274,7 @@ fn session<Authority: 'static>(
         .with_catalog_list(Arc::new(PersonCatalogs::of(holdings)))
         .with_scalar_functions(scalars)
         .with_aggregate_functions(aggregates)
+        .with_analyzer_rule(Arc::new(Unordered))
         .with_analyzer_rule(Arc::new(OneZero::new()))
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_analyzer_rule(Arc::new(Truths))

@@ -4,10 +4,11 @@
 //! subquery sees what is found for the row around it ([`outward`]), a list what is in it for that row
 //! ([`by_row`]), a pattern finds what it says ([`patterns`], [`similar_to`]), whole numbers do not start
 //! again at the other end ([`checked`], [`exact_sum`]) nor do distances from them ([`wide_frames`]), equal
-//! values have no variance ([`moving_variance`]), zero is one number ([`one_zero`]), a moment has a value in
-//! all years ([`moments`], [`choices`], [`all_years`]), also at times that clocks show twice or never
-//! ([`local_times`]), and a span of time one length ([`spans`], [`extract`]). Knows expressions, functions
-//! and arrays; knows nothing of the text of a query or of what its tables hold.
+//! values have no variance ([`moving_variance`]), an order changes no count ([`unordered`]), zero is one
+//! number ([`one_zero`]), a moment has a value in all years ([`moments`], [`choices`], [`all_years`]), also
+//! at times that clocks show twice or never ([`local_times`]), and a span of time one length ([`spans`],
+//! [`extract`]). Knows expressions, functions and arrays; knows nothing of the text of a query or of what its
+//! tables hold.
 
 pub(super) mod all_years;
 pub(super) mod any_item;
@@ -28,4 +29,5 @@ mod similar_to;
 pub(super) mod spans;
 pub(super) mod truths;
 pub(super) mod unknown;
+pub(super) mod unordered;
 pub(super) mod wide_frames;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::rows;
+use super::{alike, rows};
 use crate::harness::person;
 
 #[tokio::test]
@@ -39,5 +39,58 @@ async fn a_key_that_is_named_again_changes_nothing() {
             json!({"s": "a", "f": 1, "l": 2}),
             json!({"s": "b", "f": 3, "l": 3})
         ]
+    );
+}
+
+#[tokio::test]
+async fn aggregates_that_no_order_changes_take_one() {
+    let person = person();
+    let numbers = "(VALUES ('a', 1, NULL), ('a', 3, 2), ('a', NULL, 1), ('b', 5, NULL)) AS t(s, i, j)";
+    for (call, [of_a, of_b, of_all]) in [
+        ("avg(i ORDER BY j)", [json!(2.0), json!(5.0), json!(3.0)]),
+        ("mean(i ORDER BY j DESC, i)", [json!(2.0), json!(5.0), json!(3.0)]),
+        ("count(i ORDER BY j)", [json!(2), json!(1), json!(3)]),
+        ("count(* ORDER BY j)", [json!(3), json!(1), json!(4)]),
+        ("count(s, i ORDER BY j)", [json!(2), json!(1), json!(3)]),
+        ("count(DISTINCT i ORDER BY i)", [json!(2), json!(1), json!(3)]),
+        (
+            "count(i ORDER BY j) FILTER (WHERE i > 1)",
+            [json!(1), json!(1), json!(2)],
+        ),
+        (
+            "stddev(i ORDER BY j)",
+            [json!(2_f64.sqrt()), json!(null), json!(2.0)],
+        ),
+        (
+            "stddev_pop(i ORDER BY i)",
+            [json!(1.0), json!(0.0), json!((8_f64 / 3.0).sqrt())],
+        ),
+        ("var(i ORDER BY j)", [json!(2.0), json!(null), json!(4.0)]),
+        (
+            "var_pop(i ORDER BY j)",
+            [json!(1.0), json!(0.0), json!(8.0 / 3.0)],
+        ),
+        ("median(i ORDER BY j)", [json!(2.0), json!(5.0), json!(3.0)]),
+        ("bit_and(i ORDER BY j)", [json!(1), json!(5), json!(1)]),
+        ("bit_or(i ORDER BY j)", [json!(3), json!(5), json!(7)]),
+        ("bit_xor(i ORDER BY j)", [json!(2), json!(5), json!(7)]),
+        ("sum(i ORDER BY j)", [json!(4), json!(5), json!(9)]),
+        ("max(i ORDER BY j)", [json!(3), json!(5), json!(5)]),
+    ] {
+        let text = format!("SELECT {call} AS v FROM {numbers} GROUP BY s ORDER BY s");
+        let grouped = json!([{"v": of_a}, {"v": of_b}]);
+        let found = json!(rows(&person, &text).await);
+        assert!(alike(&found, &grouped), "{text}: {found}");
+        let text = format!("SELECT {call} AS v FROM {numbers}");
+        let found = json!(rows(&person, &text).await);
+        assert!(alike(&found, &json!([{"v": of_all}])), "{text}: {found}");
+    }
+    let text = format!(
+        "SELECT avg(i ORDER BY j), avg(i), array_agg(i ORDER BY i DESC NULLS LAST) FILTER (WHERE i > 0) AS l \
+         FROM {numbers} GROUP BY s ORDER BY s LIMIT 1"
+    );
+    assert_eq!(
+        rows(&person, &text).await,
+        [json!({"avg(t.i) ORDER BY [t.j ASC NULLS LAST]": 2.0, "avg(t.i)": 2.0, "l": [3, 1]})]
     );
 }
