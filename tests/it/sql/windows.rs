@@ -35,6 +35,38 @@ async fn a_frame_ends_where_it_says_at_the_ends_of_whole_numbers_too() {
 }
 
 #[tokio::test]
+async fn a_frame_reaches_as_many_rows_as_it_says_however_many() {
+    let person = person();
+    for far in [
+        "9223372036854775808",
+        "18446744073709551614",
+        "18446744073709551615",
+    ] {
+        for (frame, of_rows, of_groups) in [
+            ("1 PRECEDING AND {} FOLLOWING", [4, 4, 3, 2], [4, 4, 4, 3]),
+            ("UNBOUNDED PRECEDING AND {} FOLLOWING", [4, 4, 4, 4], [4, 4, 4, 4]),
+            ("{} PRECEDING AND CURRENT ROW", [1, 2, 3, 4], [1, 3, 3, 4]),
+            ("{} PRECEDING AND {} FOLLOWING", [4, 4, 4, 4], [4, 4, 4, 4]),
+            ("{} PRECEDING AND {} PRECEDING", [0, 0, 0, 0], [0, 0, 0, 0]),
+            ("UNBOUNDED PRECEDING AND {} PRECEDING", [0, 0, 0, 0], [0, 0, 0, 0]),
+            ("{} FOLLOWING AND UNBOUNDED FOLLOWING", [0, 0, 0, 0], [0, 0, 0, 0]),
+            ("{} FOLLOWING AND {} FOLLOWING", [0, 0, 0, 0], [0, 0, 0, 0]),
+        ] {
+            let frame = frame.replace("{}", far);
+            for (units, expected) in [("ROWS", of_rows), ("GROUPS", of_groups)] {
+                let text = format!(
+                    "SELECT count(*) OVER (ORDER BY i {units} BETWEEN {frame}) AS c \
+                     FROM (VALUES (1), (2), (2), (4)) AS t(i) ORDER BY i"
+                );
+                let found = rows(&person, &text).await;
+                let found: Vec<_> = found.iter().map(|row| row["c"].clone()).collect();
+                assert_eq!(found, expected.map(|c| json!(c)), "{text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_moving_frame_of_equal_values_has_no_deviation() {
     let person = person();
     let numbers = "(VALUES (1, 1000000000.5::double), (2, 0.1::double), (3, 7.3::double), (4, 7.3::double), \

@@ -1,15 +1,16 @@
-//! Frames of windows that reach as far from a whole number as they say.
+//! Frames of windows that reach as far from a row, or from a whole number, as they say.
 //!
 //! Where an end of a `RANGE` does not fit the type of the numbers, the engine takes it for the end of all
-//! rows, also of those that have no number. So rows are ordered by decimals, which every end fits. Knows
-//! plans and expressions only.
+//! rows, also of those that have no number. So rows are ordered by decimals, which every end fits. Ends of
+//! `ROWS` and `GROUPS` are added to the number of a row, and start again at the first row if they are too
+//! far: they are brought nearer, to where there is no row either. Knows plans and expressions only.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
@@ -20,7 +21,11 @@ use datafusion::optimizer::AnalyzerRule;
 /// Decimals of which the sum of two whole numbers is one, too.
 const WIDE_TYPE: DataType = DataType::Decimal128(38, 0);
 
-/// Replaces what rows are ordered by once the ends of frames have its type.
+/// The largest distance that is added to the number of every row without starting again. No partition has as
+/// many rows.
+const FARTHEST: u64 = u64::MAX / 2;
+
+/// Replaces what rows are ordered by once the ends of frames have its type, and ends that are too far.
 #[derive(Debug)]
 pub(in crate::query::sql) struct WideFrames;
 
@@ -35,18 +40,22 @@ impl AnalyzerRule for WideFrames {
                 return Ok(Transformed::no(plan));
             };
             let schema = Arc::clone(window.input.schema());
-            let mut functions = window.window_expr.iter().filter_map(function_of);
-            if !functions.any(|function| reaches_from_numbers(function, &schema)) {
+            let functions = || window.window_expr.iter().filter_map(function_of);
+            // All functions of one step have one order.
+            let is_wide = functions().any(|function| reaches_from_numbers(function, &schema));
+            if !is_wide && !functions().any(reaches_too_far) {
                 return Ok(Transformed::no(LogicalPlan::Window(window)));
             }
-            // All functions of one step have one order.
             let names = NamePreserver::new_for_projection();
             let wide = window.window_expr.into_iter().map(|expr| -> Result<Expr> {
                 let name = names.save(&expr);
                 let wide = expr.transform_up(|expr| match expr {
-                    Expr::WindowFunction(function) => {
-                        let wide = widened(*function, &schema)?;
-                        Ok(Transformed::yes(Expr::WindowFunction(Box::new(wide))))
+                    Expr::WindowFunction(mut function) => {
+                        bring_nearer(&mut function);
+                        if is_wide {
+                            *function = widened(*function, &schema)?;
+                        }
+                        Ok(Transformed::yes(Expr::WindowFunction(function)))
                     }
                     expr => Ok(Transformed::no(expr)),
                 })?;
@@ -86,6 +95,36 @@ fn is_distance(end: &WindowFrameBound) -> bool {
     match end {
         WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
         WindowFrameBound::CurrentRow => false,
+    }
+}
+
+/// Whether a frame ends further from its row than [`FARTHEST`].
+fn reaches_too_far(function: &WindowFunction) -> bool {
+    let frame = &function.params.window_frame;
+    [&frame.start_bound, &frame.end_bound]
+        .into_iter()
+        .any(|end| match end {
+            WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+                is_too_far(distance, frame.units)
+            }
+            WindowFrameBound::CurrentRow => false,
+        })
+}
+
+/// Whether this is a number of rows or of groups of them that is too large.
+fn is_too_far(distance: &ScalarValue, units: WindowFrameUnits) -> bool {
+    units != WindowFrameUnits::Range
+        && matches!(distance, ScalarValue::UInt64(Some(rows)) if *rows > FARTHEST)
+}
+
+fn bring_nearer(function: &mut WindowFunction) {
+    let frame = &mut function.params.window_frame;
+    for end in [&mut frame.start_bound, &mut frame.end_bound] {
+        if let WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) = end
+            && is_too_far(distance, frame.units)
+        {
+            *distance = ScalarValue::UInt64(Some(FARTHEST));
+        }
     }
 }
 
