@@ -6,6 +6,7 @@ mod fuzzed;
 mod joined;
 mod kept_above;
 mod lists;
+mod mistaken;
 mod moments;
 mod names;
 mod one_row;

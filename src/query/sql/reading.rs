@@ -3,8 +3,9 @@
 //! [`text`] limits the words before they are parsed, [`clauses`] refuses what a query may not say, and
 //! [`statement`] puts in the [`parameters`], writes out comparisons that the engine reads otherwise
 //! ([`rows`], [`any_item`]), adds the seconds that timestamps leave out ([`short_times`]), and returns what
-//! is left. Errors of the parser and of the planner get their place in the text here ([`explained`]). Knows
-//! the grammar; knows nothing of who may read what, or of what tables and columns a name stands for.
+//! is left. Errors of the parser and of the planner get their place in the text here ([`explained`]), and
+//! words that tell authors of their [`mistakes`]. Knows the grammar; knows nothing of who may read what, or
+//! of what tables and columns a name stands for.
 
 mod any_item;
 mod called;
@@ -13,6 +14,7 @@ mod copies;
 mod distinct_from;
 pub(super) mod explained;
 mod hidden_names;
+mod mistakes;
 mod not_exists;
 pub(super) mod parameters;
 mod rows;

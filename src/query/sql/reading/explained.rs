@@ -9,6 +9,7 @@ use crate::model::nearest::{hint, nearest};
 use crate::query::sql::allowed;
 use crate::query::sql::errors::{SqlError, TextPosition};
 
+use super::mistakes::{KnownBy, Mistake, mistake_in};
 use super::text::QueryText;
 
 /// The error of the parser or the planner, explained. `known`: names of tables.
@@ -21,6 +22,9 @@ pub(in crate::query::sql) fn explained(
         DataFusionError::SQL(error, _) => of_grammar(error, text),
         DataFusionError::SchemaError(error, _) => of_names(error, text),
         root => {
+            if let Some(mistake) = mistake_in(&root.strip_backtrace()) {
+                return of_mistake(mistake, text);
+            }
             let message = readable(root);
             if let Some(member) = missing_member(&message) {
                 return unknown_member(member, text);
@@ -85,6 +89,16 @@ fn of_names(error: &SchemaError, text: &QueryText) -> SqlError {
     }
 }
 
+fn of_mistake(mistake: Mistake, text: &QueryText) -> SqlError {
+    SqlError {
+        place: match mistake.place {
+            KnownBy::Names(names) => names.iter().find_map(|name| text.place_of(name)),
+            KnownBy::Word(word) => text.only_place_of(word),
+        },
+        message: mistake.message,
+    }
+}
+
 fn unknown_table(name: &str, known: &[String]) -> String {
     let shown = name.strip_prefix("almanac.").unwrap_or(name);
     let shown = shown.strip_prefix("own.").unwrap_or(shown);
@@ -117,14 +131,14 @@ fn unknown_member(name: &str, text: &QueryText) -> SqlError {
 #[must_use]
 pub fn readable(error: &DataFusionError) -> String {
     let root = error.find_root();
+    let text = root.strip_backtrace();
+    if let Some(mistake) = mistake_in(&text) {
+        return mistake.message;
+    }
     match root {
         DataFusionError::Internal(_) => UNPLANNED.to_owned(),
         root => {
-            let message = first_line(
-                &root
-                    .strip_backtrace()
-                    .replace(".\nDid you mean", "; did you mean"),
-            );
+            let message = first_line(&text.replace(".\nDid you mean", "; did you mean"));
             match (dump_in(&message), root) {
                 (None, _) => message,
                 (Some(_), DataFusionError::NotImplemented(_)) => UNSUPPORTED_PART.to_owned(),
@@ -187,7 +201,7 @@ pub(in crate::query::sql) const UNPLANNED: &str = "the query cannot be planned; 
 const UNSUPPORTED_PART: &str = "the query has a part that is not supported; say it in another way";
 
 /// Prefixes of DataFusion's errors, which mean nothing to the author of a query.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "Error during planning: ",
     "Schema error: ",
     "Execution error: ",
@@ -197,6 +211,7 @@ const KINDS: [&str; 9] = [
     "This feature is not implemented: ",
     "Optimizer rule failed: ",
     "Invalid or Unsupported Configuration: ",
+    "Internal error: ",
 ];
 
 /// The prefix of an error in a regular expression.
@@ -207,13 +222,17 @@ fn first_line(text: &str) -> String {
     let line = KINDS
         .iter()
         .fold(line, |line, kind| line.strip_prefix(kind).unwrap_or(line));
-    if is_beyond_nanoseconds(line) {
+    // One error may be the reason of another.
+    let line = KINDS.iter().fold(line.to_owned(), |line, kind| {
+        line.replace(&format!("failed with: {kind}"), "failed with: ")
+    });
+    if is_beyond_nanoseconds(&line) {
         return NANOSECONDS.to_owned();
     }
     // The lines below show the place of the error, and the last one says what is wrong.
     match text.lines().last().and_then(|last| last.strip_prefix("error: ")) {
         Some(reason) if line == PATTERN_ERROR => format!("{PATTERN_ERROR} {reason}"),
-        _ => line.to_owned(),
+        _ => line,
     }
 }
 
@@ -252,6 +271,11 @@ mod tests {
             "coercion to 'sum' failed"
         );
         assert_eq!(plan("wrong options, namely Some(5)"), "wrong options");
+        assert_eq!(
+            plan("Function 'f' user-defined coercion failed with: Execution error: it takes 1"),
+            "Function 'f' user-defined coercion failed with: it takes 1"
+        );
+        assert_eq!(plan("Internal error: it takes 1"), "it takes 1");
         let steps = "Plan: [\"SortExec: expr=[a@0 ASC]\", \"  AnswerExec: records\"] does not satisfy order";
         assert_eq!(plan(steps), UNPLANNED);
         assert_eq!(

@@ -124,6 +124,13 @@ impl QueryText {
             .map(TextPosition::from)
     }
 
+    /// The place of a word of the grammar that is there once.
+    pub(super) fn only_place_of(&self, word: &str) -> Option<TextPosition> {
+        let mut places = self.places_of(word);
+        let place = places.next()?;
+        places.next().is_none().then(|| place.into())
+    }
+
     fn places_of(&self, wanted: &str) -> impl Iterator<Item = Location> {
         self.tokens.iter().filter_map(move |token| match &token.token {
             Token::Word(word) if word.quote_style.is_none() && spells(word, wanted) => Some(token.span.start),
@@ -225,6 +232,10 @@ mod tests {
         assert_eq!(text.word_from(at(3, 2), "FROM"), None);
         assert_eq!(text.word_before(at(3, 6), "FROM"), Some(at(3, 1).into()));
         assert_eq!(text.word_before(at(3, 1), "FROM"), None);
+        assert_eq!(text.only_place_of("from"), Some(at(3, 1).into()));
+        assert_eq!(text.only_place_of("BETWEEN"), None);
+        let twice = QueryText::read("SELECT 1 FROM a, (SELECT 2 FROM b)").unwrap();
+        assert_eq!(twice.only_place_of("FROM"), None);
     }
 
     #[test]
