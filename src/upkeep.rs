@@ -27,6 +27,7 @@ pub mod manifest;
 pub mod manifest_names;
 pub mod merge_pieces;
 pub mod object_check;
+pub mod older_catalogue;
 pub mod past_years;
 pub mod purge;
 pub mod rebuild;

@@ -20,8 +20,8 @@ use crate::model::ids::PersonId;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::ObjectName;
 use crate::upkeep::backup::{CATALOGUE_FILE, OBJECTS_FOLDER, back_up};
-use crate::upkeep::manifest::write_manifest;
-use crate::upkeep::manifest_names::numbers;
+use crate::upkeep::manifest::write_changed;
+use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::rebuild::rebuild;
 use harm::{Backup, Counted, Damage, Damaged, Earlier};
 
@@ -302,7 +302,8 @@ impl World {
         if self.chance.one_in(2) {
             // Not by the job, which does nothing while a node that died seems to be at it.
             for owner in 0..PEOPLE {
-                write_manifest(&node.stores, person(owner)).await.unwrap();
+                self.decide_for_catalogue(&node, owner).await;
+                write_changed(&node.stores, person(owner)).await.unwrap();
                 self.histories[owner].forget_passed();
             }
         }
@@ -349,6 +350,18 @@ impl World {
         }
         self.backup = None;
         self.start_everybody().await;
+    }
+
+    /// What the store alone knows of a person is given up, if the catalogue went back since.
+    async fn decide_for_catalogue(&self, node: &Node, owner: usize) {
+        let known = node.stores.catalog.known_manifest(person(owner)).await.unwrap();
+        let Some(known) = known else { return };
+        for number in numbers(node.stores.objects(), person(owner)).await.unwrap() {
+            if number > known.number {
+                let path = manifest_path(person(owner), number);
+                node.stores.objects().delete(&path).await.unwrap();
+            }
+        }
     }
 
     fn stop_everybody(&mut self) {

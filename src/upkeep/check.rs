@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
+use super::collect::forbidden;
 use super::identity;
 use super::lost_manifests;
 use super::object_check::{examine, examine_tail};
+use super::older_catalogue::BeyondCatalogue;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Partition, Piece, Place};
 use crate::catalog::{Catalog, CatalogError};
@@ -75,6 +77,7 @@ pub async fn check(
             .max(0)
             .cast_unsigned(),
     ));
+    check.strangers().await?;
     // A person whose own row is damaged, which was already reported, is checked all the same.
     for person in stores.catalog.people_ids().await? {
         check.person(person).await?;
@@ -113,6 +116,27 @@ impl Check<'_> {
         }
         self.checked.wrong += 1;
         (self.tell)(CheckProgress::Wrong(what));
+    }
+
+    /// Reports people whom the store alone knows.
+    async fn strangers(&mut self) -> Result<(), StoreError> {
+        // One that knows nobody, or not everybody yet, is not older but lost.
+        if forbidden(self.stores).await?.is_some() {
+            return Ok(());
+        }
+        match BeyondCatalogue::find(self.stores).await {
+            Err(error @ StoreError::Catalog(_)) => return Err(error),
+            Err(error) => self.wrong(error.to_string()),
+            Ok(beyond) => {
+                for person in beyond.unknown {
+                    self.wrong(format!(
+                        "person {person}: the store has manifests, and the catalogue does not know the \
+                         person: it is older than the store"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn person(&mut self, person: PersonId) -> Result<(), StoreError> {

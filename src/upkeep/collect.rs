@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures::TryStreamExt as _;
 
 use super::manifest::bring_up_to_date;
+use super::older_catalogue::BeyondCatalogue;
 use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -100,6 +101,8 @@ pub struct OrphanSearch {
     pub refused: Option<(usize, usize)>,
     /// Whose damage was passed over.
     pub set_aside: BTreeSet<String>,
+    /// People of whom the catalogue lacks something: nothing of theirs was condemned or removed.
+    pub beyond: BeyondCatalogue,
 }
 
 /// Why nothing may be collected now. `None`: it may.
@@ -182,13 +185,15 @@ async fn remove_retired_of(
 }
 
 /// Notices objects that nothing names, condemns those that were noticed long ago, and removes those that were
-/// condemned in an earlier round. Leaves files alone that are not ours. `anyway`: the operator insists.
+/// condemned in an earlier round. Leaves files alone that are not ours, and those of people of whom the store
+/// knows more than the catalogue: their manifests may name them. `anyway`: the operator insists.
 pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<OrphanSearch, StoreError> {
     let mut searched = OrphanSearch::default();
     if forbidden(stores).await?.is_some() {
         return Ok(searched);
     }
-    let (all, orphans) = notice(stores).await?;
+    searched.beyond = BeyondCatalogue::find(stores).await?;
+    let (all, orphans) = notice(stores, &searched.beyond).await?;
     if orphans > PROBABLE_ORPHANS && orphans * 2 > all && !anyway {
         searched.refused = Some((orphans, all));
         return Ok(searched);
@@ -202,7 +207,7 @@ pub async fn remove_orphans(stores: &UpkeepStores, anyway: bool) -> Result<Orpha
             break;
         }
         // Any commit that was to name one of them has done so by now.
-        unmark_named(stores, &condemned.sound).await?;
+        unmark_named(stores, &condemned.sound, &searched.beyond).await?;
     }
     stores.catalog.forget_orphans(now.before(REMEMBERED_TIME)).await?;
     Ok(searched)
@@ -226,7 +231,7 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
 
 /// Notices orphans among all objects; returns how many objects there are, and how many are orphans. Retired
 /// objects are none: it is known why nothing names them, and they are removed when their time is over.
-async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
+async fn notice(stores: &UpkeepStores, beyond: &BeyondCatalogue) -> Result<(usize, usize), StoreError> {
     let (mut all, mut orphans) = (0, 0);
     for kept in CollectedKind::ALL {
         let mut listed = stores.objects().list(kept.folder())?;
@@ -242,8 +247,9 @@ async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
             if seen.len() >= PATHS_AT_ONCE || is_end {
                 all += seen.len();
                 let orphaned = kept.orphaned(stores, &std::mem::take(&mut seen)).await?;
-                let orphaned = stores.catalog.not_retired(orphaned).await?;
+                let mut orphaned = stores.catalog.not_retired(orphaned).await?;
                 orphans += orphaned.len();
+                orphaned.retain(|path| !beyond.owns(path));
                 stores.catalog.notice_orphans(&orphaned).await?;
             }
             if is_end {
@@ -265,7 +271,7 @@ async fn remove_condemned(
         if condemned.sound.is_empty() {
             return Ok(());
         }
-        let orphaned = unmark_named(stores, &condemned.sound).await?;
+        let orphaned = unmark_named(stores, &condemned.sound, &searched.beyond).await?;
         for path in &orphaned {
             stores.objects().delete(path).await?;
         }
@@ -274,9 +280,15 @@ async fn remove_condemned(
     }
 }
 
-/// The condemned objects that nothing names; the others are no longer condemned.
-async fn unmark_named(stores: &UpkeepStores, condemned: &[String]) -> Result<Vec<String>, StoreError> {
-    let orphaned = orphaned(stores, condemned).await?;
+/// The condemned objects that nothing names, in the catalogue or beyond it; the others are no longer
+/// condemned.
+async fn unmark_named(
+    stores: &UpkeepStores,
+    condemned: &[String],
+    beyond: &BeyondCatalogue,
+) -> Result<Vec<String>, StoreError> {
+    let mut orphaned = orphaned(stores, condemned).await?;
+    orphaned.retain(|path| !beyond.owns(path));
     let gone: HashSet<&String> = orphaned.iter().collect();
     let named: Vec<String> = condemned
         .iter()

@@ -233,6 +233,7 @@ impl Upkeep {
             let mut set_aside = std::mem::take(&mut searched.set_aside);
             set_aside.extend(written.set_aside);
             set_aside.extend(forgotten.set_aside);
+            set_aside.extend(searched.beyond.people().map(whose_person));
             self.set_aside.replace("orphans", set_aside);
             Ok(searched)
         };
@@ -243,6 +244,15 @@ impl Upkeep {
             .upkeep
             .collected_objects
             .inc_by(searched.removed as u64);
+        if let Some(first) = searched.beyond.people().next() {
+            tracing::error!(
+                people = searched.beyond.people().count(),
+                %first,
+                "the store has later manifests of people than the catalogue knows of: it is older than the \
+                 store, and nothing of theirs is written down or collected until that is decided; run \
+                 `almanac check`"
+            );
+        }
         if let Some((orphans, all)) = searched.refused {
             self.meters.upkeep.refused_collections.inc();
             tracing::error!(

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use futures::TryStreamExt as _;
 
 use super::manifest::{Manifest, known_number, write_changed};
-use super::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers, parse_manifest_path};
+use super::manifest_names::{PEOPLE_FOLDER, TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::WithDamage;
 use crate::model::ids::PersonId;
@@ -37,22 +37,14 @@ pub async fn complaints(stores: &UpkeepStores, person: PersonId) -> Result<Vec<S
 /// Looks at the newest manifest of a person. A catalogue that was made from manifests knows of none until it
 /// writes one, and finds nothing wrong.
 pub async fn newest_manifest(stores: &UpkeepStores, person: PersonId) -> Result<NewestManifest, StoreError> {
-    let manifests = numbers(stores.objects(), person).await?;
+    let taken = TakenNumbers::of(stores.objects(), person).await?;
     let Some(known) = known_number(stores, person).await? else {
         return Ok(NewestManifest::default());
     };
-    let newest = manifests.first().map_or(known, |listed| known.max(*listed));
-    // Some may have been written, but not noted, when their processes ended, and numbers may have been
-    // claimed in vain; but what is known stays until a later one is noted.
-    let is_older = newest.saturating_sub(known) > 1 && !manifests.contains(&known);
+    let newest = taken.manifests.first().map_or(known, |listed| known.max(*listed));
     Ok(NewestManifest {
         fault: fault_of(stores, person, newest).await?,
-        newer_than_catalogue: is_older.then(|| {
-            format!(
-                "the store has manifests up to {newest}, the catalogue knows of {known}: it is older than \
-                 the store, and what was written between them is lost"
-            )
-        }),
+        newer_than_catalogue: taken.beyond(known),
     })
 }
 

@@ -138,7 +138,8 @@ enum WriteOutcome {
     Nobody,
 }
 
-/// Writes the next manifest of a person, and keeps the last `kept` of the older ones.
+/// Writes the next manifest of a person, and keeps the last `kept` of the older ones. `Corrupt` if the
+/// catalogue is older than the store: what it says would take the place of what it lacks.
 async fn write_next(
     stores: &UpkeepStores,
     person: PersonId,
@@ -148,6 +149,9 @@ async fn write_next(
     // first. Numbers that the store has lost are not taken again.
     let before = TakenNumbers::of(stores.objects(), person).await?;
     let known = known_number(stores, person).await?;
+    if let Some(reason) = known.and_then(|known| before.beyond(known)) {
+        return Err(StoreError::corrupt(reason));
+    }
     let number = before.highest().max(known).map_or(1, |newest| newest + 1);
     let Some(estate) = stores.catalog.read_estate(person).await? else {
         return Ok(WriteOutcome::Nobody);

@@ -38,17 +38,35 @@ impl TakenNumbers {
         let mut taken = Self::default();
         while let Some(object) = listed.try_next().await? {
             if let Some((_, number)) = parse_manifest_path(&object.path) {
-                if object.is_claim() {
-                    taken.claims.push(number);
-                } else {
-                    taken.manifests.push(number);
-                }
+                taken.add(number, object.is_claim());
             }
         }
-        for numbers in [&mut taken.manifests, &mut taken.claims] {
-            numbers.sort_unstable_by(|one, other| other.cmp(one));
-        }
         Ok(taken)
+    }
+
+    /// Adds a number that nobody else has.
+    pub fn add(&mut self, number: i64, is_claim: bool) {
+        let numbers = if is_claim {
+            &mut self.claims
+        } else {
+            &mut self.manifests
+        };
+        numbers.insert(numbers.partition_point(|other| *other > number), number);
+    }
+
+    /// Why a catalogue that knows of the manifest `known` is older than the store. `None`: it is not.
+    #[must_use]
+    pub fn beyond(&self, known: i64) -> Option<String> {
+        // Some may have been written, but not noted, when their processes ended, and numbers may have been
+        // claimed in vain; but what is known stays until a later one is noted.
+        let newest = *self.manifests.first()?;
+        let is_there = self.manifests.contains(&known) || self.claims.contains(&known);
+        (newest.saturating_sub(known) > 1 && !is_there).then(|| {
+            format!(
+                "the store has manifests up to {newest}, the catalogue knows of {known}: it is older than \
+                 the store, and what was written between them is lost"
+            )
+        })
     }
 
     /// The highest number.

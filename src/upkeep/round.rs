@@ -30,6 +30,8 @@ struct OfJob {
     set_aside: BTreeSet<String>,
     /// What rounds that ended early had set aside, since the last one that did not.
     had_its_turn: BTreeSet<String>,
+    /// The damage that was reported last, by whose it is, until work on that succeeds.
+    told: BTreeMap<String, String>,
 }
 
 impl SetAside {
@@ -56,12 +58,10 @@ impl SetAside {
 
     /// Replaces what `job` leaves alone.
     pub(super) fn replace(&self, job: &'static str, set_aside: BTreeSet<String>) {
-        let of_job = OfJob {
-            set_aside,
-            ..OfJob::default()
-        };
         let mut of_jobs = self.lock();
-        of_jobs.insert(job, of_job);
+        let of_job = of_jobs.entry(job).or_default();
+        of_job.set_aside = set_aside;
+        of_job.had_its_turn.clear();
         self.count(&of_jobs);
     }
 
@@ -72,6 +72,25 @@ impl SetAside {
         of_job.set_aside.extend(set_aside.iter().cloned());
         of_job.had_its_turn = set_aside;
         self.count(&of_jobs);
+    }
+
+    /// Whether this is not what was reported last. Rounds follow each other within seconds, and damage stays.
+    fn is_news(&self, job: &'static str, whose: &str, damage: &StoreError) -> bool {
+        let damage = damage.to_string();
+        let mut of_jobs = self.lock();
+        let told = &mut of_jobs.entry(job).or_default().told;
+        if told.get(whose) == Some(&damage) {
+            return false;
+        }
+        told.insert(whose.to_owned(), damage);
+        true
+    }
+
+    /// Notes that work on something succeeded.
+    fn is_well(&self, job: &'static str, whose: &str) {
+        if let Some(of_job) = self.lock().get_mut(job) {
+            of_job.told.remove(whose);
+        }
     }
 
     fn count(&self, of_jobs: &BTreeMap<&'static str, OfJob>) {
@@ -110,6 +129,7 @@ impl Round<'_> {
         let error = match outcome {
             Ok(done) => {
                 self.failures_in_a_row = 0;
+                self.of_node.is_well(self.job, whose);
                 return Ok(Some(done));
             }
             Err(error) => error,
@@ -126,8 +146,10 @@ impl Round<'_> {
         }
         self.set_aside.insert(whose.to_owned());
         let meters = &self.of_node.meters;
+        let mut is_news = true;
         if error.is_damage() {
             meters.store.corrupt.inc();
+            is_news = self.of_node.is_news(self.job, whose, &error);
         } else {
             self.failures_in_a_row += 1;
             if self.failures_in_a_row >= FAILURES_IN_A_ROW {
@@ -137,7 +159,7 @@ impl Round<'_> {
         meters.upkeep.failures.inc();
         if matches!(error, StoreError::Unavailable { .. } | StoreError::Full { .. }) {
             tracing::warn!(job = self.job, whose, %error, "set aside until the next round");
-        } else {
+        } else if is_news {
             tracing::error!(job = self.job, whose, %error, "set aside; run `almanac check`");
         }
         Ok(None)
@@ -159,5 +181,25 @@ impl Drop for Round<'_> {
     fn drop(&mut self) {
         // What earlier rounds set aside still holds for everything that this one did not reach.
         self.of_node.add(self.job, std::mem::take(&mut self.set_aside));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_damage_is_news_once_until_work_succeeds() {
+        let of_node = SetAside::new(Meters::default());
+        let is_news = |job, what: &str| of_node.is_news(job, "person 1", &StoreError::corrupt(what));
+        assert!(is_news("flush", "a row"));
+        of_node.replace("flush", BTreeSet::new());
+        assert!(!is_news("flush", "a row"));
+        assert!(is_news("collect", "a row"));
+        assert!(is_news("flush", "another row"));
+        of_node.is_well("flush", "person 2");
+        assert!(!is_news("flush", "another row"));
+        of_node.is_well("flush", "person 1");
+        assert!(is_news("flush", "another row"));
     }
 }

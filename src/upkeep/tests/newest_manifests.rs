@@ -4,9 +4,13 @@
 use std::sync::Mutex;
 
 use prometheus_client::metrics::counter::Counter;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::model::meters::Meters;
+use crate::upkeep::Upkeep;
 use crate::upkeep::check::{CheckProgress, check};
+use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_orphans};
 use crate::upkeep::identity::settle;
 use crate::upkeep::lost_manifests::complaints;
 use crate::upkeep::manifest::write_manifest;
@@ -86,6 +90,107 @@ async fn from_a_catalogue_that_is_older_than_its_store_nothing_is_written() {
     // The right catalogue is another matter.
     assert_eq!(repair(&bench.stores).await.unwrap().len(), 1);
     assert_eq!(complaints(&bench.stores, person).await.unwrap(), [""; 0]);
+}
+
+/// Collects whatever is garbage now.
+async fn collect_garbage(bench: &Bench) {
+    for _ in 0..4 {
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+        remove_orphans(&bench.stores, true).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_an_older_catalogue_lacks_stays_in_the_store_while_it_is_used() {
+    let bench = Bench::new().await;
+    write_down(&bench, 1).await;
+    let older = copied(&bench).await;
+    bench.put(&many(100, 5, LAST_DAY_OF_2023), true).await;
+    let lacked = bench.paths().await.0;
+    assert_eq!(lacked.len(), 1);
+    for number in 2..=4 {
+        write_down(&bench, number).await;
+    }
+    let person = bench.key.person;
+    let meters = Meters::default();
+    let upkeep = Upkeep::new(
+        settings(),
+        older.stores.clone(),
+        meters.clone(),
+        CancellationToken::new(),
+    );
+    for record in 50..53 {
+        older.put(&many(record, 1, LAST_DAY_OF_2023), false).await;
+        older.pass(Duration::from_mins(15));
+        upkeep.flush_due().await.unwrap();
+        upkeep.write_manifests().await.unwrap();
+        upkeep.collect_due().await.unwrap();
+        upkeep.search_orphans().await.unwrap();
+        assert_eq!(meters.set_aside_partitions.get(), 1);
+    }
+    assert_eq!(older.visible().await.len(), 4);
+    assert_eq!(
+        (meters.upkeep.flushes.get(), meters.upkeep.manifests.get()),
+        (3, 0)
+    );
+    assert!(meters.store.corrupt.get() >= 3);
+    collect_garbage(&older).await;
+    assert!(bench.paths().await.1.contains(&lacked[0]));
+    let objects = bench.stores.objects();
+    assert_eq!(numbers(objects, person).await.unwrap(), [4, 3]);
+    let told = complaints(&older.stores, person).await.unwrap();
+    assert!(
+        matches!(told.as_slice(), [told] if told.contains("older than the store")),
+        "{told:?}"
+    );
+    // The operator decides for it.
+    for number in [4, 3] {
+        objects.delete(&manifest_path(person, number)).await.unwrap();
+    }
+    assert_eq!(repair(&older.stores).await.unwrap().len(), 1);
+    assert_eq!(numbers(objects, person).await.unwrap(), [2]);
+    assert_eq!(complaints(&older.stores, person).await.unwrap(), [""; 0]);
+    collect_garbage(&older).await;
+    assert!(!bench.paths().await.1.contains(&lacked[0]));
+    assert_eq!(older.visible().await.len(), 4);
+}
+
+#[tokio::test]
+async fn what_the_store_alone_knows_of_somebody_is_told_and_stays_unless_they_were_erased() {
+    let mut bench = Bench::new().await;
+    let UpkeepStores { catalog, ids, .. } = &bench.stores;
+    settle(catalog, bench.stores.objects(), ids.as_ref(), false)
+        .await
+        .unwrap();
+    write_down(&bench, 1).await;
+    let older = copied(&bench).await;
+    bench.key.person = PersonId(Uuid::now_v7());
+    bench.put(&many(100, 5, LAST_DAY_OF_2023), true).await;
+    write_down(&bench, 1).await;
+    let lacked = bench.paths().await.1;
+    collect_garbage(&older).await;
+    assert_eq!(bench.paths().await.1, lacked);
+    let told = Mutex::new(Vec::new());
+    let tell = |progress| {
+        if let CheckProgress::Wrong(what) = progress {
+            told.lock().unwrap().push(what);
+        }
+    };
+    check(&older.stores, &tell).await.unwrap();
+    let told = told.into_inner().unwrap();
+    let person = bench.key.person.to_string();
+    assert!(
+        matches!(told.as_slice(), [told] if told.contains(&person) && told.contains("older than the store")),
+        "{told:?}"
+    );
+    older
+        .stores
+        .catalog
+        .begin_erasure(bench.key.person)
+        .await
+        .unwrap();
+    collect_garbage(&older).await;
+    assert_eq!(bench.paths().await.1, [""; 0]);
 }
 
 #[tokio::test]

@@ -1,0 +1,85 @@
+//! People of whom the store has later manifests than the catalogue knows of: an older catalogue was put back.
+//!
+//! Those manifests say what it lacks, so whatever belongs to these people is left as it is until an operator
+//! has decided which of the two is right. Looks at numbers alone; must not know what a manifest says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::TryStreamExt as _;
+
+use super::manifest_names::{PEOPLE_FOLDER, TakenNumbers, parse_manifest_path};
+use super::stores::UpkeepStores;
+use crate::catalog::CatalogError;
+use crate::model::ids::PersonId;
+use crate::store::StoreError;
+
+/// The people of whom the store knows more than the catalogue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BeyondCatalogue {
+    /// Those of whom the catalogue knows an earlier state.
+    pub earlier: BTreeSet<PersonId>,
+    /// Those whom it does not know at all.
+    pub unknown: BTreeSet<PersonId>,
+}
+
+impl BeyondCatalogue {
+    /// Looks at the numbers of all manifests: first at those of the store, so that none is taken for later
+    /// that is noted meanwhile.
+    pub async fn find(stores: &UpkeepStores) -> Result<Self, StoreError> {
+        let mut taken: BTreeMap<PersonId, TakenNumbers> = BTreeMap::new();
+        let mut listed = stores.objects().list(PEOPLE_FOLDER)?;
+        while let Some(object) = listed.try_next().await? {
+            if let Some((person, number)) = parse_manifest_path(&object.path) {
+                taken.entry(person).or_default().add(number, object.is_claim());
+            }
+        }
+        let mut beyond = Self::default();
+        let mut after = None;
+        loop {
+            let known = stores.catalog.known_manifests(after).await?;
+            let Some((last, _)) = known.sound.last() else {
+                break;
+            };
+            after = Some(*last);
+            for (person, number) in known.sound {
+                if taken
+                    .remove(&person)
+                    .is_some_and(|taken| taken.beyond(number).is_some())
+                {
+                    beyond.earlier.insert(person);
+                }
+            }
+        }
+        // A catalogue that was made from manifests knows the people, and of no manifest until it writes one.
+        for person in stores.catalog.people_ids().await? {
+            taken.remove(&person);
+        }
+        taken.retain(|_, taken| !taken.manifests.is_empty());
+        for person in taken.into_keys() {
+            // What is left of somebody who was erased is garbage.
+            if !is_erased(stores, person).await? {
+                beyond.unknown.insert(person);
+            }
+        }
+        Ok(beyond)
+    }
+
+    pub fn people(&self) -> impl Iterator<Item = PersonId> {
+        self.earlier.iter().chain(&self.unknown).copied()
+    }
+
+    /// Whether an object belongs to one of them. Objects lie in folders with the names of their owners.
+    #[must_use]
+    pub fn owns(&self, path: &str) -> bool {
+        let owner = path.split('/').nth(1).and_then(|owner| owner.parse().ok());
+        owner.is_some_and(|owner| self.earlier.contains(&owner) || self.unknown.contains(&owner))
+    }
+}
+
+/// Whether an erasure of a person was ever begun, as far as that can be read.
+async fn is_erased(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
+    match stores.catalog.erasure_of(person).await {
+        Err(CatalogError::Corrupt { .. }) => Ok(false),
+        found => Ok(found?.is_some()),
+    }
+}
