@@ -12,6 +12,7 @@ mod committing;
 mod copying;
 mod damage;
 mod database;
+pub mod dated_ahead;
 mod definitions;
 mod deletions;
 pub mod disturbance;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::database::{Session, Value};
+use super::dated_ahead::{is_ahead, take_minutes_ahead};
 use super::errors::CatalogError;
 use super::ledgers::{PEOPLE_AT_ONCE, Patience, lock_people};
 use super::orphans::{paths_of, refuse_condemned};
@@ -125,6 +126,7 @@ async fn apply_commit(
     let inserted = insert_pieces_and_dead_rows(session, commit, &ledgers, &since, now).await?;
     let added = commit.changes.iter().flat_map(|change| &change.add);
     refuse_condemned(session, paths_of(added)).await?;
+    end_minutes_ahead(session, commit, &mut partitions, now).await?;
     let updated = update_partitions(commit, &mut partitions, inserted, now);
     store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
     session
@@ -255,13 +257,39 @@ struct UpdatedPartitions {
     finished_minutes: Vec<Vec<Value>>,
 }
 
+/// Counts as of now what was updated in minutes that have not come yet, because a clock was ahead. So every
+/// minute that is over lies before the one that is counted, and none is over twice.
+async fn end_minutes_ahead(
+    session: &mut Session,
+    commit: &Commit,
+    partitions: &mut Partitions,
+    now: Instant,
+) -> Result<(), CatalogError> {
+    let minute = minute_of(now);
+    for change in commit.changes.iter().filter(|change| change.updates != 0) {
+        let row = partitions.get_mut(&(change.person, change.data_type.clone()));
+        if let Some((row, _)) = row
+            && is_ahead(Instant::from_micros(row.current_minute), now)
+        {
+            row.current_count +=
+                take_minutes_ahead(session, change.person, &change.data_type, minute).await?;
+            row.current_minute = minute;
+        }
+    }
+    Ok(())
+}
+
+fn minute_of(now: Instant) -> i64 {
+    now.micros().div_euclid(MICROS_PER_MINUTE) * MICROS_PER_MINUTE
+}
+
 fn update_partitions(
     commit: &Commit,
     partitions: &mut Partitions,
     inserted: InsertedChecksums,
     now: Instant,
 ) -> UpdatedPartitions {
-    let minute = now.micros().div_euclid(MICROS_PER_MINUTE) * MICROS_PER_MINUTE;
+    let minute = minute_of(now);
     let mut piece_checksums = inserted.pieces.into_iter();
     let mut dead_checksums = inserted.dead_rows.into_iter();
     let mut updated = UpdatedPartitions {

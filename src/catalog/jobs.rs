@@ -277,13 +277,14 @@ impl Catalog {
     }
 
     pub async fn forget_damage(&self, path: &str) -> Result<(), CatalogError> {
+        self.forget_meta(&format!("{DAMAGE}{path}")).await
+    }
+
+    /// Forgets a fact about the catalogue as a whole.
+    pub async fn forget_meta(&self, name: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        session
-            .execute(
-                "DELETE FROM meta WHERE name = $1".to_owned(),
-                vec![text(&format!("{DAMAGE}{path}"))],
-            )
-            .await?;
+        let sql = "DELETE FROM meta WHERE name = $1";
+        session.execute(sql.to_owned(), vec![text(name)]).await?;
         session.commit().await
     }
 

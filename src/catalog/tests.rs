@@ -527,6 +527,33 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
 }
 
 #[tokio::test]
+async fn updates_under_a_clock_that_was_ahead_count_as_of_when_it_was_put_right() {
+    let bench = Bench::sqlite().await;
+    let person = person();
+    let update = async |version: i64, minute: i64| {
+        bench.clock.set(Instant::from_micros(minute * MINUTE));
+        let commit = one(change(person, version, vec![tail(b"row")]));
+        assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
+    };
+    let between = async |from: i64, until: i64| {
+        let moment = |minute: i64| Instant::from_micros(minute * MINUTE);
+        let range = TimeRange::new(moment(from), moment(until)).unwrap();
+        let counted = bench.catalog.updates_between(person, range).await.unwrap();
+        counted.first().map_or(0, |(_, count)| *count)
+    };
+    for (version, minute) in [1_000, 2_000, 2_001, 1_001].into_iter().enumerate() {
+        update(version as i64, minute).await;
+    }
+    assert_eq!((between(1_000, 1_001).await, between(1_001, 1_002).await), (1, 3));
+    assert_eq!(between(1_002, 3_000).await, 0);
+    // These minutes come once more.
+    for (version, minute) in [2_000, 2_001, 2_002].into_iter().enumerate() {
+        update(version as i64 + 4, minute).await;
+    }
+    assert_eq!((between(1_001, 1_002).await, between(2_000, 3_000).await), (3, 3));
+}
+
+#[tokio::test]
 async fn updates_are_counted_by_the_time_that_all_nodes_share() {
     for bench in Bench::all().await {
         let person = person();

@@ -109,8 +109,10 @@ async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Faile
     let stores = stores::to_go_through(settings).await?;
     let spill = settings.data_dir.join(SPILL);
     let remains = Box::pin(traces_left(&stores, person, &spill)).await;
+    let now = stores.catalog.now().await;
     stores.catalog.close().await;
     let TracesLeft { erasure, left } = remains.map_err(Failed::from_error)?;
+    let now = now.map_err(Failed::from_error)?;
     print(&match erasure {
         None => format!("no erasure of {person} is known\n"),
         Some(Erasure {
@@ -121,7 +123,7 @@ async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Faile
         Some(Erasure { begun_at, .. }) => format!(
             "the erasure began {begun_at} and is under way; until it is over, not before {}, the catalogue \
              keeps the id, to look once more\n",
-            erase::ends_at(begun_at)
+            erase::ends_by(begun_at, now)
         ),
     })?;
     for what in &left {

@@ -21,6 +21,7 @@ use super::manifest_names::PEOPLE_FOLDER;
 use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
+use crate::catalog::dated_ahead::is_ahead;
 use crate::catalog::erasures::Erasure;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
@@ -64,6 +65,44 @@ pub fn ends_at(begun_at: Instant) -> Instant {
     begun_at.after(ERASURE_LENGTH)
 }
 
+/// The latest end of an erasure that goes on without hindrance: a clock that was ahead when it began, and was
+/// put right since, does not delay it.
+#[must_use]
+pub fn ends_by(begun_at: Instant, now: Instant) -> Instant {
+    ends_at(begun_at).min(ends_at(now))
+}
+
+/// An erasure as it is to be gone on with: one that a clock dated that was ahead counts as begun when that
+/// was noticed.
+pub async fn as_dated(stores: &UpkeepStores, erasure: &Erasure, now: Instant) -> Result<Erasure, StoreError> {
+    if !is_ahead(erasure.begun_at, now) {
+        return Ok(*erasure);
+    }
+    let name = noticed_key(erasure);
+    let written = stores.catalog.meta(&name).await?;
+    let noticed = written.and_then(|written| written.parse().ok());
+    let noticed = noticed
+        .map(Instant::from_micros)
+        .filter(|noticed| !is_ahead(*noticed, now));
+    if noticed.is_none() {
+        tracing::warn!(
+            mark = %erasure.mark,
+            "a clock was ahead when an erasure began, and was put right: it takes its time from now on"
+        );
+        stores.catalog.set_meta(&name, &now.micros().to_string()).await?;
+    }
+    Ok(Erasure {
+        begun_at: noticed.unwrap_or(now),
+        purged_at: erasure.purged_at.filter(|looked| !is_ahead(*looked, now)),
+        ..*erasure
+    })
+}
+
+/// Where the catalogue keeps when it was noticed that an erasure began under a clock that was ahead.
+fn noticed_key(erasure: &Erasure) -> String {
+    format!("erase:noticed:{}:{}", erasure.mark, erasure.begun_at.micros())
+}
+
 /// Whether there is something to do for an erasure: to begin, to look again for late writes, after pauses
 /// that double, or to end it.
 #[must_use]
@@ -83,12 +122,13 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
         return Ok(());
     };
     let begun = stores.catalog.now().await?;
-    if !is_due(&erasure, begun) {
+    let dated = as_dated(stores, &erasure, begun).await?;
+    if !is_due(&dated, begun) {
         return Ok(());
     }
     remember(stores.objects(), &erasure).await?;
     // A search that began before that moment does not count.
-    let is_last = begun >= ends_at(erasure.begun_at);
+    let is_last = begun >= ends_at(dated.begun_at);
     let mut purged = PurgeOutcome::default();
     if let Some(person) = erasure.person {
         // Whose they were cannot be told.
@@ -106,6 +146,9 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<(), Store
         erasure.person = None;
     }
     stores.catalog.note_erasure(&erasure).await?;
+    if erasure.is_over() && dated.begun_at != erasure.begun_at {
+        stores.catalog.forget_meta(&noticed_key(&erasure)).await?;
+    }
     purged.left.map_or(Ok(()), Err)
 }
 

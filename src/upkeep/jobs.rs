@@ -295,8 +295,12 @@ impl Upkeep {
     pub async fn erase_due(&self) -> Result<(), StoreError> {
         // Before the lease is taken, which is a write. Each is read again when it is its turn.
         let now = self.stores.catalog.now().await?;
-        let mut due = self.stores.catalog.erasures_under_way().await?;
-        due.retain(|erasure| erase::is_due(erasure, now));
+        let mut due = Vec::new();
+        for erasure in self.stores.catalog.erasures_under_way().await? {
+            if erase::is_due(&erase::as_dated(&self.stores, &erasure, now).await?, now) {
+                due.push(erasure);
+            }
+        }
         if due.is_empty() {
             return Ok(());
         }
@@ -320,6 +324,13 @@ impl Upkeep {
     /// Notices deletions, and purges those that were noticed long enough ago.
     pub async fn purge_due(&self) -> Result<(), StoreError> {
         let work = async {
+            let dated = self.stores.catalog.date_anew().await?;
+            if dated > 0 {
+                tracing::warn!(
+                    dated,
+                    "a clock was ahead and was put right: what it noted to be removed later waits from now on"
+                );
+            }
             while self.stores.catalog.notice_deletions().await? > 0 {}
             let now = self.stores.catalog.now().await?;
             let moment = purge::due_before(&self.settings, now);

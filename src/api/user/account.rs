@@ -93,6 +93,8 @@ async fn begun(app: &App, reader: &Reader, confirmation: &str) -> Result<Account
         return Err(invalid(["query", "confirm"], message));
     }
     let erasure = app.catalog.begin_erasure(reader.person()).await?;
+    // It has begun, whatever the time is.
+    let now = app.catalog.now().await.unwrap_or(erasure.begun_at);
     // Before the answer, if that can be: a catalogue that is rebuilt from the store later has to know of it.
     // But it has begun, whatever the store says, and the job writes the note before it does anything else.
     let noted = erase::remember(&app.intake.objects, &erasure);
@@ -106,6 +108,6 @@ async fn begun(app: &App, reader: &Reader, confirmation: &str) -> Result<Account
         confirmation: None,
         expires_at: None,
         begun_at: Some(erasure.begun_at.to_rfc3339()),
-        ends_at: Some(erase::ends_at(erasure.begun_at).to_rfc3339()),
+        ends_at: Some(erase::ends_by(erasure.begun_at, now).to_rfc3339()),
     })
 }

@@ -130,6 +130,28 @@ async fn a_damaged_note_of_an_orphan_keeps_no_other_one() {
     );
 }
 
+#[tokio::test]
+async fn what_a_clock_ahead_noticed_waits_from_when_it_was_put_right() {
+    // Only of the bench's own database, whose clock can be set.
+    let bench = Bench::sqlite().await;
+    let (catalog, owner) = (&bench.catalog, person());
+    let right = catalog.now().await.unwrap();
+    bench.pass(std::time::Duration::from_hours(24 * 400)).await;
+    let (orphan, kept) = (path(owner), path(owner));
+    catalog
+        .notice_orphans(std::slice::from_ref(&orphan))
+        .await
+        .unwrap();
+    catalog.keep_objects(std::slice::from_ref(&kept)).await.unwrap();
+    bench.clock.set(right);
+    assert_eq!(catalog.date_anew().await.unwrap(), 1);
+    assert_eq!(catalog.date_anew().await.unwrap(), 0);
+    let soon = Instant::from_micros(right.micros() + 1);
+    let condemned = catalog.condemn_orphans(soon).await.unwrap();
+    assert_eq!(condemned.sound, [orphan]);
+    assert_eq!(catalog.orphan_totals().await.unwrap().kept, 1);
+}
+
 fn path(person: PersonId) -> String {
     format!("data/{person}/{}.parquet", Uuid::now_v7())
 }

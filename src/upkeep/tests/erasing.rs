@@ -460,6 +460,33 @@ async fn who_comes_back_when_it_is_over_begins_with_nothing() {
 }
 
 #[tokio::test]
+async fn an_erasure_that_began_under_a_clock_ahead_ends_in_the_usual_time_after_it_was_put_right() {
+    let bench = Bench::new().await;
+    friends(&bench).await;
+    let right = bench.clock.now();
+    bench.pass(Duration::from_hours(24 * 400));
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    bench.clock.set(right);
+    assert!(go_on(&bench, usize::MAX).await);
+    let catalog = &bench.stores.catalog;
+    let is_over = async || {
+        let erasure = catalog.erasure_of(bench.key.person).await.unwrap();
+        erasure.is_some_and(|erasure| erasure.is_over())
+    };
+    bench.pass(ERASURE_LENGTH.saturating_sub(Duration::from_secs(1)));
+    assert!(go_on(&bench, usize::MAX).await);
+    assert!(!is_over().await);
+    bench.pass(Duration::from_secs(1));
+    assert!(go_on(&bench, usize::MAX).await);
+    assert!(is_over().await);
+    assert_eq!(left(&bench).await, [""; 0]);
+    // The note in the store has the date of then, and is known.
+    heed_notes(&bench.stores).await.unwrap();
+    assert!(is_over().await);
+}
+
+#[tokio::test]
 async fn whatever_is_planted_is_found() {
     let bench = Bench::new().await;
     let friend = friends(&bench).await;

@@ -111,3 +111,35 @@ async fn a_dead_row_goes_from_an_object_however_little_memory_there_is_to_merge(
     );
     assert_eq!(bench.visible().await, living);
 }
+
+#[tokio::test]
+async fn what_a_clock_that_was_ahead_noted_goes_in_the_usual_time_after_it_was_put_right() {
+    let bench = Bench::new().await;
+    let right = bench.clock.now();
+    bench.pass(Duration::from_hours(24 * 400));
+    for piece in 0..4 {
+        bench
+            .put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023), true)
+            .await;
+    }
+    bench.pass(Duration::from_secs(10));
+    round(&bench).await;
+    let (live, all) = bench.paths().await;
+    assert_eq!((live.len(), all.len()), (1, 5));
+    bench.delete(&[record(7)]).await;
+    round(&bench).await;
+    bench.clock.set(right);
+    round(&bench).await;
+    assert_eq!(bench.paths().await.1, all, "the whole grace period is waited for");
+    bench.pass(Duration::from_mins(11));
+    round(&bench).await;
+    assert_eq!(bench.paths().await.1, live);
+    for _ in 0..29 {
+        bench.pass(Duration::from_hours(24));
+        round(&bench).await;
+    }
+    let (live_now, all) = bench.paths().await;
+    assert_eq!(live_now, all);
+    assert_ne!(live_now, live, "the object that held the deleted row is gone");
+    assert_eq!(bench.visible().await.len(), 3_999);
+}
