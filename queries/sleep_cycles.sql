@@ -1,9 +1,11 @@
 -- Sleep: which rows belong to which cycle (rule 3.5).
 --
--- resolved (start_time, end_time, stage): the rows of sleep_resolve.sql. gap_stages (stage): stages that count as time without sleep.
+-- resolved (start_time, end_time, stage): the rows of sleep_resolve.sql. gap_stages (stage): stages that
+-- count as time without sleep.
 -- $gap: microseconds without sleep that part two cycles; so many, or more.
 --
--- A cycle reaches from the first start to the last end of its rows. Rows of gap stages do not lengthen it; those inside belong to it, others to none.
+-- A cycle reaches from the first start to the last end of its rows. Rows of gap stages do not lengthen it;
+-- those inside belong to it, others to none.
 -- The service finds cycles as rows come, one after the other; a test keeps the two equal.
 WITH asleep AS (
     SELECT resolved.*
@@ -11,7 +13,8 @@ WITH asleep AS (
     WHERE NOT EXISTS (SELECT 1 FROM gap_stages WHERE gap_stages.stage = resolved.stage)
 ),
 reach AS (
-    SELECT *, max(end_time) OVER (ORDER BY start_time, end_time ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
+    SELECT *, max(end_time) OVER (ORDER BY start_time, end_time
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
     FROM asleep
 ),
 numbered AS (
