@@ -371,6 +371,36 @@ async fn numbers_of_nights_places_and_gaps_are_those_of_their_evidence() {
     assert_eq!(report["time_zone"], "America/New_York");
 }
 
+/// Findings are in the units that values are kept in, and the request of their evidence says so.
+#[tokio::test]
+async fn numbers_are_those_of_their_evidence_whichever_units_are_preferred() {
+    let person = in_new_york().await;
+    let weights = (1..110_u32).map(|day| {
+        let at = local(i64::from(day), 8.0);
+        let pounds = if day == 1 { 190.0 } else { f64::from(165 + day % 5) };
+        sample(day, at, at, pounds)
+    });
+    person.records("Weight", &weights.collect::<Vec<Value>>()).await;
+    for units in ["metric", "us", "catalogue"] {
+        person
+            .post("/user/v1alpha1/preferences", &json!({"units": units}))
+            .await
+            .must_be(200);
+        let mut kinds = checked(&person).await;
+        kinds.sort();
+        assert_eq!(kinds, ["anomaly", "record"], "{units}");
+        for insight in report(&person).await["insights"].as_array().unwrap() {
+            assert_eq!(
+                (number(insight, "value"), &insight["unit"]),
+                (190.0, &json!("lb"))
+            );
+            for row in evidence(&person, insight).await {
+                assert_eq!(row["unit"], insight["unit"], "{units}: {row}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_starts_after_the_moment_is_not_looked_at() {
     let person = in_new_york().await;

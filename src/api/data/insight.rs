@@ -22,6 +22,7 @@ use crate::catalog::records::PartitionSummary;
 use crate::model::duration::Truncation;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, MICROS_PER_DAY, TimeRange};
+use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 use crate::output::{ColumnKind, ListedColumn};
 use crate::people::preferences::Preferences;
@@ -448,6 +449,8 @@ fn asked(evidence: &Evidence, person: PersonId) -> EvidenceEntry {
                 ("metric", metric.clone()),
                 ("samprate", "1d".to_owned()),
                 ("tz", zone.name().to_owned()),
+                // Findings are in the units that values are kept in, whichever the caller prefers.
+                ("units", UnitSystem::Catalogue.name().to_owned()),
             ],
         ),
         Evidence::Nights { range } => ("sleep_cycles", range, Vec::new()),
