@@ -346,9 +346,16 @@ async fn updates_count_by_type_and_list_files() {
     );
 }
 
+/// A moment by its seconds since 1970.
+fn utc(seconds: u64) -> String {
+    let seconds = i64::try_from(seconds).unwrap();
+    chrono::DateTime::from_timestamp(seconds, 0).unwrap().to_rfc3339()
+}
+
 #[tokio::test]
 async fn rule_8_5_updates_range_over_the_time_of_acceptance() {
     let person = person();
+    let before = crate::harness::now();
     person
         .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
         .await;
@@ -360,6 +367,14 @@ async fn rule_8_5_updates_range_over_the_time_of_acceptance() {
         .must_be(200)
         .json();
     assert_eq!(of_the_sample["data_types"], json!({}));
+    let of_the_acceptance = person
+        .get("/data/v1/updates")
+        .with("start_time", &utc(before))
+        .with("end_time", &utc(crate::harness::now() + 1))
+        .await
+        .must_be(200)
+        .json();
+    assert_eq!(of_the_acceptance["data_types"], json!({"HeartRate": 1}));
     let inverted = person
         .get("/data/v1/updates")
         .with("start_time", "2024-05-02")
@@ -372,12 +387,6 @@ async fn rule_8_5_updates_range_over_the_time_of_acceptance() {
 #[tokio::test]
 async fn rule_8_5_updates_up_to_now_have_what_was_just_accepted() {
     let person = person();
-    let utc = |seconds: u64| {
-        let micros = i64::try_from(seconds).unwrap() * 1_000_000;
-        chrono::DateTime::from_timestamp_micros(micros)
-            .unwrap()
-            .to_rfc3339()
-    };
     let before = crate::harness::now();
     person
         .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
@@ -401,10 +410,7 @@ async fn rule_0_2_updates_of_an_empty_range_are_none_wherever_in_a_minute_it_lie
     let after = crate::harness::now();
     for minute in [before / 60 * 60, after / 60 * 60] {
         for second in [0, 1, 30, 59] {
-            let micros = i64::try_from(minute + second).unwrap() * 1_000_000;
-            let moment = chrono::DateTime::from_timestamp_micros(micros)
-                .unwrap()
-                .to_rfc3339();
+            let moment = utc(minute + second);
             let reply = person
                 .get("/data/v1/updates")
                 .with("start_time", &moment)

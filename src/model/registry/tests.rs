@@ -133,6 +133,46 @@ fn rule_6_2_published_oddities_are_kept() {
     );
 }
 
+/// The built-in metrics whose values are in `unit`.
+fn of_unit<'a>(registry: &'a Registry, unit: &str) -> Vec<(&'a DataType, &'a MetricTraits)> {
+    let types = registry.types().iter();
+    let metrics = types.filter_map(|kind| Some((&**kind, kind.metric.as_ref()?)));
+    metrics
+        .filter(|(_, traits)| traits.unit.as_deref() == Some(unit))
+        .collect()
+}
+
+#[test]
+fn rule_6_2_events_have_the_value_0_and_are_never_added_up() {
+    let registry = registry();
+    let presences = of_unit(&registry, "presence");
+    assert_eq!(presences.len(), 19);
+    for (kind, traits) in presences {
+        assert_eq!(traits.kind, Some(MetricKind::Discrete), "{}", kind.id);
+        assert_eq!(traits.merge, MergePolicy::All, "{}", kind.id);
+        assert_eq!(traits.default_aggregate, DefaultAggregate::Last, "{}", kind.id);
+        let during = json!({"start_date": "2024-05-01T10:00:00Z", "value": 0});
+        assert!(compile(&kind.schema).unwrap().is_valid(&during), "{}", kind.id);
+    }
+}
+
+#[test]
+fn rule_6_2_severities_of_another_list_become_those_of_the_catalogue() {
+    let registry = registry();
+    let units = registry.units();
+    let theirs = "HKCategoryValueSeverity";
+    let severities = of_unit(&registry, "severity");
+    assert_eq!(severities.len(), 36);
+    for (kind, traits) in severities {
+        let converted = |code: f64| units.convert(code, theirs, traits, kind.id.as_str());
+        let codes = [0.0, 1.0, 2.0, 3.0, 4.0].map(|code| converted(code).unwrap());
+        assert_eq!(json!(codes), json!([0.0, 0.0, 1.0, 2.0, 3.0]), "{}", kind.id);
+        assert!(converted(5.0).is_err(), "{}", kind.id);
+    }
+    let says_not_present = |code: f64| units.is_absent(theirs, code);
+    assert_eq!([0.0, 1.0, 2.0].map(says_not_present), [false, true, false]);
+}
+
 #[test]
 fn rule_6_3_the_v0_list_is_the_v0_metrics_of_the_v1_list() {
     let registry = registry();

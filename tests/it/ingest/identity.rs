@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::every_read_shows;
 use crate::harness::{at, heart_rate, id, number, person, steps, texts};
 
 #[tokio::test]
@@ -261,18 +262,15 @@ async fn rule_8_2_a_replacement_reaches_every_kind_of_read() {
             ],
         )
         .await;
+    every_read_shows(&person, [Some(60.0), Some(61.0)]).await;
     person
-        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 99)])
+        .records("HeartRate", &[heart_rate(id(2), &at("10:01"), 99)])
         .await;
-    for reply in [
-        person.read("metric", "HeartRate").await,
-        person
-            .metric_samples("HeartRate", &at("00:00"), &at("23:00"))
-            .await,
-    ] {
-        let values: Vec<f64> = reply.rows().iter().map(|row| number(row, "value")).collect();
-        assert_eq!(values, [99.0, 61.0], "{reply}");
-    }
+    every_read_shows(&person, [Some(60.0), Some(99.0)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 98)])
+        .await;
+    every_read_shows(&person, [Some(98.0), Some(99.0)]).await;
 }
 
 #[tokio::test]
