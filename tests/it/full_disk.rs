@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Person, Setup, at, heart_rate, id, instant};
+use crate::harness::{Person, Setup, at, heart_rate, id, instant, skip_without};
 
 /// A small disk in memory, for as long as the value lives.
 struct SmallDisk(TempDir);
@@ -23,14 +23,12 @@ impl SmallDisk {
         match mounted {
             Ok(output) if output.status.success() => Some(Self(directory)),
             Ok(output) => {
-                println!(
-                    "skipped: no disk can be mounted here: {}",
-                    String::from_utf8_lossy(&output.stderr).trim()
-                );
+                let reason = String::from_utf8_lossy(&output.stderr);
+                skip_without(&format!("no disk can be mounted here: {}", reason.trim()));
                 None
             }
             Err(error) => {
-                println!("skipped: no disk can be mounted here: {error}");
+                skip_without(&format!("no disk can be mounted here: {error}"));
                 None
             }
         }

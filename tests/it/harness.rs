@@ -12,6 +12,7 @@ mod identity_provider;
 mod key_service;
 mod metrics;
 mod server;
+mod surroundings;
 mod tls_front;
 mod values;
 
@@ -23,6 +24,7 @@ pub(crate) use identity_provider::{AUDIENCE, ISSUER, IdentityProvider, claims, n
 pub(crate) use key_service::{KeyService, TOKEN as KEY_SERVICE_TOKEN};
 pub(crate) use metrics::Metrics;
 pub(crate) use server::{Almanac, Ended, Setup};
+pub(crate) use surroundings::skip_without;
 pub(crate) use tls_front::{Opening, TlsFront};
 pub(crate) use values::{at, heart_rate, id, instant, jsonl, number, steps, texts};
 

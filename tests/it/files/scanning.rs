@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{announce, download, file_path, get, put, upload};
 use crate::exports::{archive, imported};
-use crate::harness::{Almanac, Person, Setup};
+use crate::harness::{Almanac, Person, Setup, skip_without};
 
 /// What both scanners take for harm.
 pub(super) const HARM: &str = "ALMANAC-TEST-HARM-7b1d0c";
@@ -199,9 +199,7 @@ impl Clamd {
         let usual = ["/usr/sbin/clamd", "/usr/local/sbin/clamd"].map(str::to_owned);
         let mut programs = named.into_iter().chain(usual);
         let Some(program) = programs.find(|path| Path::new(path).exists()) else {
-            println!(
-                "skipped with clamd: it is not installed, and ALMANAC_TEST_CLAMD does not say where it is"
-            );
+            skip_without("clamd is not installed, and ALMANAC_TEST_CLAMD does not say where it is");
             return None;
         };
         let socket = home.join("clamd.sock");

@@ -7,6 +7,8 @@ use std::env;
 use sqlx::{Connection as _, Executor as _};
 use uuid::Uuid;
 
+use super::surroundings::skip_without;
+
 /// Where a server keeps its catalogue and objects; the default is the embedded pair.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Backends {
@@ -23,18 +25,19 @@ impl Backends {
     }
 
     /// A database and a prefix of their own in the servers that `ALMANAC_TEST_POSTGRES_URL` and
-    /// `ALMANAC_TEST_S3_ENDPOINT` name; `None` where they are not set.
+    /// `ALMANAC_TEST_S3_ENDPOINT` name; `None` where these are not both set.
     pub(crate) fn networked() -> Option<Self> {
-        let (Ok(postgres), Ok(_)) = (
-            env::var("ALMANAC_TEST_POSTGRES_URL"),
-            env::var("ALMANAC_TEST_S3_ENDPOINT"),
-        ) else {
-            println!(
-                "skipped on PostgreSQL and S3: ALMANAC_TEST_POSTGRES_URL and ALMANAC_TEST_S3_ENDPOINT are \
-                 not set"
-            );
+        let (postgres, s3) = ("ALMANAC_TEST_POSTGRES_URL", "ALMANAC_TEST_S3_ENDPOINT");
+        let unset: Vec<&str> = [postgres, s3]
+            .into_iter()
+            .filter(|name| env::var(name).is_err())
+            .collect();
+        if !unset.is_empty() {
+            let unset = unset.join(" and ");
+            skip_without(&format!("there is no PostgreSQL with S3, for want of {unset}"));
             return None;
-        };
+        }
+        let postgres = env::var(postgres).expect("set, as was just seen");
         let name = format!("almanac_{}", Uuid::new_v4().simple());
         let database_url = create_database(&postgres, &name);
         let bucket = env::var("ALMANAC_TEST_S3_BUCKET").unwrap_or_else(|_| "almanac".to_owned());
