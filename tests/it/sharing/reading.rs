@@ -93,6 +93,43 @@ async fn windows_of_several_shares_are_joined_and_gaps_stay_gaps() {
 }
 
 #[tokio::test]
+async fn a_base_is_read_with_what_is_shared_of_it_and_definitions_by_their_own_names() {
+    let (owner, reader) = (person(), person());
+    let theirs = owner.id.to_string();
+    let (tea, coffee) = (
+        owner
+            .define("Event", &json!({"name": "Tea", "description": "d"}))
+            .await,
+        owner
+            .define("Event", &json!({"name": "Coffee", "description": "d"}))
+            .await,
+    );
+    let event = |n: u32, time: &str| json!({"id": id(n), "start_time": at(time)});
+    owner.records(&tea, &[event(1, "08:00"), event(2, "10:00")]).await;
+    owner.records(&coffee, &[event(3, "10:00")]).await;
+    let shared = |data_type: &str, start: &str, end: &str| {
+        let mut body = share_of(&[data_type], &reader);
+        body["time_start"] = json!(at(start));
+        body["time_end"] = json!(at(end));
+        body
+    };
+    let read = |name: &str| reader.read("event", name).with("svc_userid", &theirs);
+    let ids = |numbers: [u32; 2]| numbers.map(|n| id(n).to_string());
+
+    share(&owner, &shared(&tea, "07:00", "09:00")).await;
+    read("Event").await.must_be(403);
+    share(&owner, &shared("Event", "09:30", "11:00")).await;
+    let base = read("Event").await.must_be(200);
+    assert_eq!(texts(&base.rows(), "id"), ids([2, 3]));
+    assert_eq!(
+        base.header("x-svc-effective-range"),
+        Some("2024-05-01T09:30:00Z/2024-05-01T11:00:00Z")
+    );
+    let definition = read(&tea).await.must_be(200);
+    assert_eq!(texts(&definition.rows(), "id"), ids([1, 2]));
+}
+
+#[tokio::test]
 async fn a_reader_never_writes_changes_or_shares_on() {
     let (owner, reader, third) = (with_rates().await, person(), person());
     let mut all = share_of(&[], &reader);

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::super::*;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, SystemIds};
+use crate::model::registry::Base;
 use crate::people::condition::Condition;
 use crate::people::limits::PersonLimits;
 use crate::people::sharing::Sharing;
@@ -20,12 +22,16 @@ use crate::people::types::Types;
 
 const PEOPLE: usize = 3;
 const GROUPS: usize = 3;
-const TYPES: [&str; 4] = ["HeartRate", "StepCount", "Event", "MomentAnnotation"];
-/// The types that are asked for: among them one upon a base, and one that no share names.
-const ASKED: [&str; 6] = [
+/// Stands for the type that the owner has defined.
+const OWN: &str = "Event/own";
+const TYPES: [&str; 5] = ["HeartRate", "StepCount", "Event", OWN, "MomentAnnotation"];
+/// The types that are asked for: among them one upon a base that no share names by itself, and one that no
+/// share names at all.
+const ASKED: [&str; 7] = [
     "HeartRate",
     "StepCount",
     "Event",
+    OWN,
     "Event/0193b5a2-0000-7000-8000-000000000001",
     "MomentAnnotation",
     "BodyMass",
@@ -98,7 +104,8 @@ impl Shared {
 
     fn covers(&self, asked: &str) -> bool {
         let base = asked.split('/').next().unwrap_or(asked);
-        self.all || self.types.iter().any(|index| TYPES[*index] == base)
+        let mut named = self.types.iter().map(|index| TYPES[*index]);
+        self.all || named.any(|name| name == asked || name == base)
     }
 }
 
@@ -108,6 +115,8 @@ struct World {
     grants: Grants,
     sharing: Sharing,
     types: Types,
+    /// What each person has defined.
+    own: Vec<TypeId>,
     groups: Vec<Uuid>,
     gone: BTreeSet<usize>,
     members: BTreeSet<(usize, usize)>,
@@ -134,11 +143,20 @@ impl World {
             };
             groups.push(sharing.create_group(&registry, person(0), body).await.unwrap().id);
         }
+        let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
+        let types = Types::new(registry, catalog, clock, ids, 1000);
+        let mut own = Vec::new();
+        for owner in 0..PEOPLE {
+            let body = json!({"name": "Own", "description": "x"});
+            let defined = types.create(person(owner), Base::Event, &body).await.unwrap();
+            own.push(defined.data_type.id.clone());
+        }
         Self {
             _directory: directory,
-            grants: Grants::new(catalog.clone(), Arc::clone(&registry)),
+            grants,
             sharing,
-            types: Types::new(registry, catalog, clock, ids, 1000),
+            types,
+            own,
             groups,
             gone: BTreeSet::new(),
             members: BTreeSet::new(),
@@ -189,7 +207,7 @@ impl World {
                 shared
                     .types
                     .iter()
-                    .map(|index| TYPES[*index].to_owned())
+                    .map(|index| self.id_of(shared.owner, TYPES[*index]).to_string())
                     .collect(),
             ),
             share_all_data: Some(shared.all),
@@ -213,6 +231,15 @@ impl World {
         }
     }
 
+    /// The id of the type that a name of the model stands for.
+    fn id_of(&self, owner: usize, name: &str) -> TypeId {
+        if name == OWN {
+            self.own[owner].clone()
+        } else {
+            TypeId::new(name)
+        }
+    }
+
     /// Whether a share reaches the reader, directly or as a member of a group that still exists.
     fn reaches(&self, shared: &Shared, reader: usize) -> bool {
         shared.people.contains(&reader)
@@ -231,7 +258,7 @@ impl World {
         let who = Reader::for_tests(person(reader));
         let decided = self
             .grants
-            .windows(&who, person(owner), &TypeId::new(asked), range)
+            .windows(&who, person(owner), &self.id_of(owner, asked), range)
             .await;
         let permit = match decided {
             Err(Denied::Refused(_)) => {
