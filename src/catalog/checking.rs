@@ -23,7 +23,7 @@ impl Catalog {
             .await?;
         for row in people {
             let Some(person) = PersonId::from_slice(&row.bytes(0)?) else {
-                complaints.push("a person's id is no id".to_owned());
+                complaints.push("a person's id is not an id".to_owned());
                 continue;
             };
             note(&mut complaints, self.check_person(person).await)?;

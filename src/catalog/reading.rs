@@ -345,7 +345,7 @@ async fn read_blobs(
             .await?
         {
             let piece = PieceId::from_slice(&row.bytes(0)?)
-                .ok_or_else(|| CatalogError::corrupt("a blob's id is no id"))?;
+                .ok_or_else(|| CatalogError::corrupt("a blob's id is not an id"))?;
             blobs.insert(piece, row.bytes(1)?);
         }
     }

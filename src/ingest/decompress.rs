@@ -104,7 +104,7 @@ impl Beginning {
 
     fn damaged<E>(&self, error: &io::Error) -> DecompressError<E> {
         if self.is_other {
-            let reason = "it is no gzip stream; send content-encoding: gzip only with a body that is one";
+            let reason = "it is not a gzip stream; send content-encoding: gzip only with a body that is one";
             return DecompressError::Damaged(reason.to_owned());
         }
         damaged(error)
@@ -378,9 +378,9 @@ mod tests {
         changed[place] ^= 1;
         for (body, told) in [
             (&b""[..], "it is empty"),
-            (&content[..1], "it is no gzip stream"),
-            (&content[..12], "it is no gzip stream"),
-            (&content[..], "it is no gzip stream"),
+            (&content[..1], "it is not a gzip stream"),
+            (&content[..12], "it is not a gzip stream"),
+            (&content[..], "it is not a gzip stream"),
             (&whole[..1], "it breaks off"),
             (&whole[..whole.len() / 2], "it breaks off"),
             (&whole[..whole.len() - 1], "it breaks off"),

@@ -55,6 +55,6 @@ const fn kind_of(first: u8) -> &'static str {
     match first {
         b'"' => "a string",
         b'0'..=b'9' | b'-' => "a number",
-        _ => "something that is no object",
+        _ => "something that is not an object",
     }
 }

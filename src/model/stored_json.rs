@@ -19,7 +19,7 @@ pub struct Unreadable {
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|error| Unreadable {
         wrong: match error.classify() {
-            Category::Syntax => "it is no JSON",
+            Category::Syntax => "it is not JSON",
             Category::Eof => "it ends too early",
             Category::Data => "it is JSON of another shape",
             Category::Io => "it could not be read",

@@ -75,7 +75,7 @@ pub(super) fn series_traits(data_type: &DataType) -> Result<&MetricTraits, Strin
         )),
         Some(traits) => Ok(traits),
         None => Err(format!(
-            "{id} is no time series; /data/v0/metrics_catalog lists those there are"
+            "{id} is not a time series; /data/v0/metrics_catalog lists those there are"
         )),
     }
 }

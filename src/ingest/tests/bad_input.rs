@@ -68,7 +68,7 @@ fn a_text_that_is_no_record_is_told_what_was_found_where_and_what_to_send() {
         (
             Place::Whole,
             "start_date,value",
-            "found something that is no object",
+            "found something that is not an object",
         ),
     ] {
         let faults = decoder("HeartRate").push(place, text.as_bytes()).unwrap_err();

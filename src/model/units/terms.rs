@@ -172,7 +172,7 @@ pub(super) struct Terms {
 
 /// A definition that means nothing.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no term")]
+#[error("`{0}` is not a term")]
 pub struct BadDefinition(String);
 
 impl Terms {

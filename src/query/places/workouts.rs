@@ -137,7 +137,7 @@ fn filled(column: &ArrayRef, otherwise: Otherwise, batch: &RecordBatch) -> Resul
 
 fn no_items(list: &ArrowType) -> Result<ArrayRef> {
     let ArrowType::List(item) = list else {
-        return internal_err!("{list} is no list");
+        return internal_err!("{list} is not a list");
     };
     Ok(Arc::new(ListArray::try_new(
         Arc::clone(item),
@@ -156,7 +156,7 @@ fn lengths(column: &ArrayRef, batch: &RecordBatch) -> Result<Float64Array> {
     };
     let (starts, ends) = (times("start_date")?, times("end_date")?);
     let Some(given) = column.as_primitive_opt::<Float64Type>() else {
-        return internal_err!("a duration is no number");
+        return internal_err!("a duration is not a number");
     };
     Ok((0..given.len())
         .map(|row| {

@@ -263,7 +263,7 @@ impl RowReader {
         let numbers = cast(column(batch, VALUE)?, &DataType::Float64)?;
         let values = numbers
             .as_primitive_opt::<Float64Type>()
-            .ok_or_else(|| internal_datafusion_err!("the value is no number"))?;
+            .ok_or_else(|| internal_datafusion_err!("the value is not a number"))?;
         let ids = batch.column_by_name(ID).filter(|_| self.ids);
         Ok(Rows {
             starts: micros_of(batch, START)?.clone(),
@@ -291,7 +291,7 @@ impl RowReader {
         let sources = cast(column(batch, SOURCE)?, &dictionary_text())?;
         let sources = sources
             .as_dictionary_opt::<Int32Type>()
-            .ok_or_else(|| internal_datafusion_err!("source is no dictionary"))?;
+            .ok_or_else(|| internal_datafusion_err!("source is not a dictionary"))?;
         let known = self.dictionary.take();
         let known = known.filter(|(entries, _)| Arc::ptr_eq(entries, sources.values()));
         let (entries, numbers) = known.unwrap_or_else(|| numbered(sources.values(), ranking));

@@ -210,7 +210,7 @@ async fn attached(
     let mut metrics = Vec::with_capacity(named.len());
     for (resolved, column) in named {
         let traits = resolved.data_type.metric.as_ref();
-        let traits = traits.ok_or_else(|| ApiError::internal("a series of what is no metric"))?;
+        let traits = traits.ok_or_else(|| ApiError::internal("a series of what is not a metric"))?;
         refuse_calculations(&query.calculations, traits, resolved.data_type.id.as_str())?;
         let (partition, conditions) = metric_partition(app, reader, owner, &resolved).await?;
         let unit = query

@@ -194,7 +194,7 @@ impl Readings {
         let resolved = self.resolved(name).await?;
         let (id, class) = (&resolved.data_type.id, resolved.data_type.class);
         if !computed.is_empty() && class != RecordClass::Metric {
-            return plan_err!("'agg': {id} is no metric; leave the function out to count its records");
+            return plan_err!("'agg': {id} is not a metric; leave the function out to count its records");
         }
         let (partitions, conditions) = partitions_of(app, reader, owner, &resolved, Vec::new())
             .await

@@ -134,7 +134,7 @@ impl NewFileInput {
             must_be_first,
         };
         if self.content_length < 0 {
-            let message = format!("{} is no number of bytes", self.content_length);
+            let message = format!("{} is not a number of bytes", self.content_length);
             faults.push(Fault::new(
                 ["body", "content_length"],
                 "greater_than_equal",

@@ -59,7 +59,7 @@ fn unfit_value(field: &Field, column: &ArrayRef) -> Option<UnfitRow> {
             let numbers = column.as_primitive_opt::<Float64Type>()?;
             let mut numbered = numbers.values().iter().enumerate();
             let unfit = numbered.find(|(row, number)| !number.is_finite() && numbers.is_valid(*row));
-            unfit.map(|(row, number)| here((row, format!("{number} is no number that can be sent"))))
+            unfit.map(|(row, number)| here((row, format!("{number} is not a number that can be sent"))))
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             let times = column.as_primitive_opt::<TimestampMicrosecondType>()?;
@@ -135,9 +135,9 @@ fn unfit_json(texts: &StringArray, must_be_object: bool) -> Option<(usize, Strin
 }
 
 fn json(text: &str, must_be_object: bool) -> Result<(), String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     if must_be_object && !value.is_object() {
-        return Err("it is no JSON object".to_owned());
+        return Err("it is not a JSON object".to_owned());
     }
     if may_hold_nul(text) && path_to_nul(&value).is_some() {
         return Err("U+0000 cannot be stored".to_owned());

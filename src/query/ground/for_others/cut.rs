@@ -368,7 +368,7 @@ fn shares<'a>(amounts: &ArrayRef, parts: impl Iterator<Item = (i64, &'a Option<i
     let amounts = cast(amounts, &DataType::Float64)?;
     let amounts = amounts
         .as_primitive_opt::<Float64Type>()
-        .ok_or_else(|| internal_datafusion_err!("an amount is no number"))?;
+        .ok_or_else(|| internal_datafusion_err!("an amount is not a number"))?;
     let share = |(amount, (covered, length)): (Option<f64>, (i64, &Option<i64>))| match length {
         Some(length) => Some(prorated(amount?, covered, *length)),
         None => amount,

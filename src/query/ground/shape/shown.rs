@@ -253,7 +253,7 @@ impl ScalarUDFImpl for ExtrasWith {
         }
         let extras = extras
             .as_string_opt::<i32>()
-            .ok_or_else(|| internal_datafusion_err!("extras are no text"))?;
+            .ok_or_else(|| internal_datafusion_err!("extras are not text"))?;
         let mut written = StringBuilder::with_capacity(rows, 64 * rows);
         for row in 0..rows {
             let own = extras.is_valid(row).then(|| extras.value(row));
@@ -299,7 +299,7 @@ fn with_members(own: Option<&str>, members: Vec<(&str, Value)>) -> Result<Option
             continue;
         }
         if !text.ends_with('}') {
-            return internal_err!("extras are no object");
+            return internal_err!("extras are not an object");
         }
         text.pop();
         if text.len() > 1 {

@@ -48,7 +48,7 @@ impl<'a> Columns<'a> {
     pub(super) fn numbers(&self) -> Result<&Float64Array> {
         self.values
             .as_primitive_opt::<Float64Type>()
-            .ok_or_else(|| internal_datafusion_err!("the value is no number"))
+            .ok_or_else(|| internal_datafusion_err!("the value is not a number"))
     }
 }
 
