@@ -40,12 +40,12 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
     let wrong = || {
         invalid(
             ["header", "idempotency-key"],
-            format!("expected 1 to {LONGEST_KEY} visible characters"),
+            format!("expected 1 to {LONGEST_KEY} printable characters of ASCII"),
         )
     };
     let key = key.to_str().map_err(|_| wrong())?.trim();
-    let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
-    if key.is_empty() || key.len() > LONGEST_KEY || !is_visible {
+    let is_printable = key.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    if key.is_empty() || key.len() > LONGEST_KEY || !is_printable {
         Err(wrong())
     } else {
         Ok(Some(key.to_owned()))

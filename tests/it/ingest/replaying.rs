@@ -121,14 +121,14 @@ async fn a_key_with_other_parameters_is_refused_as_one_with_another_body_is() {
 }
 
 #[tokio::test]
-async fn a_key_is_made_of_visible_characters() {
+async fn a_key_is_made_of_printable_characters() {
     let person = person();
     let longest = "k".repeat(255);
-    for key in ["a b", "a\tb", "", &format!("{longest}k")] {
+    for key in ["a\tb", "", &format!("{longest}k")] {
         let refused = keyed(&person, key, 60).await;
         assert_eq!(refused.faults(), ["header.idempotency-key"], "{key:?}");
     }
-    for key in ["!~", &longest] {
+    for key in ["!~", "a b", &longest] {
         keyed(&person, key, 60).await.upload();
     }
 }
