@@ -16,6 +16,7 @@ mod errors;
 pub mod faults;
 pub mod files;
 pub mod find;
+pub mod folder_names;
 mod folders;
 mod id_index;
 pub mod kept_rollups;

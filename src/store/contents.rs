@@ -17,11 +17,12 @@ use sha2::digest::common::hazmat::SerializableState as _;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-pub use incoming::{INCOMING_FOLDER, IncomingName};
+pub use incoming::IncomingName;
 pub use parts::{PartName, PartWriter};
 pub use usage::Usage;
 
 use super::errors::StoreError;
+use super::folder_names::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER};
 use super::objects::ObjectStorage;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::records::Footer;
@@ -32,12 +33,6 @@ use crate::model::ids::{IdSource, PersonId};
 use crate::model::stored_json;
 use crate::model::time::Instant;
 
-/// The folder of all parts of files.
-pub const FILES_FOLDER: &str = "files";
-/// The folder of all parts of exports.
-pub const EXPORTS_FOLDER: &str = "exports";
-/// The folder of all parts of frames.
-pub const FRAMES_FOLDER: &str = "frames";
 /// A part ends at this size. A crash loses less than one part of an upload.
 pub const PART_BYTES: u64 = 32 << 20;
 /// The most parts of a content, so that nobody fills the catalogue with lists of tiny parts.

@@ -13,15 +13,13 @@ use super::blocking::run_blocking;
 use super::encoding::{Ahead, Encoder};
 pub use super::encoding::{ROW_GROUP_ROWS, Target};
 use super::errors::StoreError;
+use super::folder_names::DATA_FOLDER;
 use super::objects::{ObjectStorage, Upload};
 use super::rollups::keeping::Keeping;
 use crate::catalog::records::{Bounds, NewPiece, NewPlace};
 use crate::model::ids::{IdSource, PersonId, PieceId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
-
-/// The folder of all objects of pieces.
-pub const DATA_FOLDER: &str = "data";
 
 /// Writes sorted rows batch by batch, and holds one row group in memory.
 pub struct PieceWriter<'a> {

@@ -17,7 +17,6 @@ mod wrapping;
 
 pub use keys::{PersonKey, PersonKeys};
 pub use master::{MasterKeyError, MasterKeys};
-pub use objects::PEOPLE_FOLDER;
 pub use place::mark;
 pub use service::{KeyService, KeyServiceError, KeyServiceSettings};
 pub use wrapping::Wrapping;

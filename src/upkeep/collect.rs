@@ -18,9 +18,10 @@ use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{ContentKind, INCOMING_FOLDER, IncomingName, PartName};
+use crate::store::contents::{ContentKind, IncomingName, PartName};
+use crate::store::folder_names::{DATA_FOLDER, INCOMING_FOLDER};
 use crate::store::orphans::orphaned_pieces;
-use crate::store::piece::{DATA_FOLDER, ObjectName};
+use crate::store::piece::ObjectName;
 
 /// How long an object that nothing names is left alone: longer than any write.
 pub const ORPHAN_AGE: Duration = Duration::from_hours(7);

@@ -17,7 +17,6 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
 use super::collect::ORPHAN_AGE;
-use super::manifest_names::PEOPLE_FOLDER;
 use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
@@ -27,9 +26,10 @@ use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, INCOMING_FOLDER};
+use crate::store::folder_names::{
+    DATA_FOLDER, EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, INCOMING_FOLDER, PEOPLE_FOLDER,
+};
 use crate::store::objects::ObjectStorage;
-use crate::store::piece::DATA_FOLDER;
 
 /// The folder of notes about erasures.
 pub const ERASED_FOLDER: &str = "erased";

@@ -9,12 +9,12 @@ use futures::TryStreamExt as _;
 
 use super::erase::FOLDERS_OF_PEOPLE;
 use super::manifest::mentions;
-use super::manifest_names::PEOPLE_FOLDER;
 use super::stores::UpkeepStores;
 use crate::catalog::erasures::Erasure;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
+use crate::store::folder_names::PEOPLE_FOLDER;
 
 /// Everything in the store.
 const WHOLE_STORE: &str = "";

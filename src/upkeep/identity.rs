@@ -8,13 +8,11 @@ use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::manifest_names::PEOPLE_FOLDER;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::IdSource;
 use crate::store::StoreError;
-use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER};
+use crate::store::folder_names::{DATA_FOLDER, EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, PEOPLE_FOLDER};
 use crate::store::objects::ObjectStorage;
-use crate::store::piece::DATA_FOLDER;
 
 /// The object that holds the identity of its store.
 pub const IDENTITY_OBJECT: &str = "store.json";

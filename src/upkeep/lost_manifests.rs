@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use futures::TryStreamExt as _;
 
 use super::manifest::{Manifest, known_number, write_changed};
-use super::manifest_names::{PEOPLE_FOLDER, TakenNumbers, manifest_path, parse_manifest_path};
+use super::manifest_names::{TakenNumbers, manifest_path, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::WithDamage;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
+use crate::store::folder_names::PEOPLE_FOLDER;
 
 /// The newest manifest of a person, held against what the catalogue knows of it.
 #[derive(Debug, Default)]

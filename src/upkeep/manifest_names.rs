@@ -4,10 +4,8 @@ use futures::TryStreamExt as _;
 
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
+use crate::store::folder_names::PEOPLE_FOLDER;
 use crate::store::objects::ObjectStorage;
-
-/// The folder of all manifests.
-pub use crate::store::sealing::PEOPLE_FOLDER;
 
 /// The path of a manifest.
 #[must_use]

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::TryStreamExt as _;
 
-use super::manifest_names::{PEOPLE_FOLDER, TakenNumbers, parse_manifest_path};
+use super::manifest_names::{TakenNumbers, parse_manifest_path};
 use super::stores::UpkeepStores;
 use crate::catalog::CatalogError;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
+use crate::store::folder_names::PEOPLE_FOLDER;
 
 /// The people of whom the store knows more than the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::erase;
 use super::identity::{self, ApartError, IDENTITY_OBJECT};
 use super::manifest::Manifest;
-use super::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers, parse_manifest_path};
+use super::manifest_names::{manifest_path, numbers, parse_manifest_path};
 use super::merge_pieces::SortedRows;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::erasures::Erasure;
@@ -26,13 +26,14 @@ use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
-use crate::store::contents::{FILES_FOLDER, PartName};
+use crate::store::contents::PartName;
 use crate::store::encoding::LAYOUT_KEY;
 use crate::store::files::footer_of;
+use crate::store::folder_names::{DATA_FOLDER, FILES_FOLDER, PEOPLE_FOLDER};
 use crate::store::objects::ObjectStorage;
 use crate::store::orphans::orphaned_pieces;
 use crate::store::outline::ObjectPlace;
-use crate::store::piece::{DATA_FOLDER, ObjectName};
+use crate::store::piece::ObjectName;
 
 /// The number of objects that are looked at together.
 const PATHS_AT_ONCE: usize = 1_000;

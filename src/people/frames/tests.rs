@@ -13,7 +13,7 @@ use crate::model::clock::{Clock, ManualClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::FRAMES_FOLDER;
+use crate::store::folder_names::FRAMES_FOLDER;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 
 const SETTINGS: FrameSettings = FrameSettings {

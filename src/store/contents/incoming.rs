@@ -16,10 +16,9 @@ use super::reading::{STEP, STEPS_AT_ONCE};
 use super::{Content, Contents};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
+use crate::store::folder_names::INCOMING_FOLDER;
 use crate::store::objects::ObjectVersion;
 
-/// The folder of all of them.
-pub const INCOMING_FOLDER: &str = "incoming";
 /// The most that S3 takes in one request.
 const LARGEST_REQUEST: u64 = 5 << 30;
 

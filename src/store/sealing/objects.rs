@@ -21,17 +21,14 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
-use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER};
 use crate::store::errors::StoreError;
-use crate::store::piece::DATA_FOLDER;
+use crate::store::folder_names::{DATA_FOLDER, EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, PEOPLE_FOLDER};
 
 use super::keys::PersonKeys;
 use super::sealed::{
     HEADING, Opener, SALT, Sealer, blocks_of, heading, is_whole, open, opened_length, salt_of,
 };
 
-/// The folder of what is written about people beside their data.
-pub const PEOPLE_FOLDER: &str = "people";
 /// The suffix of the names of sealed objects.
 const SUFFIX: &str = ".sealed";
 /// In these folders everything in a person's folder is sealed.

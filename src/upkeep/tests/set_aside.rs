@@ -11,10 +11,10 @@ use crate::catalog::documents::Changed;
 use crate::model::meters::Meters;
 use crate::store::contents::Content;
 use crate::store::faults::{Fate, Fault, Faults, FaultyStore, Operation};
-use crate::store::piece::DATA_FOLDER;
+use crate::store::folder_names::{DATA_FOLDER, PEOPLE_FOLDER};
 use crate::upkeep::Upkeep;
 use crate::upkeep::manifest::write_manifest;
-use crate::upkeep::manifest_names::{PEOPLE_FOLDER, manifest_path, numbers};
+use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::scrub::Scrub;
 use crate::upkeep::settled::Settled;
 
