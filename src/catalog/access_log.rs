@@ -8,7 +8,7 @@ use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::rows::{id, text};
-use super::tables::{ACCESS_LOG, Existing, Record};
+use super::tables::{ACCESS_LOG, Existing, VerifiedRow};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -85,7 +85,7 @@ fn values(entry: LogEntry) -> Vec<Value> {
     ]
 }
 
-fn entry_of(row: &Record) -> Result<LogEntry, CatalogError> {
+fn entry_of(row: &VerifiedRow) -> Result<LogEntry, CatalogError> {
     Ok(LogEntry {
         person: row.id(0, PersonId::from_slice)?,
         id: row.id(1, |bytes| Uuid::from_slice(bytes).ok())?,

@@ -64,8 +64,8 @@ impl Catalog {
     ) -> Result<Vec<Piece>, CatalogError> {
         let (rest, values) = of_types(person, std::slice::from_ref(data_type));
         let rows = self.database.fetch(PIECES.select(&rest), values).await?;
-        let records = rows.iter().filter_map(|row| PIECES.verify(row).ok());
-        Ok(records.filter_map(|record| piece_of(&record).ok()).collect())
+        let sound = rows.iter().filter_map(|row| PIECES.verify(row).ok());
+        Ok(sound.filter_map(|row| piece_of(&row).ok()).collect())
     }
 
     /// The documents of a kind whose own rows are intact, whatever is wrong with the others.
@@ -77,8 +77,8 @@ impl Catalog {
         let values = vec![id(person.0), text(kind.as_str())];
         let rest = "WHERE person = $1 AND kind = $2 ORDER BY created_at, document";
         let rows = self.database.fetch(DOCUMENTS.select(rest), values).await?;
-        let records = rows.iter().filter_map(|row| DOCUMENTS.verify(row).ok());
-        Ok(records.filter_map(|record| document_of(&record).ok()).collect())
+        let sound = rows.iter().filter_map(|row| DOCUMENTS.verify(row).ok());
+        Ok(sound.filter_map(|row| document_of(&row).ok()).collect())
     }
 
     async fn check_person(&self, person: PersonId) -> Result<(), CatalogError> {

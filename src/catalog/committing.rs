@@ -361,9 +361,9 @@ async fn remove_gathered(
             if stored.len() != some.len() {
                 return Err(CatalogError::corrupt("a piece of the tail is lost"));
             }
-            for record in stored {
-                let piece = piece_of(&record)?;
-                row.lose(&piece, record.checksum);
+            for verified in stored {
+                let piece = piece_of(&verified)?;
+                row.lose(&piece, verified.checksum);
                 let oldest = since.entry(gathered.into).or_insert(piece.created_at);
                 *oldest = piece.created_at.min(*oldest);
             }
@@ -407,9 +407,12 @@ async fn current_partitions(
             values.push(id(person.0));
             values.append(&mut names);
         }
-        for record in session.select(&PARTITIONS, &conditions, values).await? {
-            let row = PartitionRow::of(&record)?;
-            partitions.insert((row.person, row.data_type.clone()), (row, Some(record.checksum)));
+        for verified in session.select(&PARTITIONS, &conditions, values).await? {
+            let row = PartitionRow::of(&verified)?;
+            partitions.insert(
+                (row.person, row.data_type.clone()),
+                (row, Some(verified.checksum)),
+            );
         }
     }
     Ok(partitions)

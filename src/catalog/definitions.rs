@@ -12,7 +12,7 @@ use super::ledgers::lock_for_change;
 use super::records::StoredDefinition;
 use super::registers::{DEFINITIONS_KIND, change_register};
 use super::rows::{id, text};
-use super::tables::{DEFINITIONS, Existing, Record};
+use super::tables::{DEFINITIONS, Existing, VerifiedRow};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -119,7 +119,7 @@ fn values(definition: &StoredDefinition) -> Vec<Value> {
     ]
 }
 
-fn definition_of(row: &Record) -> Result<StoredDefinition, CatalogError> {
+fn definition_of(row: &VerifiedRow) -> Result<StoredDefinition, CatalogError> {
     Ok(StoredDefinition {
         id: row.id(0, |bytes| Uuid::from_slice(bytes).ok())?,
         person: row.id(1, PersonId::from_slice)?,

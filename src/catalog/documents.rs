@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::rows::{id, optional_text, text};
-use super::tables::Record;
+use super::tables::VerifiedRow;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -176,7 +176,7 @@ fn values(document: Document) -> Vec<Value> {
     ]
 }
 
-pub(super) fn document_of(row: &Record) -> Result<Document, CatalogError> {
+pub(super) fn document_of(row: &VerifiedRow) -> Result<Document, CatalogError> {
     Ok(Document {
         kind: DocumentKind::named(row.text(0)?)?,
         id: row.id(1, |bytes| Uuid::from_slice(bytes).ok())?,

@@ -19,7 +19,7 @@ use super::rows::{Ledger, id};
 use super::sound_rows::WithDamage;
 use super::tables::{
     ACCESS_LOG, DEAD_ROWS, DEFINITIONS, DOCUMENTS, Existing, FOLDERS, Kind, LEDGERS, LINKS, MANIFESTS,
-    PARTITIONS, PEOPLE, PIECES, Record, SOURCES, Table, UPDATES,
+    PARTITIONS, PEOPLE, PIECES, SOURCES, Table, UPDATES, VerifiedRow,
 };
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
@@ -280,7 +280,7 @@ impl EstateReader {
         self.session.commit().await
     }
 
-    async fn page(&mut self, table: &Table) -> Result<Vec<Record>, CatalogError> {
+    async fn page(&mut self, table: &Table) -> Result<Vec<VerifiedRow>, CatalogError> {
         let mut values = vec![id(self.person.0), Value::Int(PAGE_ROWS)];
         values.extend_from_slice(&self.after);
         let rest = page_of(table, self.after.is_empty());
@@ -429,7 +429,7 @@ struct StateSum {
 }
 
 impl StateSum {
-    fn add(&mut self, table: &Table, rows: &[Record]) {
+    fn add(&mut self, table: &Table, rows: &[VerifiedRow]) {
         self.is_known |= table.name == PEOPLE.name && !rows.is_empty();
         for row in rows {
             self.hasher.update(&row.checksum.to_le_bytes());

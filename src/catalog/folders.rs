@@ -7,7 +7,7 @@
 use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::rows::{digest, id, text};
-use super::tables::{Existing, FOLDERS, Record};
+use super::tables::{Existing, FOLDERS, VerifiedRow};
 use crate::model::ids::PersonId;
 
 /// The number of rows of one kind, and the exclusive or of the checksums of all that must exist.
@@ -24,9 +24,9 @@ impl Folder {
         self.digest = checksums.iter().fold(self.digest, |digest, one| digest ^ one);
     }
 
-    pub(super) fn of(records: &[Record]) -> Self {
+    pub(super) fn of(rows: &[VerifiedRow]) -> Self {
         let mut folder = Self::default();
-        let checksums: Vec<u32> = records.iter().map(|record| record.checksum).collect();
+        let checksums: Vec<u32> = rows.iter().map(|row| row.checksum).collect();
         folder.gain(&checksums);
         folder
     }

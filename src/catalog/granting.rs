@@ -12,7 +12,7 @@ use super::database::Value;
 use super::documents::{Document, DocumentKind, document_of};
 use super::errors::CatalogError;
 use super::rows::{id, text};
-use super::tables::{DOCUMENTS, LINKS, Record, one_of};
+use super::tables::{DOCUMENTS, LINKS, VerifiedRow, one_of};
 use crate::model::ids::PersonId;
 
 /// From a share to a person who may use it.
@@ -161,7 +161,7 @@ fn statement(narrowed: &str) -> String {
     )
 }
 
-fn link_of(row: &Record) -> Result<StoredLink, CatalogError> {
+fn link_of(row: &VerifiedRow) -> Result<StoredLink, CatalogError> {
     Ok(StoredLink {
         kind: row.text(0)?.to_owned(),
         target: row.id(1, |bytes| Uuid::from_slice(bytes).ok())?,

@@ -157,8 +157,8 @@ async fn read_ledgers(
     for some in people.chunks(PEOPLE_AT_ONCE) {
         let (list, values) = one_of(1, some.iter().map(|person| id(person.0)).collect());
         let rest = format!("WHERE person IN {list} ORDER BY person{locking}");
-        for record in session.select(&LEDGERS, &rest, values).await? {
-            let ledger = Ledger::of(&record)?;
+        for verified in session.select(&LEDGERS, &rest, values).await? {
+            let ledger = Ledger::of(&verified)?;
             ledgers.insert(ledger.person, ledger);
         }
     }

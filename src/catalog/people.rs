@@ -12,7 +12,7 @@ use super::reading::verify_partitions;
 use super::records::{Effect, KeptUpload, KeyCount, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
-use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS, one_of};
+use super::tables::{Existing, PEOPLE, SOURCES, UPDATES, UPLOADS, VerifiedRow, one_of};
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, MICROS_PER_MINUTE, TimeRange};
@@ -243,7 +243,7 @@ fn counted_in(rows: &[Row]) -> Result<u64, CatalogError> {
     Ok(row.int(0)?.unsigned_abs())
 }
 
-fn known_person(row: &Record) -> Result<KnownPerson, CatalogError> {
+fn known_person(row: &VerifiedRow) -> Result<KnownPerson, CatalogError> {
     Ok(KnownPerson {
         id: row.id(0, PersonId::from_slice)?,
         name: row.optional_text(1).map(str::to_owned),

@@ -12,7 +12,7 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::records::{Partition, PartitionSummary, Piece, Place, Stamp};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_of, text};
-use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, Record, one_of};
+use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, VerifiedRow, one_of};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 
@@ -30,8 +30,8 @@ impl Catalog {
         }
         let (rest, values) = of_types(person, types);
         let mut stamps = vec![Stamp::default(); types.len()];
-        for record in self.database.find(&PARTITIONS, &rest, values).await? {
-            let row = PartitionRow::of(&record)?;
+        for verified in self.database.find(&PARTITIONS, &rest, values).await? {
+            let row = PartitionRow::of(&verified)?;
             for (wanted, found) in types.iter().zip(&mut stamps) {
                 if *wanted == row.data_type {
                     *found = row.stamp();
@@ -204,20 +204,20 @@ pub(super) async fn read_partitions(
         return Ok(partitions);
     }
     let (rest, values) = of_types(person, &types);
-    for record in session.select(&PIECES, &rest, values.clone()).await? {
-        let data_type = TypeId(record.text(1)?.into());
+    for verified in session.select(&PIECES, &rest, values.clone()).await? {
+        let data_type = TypeId(verified.text(1)?.into());
         let partition = partitions
             .get_mut(&data_type)
             .ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
-        partition.pieces.push((piece_of(&record)?, record.checksum));
+        partition.pieces.push((piece_of(&verified)?, verified.checksum));
     }
     if any_dead {
-        for record in session.select(&DEAD_ROWS, &rest, values).await? {
-            let dead = DeadRow::of(&record)?;
+        for verified in session.select(&DEAD_ROWS, &rest, values).await? {
+            let dead = DeadRow::of(&verified)?;
             let partition = partitions
                 .get_mut(&dead.data_type)
                 .ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
-            partition.dead.push((dead, record.checksum));
+            partition.dead.push((dead, verified.checksum));
         }
     }
     for partition in partitions.values_mut() {
@@ -308,15 +308,13 @@ pub(super) async fn verify_partitions(
 /// The partitions of a person, if they match the ledger.
 fn held_against(
     person: PersonId,
-    ledger: &[Record],
-    partitions: &[Record],
+    ledger: &[VerifiedRow],
+    partitions: &[VerifiedRow],
 ) -> Result<Vec<PartitionRow>, CatalogError> {
     let ledger = ledger
         .first()
         .map_or_else(|| Ok(Ledger::empty(person)), Ledger::of)?;
-    let digest = partitions
-        .iter()
-        .fold(0, |digest, record| digest ^ record.checksum);
+    let digest = partitions.iter().fold(0, |digest, row| digest ^ row.checksum);
     let rows: Vec<PartitionRow> = partitions
         .iter()
         .map(PartitionRow::of)

@@ -12,7 +12,7 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::folders::{Folder, read_folder, write_folder};
 use super::rows::{id, text};
-use super::tables::{DEFINITIONS, Existing, FOLDERS, META, PEOPLE, Record, SOURCES, Table};
+use super::tables::{DEFINITIONS, Existing, FOLDERS, META, PEOPLE, SOURCES, Table, VerifiedRow};
 use crate::model::ids::PersonId;
 
 pub(super) const SOURCES_KIND: &str = "sources";
@@ -68,7 +68,7 @@ impl Catalog {
         person: PersonId,
         (table, kind): (&Table, &str),
         order: &str,
-    ) -> Result<Vec<Record>, CatalogError> {
+    ) -> Result<Vec<VerifiedRow>, CatalogError> {
         let rest = format!("WHERE person = $1 {order}");
         let values = vec![id(person.0)];
         // Sources are few and short, and read for every amount.
@@ -123,7 +123,7 @@ async fn verified_rows(
     person: PersonId,
     (table, kind): (&Table, &str),
     order: &str,
-) -> Result<Vec<Record>, CatalogError> {
+) -> Result<Vec<VerifiedRow>, CatalogError> {
     let folder = read_folder(session, person, kind).await?;
     let rest = format!("WHERE person = $1 {order}");
     let rows = session.select(table, &rest, vec![id(person.0)]).await?;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::records::{Bounds, Footer, NewPiece, NewPlace, PartitionSummary, Piece, Place, Stamp};
-use super::tables::{PARTITIONS, Record};
+use super::tables::{PARTITIONS, VerifiedRow};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -49,12 +49,12 @@ pub(super) struct DeadRow {
 }
 
 impl Ledger {
-    pub(super) fn of(record: &Record) -> Result<Self, CatalogError> {
+    pub(super) fn of(row: &VerifiedRow) -> Result<Self, CatalogError> {
         Ok(Self {
-            person: record.id(0, PersonId::from_slice)?,
-            sequence: record.int(1)?,
-            partitions: record.int(2)?,
-            digest: digest(record.int(3)?)?,
+            person: row.id(0, PersonId::from_slice)?,
+            sequence: row.int(1)?,
+            partitions: row.int(2)?,
+            digest: digest(row.int(3)?)?,
         })
     }
 
@@ -83,26 +83,26 @@ impl Ledger {
 }
 
 impl PartitionRow {
-    pub(super) fn of(record: &Record) -> Result<Self, CatalogError> {
-        let pieces = record.int(4)?;
+    pub(super) fn of(row: &VerifiedRow) -> Result<Self, CatalogError> {
+        let pieces = row.int(4)?;
         let bounds = Bounds {
-            min_start: Instant::from_micros(record.int(8)?),
-            max_start: Instant::from_micros(record.int(9)?),
-            max_end: Instant::from_micros(record.int(10)?),
+            min_start: Instant::from_micros(row.int(8)?),
+            max_start: Instant::from_micros(row.int(9)?),
+            max_end: Instant::from_micros(row.int(10)?),
         };
         Ok(Self {
-            person: record.id(0, PersonId::from_slice)?,
-            data_type: TypeId(record.text(1)?.into()),
-            version: record.int(2)?,
-            records: record.int(3)?,
+            person: row.id(0, PersonId::from_slice)?,
+            data_type: TypeId(row.text(1)?.into()),
+            version: row.int(2)?,
+            records: row.int(3)?,
             pieces,
-            dead: record.int(5)?,
-            digest: digest(record.int(6)?)?,
-            bytes: record.int(7)?,
+            dead: row.int(5)?,
+            digest: digest(row.int(6)?)?,
+            bytes: row.int(7)?,
             bounds: (pieces > 0).then_some(bounds),
-            changed_at: Instant::from_micros(record.int(11)?),
-            current_minute: record.int(12)?,
-            current_count: record.int(13)?,
+            changed_at: Instant::from_micros(row.int(11)?),
+            current_minute: row.int(12)?,
+            current_count: row.int(13)?,
         })
     }
 
@@ -205,11 +205,11 @@ impl PartitionRow {
 }
 
 impl DeadRow {
-    pub(super) fn of(record: &Record) -> Result<Self, CatalogError> {
+    pub(super) fn of(row: &VerifiedRow) -> Result<Self, CatalogError> {
         Ok(Self {
-            data_type: TypeId(record.text(1)?.into()),
-            piece: record.id(2, PieceId::from_slice)?,
-            record: record.id(3, RecordId::from_slice)?,
+            data_type: TypeId(row.text(1)?.into()),
+            piece: row.id(2, PieceId::from_slice)?,
+            record: row.id(3, RecordId::from_slice)?,
         })
     }
 
@@ -231,17 +231,13 @@ impl DeadRow {
 }
 
 /// A piece from its row; blobs and dead rows are filled in by the caller.
-pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
+pub(super) fn piece_of(row: &VerifiedRow) -> Result<Piece, CatalogError> {
     let narrow = |column: usize| {
-        record.int(column).and_then(|value| {
+        row.int(column).and_then(|value| {
             u32::try_from(value).map_err(|_| CatalogError::corrupt("a piece has a number out of its range"))
         })
     };
-    let place = match (
-        record.optional_text(11),
-        record.optional_int(12),
-        record.optional_int(13),
-    ) {
+    let place = match (row.optional_text(11), row.optional_int(12), row.optional_int(13)) {
         (Some(path), Some(_), Some(_)) => Place::Object {
             path: path.to_owned(),
             footer: Footer {
@@ -257,20 +253,20 @@ pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
         }
     };
     Ok(Piece {
-        id: record.id(2, PieceId::from_slice)?,
-        sequence: record.int(3)?,
-        rows: record.int(4)?,
-        bytes: record.int(5)?,
+        id: row.id(2, PieceId::from_slice)?,
+        sequence: row.int(3)?,
+        rows: row.int(4)?,
+        bytes: row.int(5)?,
         bounds: Bounds {
-            min_start: Instant::from_micros(record.int(6)?),
-            max_start: Instant::from_micros(record.int(7)?),
-            max_end: Instant::from_micros(record.int(8)?),
+            min_start: Instant::from_micros(row.int(6)?),
+            max_start: Instant::from_micros(row.int(7)?),
+            max_end: Instant::from_micros(row.int(8)?),
         },
         layout_version: narrow(9)?,
         checksum: narrow(10)?,
         place,
         dead: Arc::new([]),
-        created_at: Instant::from_micros(record.int(14)?),
+        created_at: Instant::from_micros(row.int(14)?),
     })
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::Catalog;
 use super::database::{Row, Value};
 use super::errors::CatalogError;
-use super::tables::{Record, Table};
+use super::tables::{Table, VerifiedRow};
 use crate::model::ids::PersonId;
 
 /// The result of a listing, without the rows that could not be read.
@@ -57,7 +57,7 @@ impl Catalog {
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<WithDamage<Record>, CatalogError> {
+    ) -> Result<WithDamage<VerifiedRow>, CatalogError> {
         sound_among(table, &self.database.fetch(table.select(rest), values).await?)
     }
 
@@ -67,7 +67,7 @@ impl Catalog {
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<WithDamage<Record>, CatalogError> {
+    ) -> Result<WithDamage<VerifiedRow>, CatalogError> {
         sound_among(table, &self.database.look_up(table.select(rest), values).await?)
     }
 
@@ -79,7 +79,7 @@ impl Catalog {
         rest: &str,
         values: Vec<Value>,
         length: usize,
-    ) -> Result<WithDamage<Record>, CatalogError> {
+    ) -> Result<WithDamage<VerifiedRow>, CatalogError> {
         let mut set_aside = BTreeSet::new();
         for skipped in (0_usize..).step_by(length.max(1)) {
             let rest = format!("{rest} LIMIT {length} OFFSET {skipped}");
@@ -97,11 +97,11 @@ impl Catalog {
 }
 
 /// The rows that are what was written, and whose the others are.
-pub(super) fn sound_among(table: &Table, rows: &[Row]) -> Result<WithDamage<Record>, CatalogError> {
+pub(super) fn sound_among(table: &Table, rows: &[Row]) -> Result<WithDamage<VerifiedRow>, CatalogError> {
     let mut with_damage = WithDamage::default();
     for row in rows {
         match table.verify(row) {
-            Ok(record) => with_damage.sound.push(record),
+            Ok(verified) => with_damage.sound.push(verified),
             Err(CatalogError::Corrupt { .. }) => {
                 with_damage.set_aside.insert(whose(table, row));
             }

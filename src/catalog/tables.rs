@@ -34,7 +34,7 @@ pub(super) struct Table {
 
 /// A row that was read and has the right checksum.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(super) struct VerifiedRow {
     table: &'static str,
     values: Vec<Value>,
     pub checksum: u32,
@@ -389,22 +389,22 @@ impl Table {
         Ok(values)
     }
 
-    /// The record in a row, verified to be the row that was written.
-    pub(super) fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
+    /// A row, verified to be what was written.
+    pub(super) fn verify(&self, row: &Row) -> Result<VerifiedRow, CatalogError> {
         self.verify_from(row, 0)
     }
 
-    /// The records in rows, each verified to be the row that was written.
-    fn verify_all(&self, rows: &[Row]) -> Result<Vec<Record>, CatalogError> {
+    /// Rows, each verified to be what was written.
+    fn verify_all(&self, rows: &[Row]) -> Result<Vec<VerifiedRow>, CatalogError> {
         rows.iter().map(|row| self.verify(row)).collect()
     }
 
-    /// The record in a row whose columns begin at `first`, verified to be the row that was written.
-    pub(super) fn verify_from(&self, row: &Row, first: usize) -> Result<Record, CatalogError> {
+    /// The row whose columns begin at `first`, verified to be what was written.
+    pub(super) fn verify_from(&self, row: &Row, first: usize) -> Result<VerifiedRow, CatalogError> {
         let values = self.values_from(row, first)?;
         let checksum = self.checksum(&values);
         if row.int(first + self.columns.len())? == i64::from(checksum) {
-            Ok(Record {
+            Ok(VerifiedRow {
                 table: self.name,
                 values,
                 checksum,
@@ -476,7 +476,7 @@ impl Table {
     }
 }
 
-impl Record {
+impl VerifiedRow {
     pub(super) fn int(&self, column: usize) -> Result<i64, CatalogError> {
         match self.values.get(column) {
             Some(Value::Int(value)) => Ok(*value),
@@ -548,7 +548,7 @@ impl Database {
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<Vec<Record>, CatalogError> {
+    ) -> Result<Vec<VerifiedRow>, CatalogError> {
         let rows = self.fetch(table.select(rest), values).await?;
         table.verify_all(&rows)
     }
@@ -559,7 +559,7 @@ impl Database {
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<Vec<Record>, CatalogError> {
+    ) -> Result<Vec<VerifiedRow>, CatalogError> {
         let rows = self.look_up(table.select(rest), values).await?;
         table.verify_all(&rows)
     }
@@ -570,7 +570,7 @@ impl Database {
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<Vec<Record>, CatalogError> {
+    ) -> Result<Vec<VerifiedRow>, CatalogError> {
         let rows = self.look_up_once(table.select(rest), values).await?;
         table.verify_all(&rows)
     }
@@ -583,14 +583,18 @@ impl Session {
         table: &Table,
         rest: &str,
         values: Vec<Value>,
-    ) -> Result<Vec<Record>, CatalogError> {
+    ) -> Result<Vec<VerifiedRow>, CatalogError> {
         let rows = self.fetch(table.select(rest), values).await?;
         table.verify_all(&rows)
     }
 
     /// The verified rows after the one with the key `after` (from the first if there is none), in the order
     /// of their keys. An empty result is the end.
-    pub(super) async fn page(&mut self, table: &Table, after: &[Value]) -> Result<Vec<Record>, CatalogError> {
+    pub(super) async fn page(
+        &mut self,
+        table: &Table,
+        after: &[Value],
+    ) -> Result<Vec<VerifiedRow>, CatalogError> {
         let key: Vec<&str> = table
             .columns
             .iter()

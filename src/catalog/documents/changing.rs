@@ -13,7 +13,7 @@ use crate::catalog::folders::{Folder, read_folder};
 use crate::catalog::ledgers::lock_for_change;
 use crate::catalog::orphans::refuse_condemned;
 use crate::catalog::rows::{id, text};
-use crate::catalog::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, Record};
+use crate::catalog::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, VerifiedRow};
 use crate::catalog::witness::is_repeated;
 use crate::model::ids::PersonId;
 
@@ -192,7 +192,7 @@ async fn at_version(
     document: Uuid,
     person: PersonId,
     expected: i64,
-) -> Result<Option<Record>, CatalogError> {
+) -> Result<Option<VerifiedRow>, CatalogError> {
     let values = vec![
         text(kind.as_str()),
         id(document),

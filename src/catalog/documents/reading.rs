@@ -13,7 +13,7 @@ use crate::catalog::folders::{Folder, read_folder};
 use crate::catalog::registers::REGISTERS;
 use crate::catalog::rows::{id, text};
 use crate::catalog::sound_rows::WithDamage;
-use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS, Record, one_of};
+use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS, VerifiedRow, one_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -212,7 +212,7 @@ impl Catalog {
             .select(&FOLDERS, "WHERE person = $1 ORDER BY kind", vec![id(person.0)])
             .await?;
         // Sources and definitions are counted beside them.
-        let is_document = |row: &&Record| row.text(1).is_ok_and(|kind| !REGISTERS.contains(&kind));
+        let is_document = |row: &&VerifiedRow| row.text(1).is_ok_and(|kind| !REGISTERS.contains(&kind));
         rows.iter()
             .filter(is_document)
             .map(|row| Ok((DocumentKind::named(row.text(1)?)?, row.int(2)?.unsigned_abs())))
@@ -246,7 +246,7 @@ impl Catalog {
         let rows = self.database.fetch(DOCUMENTS.select(&rest), values).await?;
         let mut page = DeletedPage::default();
         for row in &rows {
-            match DOCUMENTS.verify(row).and_then(|record| document_of(&record)) {
+            match DOCUMENTS.verify(row).and_then(|verified| document_of(&verified)) {
                 Ok(document) => page.documents.push(document),
                 Err(CatalogError::Corrupt { .. }) => page.damaged += 1,
                 Err(error) => return Err(error),

@@ -7,7 +7,7 @@
 
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
-use crate::catalog::tables::{ERASURES, Record};
+use crate::catalog::tables::{ERASURES, VerifiedRow};
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -42,13 +42,13 @@ impl Erasure {
         !self.is_over() && self.begun_at == earlier.begun_at
     }
 
-    pub(super) fn of(record: &Record) -> Result<Self, CatalogError> {
+    pub(super) fn of(row: &VerifiedRow) -> Result<Self, CatalogError> {
         Ok(Self {
-            mark: record.id(0, ErasureMark::from_slice)?,
-            person: PersonId::from_slice(record.bytes(1)?),
-            begun_at: Instant::from_micros(record.int(2)?),
-            purged_at: record.optional_int(3).map(Instant::from_micros),
-            ended_at: record.optional_int(4).map(Instant::from_micros),
+            mark: row.id(0, ErasureMark::from_slice)?,
+            person: PersonId::from_slice(row.bytes(1)?),
+            begun_at: Instant::from_micros(row.int(2)?),
+            purged_at: row.optional_int(3).map(Instant::from_micros),
+            ended_at: row.optional_int(4).map(Instant::from_micros),
         })
     }
 
