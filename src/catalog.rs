@@ -23,6 +23,7 @@ pub mod estates;
 mod folders;
 pub mod granting;
 mod identity;
+mod inserting;
 mod jobs;
 mod kept_rows;
 mod known_states;
@@ -43,6 +44,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod value;
+mod verified_rows;
 mod verifying;
 mod witness;
 mod writing;

@@ -7,8 +7,10 @@ use uuid::Uuid;
 use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
+use super::inserting::Existing;
 use super::rows::{id, text};
-use super::tables::{ACCESS_LOG, Existing, VerifiedRow};
+use super::tables::ACCESS_LOG;
+use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 

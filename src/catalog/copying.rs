@@ -11,7 +11,8 @@ use futures::StreamExt as _;
 use super::damage::{Damage, Found};
 use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
-use super::tables::{ALL, Existing, OF_THIS_STORE, PIECES, Table};
+use super::inserting::Existing;
+use super::tables::{ALL, OF_THIS_STORE, PIECES, Table};
 use super::{Catalog, migrations};
 use crate::model::ids::PersonId;
 

@@ -8,11 +8,13 @@ use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::folders::{Folder, read_folder};
+use super::inserting::Existing;
 use super::ledgers::lock_for_change;
 use super::records::StoredDefinition;
 use super::registers::{DEFINITIONS_KIND, change_register};
 use super::rows::{id, text};
-use super::tables::{DEFINITIONS, Existing, VerifiedRow};
+use super::tables::DEFINITIONS;
+use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 

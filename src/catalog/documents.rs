@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::rows::{id, optional_text, text};
-use super::tables::VerifiedRow;
+use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 

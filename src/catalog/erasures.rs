@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
+use super::inserting::Existing;
 use super::rows::id;
 use super::tables::{
-    ALL, DEFINITIONS, DOCUMENTS, ERASURES, Existing, FOLDERS, LEDGERS, LINKS, MANIFESTS, PARTITIONS, SOURCES,
-    Table,
+    ALL, DEFINITIONS, DOCUMENTS, ERASURES, FOLDERS, LEDGERS, LINKS, MANIFESTS, PARTITIONS, SOURCES, Table,
 };
 use super::witness::is_repeated;
 use crate::model::erasure::ErasureMark;

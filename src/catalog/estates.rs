@@ -13,14 +13,16 @@ use super::database::{Session, Value};
 use super::deletions::note_older_manifests;
 use super::documents::DocumentKind;
 use super::errors::CatalogError;
+use super::inserting::Existing;
 use super::reading::{read_partitions, verify_partitions};
 use super::registers::enrol;
 use super::rows::{Ledger, id};
 use super::sound_rows::WithDamage;
 use super::tables::{
-    ACCESS_LOG, DEAD_ROWS, DEFINITIONS, DOCUMENTS, Existing, FOLDERS, Kind, LEDGERS, LINKS, MANIFESTS,
-    PARTITIONS, PEOPLE, PIECES, SOURCES, Table, UPDATES, VerifiedRow,
+    ACCESS_LOG, DEAD_ROWS, DEFINITIONS, DOCUMENTS, FOLDERS, Kind, LEDGERS, LINKS, MANIFESTS, PARTITIONS,
+    PEOPLE, PIECES, SOURCES, Table, UPDATES,
 };
+use super::verified_rows::VerifiedRow;
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;

@@ -6,8 +6,10 @@
 
 use super::database::{Session, Value};
 use super::errors::CatalogError;
+use super::inserting::Existing;
 use super::rows::{digest, id, text};
-use super::tables::{Existing, FOLDERS, VerifiedRow};
+use super::tables::FOLDERS;
+use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
 
 /// The number of rows of one kind, and the exclusive or of the checksums of all that must exist.

@@ -12,7 +12,8 @@ use super::database::Value;
 use super::documents::{Document, DocumentKind, document_of};
 use super::errors::CatalogError;
 use super::rows::{id, text};
-use super::tables::{DOCUMENTS, LINKS, VerifiedRow, one_of};
+use super::tables::{DOCUMENTS, LINKS};
+use super::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::PersonId;
 
 /// From a share to a person who may use it.

@@ -5,8 +5,9 @@ use uuid::Uuid;
 use super::database::Session;
 use super::documents::DocumentKind;
 use super::errors::CatalogError;
+use super::inserting::Existing;
 use super::rows::text;
-use super::tables::{Existing, META, PEOPLE};
+use super::tables::{META, PEOPLE};
 use super::{Catalog, FoundAt};
 
 /// The names of the facts.

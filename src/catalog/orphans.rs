@@ -9,10 +9,12 @@
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
+use super::inserting::Existing;
 use super::records::{NewPiece, NewPlace};
 use super::rows::text;
 use super::sound_rows::{WithDamage, sound_among};
-use super::tables::{Existing, ORPHANS, one_of};
+use super::tables::ORPHANS;
+use super::verified_rows::one_of;
 use crate::model::time::Instant;
 
 /// How many rows one listing statement returns.

@@ -12,7 +12,8 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::records::{Partition, PartitionSummary, Piece, Place, Stamp};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_of, text};
-use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, VerifiedRow, one_of};
+use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES};
+use super::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 

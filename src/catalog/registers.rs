@@ -11,8 +11,10 @@ use super::damage::besides_rows;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::folders::{Folder, read_folder, write_folder};
+use super::inserting::Existing;
 use super::rows::{id, text};
-use super::tables::{DEFINITIONS, Existing, FOLDERS, META, PEOPLE, SOURCES, Table, VerifiedRow};
+use super::tables::{DEFINITIONS, FOLDERS, META, PEOPLE, SOURCES, Table};
+use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
 
 pub(super) const SOURCES_KIND: &str = "sources";

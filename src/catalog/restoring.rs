@@ -9,11 +9,12 @@ use super::Catalog;
 use super::committing::source_id;
 use super::database::Value;
 use super::errors::CatalogError;
+use super::inserting::Existing;
 use super::ledgers::{create_people, lock_for_change};
 use super::records::{KnownPerson, KnownSource};
 use super::registers::{SOURCES_KIND, change_register};
 use super::rows::{id, optional_text, text};
-use super::tables::{Existing, PEOPLE, SOURCES};
+use super::tables::{PEOPLE, SOURCES};
 use crate::model::ids::PersonId;
 
 impl Catalog {

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use super::Catalog;
 use super::database::{Row, Value};
 use super::errors::CatalogError;
-use super::tables::{Table, VerifiedRow};
+use super::tables::Table;
+use super::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
 
 /// The result of a listing, without the rows that could not be read.

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
 use super::rows::id;
-use super::tables::one_of;
+use super::verified_rows::one_of;
 use crate::model::ids::{IdSource, SystemIds};
 
 /// How long to ask the database. A caller waits for this answer.

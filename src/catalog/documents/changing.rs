@@ -10,10 +10,12 @@ use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{Folder, read_folder};
+use crate::catalog::inserting::Existing;
 use crate::catalog::ledgers::lock_for_change;
 use crate::catalog::orphans::refuse_condemned;
 use crate::catalog::rows::{id, text};
-use crate::catalog::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, VerifiedRow};
+use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS};
+use crate::catalog::verified_rows::VerifiedRow;
 use crate::catalog::witness::is_repeated;
 use crate::model::ids::PersonId;
 

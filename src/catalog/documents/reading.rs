@@ -13,7 +13,8 @@ use crate::catalog::folders::{Folder, read_folder};
 use crate::catalog::registers::REGISTERS;
 use crate::catalog::rows::{id, text};
 use crate::catalog::sound_rows::WithDamage;
-use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS, VerifiedRow, one_of};
+use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS};
+use crate::catalog::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 

@@ -7,7 +7,8 @@
 
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
-use crate::catalog::tables::{ERASURES, VerifiedRow};
+use crate::catalog::tables::ERASURES;
+use crate::catalog::verified_rows::VerifiedRow;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;

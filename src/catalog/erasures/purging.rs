@@ -17,12 +17,12 @@ use crate::catalog::documents::DocumentKind;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{read_folder, write_folder};
 use crate::catalog::granting::MEMBER_OF;
+use crate::catalog::inserting::Existing;
 use crate::catalog::ledgers::lock_for_change;
 use crate::catalog::registers::strike;
 use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{
-    ACCESS_LOG, ALL, DOCUMENTS, ERASURES, Existing, LINKS, META, ORPHANS, PEOPLE, PIECES, RETIRED_OBJECTS,
-    Table,
+    ACCESS_LOG, ALL, DOCUMENTS, ERASURES, LINKS, META, ORPHANS, PEOPLE, PIECES, RETIRED_OBJECTS, Table,
 };
 use crate::model::ids::PersonId;
 

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::catalog::database::{Database, Value};
-use crate::catalog::tables::{ALL, Existing, Kind, OF_THIS_STORE, Table};
+use crate::catalog::inserting::Existing;
+use crate::catalog::tables::{ALL, Kind, OF_THIS_STORE, Table};
 
 /// A row of a table: `number` where nothing else is asked for.
 fn row_of(table: &Table, person: PersonId, number: u64) -> Vec<Value> {
