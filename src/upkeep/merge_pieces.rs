@@ -243,9 +243,16 @@ impl Merge {
     }
 
     async fn add(&mut self, source: SortedRows) -> Result<(), StoreError> {
-        let SortedRows {
-            mut batches, dead, ..
-        } = source;
+        let SortedRows { batches, dead, .. } = source;
+        self.push(batches, dead).await
+    }
+
+    /// Makes an input of what has a further live row.
+    async fn push(
+        &mut self,
+        mut batches: BoxStream<'static, Result<RecordBatch, StoreError>>,
+        dead: Arc<[RecordId]>,
+    ) -> Result<(), StoreError> {
         if let Some((batch, keys)) = self.load(&mut batches, &dead).await? {
             self.inputs.push(Cursor {
                 batches,
@@ -374,22 +381,10 @@ impl Merge {
     /// Moves an input whose batch is used up to its next one, or drops it.
     async fn advance(&mut self, index: usize) -> Result<(), StoreError> {
         let Cursor {
-            mut batches,
-            dead,
-            batch,
-            ..
+            batches, dead, batch, ..
         } = self.inputs.swap_remove(index);
         self.spent = self.spent.saturating_add(batch.get_array_memory_size());
-        if let Some((batch, keys)) = self.load(&mut batches, &dead).await? {
-            self.inputs.push(Cursor {
-                batches,
-                dead,
-                batch,
-                row: 0,
-                keys,
-            });
-        }
-        Ok(())
+        self.push(batches, dead).await
     }
 
     /// The next batch with a live row.
