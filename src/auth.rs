@@ -11,6 +11,7 @@ pub mod jwks;
 mod key_set;
 pub mod keys;
 pub mod mint;
+mod new_secret;
 pub mod reach;
 pub mod settings;
 mod still_given;

@@ -15,6 +15,8 @@ use jsonwebtoken::{DecodingKey, EncodingKey};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use super::new_secret::new_secret;
+
 /// The file name of the key.
 pub const FILE_NAME: &str = "signing.key";
 
@@ -142,7 +144,7 @@ fn own_user() -> Option<u32> {
 /// whole one, and of two makers one wins.
 fn create(directory: &Path, path: &Path) -> io::Result<()> {
     let draft = directory.join(format!("{FILE_NAME}.{}", Uuid::new_v4()));
-    let written = write_private(&draft, &new_secret());
+    let written = write_private(&draft, &new_key_text());
     let linked = written.and_then(|()| match std::fs::hard_link(&draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
@@ -166,13 +168,9 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Three random ids, of 122 random bits each from the system's generator: more than the 256 bits that the
-/// signature can use.
-fn new_secret() -> String {
-    let ids = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()];
-    let mut text: String = ids.iter().map(|id| id.simple().to_string()).collect();
-    text.push('\n');
-    text
+/// The text of a new key's file.
+fn new_key_text() -> String {
+    new_secret() + "\n"
 }
 
 fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {

@@ -8,6 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use uuid::Uuid;
 
+use super::new_secret::new_secret;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::time::{Instant, MICROS_PER_SECOND};
 
@@ -43,10 +44,7 @@ impl std::fmt::Debug for Tickets {
 impl Tickets {
     /// Tickets with the secret in `catalog`, which is made if there is none.
     pub async fn open(catalog: &Catalog) -> Result<Self, CatalogError> {
-        // Each has 122 random bits: together more than the 256 bits that the signature can use.
-        let ids = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()];
-        let proposal: String = ids.iter().map(|id| id.simple().to_string()).collect();
-        let secret = catalog.settled_meta(SECRET, &proposal).await?;
+        let secret = catalog.settled_meta(SECRET, &new_secret()).await?;
         Self::keyed_with(secret.as_bytes())
     }
 

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use jsonwebtoken::Algorithm;
 use uuid::Uuid;
 
-use super::{FILE_NAME, KeyError, SigningKey, new_secret, read, write_private};
+use super::{FILE_NAME, KeyError, SigningKey, new_key_text, read, write_private};
 use crate::auth::key_set::{KeySet, VerifyingKey};
 use crate::model::clock::Clock;
 use crate::model::time::{Instant, MICROS_PER_SECOND};
@@ -111,7 +111,7 @@ pub fn rotate(directory: &Path) -> Result<String, KeyError> {
         source,
     };
     let draft = directory.join(format!("{FILE_NAME}.{}", Uuid::new_v4()));
-    write_private(&draft, &new_secret()).map_err(failed)?;
+    write_private(&draft, &new_key_text()).map_err(failed)?;
     // A process that ends in between leaves one key under both names.
     match fs::hard_link(&path, &kept) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
