@@ -45,7 +45,6 @@ mod tables;
 mod tests;
 mod value;
 mod verified_rows;
-mod verifying;
 mod witness;
 mod writing;
 

@@ -1,16 +1,16 @@
 //! Checks that the whole catalogue is what was written, for `almanac check` and the scrub.
+//!
+//! Looks at every row of every table, and goes on after damage, so that all of it is reported at once. Knows
+//! nothing of what is done about damage.
 
 use super::Catalog;
 use super::damage::{Damage, besides_rows};
 use super::database::{Row, Value};
-use super::documents::{Document, DocumentKind, document_of};
 use super::errors::CatalogError;
-use super::reading::{of_types, read_partitions, verify_partitions};
-use super::records::{Piece, Place};
-use super::rows::{id, piece_of, text};
-use super::tables::{ALL, DOCUMENTS, PIECES};
+use super::reading::{read_partitions, verify_partitions};
+use super::records::{Bounds, Place};
+use super::tables::ALL;
 use crate::model::ids::PersonId;
-use crate::model::registry::TypeId;
 
 impl Catalog {
     /// Reads everything and describes what is damaged. Empty when nothing is.
@@ -31,15 +31,56 @@ impl Catalog {
         Ok(complaints)
     }
 
-    /// The pieces of a partition, verified, without the bytes of the tail.
-    pub async fn pieces_of(&self, person: PersonId, data_type: &TypeId) -> Result<Vec<Piece>, CatalogError> {
-        let partitions = self
-            .snapshot(person, std::slice::from_ref(data_type), &|_| true)
-            .await?;
-        Ok(partitions
+    /// Damage that the database finds in its own structure, and tables with rows that differ from what was
+    /// written. Empty when all is well.
+    pub async fn damaged_tables(&self) -> Result<Vec<String>, CatalogError> {
+        let mut complaints: Vec<String> = self
+            .database
+            .self_check()
+            .await?
             .into_iter()
-            .flat_map(|partition| partition.pieces)
-            .collect())
+            .map(|what| format!("database: {what}"))
+            .collect();
+        complaints.extend(self.damaged_rows().await?);
+        Ok(complaints)
+    }
+
+    /// Describes the damage to a person's partitions, besides rows that differ from what was written. Empty
+    /// when there is none.
+    pub async fn damaged_partitions(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let rows = match verify_partitions(&mut session, person).await {
+            Err(CatalogError::Corrupt { what }) => return Ok(besides_rows(what).into_iter().collect()),
+            rows => rows?,
+        };
+        let mut complaints = Vec::new();
+        for row in rows {
+            let (data_type, counted) = (row.data_type.clone(), (row.bytes, row.bounds));
+            match read_partitions(&mut session, person, vec![row]).await {
+                Ok(found) => {
+                    for partition in found.into_values() {
+                        let bytes = partition.pieces.iter().map(|(piece, _)| piece.bytes).sum();
+                        let bounds = partition
+                            .pieces
+                            .iter()
+                            .map(|(piece, _)| piece.bounds)
+                            .reduce(Bounds::union);
+                        if counted != (bytes, bounds) {
+                            complaints.push(format!(
+                                "person {person}, {data_type}: size or times differ from those of its pieces"
+                            ));
+                        }
+                    }
+                }
+                Err(CatalogError::Corrupt { what }) => {
+                    let told = |what| format!("person {person}, {data_type}: {what}");
+                    complaints.extend(besides_rows(what).map(told));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        session.commit().await?;
+        Ok(complaints)
     }
 
     /// Describes the rows of any table that are not what was written, by table and person.
@@ -54,31 +95,6 @@ impl Catalog {
             }
         }
         Ok(damage.descriptions())
-    }
-
-    /// The pieces of a partition whose own rows are intact, whatever is wrong with the others.
-    pub async fn sound_pieces_of(
-        &self,
-        person: PersonId,
-        data_type: &TypeId,
-    ) -> Result<Vec<Piece>, CatalogError> {
-        let (rest, values) = of_types(person, std::slice::from_ref(data_type));
-        let rows = self.database.fetch(PIECES.select(&rest), values).await?;
-        let sound = rows.iter().filter_map(|row| PIECES.verify(row).ok());
-        Ok(sound.filter_map(|row| piece_of(&row).ok()).collect())
-    }
-
-    /// The documents of a kind whose own rows are intact, whatever is wrong with the others.
-    pub async fn sound_documents_of(
-        &self,
-        person: PersonId,
-        kind: DocumentKind,
-    ) -> Result<Vec<Document>, CatalogError> {
-        let values = vec![id(person.0), text(kind.as_str())];
-        let rest = "WHERE person = $1 AND kind = $2 ORDER BY created_at, document";
-        let rows = self.database.fetch(DOCUMENTS.select(rest), values).await?;
-        let sound = rows.iter().filter_map(|row| DOCUMENTS.verify(row).ok());
-        Ok(sound.filter_map(|row| document_of(&row).ok()).collect())
     }
 
     async fn check_person(&self, person: PersonId) -> Result<(), CatalogError> {

@@ -127,6 +127,29 @@ impl Catalog {
         Ok(rows.iter().map(PartitionRow::summary).collect())
     }
 
+    /// The pieces of a partition, verified, without the bytes of the tail.
+    pub async fn pieces_of(&self, person: PersonId, data_type: &TypeId) -> Result<Vec<Piece>, CatalogError> {
+        let partitions = self
+            .snapshot(person, std::slice::from_ref(data_type), &|_| true)
+            .await?;
+        Ok(partitions
+            .into_iter()
+            .flat_map(|partition| partition.pieces)
+            .collect())
+    }
+
+    /// The pieces of a partition whose own rows are intact, whatever is wrong with the others.
+    pub async fn sound_pieces_of(
+        &self,
+        person: PersonId,
+        data_type: &TypeId,
+    ) -> Result<Vec<Piece>, CatalogError> {
+        let (rest, values) = of_types(person, std::slice::from_ref(data_type));
+        let rows = self.database.fetch(PIECES.select(&rest), values).await?;
+        let sound = rows.iter().filter_map(|row| PIECES.verify(row).ok());
+        Ok(sound.filter_map(|row| piece_of(&row).ok()).collect())
+    }
+
     /// The types of which a person has live records, in the order of their names, each with what its
     /// partition holds now.
     pub async fn recorded_types(&self, person: PersonId) -> Result<Vec<(TypeId, Stamp)>, CatalogError> {
@@ -367,7 +390,7 @@ fn verified_blob(piece: &Piece, blob: Vec<u8>) -> Result<Bytes, CatalogError> {
     }
 }
 
-pub(super) fn of_types(person: PersonId, types: &[TypeId]) -> (String, Vec<Value>) {
+fn of_types(person: PersonId, types: &[TypeId]) -> (String, Vec<Value>) {
     let (list, mut names) = one_of(2, types.iter().map(|data_type| text(&data_type.0)).collect());
     names.insert(0, id(person.0));
     (format!("WHERE person = $1 AND data_type IN {list}"), names)

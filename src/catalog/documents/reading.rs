@@ -186,6 +186,19 @@ impl Catalog {
         Ok(linked)
     }
 
+    /// The documents of a kind whose own rows are intact, whatever is wrong with the others.
+    pub async fn sound_documents_of(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let values = vec![id(person.0), text(kind.as_str())];
+        let rest = "WHERE person = $1 AND kind = $2 ORDER BY created_at, document";
+        let rows = self.database.fetch(DOCUMENTS.select(rest), values).await?;
+        let sound = rows.iter().filter_map(|row| DOCUMENTS.verify(row).ok());
+        Ok(sound.filter_map(|row| document_of(&row).ok()).collect())
+    }
+
     /// The state of a person's documents of one kind. Only for kinds whose documents are never removed.
     pub async fn document_stamp(
         &self,
