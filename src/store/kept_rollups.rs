@@ -7,7 +7,7 @@ use super::errors::StoreError;
 use super::files::PieceFiles;
 use super::outline::{ObjectPlace, Outline};
 use super::rollups::gather::coarser;
-use super::rollups::shelf::{Shelf, taken_up};
+use super::rollups::stored_rollups::{StoredRollups, decode};
 use super::rollups::{Step, schema};
 
 /// The rollups that an object keeps for one step and month.
@@ -47,18 +47,18 @@ impl PieceFiles {
         step: Step,
         month: i64,
     ) -> Result<Option<KeptRollups>, StoreError> {
-        let shelves = object.shelves().iter();
-        let shelves: Vec<&Shelf> = shelves
-            .filter(|shelf| shelf.step == step && shelf.month == month)
+        let stored = object.stored_rollups().iter();
+        let stored: Vec<&StoredRollups> = stored
+            .filter(|part| part.step == step && part.month == month)
             .collect();
-        let Some(first) = shelves.first() else {
+        let Some(first) = stored.first() else {
             return Ok(None);
         };
-        let range = |shelf: &&Shelf| shelf.start..shelf.start.saturating_add(u64::from(shelf.bytes));
-        let ranges: Vec<_> = shelves.iter().map(range).collect();
+        let range = |part: &&StoredRollups| part.start..part.start.saturating_add(u64::from(part.bytes));
+        let ranges: Vec<_> = stored.iter().map(range).collect();
         let blobs = self.read(object, &ranges).await?;
-        let taken = blobs.iter().zip(&shelves);
-        let taken = taken.map(|(blob, shelf)| taken_up(blob, shelf.checksum, self.unpacker()));
+        let taken = blobs.iter().zip(&stored);
+        let taken = taken.map(|(blob, part)| decode(blob, part.checksum, self.unpacker()));
         let parts = taken.collect::<Result<Vec<_>, _>>()?;
         let rollups = match parts.as_slice() {
             [one] => one.clone(),

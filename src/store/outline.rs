@@ -16,7 +16,7 @@ use super::checksums::Blocks;
 use super::errors::StoreError;
 use super::id_index::section::{Section, sections};
 use super::objects::ObjectStorage;
-use super::rollups::shelf::{Shelf, shelves};
+use super::rollups::stored_rollups::{StoredRollups, stored_rollups};
 use crate::catalog::records::Footer;
 
 /// Where a piece's object is, and what the catalogue knows of it.
@@ -51,7 +51,7 @@ pub struct Outline {
     place: ObjectPlace,
     blocks: Blocks,
     sections: Vec<Section>,
-    shelves: Vec<Shelf>,
+    rollups: Vec<StoredRollups>,
 }
 
 impl Outline {
@@ -73,7 +73,7 @@ impl Outline {
             place: place.clone(),
             blocks: blocks.ok_or_else(|| place.damaged(&"its footer is too short"))?,
             sections: sections(metadata).map_err(|error| place.damaged(&error))?,
-            shelves: shelves(metadata),
+            rollups: stored_rollups(metadata),
         })
     }
 
@@ -92,14 +92,14 @@ impl Outline {
     }
 
     /// Where its rollups are.
-    pub(super) fn shelves(&self) -> &[Shelf] {
-        &self.shelves
+    pub(super) fn stored_rollups(&self) -> &[StoredRollups] {
+        &self.rollups
     }
 
     pub(super) fn memory(&self) -> usize {
         self.blocks.memory()
             + size_of_val(self.sections.as_slice())
-            + size_of_val(self.shelves.as_slice())
+            + size_of_val(self.rollups.as_slice())
             + size_of::<Self>()
     }
 }

@@ -6,7 +6,7 @@
 
 pub(super) mod gather;
 pub(super) mod keeping;
-pub(super) mod shelf;
+pub(super) mod stored_rollups;
 #[cfg(test)]
 mod tests;
 

@@ -116,7 +116,7 @@ impl Section {
 }
 
 /// The footer entry for the sections.
-pub(super) fn said_of(sections: &[Section]) -> Result<KeyValue, StoreError> {
+pub(super) fn footer_entry(sections: &[Section]) -> Result<KeyValue, StoreError> {
     let list = serde_json::to_string(sections).map_err(StoreError::rows)?;
     Ok(KeyValue::new(SECTIONS_KEY.to_owned(), list))
 }

@@ -7,7 +7,7 @@ use parquet::file::metadata::KeyValue;
 
 use super::filter::filter_of;
 use super::hashed::xxh64;
-use super::section::{Section, blocks, buckets, said_of};
+use super::section::{Section, blocks, buckets, footer_entry};
 use super::table::{self, MOST_ROWS};
 use crate::model::ids::RecordId;
 use crate::store::arrange::all_ids;
@@ -66,6 +66,6 @@ impl Indexing {
 
     /// The footer entry for all sections.
     pub(in crate::store) fn said(self) -> Result<KeyValue, StoreError> {
-        said_of(&self.written)
+        footer_entry(&self.written)
     }
 }

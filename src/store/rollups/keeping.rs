@@ -6,18 +6,18 @@ use bytes::Bytes;
 use parquet::file::metadata::KeyValue;
 
 use super::gather::{Gathered, Gatherer};
-use super::shelf::{Shelf, laid, said_of};
+use super::stored_rollups::{StoredRollups, encode, footer_entry};
 use super::{ROWS_A_ROLLUP, Step};
 use crate::model::columns::VALUE;
 use crate::store::errors::StoreError;
 
-/// About how many rollups make a shelf, so that no more are held before they are compressed.
+/// About how many rollups are stored together, so that no more are held before they are compressed.
 const AT_A_TIME: usize = 8_192;
 
 /// The rollups of an object that is being written.
 pub(in crate::store) struct Keeping {
     steps: [OfStep; Step::COARSE_FIRST.len()],
-    shelves: Shelves,
+    encoded: Encoded,
 }
 
 /// The rollups of one step.
@@ -35,10 +35,10 @@ struct OpenMonth {
     rows: i64,
 }
 
-/// The kept rollups, with their places relative to the first.
+/// The encoded rollups, with their places relative to the first.
 #[derive(Default)]
-struct Shelves {
-    list: Vec<Shelf>,
+struct Encoded {
+    list: Vec<StoredRollups>,
     content: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl Keeping {
         let value = columns.field_with_name(VALUE).ok()?;
         (*value.data_type() == DataType::Float64).then(|| Self {
             steps: Step::COARSE_FIRST.map(OfStep::of),
-            shelves: Shelves::default(),
+            encoded: Encoded::default(),
         })
     }
 
@@ -57,7 +57,7 @@ impl Keeping {
         for of_step in &mut self.steps {
             of_step.gatherer.take(rows)?;
             for gathered in of_step.gatherer.ready() {
-                of_step.month.add(of_step.step, &gathered, &mut self.shelves)?;
+                of_step.month.add(of_step.step, &gathered, &mut self.encoded)?;
             }
         }
         Ok(())
@@ -66,19 +66,19 @@ impl Keeping {
     /// The bytes to write at `start` of the object, and the footer entry for them; `None` where there would
     /// not be much fewer rollups than rows.
     pub(in crate::store) fn finish(self, start: u64) -> Result<Option<(Vec<u8>, KeyValue)>, StoreError> {
-        let Self { steps, mut shelves } = self;
+        let Self { steps, mut encoded } = self;
         for mut of_step in steps {
             for gathered in of_step.gatherer.finish()? {
-                of_step.month.add(of_step.step, &gathered, &mut shelves)?;
+                of_step.month.add(of_step.step, &gathered, &mut encoded)?;
             }
         }
-        if shelves.list.is_empty() {
+        if encoded.list.is_empty() {
             return Ok(None);
         }
-        for shelf in &mut shelves.list {
-            shelf.start += start;
+        for stored in &mut encoded.list {
+            stored.start += start;
         }
-        Ok(Some((shelves.content, said_of(&shelves.list)?)))
+        Ok(Some((encoded.content, footer_entry(&encoded.list)?)))
     }
 }
 
@@ -93,11 +93,11 @@ impl OfStep {
 }
 
 impl OpenMonth {
-    /// Takes a part of the month. After the last, the month is put on shelves, if that is worth it.
-    fn add(&mut self, step: Step, gathered: &Gathered, shelves: &mut Shelves) -> Result<(), StoreError> {
+    /// Takes a part of the month. After the last, the month is stored, if that is worth it.
+    fn add(&mut self, step: Step, gathered: &Gathered, encoded: &mut Encoded) -> Result<(), StoreError> {
         let rollups = gathered.rollups.num_rows();
         if rollups > 0 {
-            self.blobs.push(laid(&gathered.rollups)?);
+            self.blobs.push(encode(&gathered.rollups)?);
         }
         self.rollups += rollups as i64;
         self.rows += gathered.rows;
@@ -109,15 +109,15 @@ impl OpenMonth {
             return Ok(());
         }
         for (blob, checksum) in month.blobs {
-            shelves.list.push(Shelf {
+            encoded.list.push(StoredRollups {
                 step,
                 month: gathered.month,
-                start: shelves.content.len() as u64,
+                start: encoded.content.len() as u64,
                 bytes: u32::try_from(blob.len()).map_err(StoreError::rows)?,
                 checksum,
                 points: gathered.are_points,
             });
-            shelves.content.extend_from_slice(&blob);
+            encoded.content.extend_from_slice(&blob);
         }
         Ok(())
     }

@@ -327,11 +327,11 @@ async fn an_object_without_hours_has_them_from_its_quarters() {
         .unwrap();
     let place = ObjectPlace::new(&place.path, piece.bytes, footer);
     let files = PieceFiles::new(objects, 1 << 20);
-    let shelves = files.outline(&place).await.unwrap().shelves().to_vec();
+    let stored = files.outline(&place).await.unwrap().stored_rollups().to_vec();
     assert!(
-        !shelves
+        !stored
             .iter()
-            .any(|shelf| (shelf.step, shelf.month) == (Step::Hour, january))
+            .any(|part| (part.step, part.month) == (Step::Hour, january))
     );
     let from_quarters = files.rollups(&place, Step::Hour, january).await.unwrap().unwrap();
     assert_eq!(rollup_rows(&from_quarters.rollups), rollup_rows(&hours.rollups));
@@ -361,11 +361,11 @@ async fn rollups_that_were_damaged_are_not_believed() {
     let (files, place, piece) = object(directory.path(), &batch(&every(MINUTE / 10, 5000))).await;
     let january = Month::of(BEGIN).unwrap().number;
     let file = files.outline(&place).await.unwrap();
-    let shelf = &file.shelves()[0];
+    let stored = &file.stored_rollups()[0];
     let path = directory.path().join(&*place.path);
     let mut bytes = std::fs::read(&path).unwrap();
     assert_eq!(bytes.len() as i64, piece.bytes);
-    bytes[shelf.start as usize + shelf.bytes as usize / 2] ^= 1;
+    bytes[stored.start as usize + stored.bytes as usize / 2] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let error = files.rollups(&place, Step::Quarter, january).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");

@@ -21,7 +21,7 @@ const ROLLUPS_KEY: &str = "almanac.rollups";
 
 /// The place of rollups of one step and month in an object. A month may have several, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct Shelf {
+pub(in crate::store) struct StoredRollups {
     pub(in crate::store) step: Step,
     pub(in crate::store) month: i64,
     pub(in crate::store) start: u64,
@@ -31,9 +31,9 @@ pub(in crate::store) struct Shelf {
     pub(in crate::store) points: bool,
 }
 
-/// Rollups as they are stored on a shelf, and the checksum. Starts are stored as differences: these are
-/// nearly all alike, while the starts themselves would be more than half of the bytes.
-pub(super) fn laid(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
+/// Rollups as they are stored, and the checksum. Starts are stored as differences: these are nearly all
+/// alike, while the starts themselves would be more than half of the bytes.
+pub(super) fn encode(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     let mut before = 0;
     let after = restarted(rollups, |start| {
         start.wrapping_sub(std::mem::replace(&mut before, start))
@@ -41,8 +41,8 @@ pub(super) fn laid(rollups: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     tail::encode(&after)
 }
 
-/// The rollups that `laid` encoded.
-pub(in crate::store) fn taken_up(
+/// The rollups that `encode` encoded.
+pub(in crate::store) fn decode(
     blob: &[u8],
     checksum: u32,
     unpacker: &Unpacker,
@@ -65,14 +65,14 @@ fn restarted(rollups: &RecordBatch, start: impl FnMut(i64) -> i64) -> Result<Rec
     Ok(RecordBatch::try_new(schema(), columns)?)
 }
 
-/// The footer entry for the shelves.
-pub(super) fn said_of(shelves: &[Shelf]) -> Result<KeyValue, StoreError> {
-    let list = serde_json::to_string(shelves).map_err(StoreError::rows)?;
+/// The footer entry for stored rollups.
+pub(super) fn footer_entry(stored: &[StoredRollups]) -> Result<KeyValue, StoreError> {
+    let list = serde_json::to_string(stored).map_err(StoreError::rows)?;
     Ok(KeyValue::new(ROLLUPS_KEY.to_owned(), list))
 }
 
-/// The shelves listed in a footer.
-pub(in crate::store) fn shelves(footer: &ParquetMetaData) -> Vec<Shelf> {
+/// The rollups listed in a footer.
+pub(in crate::store) fn stored_rollups(footer: &ParquetMetaData) -> Vec<StoredRollups> {
     let facts = footer.file_metadata().key_value_metadata().into_iter().flatten();
     let mut lists = facts.filter(|fact| fact.key == ROLLUPS_KEY);
     let list = lists.next().and_then(|fact| fact.value.as_deref());
