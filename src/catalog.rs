@@ -22,6 +22,7 @@ mod errors;
 pub mod estates;
 mod folders;
 pub mod granting;
+mod handle;
 mod identity;
 mod inserting;
 mod jobs;
@@ -48,168 +49,12 @@ mod verified_rows;
 mod witness;
 mod writing;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
 pub use committing::Hold;
-use database::{Address, Database, Session};
 pub use deletions::NoticedDeletion;
-use disturbance::Disturbance;
 pub use errors::CatalogError;
+pub use handle::{Catalog, FoundAt};
 pub use jobs::{ObjectCursor, RetiredObject};
-use known_states::KnownStates;
 pub use ledgers::PersonState;
 pub use orphans::OrphanTotals;
 pub use registers::RegisteredCounts;
 pub use sound_rows::WithDamage;
-use witness::Witnesses;
-
-use crate::model::clock::Clock;
-use crate::model::time::Instant;
-
-/// How many connections to a server are opened at most where nobody says.
-const USUAL_CONNECTIONS: u32 = 16;
-
-/// What there is at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FoundAt {
-    Nothing,
-    /// The tables of a catalogue that knows nobody and belongs to no object store: opening one was refused.
-    Tables,
-    Catalogue,
-}
-
-/// The catalogue. Cheap to clone; all clones share their connections.
-#[derive(Clone)]
-pub struct Catalog {
-    database: Database,
-    clock: Arc<dyn Clock>,
-    /// The clock for a database that has none of its own.
-    time: Arc<dyn Clock>,
-    witnesses: Witnesses,
-    states: KnownStates,
-}
-
-impl Catalog {
-    /// Opens the catalogue at `sqlite://PATH` or `postgres://…`, creating it if there is none, and brings its
-    /// tables up to date.
-    pub async fn open(address: &str, clock: Arc<dyn Clock>) -> Result<Self, CatalogError> {
-        Self::open_with(address, clock, USUAL_CONNECTIONS).await
-    }
-
-    /// The same with at most `connections` to a server.
-    pub async fn open_with(
-        address: &str,
-        clock: Arc<dyn Clock>,
-        connections: u32,
-    ) -> Result<Self, CatalogError> {
-        let database = Database::open(address, connections).await?;
-        migrations::run(&database, clock.now()).await?;
-        let time = Arc::clone(&clock);
-        Ok(Self {
-            database,
-            clock,
-            time,
-            witnesses: Witnesses::default(),
-            states: KnownStates::default(),
-        })
-    }
-
-    /// Whether `address` can be understood. Does not look there.
-    pub fn understands(address: &str) -> Result<(), CatalogError> {
-        Address::read(address).map(drop)
-    }
-
-    /// The file of an embedded catalogue at `address`. `None`: it is on a server.
-    pub fn file_at(address: &str) -> Result<Option<PathBuf>, CatalogError> {
-        Ok(match Address::read(address)? {
-            Address::Sqlite(path) => Some(path.to_owned()),
-            Address::Postgres(_) => None,
-        })
-    }
-
-    /// What is at `address`. Creates nothing: an empty database stays empty.
-    pub async fn found_at(address: &str) -> Result<FoundAt, CatalogError> {
-        if let Address::Sqlite(path) = Address::read(address)? {
-            if !path.exists() {
-                return Ok(FoundAt::Nothing);
-            }
-            // What cannot be read is there all the same; whoever opens it tells what is wrong with it.
-            return Ok(Self::look(address).await.unwrap_or(FoundAt::Catalogue));
-        }
-        Self::look(address).await
-    }
-
-    async fn look(address: &str) -> Result<FoundAt, CatalogError> {
-        let database = Database::open(address, 1).await?;
-        let mut session = database.read().await?;
-        let found = identity::found_by(&mut session).await;
-        session.commit().await?;
-        database.close().await;
-        found
-    }
-
-    /// Cuts the log of the database at `address`, which nobody has open, at the first damage; returns a
-    /// description of what was lost, if any. A catalogue with a damaged log is not opened before that.
-    pub fn cut_damaged_log(address: &str) -> Result<Option<String>, CatalogError> {
-        Database::cut_damaged_log(address)
-    }
-
-    /// The same catalogue with another clock for the time that all nodes must share. Only tests need it,
-    /// where nodes whose own clocks differ share an SQLite file.
-    #[must_use]
-    pub fn keeping_time(self, time: Arc<dyn Clock>) -> Self {
-        Self { time, ..self }
-    }
-
-    /// The same catalogue with a disturbed database, which is asked only once how a transaction ended.
-    #[must_use]
-    pub fn disturbed_by(mut self, disturbance: Arc<dyn Disturbance>) -> Self {
-        self.witnesses.patience = Duration::ZERO;
-        if let Database::Sqlite { disturbed, .. } = &mut self.database {
-            *disturbed = Some(disturbance);
-        }
-        self
-    }
-
-    /// Whether writes run on the caller's thread, which then waits for the disk.
-    #[must_use]
-    pub const fn is_written_by_the_caller(&self) -> bool {
-        matches!(self.database, Database::Sqlite { .. })
-    }
-
-    /// The time that everybody who shares the catalogue agrees on.
-    pub async fn now(&self) -> Result<Instant, CatalogError> {
-        self.database.now(&*self.time).await
-    }
-
-    /// Whether the catalogue answers.
-    pub async fn ping(&self) -> Result<(), CatalogError> {
-        self.database.takes_writes().await
-    }
-
-    /// Commits, and finds out what happened if the database does not say. Every change that must not happen
-    /// twice, or that is reported to somebody, ends here.
-    async fn conclude(&self, session: Session) -> Result<(), CatalogError> {
-        self.witnesses.conclude(&self.database, session).await
-    }
-
-    /// Drops all cached rows.
-    pub fn forget_all(&self) {
-        self.database.forget_all();
-        self.states.forget_all();
-    }
-
-    /// Removes what transactions of processes that were killed left behind, as far as this process saw it at
-    /// least `age` ago.
-    pub async fn forget_left_behind(&self, age: Duration) -> Result<(), CatalogError> {
-        self.witnesses.forget_left_behind(&self.database, age).await
-    }
-
-    /// Waits for running statements and closes the connections.
-    pub async fn close(&self) {
-        self.witnesses.leave(&self.database).await;
-        self.database.close().await;
-    }
-}

@@ -17,7 +17,7 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
 use super::disclosures::Disclosures;
-use super::jwks::{Jwks, JwksError};
+use super::jwks::Jwks;
 use super::key_set::{KeySet, VerifyingKey};
 use super::keys::SigningKey;
 use super::keys::ring::KeyRing;
@@ -25,13 +25,14 @@ use super::reach::Reach;
 use super::settings::IdentitySettings;
 
 pub(super) use claims::SESSION_CLAIM;
+pub use identity::Refusal;
+
+use identity::{Identity, LONGEST_TOKEN};
 
 mod claims;
+mod identity;
 #[cfg(test)]
 mod tests;
-
-/// Longer than any token of a provider we know, and short enough that nobody can fill memory with tokens.
-const LONGEST_TOKEN: usize = 8 * 1024;
 
 /// Bytes for remembered tokens: a few thousand of them.
 const REMEMBERED_BYTES: u64 = 4 * 1024 * 1024;
@@ -43,19 +44,6 @@ const LARGE_TOKEN: u64 = 2048;
 pub struct Reader {
     identity: Identity,
     disclosures: Arc<Disclosures>,
-}
-
-/// What a token says about its person and itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity {
-    person: PersonId,
-    name: Option<Arc<str>>,
-    expires: Instant,
-    issued: Option<Instant>,
-    session: Option<Uuid>,
-    /// The token's own id, to find it in logs.
-    token: Option<Arc<str>>,
-    reach: Reach,
 }
 
 impl Reader {
@@ -138,42 +126,6 @@ impl Reader {
             reach: Reach::default(),
         })
     }
-}
-
-/// Why a token was refused. For the log: the answer is the same for every reason.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    #[error("the request carries no bearer token")]
-    Missing,
-    #[error("the authorization header or the token is malformed")]
-    Malformed,
-    #[error("the token is longer than {LONGEST_TOKEN} bytes")]
-    TooLong,
-    #[error("the token's algorithm is not allowed")]
-    Algorithm,
-    #[error("the token asks for an extension that is not understood")]
-    CriticalExtension,
-    #[error("none of the provider's keys matches the token")]
-    UnknownKey,
-    #[error("the signature does not match")]
-    Signature,
-    #[error("the token has no usable expiry")]
-    NoExpiry,
-    #[error("the token has expired")]
-    Expired,
-    #[error("the token is valid for longer than tokens may be")]
-    LongLived,
-    #[error("the token is not valid yet")]
-    NotYet,
-    #[error("the token comes from another issuer")]
-    Issuer,
-    #[error("the token is meant for another audience")]
-    Audience,
-    #[error("the token does not name a person by UUID")]
-    NoPerson,
-    /// Not the token's fault: it cannot be checked at the moment.
-    #[error("the provider's keys are unavailable: {0}")]
-    Unavailable(#[from] JwksError),
 }
 
 enum Keys {

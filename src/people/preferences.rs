@@ -5,6 +5,7 @@
 //! nothing of HTTP.
 
 mod fields;
+mod names;
 mod order;
 
 use std::collections::HashMap;
@@ -25,16 +26,13 @@ use super::types::{Types, TypesError};
 
 pub use order::{SourceOrder, SourcePlace};
 
+use names::{INSIGHT_TARGETS, SOURCE_ORDER, TIME_ZONE, UNITS};
+
 /// The most bytes of a person's preferences.
 const MOST_BYTES: usize = 256 * 1024;
 /// How often a change is attempted. An attempt fails only where another change came first, so that this many
 /// at once all succeed: more than the programs of one person make of one thing.
 const ATTEMPTS: usize = 16;
-
-const TIME_ZONE: &str = "timezone";
-const SOURCE_ORDER: &str = "source_order";
-const INSIGHT_TARGETS: &str = "insight_targets";
-const UNITS: &str = "units";
 
 /// Why preferences cannot be read or changed.
 #[derive(Debug, thiserror::Error)]

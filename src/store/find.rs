@@ -4,9 +4,9 @@
 //! row by row, whichever takes less, and objects by the index of ids that they carry. Ids are read only where
 //! that says "perhaps", and whole rows only where an id is found.
 
+mod finder;
 mod suspects;
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use super::arrange::KeyColumns;
 use super::constant::KnownColumns;
 use super::encoding::ROW_GROUP_ROWS;
 use super::errors::StoreError;
-use super::files::{PieceFile, PieceFiles, PieceReader, merge};
-use super::id_index::filter::Filter;
+use super::files::{PieceFile, PieceReader, merge};
 use super::outline::ObjectPlace;
 use super::snapshot::{PieceContent, Snapshot, SnapshotPiece, TailRows};
 use super::wanted_ids::WantedIds;
-use crate::model::cache::Cache;
 use crate::model::columns::ID;
 use crate::model::ids::{PieceId, RecordId};
-use crate::model::meters::CacheMeters;
+use finder::is_live;
 use suspects::Suspects;
+
+pub use finder::Finder;
 
 /// Live rows of one piece. They stay together, as they were read: separate batches would cost far more than
 /// finding them.
@@ -45,53 +45,7 @@ pub struct FoundRows {
 
 const ID_BYTES: i32 = 16;
 
-/// A filter of an object, by its number there.
-type FilterKey = (Arc<str>, usize);
-
-/// Searches pieces by id. Cheap to clone, as every request does; all clones share the filters. Lives as long
-/// as the process.
-#[derive(Clone)]
-pub struct Finder(Arc<Shared>);
-
-struct Shared {
-    files: PieceFiles,
-    filters: Cache<FilterKey, Arc<Filter>>,
-}
-
-impl fmt::Debug for Finder {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Finder({} filters)", self.0.filters.len())
-    }
-}
-
 impl Finder {
-    /// `memory`: how many bytes of bloom filters to keep. They take two bytes for each row.
-    #[must_use]
-    pub fn new(files: PieceFiles, memory: u64) -> Self {
-        // In one part: filters that fit into all of the memory must stay in it.
-        let filters: Cache<FilterKey, _> =
-            Cache::of_bytes(memory, memory, |_, filter: &Arc<Filter>| filter.memory());
-        let kept = filters.clone();
-        files.on_replaced(move |replaced| kept.retain(|(path, _)| !replaced.contains(path)));
-        Self(Arc::new(Shared { files, filters }))
-    }
-
-    /// The files through which it reads.
-    #[must_use]
-    pub fn files(&self) -> &PieceFiles {
-        &self.0.files
-    }
-
-    /// Lets `meters` show how much is held.
-    pub fn watched_by(&self, meters: &CacheMeters) {
-        meters.watch("filters", &self.0.filters);
-    }
-
-    /// Drops everything from memory.
-    pub fn forget_all(&self) {
-        self.0.filters.clear();
-    }
-
     /// The live rows of the partition that have one of `ids`.
     pub async fn predecessors(
         &self,
@@ -260,10 +214,6 @@ fn search_tail(
         ids: found.into_iter().map(|(_, id)| id).collect(),
         rows: batch,
     }))
-}
-
-fn is_live(piece: &SnapshotPiece, id: RecordId) -> bool {
-    piece.dead.binary_search(&id).is_err()
 }
 
 fn id_column(file: &PieceFile, batch: &RecordBatch) -> Result<FixedSizeBinaryArray, StoreError> {

@@ -10,7 +10,7 @@ use crate::auth::settings::{IdentitySettings, Provider};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, MICROS_PER_SECOND};
 
-use super::{Identity, Refusal};
+use super::identity::{Identity, Refusal};
 
 /// The claim for the session that a token belongs to. `jti` has the same value, but earlier tokens have one
 /// too without a session.

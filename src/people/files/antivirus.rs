@@ -5,9 +5,9 @@
 //! as the scanner does not answer, files stay pending.
 
 mod clamd;
+mod failed;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt::Display;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -15,7 +15,10 @@ use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use clamd::{ClamdAddress, Silent, Verdict};
+pub use clamd::{ClamdAddress, Verdict};
+pub use failed::Silent;
+
+use failed::Failed;
 
 use super::file::{SCAN_LINK, TO_SCAN};
 use super::{ATTEMPTS, File, Files, FilesError, ScanState};
@@ -179,33 +182,6 @@ impl Round {
                 ScanState::Failed
             }
         }))
-    }
-}
-
-/// Why there is no verdict.
-enum Failed {
-    Silent(Silent),
-    Store(StoreError),
-}
-
-impl Failed {
-    fn told_of(&self, file: &File) {
-        let reason: &dyn Display = match self {
-            Self::Silent(silent) => silent,
-            Self::Store(error) => error,
-        };
-        tracing::warn!(file = %file.id, %reason, "there is no verdict on a file, which stays pending");
-    }
-
-    /// The outcome where the cause is not the files.
-    fn ends_a_round(self) -> Result<(), StoreError> {
-        match self {
-            Self::Silent(silent) => {
-                tracing::warn!(%silent, "the scanner does not answer; files stay pending");
-                Ok(())
-            }
-            Self::Store(error) => Err(error),
-        }
     }
 }
 

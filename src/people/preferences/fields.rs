@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::names::{INSIGHT_TARGETS, SOURCE_ORDER, TIME_ZONE, UNITS};
 use crate::model::faults::{Fault, LocPart, MOST_FAULTS};
 use crate::model::strict_json::whole_number;
 use crate::model::units::UnitSystem;
@@ -31,16 +32,16 @@ enum Form {
 const FIELDS: [(&str, Kind); 12] = [
     ("calendar_events_data_track_filter_map", Kind::Each(Form::Texts)),
     ("calendars", Kind::Texts),
-    (super::INSIGHT_TARGETS, Kind::Targets),
+    (INSIGHT_TARGETS, Kind::Targets),
     ("location_resolution", Kind::Each(Form::Integer)),
     ("periods_of_day", Kind::Periods),
     ("pinned_metrics_count_map", Kind::Each(Form::Integer)),
     ("selected_calendar_vendor_ids", Kind::Texts),
     (SELECTED_METRICS, Kind::Texts),
     (SELECTED_METRICS_MAP, Kind::Each(Form::Texts)),
-    (super::SOURCE_ORDER, Kind::Each(Form::Ids)),
-    (super::TIME_ZONE, Kind::Zone),
-    (super::UNITS, Kind::Units),
+    (SOURCE_ORDER, Kind::Each(Form::Ids)),
+    (TIME_ZONE, Kind::Zone),
+    (UNITS, Kind::Units),
 ];
 
 const SELECTED_METRICS: &str = "selected_metrics";

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant as Moment};
 use tokio_util::sync::CancellationToken;
 
 use super::content::write_archive;
-use super::export::Export;
+use super::export::{Export, ExportError};
+use super::exports::Exports;
 use super::outlet::{Outlet, StoredOutlet};
-use super::{ExportError, Exports};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;

@@ -12,6 +12,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::export::ExportError;
+use super::exports::Exports;
 use super::format::{
     ACCESS_LOG, AGREEMENTS, Counts, DATA_TYPES, ElementError, FILES, FORMAT, FORMAT_VERSION, KeptAccess,
     KeptDefinition, KeptDocument, KeptLink, KeptPerson, KeptSource, MANIFEST, Manifest, MemberEntry, NOTES,
@@ -19,7 +21,6 @@ use super::format::{
 };
 use super::outlet::Outlet;
 use super::zip::{COMMENT, Packing, TooLong, ZipWriter};
-use super::{ExportError, Exports};
 use crate::catalog::documents::{Document, DocumentCursor, DocumentKind};
 use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;

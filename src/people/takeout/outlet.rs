@@ -6,7 +6,7 @@ mod stored;
 
 use bytes::Bytes;
 
-use super::ExportError;
+use super::export::ExportError;
 
 pub(super) use local::LocalOutlet;
 pub(super) use stored::StoredOutlet;

@@ -16,8 +16,8 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use uuid::Uuid;
 
-use super::ExportError;
 use super::content::Archive;
+use super::export::ExportError;
 use super::format::records_member;
 use super::zip::Packing;
 use crate::model::columns::ID;

@@ -13,7 +13,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 use uuid::Uuid;
 
-use super::{FilterKey, Finder, is_live};
+use super::finder::{FilterKey, Finder, is_live};
 use crate::model::columns::ID;
 use crate::model::ids::RecordId;
 use crate::store::checksums::BLOCK_BYTES;

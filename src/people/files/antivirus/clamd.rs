@@ -10,7 +10,7 @@ use tokio::io::{self, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::Failed;
+use super::failed::{Failed, Silent};
 use crate::store::StoreError;
 
 /// How long the scanner may take to accept a connection or a piece.
@@ -38,11 +38,6 @@ pub enum Verdict {
     /// The scanner could not decide.
     Unknown(String),
 }
-
-/// The scanner did not answer.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Silent(String);
 
 impl FromStr for ClamdAddress {
     type Err = ();

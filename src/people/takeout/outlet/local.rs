@@ -13,7 +13,7 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::model::hexadecimal::hexadecimal;
-use crate::people::takeout::ExportError;
+use crate::people::takeout::export::ExportError;
 use crate::store::local::{Disk as _, SystemDisk};
 
 /// The suffix of the name of an unfinished file.

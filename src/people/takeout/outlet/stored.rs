@@ -10,8 +10,8 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::hexadecimal::hexadecimal;
-use crate::people::takeout::export::Export;
-use crate::people::takeout::{ExportError, Exports};
+use crate::people::takeout::export::{Export, ExportError};
+use crate::people::takeout::exports::Exports;
 use crate::store::contents::{PART_BYTES, PartWriter};
 
 /// The shortest time between two progress reports to the owner.
