@@ -1,3 +1,5 @@
+//! Permits: people read all of their own, and nothing of others unasked.
+
 use std::sync::Arc;
 
 use uuid::Uuid;

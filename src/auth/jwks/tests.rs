@@ -1,3 +1,5 @@
+//! The keys that an outside provider publishes: which are believed, for how long, and when they are fetched.
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use axum::Router;

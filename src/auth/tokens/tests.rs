@@ -1,3 +1,5 @@
+//! Tokens: who a valid one names, and why others are refused.
+
 use std::time::Duration;
 
 use jsonwebtoken::EncodingKey;

@@ -1,3 +1,5 @@
+//! Row groups beside the writer of Parquet's library: the same files, and the same rows back.
+
 use std::sync::Arc;
 
 use arrow::array::{

@@ -1,3 +1,5 @@
+//! Sealing: what was sealed opens as it was, only with its key and only in its place.
+
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use uuid::Uuid;

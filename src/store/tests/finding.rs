@@ -18,6 +18,21 @@ use super::*;
 use crate::catalog::records::NewPlace;
 use crate::model::ids::SystemIds;
 
+impl Bench {
+    /// With that many rows of one person, which are one object.
+    async fn with_rows(count: usize) -> (Self, PersonId, RecordBatch) {
+        let bench = Self::new().await;
+        let person = person();
+        let batch = many(count, NEW_YEAR_2024);
+        let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
+            .await
+            .unwrap();
+        assert_eq!(pieces.len(), 1, "all are of one year");
+        bench.commit(change(person, 0, pieces)).await;
+        (bench, person, batch)
+    }
+}
+
 fn finder(bench: &Bench) -> Finder {
     finder_with(bench, 1 << 22)
 }
@@ -105,13 +120,7 @@ proptest! {
 
 #[tokio::test]
 async fn rows_are_found_in_every_row_group() {
-    let bench = Bench::new().await;
-    let person = person();
-    let batch = many(300_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
-        .await
-        .unwrap();
-    bench.commit(change(person, 0, pieces)).await;
+    let (bench, person, batch) = Bench::with_rows(300_000).await;
     let all = ids_of(&batch);
     let wanted: Vec<_> = [0, 1, 131_071, 131_072, 299_999]
         .into_iter()
@@ -131,13 +140,7 @@ async fn rows_are_found_in_every_row_group() {
 
 #[tokio::test]
 async fn found_rows_are_what_was_stored_in_every_column() {
-    let bench = Bench::new().await;
-    let person = person();
-    let batch = many(20_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
-        .await
-        .unwrap();
-    bench.commit(change(person, 0, pieces)).await;
+    let (bench, person, batch) = Bench::with_rows(20_000).await;
     let snapshots = Snapshots::new(bench.catalog.clone(), 1 << 20);
     let snapshot = snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
     let finder = finder(&bench);
@@ -156,13 +159,7 @@ async fn found_rows_are_what_was_stored_in_every_column() {
 
 #[tokio::test]
 async fn ids_that_are_not_there_hide_none_that_are() {
-    let bench = Bench::new().await;
-    let person = person();
-    let batch = many(50_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
-        .await
-        .unwrap();
-    bench.commit(change(person, 0, pieces)).await;
+    let (bench, person, batch) = Bench::with_rows(50_000).await;
     let snapshots = Snapshots::new(bench.catalog.clone(), 1 << 20);
     let snapshot = snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
     // The filter takes hundreds of so many for ids of its own, and the table some of these.
@@ -234,20 +231,13 @@ async fn rows_of_an_object_without_index_are_found_by_its_bloom_filters() {
 
 #[tokio::test]
 async fn rows_are_found_in_every_section_however_filters_are_read() {
-    let bench = Bench::new().await;
-    let person = person();
-    let batch = many(1_300_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds::default(), target(person), &batch)
-        .await
-        .unwrap();
-    assert_eq!(pieces.len(), 1, "two sections of one object");
-    bench.commit(change(person, 0, pieces)).await;
+    let (bench, person, batch) = Bench::with_rows(1_300_000).await;
     let snapshots = Snapshots::new(bench.catalog.clone(), 1 << 20);
     let snapshot = snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
     let ids = ids_of(&batch);
-    // The filters of the sections have 128 and 31 blocks that are read as a whole. With no room in memory, as
-    // many ids are asked block by block, together or not, and more of them part by part; with room for less
-    // than one object none is kept either.
+    // The object has two sections, whose filters have 128 and 31 blocks that are read as a whole. With no
+    // room in memory, as many ids are asked block by block, together or not, and more of them part by part;
+    // with room for less than one object none is kept either.
     for memory in [0, 1 << 20, 1 << 22] {
         let finder = finder_with(&bench, memory);
         for count in [1, 12, 20, 30, 31, 100, 127, 128, 5_000] {
