@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
-use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Int64Type, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -215,12 +215,6 @@ fn properties(
     ahead: Ahead<'_>,
 ) -> Result<WriterProperties, StoreError> {
     let (Ahead::Some(sample) | Ahead::All(sample)) = ahead;
-    let facts = [
-        (PERSON_KEY, target.person.to_string()),
-        (DATA_TYPE_KEY, target.data_type.0.to_string()),
-        (LAYOUT_KEY, target.layout_version.to_string()),
-        (PIECE_KEY, piece.to_owned()),
-    ];
     let level = ZstdLevel::try_new(1).map_err(StoreError::rows)?;
     let mut builder = WriterProperties::builder()
         .set_created_by("almanac".to_owned())
@@ -229,12 +223,7 @@ fn properties(
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_write_batch_size(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_key_value_metadata(Some(
-            facts
-                .into_iter()
-                .map(|(key, value)| KeyValue::new(key.to_owned(), value))
-                .collect(),
-        ))
+        .set_key_value_metadata(Some(facts(target, piece)))
         .set_sorting_columns(Some(sorting_columns(schema)?));
     for name in [START, END] {
         // Pages are only ever chosen by time; for other columns the bounds of a row group are enough.
@@ -251,25 +240,44 @@ fn properties(
         if [ID, START, END].contains(&field.name().as_str()) {
             continue;
         }
-        let column = ColumnPath::from(field.name().as_str());
-        let Some(values) = sample.column_by_name(field.name()) else {
-            continue;
-        };
-        if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
-            if many_different(floats.values().iter().map(|value| value.to_bits())) {
-                builder = builder
-                    .set_column_dictionary_enabled(column.clone(), false)
-                    .set_column_encoding(column, Encoding::BYTE_STREAM_SPLIT);
-            }
-        } else if let Some(integers) = values.as_primitive_opt::<Int64Type>() {
-            if many_different(integers.values().iter().map(|value| value.cast_unsigned())) {
-                builder = delta(builder, column);
-            }
-        } else if matches!(field.data_type(), DataType::Timestamp(..)) {
-            builder = delta(builder, column);
+        if let Some(values) = sample.column_by_name(field.name()) {
+            builder = encoded_by_values(builder, field, values);
         }
     }
     Ok(builder.build())
+}
+
+/// What a file says of the piece in it.
+fn facts(target: &Target, piece: &str) -> Vec<KeyValue> {
+    let facts = [
+        (PERSON_KEY, target.person.to_string()),
+        (DATA_TYPE_KEY, target.data_type.0.to_string()),
+        (LAYOUT_KEY, target.layout_version.to_string()),
+        (PIECE_KEY, piece.to_owned()),
+    ];
+    let entry = |(key, value): (&str, String)| KeyValue::new(key.to_owned(), value);
+    facts.into_iter().map(entry).collect()
+}
+
+/// Chooses the encoding of a column by some of its values. Others than numbers and times keep the usual one.
+fn encoded_by_values(
+    builder: WriterPropertiesBuilder,
+    field: &Field,
+    values: &ArrayRef,
+) -> WriterPropertiesBuilder {
+    let column = ColumnPath::from(field.name().as_str());
+    if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
+        if many_different(floats.values().iter().map(|value| value.to_bits())) {
+            return split(builder, column);
+        }
+    } else if let Some(integers) = values.as_primitive_opt::<Int64Type>() {
+        if many_different(integers.values().iter().map(|value| value.cast_unsigned())) {
+            return delta(builder, column);
+        }
+    } else if matches!(field.data_type(), DataType::Timestamp(..)) {
+        return delta(builder, column);
+    }
+    builder
 }
 
 /// One text in all rows is a few bytes, with nothing to compress. Setting up compression would take longer
@@ -323,6 +331,12 @@ fn delta(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterProperti
     builder
         .set_column_dictionary_enabled(column.clone(), false)
         .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED)
+}
+
+fn split(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterPropertiesBuilder {
+    builder
+        .set_column_dictionary_enabled(column.clone(), false)
+        .set_column_encoding(column, Encoding::BYTE_STREAM_SPLIT)
 }
 
 fn plain(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterPropertiesBuilder {

@@ -154,22 +154,8 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
             overtaken += 1;
             continue;
         };
-        let inputs: Vec<Input> = part
-            .iter()
-            .map(|(piece, _)| Input {
-                piece: piece.id,
-                dead: Arc::clone(&piece.dead),
-            })
-            .collect();
-        let target = Target {
-            person: key.person,
-            data_type: key.data_type.clone(),
-            layout_version: part
-                .iter()
-                .map(|(piece, _)| piece.layout_version)
-                .max()
-                .unwrap_or(0),
-        };
+        let inputs = inputs_of(&part);
+        let target = target_of(key, &part);
         let rows = run_blocking(move || living_rows(&part)).await?;
         let output = if rows.num_rows() == 0 {
             Vec::new()
@@ -183,6 +169,25 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
         }
     }
     Ok(flushed)
+}
+
+/// The pieces of a part, as they are replaced.
+fn inputs_of(part: &[(Piece, RecordBatch)]) -> Vec<Input> {
+    let input = |(piece, _): &(Piece, RecordBatch)| Input {
+        piece: piece.id,
+        dead: Arc::clone(&piece.dead),
+    };
+    part.iter().map(input).collect()
+}
+
+/// What the objects of a part are written for.
+fn target_of(key: &PartitionKey, part: &[(Piece, RecordBatch)]) -> Target {
+    let versions = part.iter().map(|(piece, _)| piece.layout_version);
+    Target {
+        person: key.person,
+        data_type: key.data_type.clone(),
+        layout_version: versions.max().unwrap_or(0),
+    }
 }
 
 /// As many pieces as fit into memory, at least one, with their rows. `None`: one of them is gone.
