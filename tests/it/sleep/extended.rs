@@ -298,7 +298,7 @@ async fn what_cannot_be_attached_is_422() {
     for (name, value, told) in [
         ("metrics", "NoSuchMetric", "NoSuchMetric"),
         ("metrics", "HeartRate,HeartRate", "twice"),
-        ("metrics", "PlatformLocationUpdate", "no time series"),
+        ("metrics", "PlatformLocationUpdate", "not a time series"),
         ("metric_calculations", "average", "rollingmean"),
         ("metric_calculations", "max", "cumulative"),
         ("metric_seconds_before", "-1", "from 0"),
