@@ -121,6 +121,33 @@ async fn what_is_damaged_is_set_aside_for_jobs_and_an_error_for_everybody_else()
 }
 
 #[tokio::test]
+async fn a_linked_document_is_not_passed_over_where_its_kind_is_damaged() {
+    let bench = Bench::sqlite().await;
+    let (catalog, target) = (&bench.catalog, Uuid::now_v7());
+    let document = tag(person(), "calm", "{}");
+    let link = Link {
+        kind: "about",
+        target,
+    };
+    let changed = catalog
+        .change_documents(vec![insert(&document, vec![link])])
+        .await;
+    assert_eq!(changed.unwrap(), Changed::Done);
+    let found = catalog.documents_linked("about", &[target]).await.unwrap();
+    assert_eq!(found, std::slice::from_ref(&document));
+    let mut session = catalog.database.write().await.unwrap();
+    let sql = "UPDATE documents SET kind = 'tug' WHERE document = $1".to_owned();
+    let values = vec![super::super::rows::id(document.id)];
+    assert_eq!(session.execute(sql, values).await.unwrap(), 1);
+    session.commit().await.unwrap();
+    let refused = catalog.documents_linked("about", &[target]).await;
+    assert!(
+        matches!(refused, Err(CatalogError::Corrupt { .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_change_that_fails_takes_the_others_with_it() {
     for bench in Bench::all().await {
         let owner = person();
