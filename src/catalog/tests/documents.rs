@@ -74,22 +74,45 @@ async fn a_document_is_found_by_its_id_its_name_its_owner_and_its_links() {
     }
 }
 
+/// A document with a link to `target`.
+async fn inserted_about(catalog: &Catalog, target: Uuid) -> Document {
+    let document = tag(person(), "calm", "{}");
+    let link = Link {
+        kind: "about",
+        target,
+    };
+    let changed = catalog
+        .change_documents(vec![insert(&document, vec![link])])
+        .await;
+    assert_eq!(changed.unwrap(), Changed::Done);
+    document
+}
+
+/// Changes a row of a document behind the catalogue's back.
+async fn damage(catalog: &Catalog, table: &str, change: &str, document: Uuid) {
+    let mut session = catalog.database.write().await.unwrap();
+    let sql = format!("UPDATE {table} SET {change} WHERE document = $1");
+    let values = vec![super::super::rows::id(document)];
+    assert_eq!(session.execute(sql, values).await.unwrap(), 1);
+    session.commit().await.unwrap();
+}
+
+/// Whoever asks what is linked to `target` is told of damage.
+async fn refuses(catalog: &Catalog, target: Uuid) {
+    let refused = catalog.documents_linked("about", &[target]).await;
+    assert!(
+        matches!(refused, Err(CatalogError::Corrupt { .. })),
+        "{refused:?}"
+    );
+}
+
 #[tokio::test]
 async fn what_is_damaged_is_set_aside_for_jobs_and_an_error_for_everybody_else() {
     let bench = Bench::sqlite().await;
     let (catalog, target) = (&bench.catalog, Uuid::now_v7());
     let mut documents = Vec::new();
     for _ in 0..3 {
-        let document = tag(person(), "calm", "{}");
-        let link = Link {
-            kind: "about",
-            target,
-        };
-        let changed = catalog
-            .change_documents(vec![insert(&document, vec![link])])
-            .await;
-        assert_eq!(changed.unwrap(), Changed::Done);
-        documents.push(document);
+        documents.push(inserted_about(catalog, target).await);
     }
     documents.sort_by_key(|document| document.id);
     let [one, other, sound] = documents.as_slice() else {
@@ -103,16 +126,8 @@ async fn what_is_damaged_is_set_aside_for_jobs_and_an_error_for_everybody_else()
     };
     assert_eq!(found().await.sound, documents);
     for (table, damaged) in [("documents", one), ("links", other)] {
-        let mut session = catalog.database.write().await.unwrap();
-        let sql = format!("UPDATE {table} SET checksum = checksum + 1 WHERE document = $1");
-        let values = vec![super::super::rows::id(damaged.id)];
-        assert_eq!(session.execute(sql, values).await.unwrap(), 1);
-        session.commit().await.unwrap();
-        let refused = catalog.documents_linked("about", &[target]).await;
-        assert!(
-            matches!(refused, Err(CatalogError::Corrupt { .. })),
-            "{refused:?}"
-        );
+        damage(catalog, table, "checksum = checksum + 1", damaged.id).await;
+        refuses(catalog, target).await;
     }
     let found = found().await;
     assert_eq!(found.sound, std::slice::from_ref(sound));
@@ -124,27 +139,11 @@ async fn what_is_damaged_is_set_aside_for_jobs_and_an_error_for_everybody_else()
 async fn a_linked_document_is_not_passed_over_where_its_kind_is_damaged() {
     let bench = Bench::sqlite().await;
     let (catalog, target) = (&bench.catalog, Uuid::now_v7());
-    let document = tag(person(), "calm", "{}");
-    let link = Link {
-        kind: "about",
-        target,
-    };
-    let changed = catalog
-        .change_documents(vec![insert(&document, vec![link])])
-        .await;
-    assert_eq!(changed.unwrap(), Changed::Done);
+    let document = inserted_about(catalog, target).await;
     let found = catalog.documents_linked("about", &[target]).await.unwrap();
     assert_eq!(found, std::slice::from_ref(&document));
-    let mut session = catalog.database.write().await.unwrap();
-    let sql = "UPDATE documents SET kind = 'tug' WHERE document = $1".to_owned();
-    let values = vec![super::super::rows::id(document.id)];
-    assert_eq!(session.execute(sql, values).await.unwrap(), 1);
-    session.commit().await.unwrap();
-    let refused = catalog.documents_linked("about", &[target]).await;
-    assert!(
-        matches!(refused, Err(CatalogError::Corrupt { .. })),
-        "{refused:?}"
-    );
+    damage(catalog, "documents", "kind = 'tug'", document.id).await;
+    refuses(catalog, target).await;
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! Everything at once: a check of all, a copy of all, and a catalogue made anew from the objects.
 
+use std::path::Path;
 use std::sync::Mutex;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
-use crate::upkeep::backup::{CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, back_up};
+use crate::upkeep::backup::{BackupReport, CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, back_up};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::flush::flush;
 use crate::upkeep::identity::{ApartError, settle};
@@ -165,22 +166,20 @@ async fn a_check_tells_of_a_damaged_catalogue() {
     }
 }
 
+/// Copies everything into `directory`.
+async fn copied(bench: &Bench, directory: &Path) -> BackupReport {
+    let (catalog, objects) = (&bench.stores.catalog, bench.stores.objects());
+    back_up(catalog, objects, None, directory, Arc::new(SystemClock), &|_| ())
+        .await
+        .unwrap()
+}
+
 #[tokio::test]
 async fn a_copy_holds_what_was_there_and_can_be_served() {
     let bench = lived_in().await;
     let before = bench.visible().await;
     let directory = tempfile::tempdir().unwrap();
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let copied = back_up(
-        &bench.stores.catalog,
-        bench.stores.objects(),
-        None,
-        directory.path(),
-        clock,
-        &|_| (),
-    )
-    .await
-    .unwrap();
+    let copied = copied(&bench, directory.path()).await;
     assert_eq!(copied.objects as usize, bench.paths().await.0.len());
     // What happens later is not in the copy.
     bench.delete(&[record(2)]).await;
@@ -203,16 +202,8 @@ async fn a_copy_and_what_it_was_made_of_are_two_pairs() {
     let bench = lived_in().await;
     let live = settled(&bench, &bench).await.unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let copied = back_up(
-        &bench.stores.catalog,
-        bench.stores.objects(),
-        None,
-        directory.path(),
-        Arc::new(SystemClock),
-        &|_| (),
-    )
-    .await;
-    assert_eq!(copied.unwrap().wrong, Vec::<String>::new());
+    let wrong = copied(&bench, directory.path()).await.wrong;
+    assert_eq!(wrong, Vec::<String>::new());
     assert!(directory.path().join(COPY_MARK).exists());
     let copy = opened(directory, &bench.key).await;
     assert_ne!(settled(&copy, &copy).await.unwrap(), live);
@@ -233,16 +224,7 @@ async fn a_copy_of_what_is_damaged_is_refused() {
     content[1_000] ^= 1;
     std::fs::write(&file, content).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let copied = back_up(
-        &bench.stores.catalog,
-        bench.stores.objects(),
-        None,
-        directory.path(),
-        Arc::new(SystemClock),
-        &|_| (),
-    )
-    .await;
-    let wrong = copied.unwrap().wrong;
+    let wrong = copied(&bench, directory.path()).await.wrong;
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert!(wrong[0].contains(&live[0]), "{wrong:?}");
 }
