@@ -21,6 +21,7 @@ pub mod permit;
 pub mod registry;
 pub mod release_guard;
 pub mod sleep;
+pub mod sort_scattered;
 pub mod sources;
 pub mod stored_json;
 pub mod strict_json;

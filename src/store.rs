@@ -4,6 +4,7 @@
 //! Stands on the catalogue, which says what exists. Knows nothing of HTTP, JSON bodies or plans.
 
 pub mod arrange;
+mod blob_forms;
 pub mod blocking;
 mod checksums;
 pub mod choose_tail_pieces;

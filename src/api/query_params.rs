@@ -230,6 +230,10 @@ impl<'a> Params<'a> {
     /// The parameters that were sent but never read, each once. No more than anybody would read.
     #[must_use]
     pub fn ignored(&self) -> Vec<Ignored> {
+        let unread = self.unread();
+        if unread.is_empty() {
+            return Vec::new();
+        }
         let spellings = |asked: &ReadParam| {
             std::iter::once(asked.name).chain(glossary::aliases(asked.name).iter().copied())
         };
@@ -245,7 +249,7 @@ impl<'a> Params<'a> {
                 .ok()
                 .and_then(|name| nearest(name, known.iter().copied())),
         };
-        self.unread().into_iter().take(MOST_FAULTS).map(ignored).collect()
+        unread.into_iter().take(MOST_FAULTS).map(ignored).collect()
     }
 
     /// What is ignored, as an RFC 8941 list: each of `ignored`, and last, if there are more, how many. That

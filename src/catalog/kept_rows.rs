@@ -3,7 +3,7 @@
 //!
 //! Keeps few bytes, since the next commit makes them worthless. Knows neither files nor tables.
 
-use std::collections::HashMap;
+use ahash::{HashMap, HashMapExt};
 
 use super::log_index::LogState;
 use super::value::{Found, Value};

@@ -3,8 +3,9 @@
 //! Every request asks for the state of its person before it does any work, so that even finding a kept row
 //! (the text of a statement, what it found, a checksum) is much. Knows no tables.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ahash::HashMap;
 
 use super::ledgers::PersonState;
 use super::log_index::LogState;

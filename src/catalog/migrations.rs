@@ -17,6 +17,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (6, include_str!("migrations/0006_document_changes.sql")),
     (REGISTERS_SINCE, include_str!("migrations/0008_ground.sql")),
     (9, include_str!("migrations/0009_erasures.sql")),
+    (10, include_str!("migrations/0010_short_tails.sql")),
 ];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {

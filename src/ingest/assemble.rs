@@ -285,11 +285,12 @@ fn in_schema(schema: &SchemaRef, changes: &[Change]) -> Result<Vec<Change>, Arro
     changes
         .iter()
         .map(|change| match change {
-            Change::Put { rows, given, undated } => Ok(Change::Put {
-                rows: adapt(schema, rows)?,
-                given: Arc::clone(given),
-                undated: Arc::clone(undated),
-            }),
+            Change::Put {
+                rows, given, undated, ..
+            } => {
+                let rows = adapt(schema, rows)?;
+                Ok(Change::put(rows, Arc::clone(given), Arc::clone(undated)))
+            }
             Change::Delete { .. } => Ok(change.clone()),
         })
         .collect()

@@ -19,6 +19,8 @@ pub enum Change {
         rows: RecordBatch,
         given: Arc<[bool]>,
         undated: Arc<[usize]>,
+        /// Bytes of the rows. Measuring them takes longer than much else that is done for a small request.
+        bytes: usize,
     },
     Delete {
         records: DeletedIds,
@@ -28,11 +30,23 @@ pub enum Change {
 }
 
 impl Change {
+    /// Puts `rows`, of which the caller chose the ids of those `given`, and of which those `undated` came
+    /// without a time.
+    #[must_use]
+    pub fn put(rows: RecordBatch, given: Arc<[bool]>, undated: Arc<[usize]>) -> Self {
+        Self::Put {
+            bytes: rows.get_array_memory_size(),
+            rows,
+            given,
+            undated,
+        }
+    }
+
     /// Bytes of the rows put, or of the ids deleted, which other changes may share.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Put { rows, .. } => rows.get_array_memory_size(),
+            Self::Put { bytes, .. } => *bytes,
             Self::Delete { records, .. } => size_of_val(records.as_slice()),
         }
     }

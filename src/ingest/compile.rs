@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_null_array};
+use arrow::datatypes::DataType as ColumnType;
 use jsonschema::{PatternOptions, Validator};
 use uuid::Uuid;
 
@@ -42,6 +43,8 @@ pub struct CompiledType {
     pub(super) checks: u64,
     /// One row of the type's own columns, all null.
     pub(super) null_row: Vec<ArrayRef>,
+    /// One row without extras.
+    pub(super) null_extras: ArrayRef,
     /// How many bytes a row takes at least.
     pub(super) row_bytes: usize,
     /// About how many bytes all of this takes.
@@ -81,6 +84,7 @@ impl CompiledType {
             null_row: columns
                 .map(|column| new_null_array(column.data_type(), 1))
                 .collect(),
+            null_extras: new_null_array(&ColumnType::Utf8, 1),
             plan,
             validator,
             registry,

@@ -405,13 +405,16 @@ impl RecordDecoder {
                 TimestampMicrosecondArray::from(micros).with_timezone("UTC"),
             ));
         }
-        for (column, null) in self.columns.iter_mut().zip(&self.compiled.null_row) {
-            // Building the absent columns of a single record would cost more than all the rest of it.
-            columns.push(if rows == 1 && column.is_unset() {
-                Arc::clone(null)
+        // Building the absent columns of a single record would cost more than all the rest of it.
+        let finished = |column: &mut Column, null: &ArrayRef| {
+            if rows == 1 && column.is_unset() {
+                Ok(Arc::clone(null))
             } else {
-                column.finish(rows)?
-            });
+                column.finish(rows)
+            }
+        };
+        for (column, null) in self.columns.iter_mut().zip(&self.compiled.null_row) {
+            columns.push(finished(column, null)?);
         }
         let places: Vec<i32> = std::mem::take(&mut self.source_places)
             .into_iter()
@@ -425,7 +428,7 @@ impl RecordDecoder {
         columns.push(Arc::new(Int8Array::from(std::mem::take(
             &mut self.source_classes,
         ))));
-        columns.push(self.extras.finish(rows)?);
+        columns.push(finished(&mut self.extras, &self.compiled.null_extras)?);
         RecordBatch::try_new(Arc::clone(storage), columns)
     }
 }

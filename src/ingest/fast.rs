@@ -41,6 +41,7 @@ pub(super) fn decode<'a>(
         return None;
     }
     let text = std::str::from_utf8(json).ok()?;
+    memo.begin_record();
     let cells: Vec<(usize, Cell<'a>)> = std::mem::take(&mut memo.spare);
     let mut record = FastRecord {
         compiled,

@@ -3,7 +3,7 @@
 //! Immutable, shared by every request that brings records of the type. Knows layouts and schemas; knows
 //! nothing of a record's text.
 
-use std::collections::{HashMap, HashSet};
+use ahash::{HashMap, HashMapExt, HashSet};
 
 use arrow::datatypes::FieldRef;
 use serde_json::Value;

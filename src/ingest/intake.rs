@@ -14,6 +14,7 @@ use arrow::datatypes::SchemaRef;
 use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::DataType;
+use crate::model::sort_scattered::sort_scattered;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::objects::ObjectStorage;
@@ -100,13 +101,14 @@ impl Intake {
     /// Ends the body and returns its work.
     pub async fn finish(mut self) -> Result<Work, AssembleError> {
         if let Some(first) = self.first.take() {
-            let is_small =
-                first.given.len() <= TAIL_ROWS && first.batch.get_array_memory_size() <= TAIL_BYTES;
+            let bytes = first.batch.get_array_memory_size();
+            let is_small = first.given.len() <= TAIL_ROWS && bytes <= TAIL_BYTES;
             if self.written.is_none() && is_small {
                 let change = Change::Put {
                     rows: first.batch,
                     given: first.given.into(),
                     undated: first.undated.into(),
+                    bytes,
                 };
                 let layout = Arc::clone(&self.data_type.layout);
                 return Ok(Work::Small(vec![PartitionChanges {
@@ -313,16 +315,18 @@ async fn named_in(
     keep: &mut [bool],
 ) -> Result<Vec<IdInChunk>, AssembleError> {
     let rows = given.iter().enumerate().filter(|(_, given)| **given);
-    let mut named: Vec<IdInChunk> = rows
-        .map(|(row, _)| IdInChunk {
-            id: ids.id(row),
+    let mut given: Vec<(RecordId, usize)> = rows.map(|(row, _)| (ids.id(row), row)).collect();
+    // This is cheap if they came in order, or are random.
+    sort_scattered(&mut given, |(id, _)| id.0.as_u64_pair().0);
+    let mut named: Vec<IdInChunk> = given
+        .into_iter()
+        .map(|(id, row)| IdInChunk {
+            id,
             first: row,
             last: row,
             changes: 0,
         })
         .collect();
-    // This is cheap if they came in order.
-    named.sort_unstable_by_key(|named| (named.id, named.first));
     let mut pairs = Vec::new();
     named.dedup_by(|later, earlier| {
         let is_same = later.id == earlier.id;

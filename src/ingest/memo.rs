@@ -3,8 +3,9 @@
 //!
 //! Lives from one `take` to the next, bounded. Only the complete way adds to it; the fast way only looks up.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use ahash::{HashMap, HashMapExt};
 
 use super::columns::Cell;
 use super::row::SourceMark;
@@ -40,6 +41,8 @@ pub(super) struct Memo {
     sources: HashMap<SourceKey, SourceMark>,
     last_source: Option<(SourceKey, SourceMark)>,
     unit: Option<(String, Conversion)>,
+    /// How many records were begun.
+    records: usize,
     /// The members of the last record, in their order.
     pub order: Vec<MemberBeginning>,
     /// Reusable memory for the cells of the next row.
@@ -69,6 +72,7 @@ impl Memo {
             sources: HashMap::new(),
             last_source: None,
             unit: None,
+            records: 0,
             order: Vec::new(),
             spare: Vec::new(),
         }
@@ -77,10 +81,15 @@ impl Memo {
     /// Forgets everything that refers to rows that were taken.
     pub(super) fn forget_rows(&mut self) {
         for column in &mut self.columns {
-            *column = ColumnMemo::default();
+            column.last = None;
+            column.values.clear();
         }
         self.sources.clear();
         self.last_source = None;
+    }
+
+    pub(super) const fn begin_record(&mut self) {
+        self.records += 1;
     }
 
     /// If `text` begins with the column's last value, that value and its length. A value's text is
@@ -108,9 +117,10 @@ impl Memo {
         }
     }
 
-    /// Remembers which member a record has at this position.
+    /// Remembers which member a record has at this position. Not of the first record: most bodies that have
+    /// one have no other, and remembering costs more than it takes to read.
     pub(super) fn learn_order(&mut self, position: usize, name: &str, field: Option<usize>) {
-        if position >= MOST_POSITIONS || name.len() > LONGEST_NAME {
+        if self.records < 2 || position >= MOST_POSITIONS || name.len() > LONGEST_NAME {
             return;
         }
         let text = format!("\"{name}\":").into_bytes();

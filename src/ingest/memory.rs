@@ -6,10 +6,11 @@
 //! had a part of what it needs and waited for the others, none would ever finish. Knows bytes; knows nothing
 //! of their content.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ahash::HashMap;
 use tokio::sync::Notify;
 use tokio::time::Instant as Moment;
 

@@ -6,9 +6,9 @@
 //! rows as input; knows neither the catalogue nor files.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use ahash::HashMap;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
@@ -294,11 +294,12 @@ fn dated<'a>(changes: &'a [Change], stored: &StoredRows) -> Result<Cow<'a, [Chan
     let mut dated = Vec::with_capacity(changes.len());
     for change in changes {
         dated.push(match change {
-            Change::Put { rows, given, undated } => Change::Put {
-                rows: known.date(rows, given, undated)?,
-                given: Arc::clone(given),
-                undated: Arc::clone(undated),
-            },
+            Change::Put {
+                rows, given, undated, ..
+            } => {
+                let rows = known.date(rows, given, undated)?;
+                Change::put(rows, Arc::clone(given), Arc::clone(undated))
+            }
             Change::Delete { records, .. } => {
                 for id in records.as_slice() {
                     known.forget(*id);

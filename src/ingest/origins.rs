@@ -2,7 +2,7 @@
 //!
 //! Lives from one `take` of a decoder to the next. Knows nothing of how a record names its source.
 
-use std::collections::HashMap;
+use ahash::HashMap;
 
 use super::compile::CompiledType;
 use super::row::SourceMark;

@@ -276,11 +276,8 @@ impl PartitionRows {
         let data_type = &decoded.data_type.id;
         let files = decoded.files.into_iter().map(|file| (file, data_type.clone()));
         all.files.extend(files);
-        self.done.push(SealedChange::Put(Change::Put {
-            rows: decoded.rows,
-            given: decoded.given.into(),
-            undated: decoded.undated.into(),
-        }));
+        let change = Change::put(decoded.rows, decoded.given.into(), decoded.undated.into());
+        self.done.push(SealedChange::Put(change));
         Ok(())
     }
 }

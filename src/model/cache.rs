@@ -2,13 +2,13 @@
 //!
 //! Knows nothing of its entries but their weight.
 
-use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ahash::RandomState;
 use quick_cache::sync::{Cache as Entries, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 

@@ -4,10 +4,11 @@
 //! requests name that are admitted and not committed yet counts as if it were known, so that requests of one
 //! process at the same time do not exceed the limit. Knows sources; knows nothing of HTTP.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use ahash::{HashMap, HashSet};
 
 use crate::catalog::Catalog;
 use crate::catalog::records::SeenSource;

@@ -4,10 +4,10 @@
 //! says that their stamp is current: one short statement per read. Rows of the tail are decoded once and
 //! shared by all snapshots that hold them.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use ahash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use arrow::array::{Array as _, FixedSizeBinaryArray, RecordBatch};
 
 use super::arrange::{KeyColumns, all_ids};

@@ -1,7 +1,7 @@
 //! The tail: small pieces that live in the catalogue as blobs until a flush turns them into objects.
 //!
-//! A blob is one batch of sorted rows as an Arrow IPC stream, compressed with ZSTD, without the columns that
-//! are null in all its rows. Its CRC-32 is in the catalogue, and verified before anything is decoded.
+//! A blob is one batch of sorted rows as a compressed Arrow IPC stream, without the columns that are null in
+//! all its rows. Its CRC-32 is in the catalogue, and verified before anything is decoded.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,19 @@ use bytes::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::arrange::{KeyColumns, sort_rows, without_null_columns};
+use super::blob_forms::{SNAPPY_ARROW_STREAM, ZSTD_ARROW_STREAM};
 use super::errors::StoreError;
 use super::sealing::PersonKey;
 use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::PieceId;
 
-/// The first byte of a blob names its form, so that another form can be added.
-const ZSTD_ARROW_STREAM: u8 = 1;
 /// A form byte and the decompressed length, four bytes little-endian.
 const HEADER_BYTES: usize = 5;
 /// The fastest level that still finds repetitions; blobs are soon rewritten as Parquet.
 const LEVEL: i32 = 1;
+/// Streams of up to so many bytes are compressed with Snappy. Of a few rows, ZSTD takes ten times as long,
+/// most of it for tables of which hardly anything is used.
+const SHORT_STREAM: usize = 16 << 10;
 
 /// How many compressors are kept; more are made when needed.
 const COMPRESSORS_KEPT: usize = 4;
@@ -72,7 +74,10 @@ impl<T> Clone for Idle<T> {
 
 /// Makes tail pieces.
 #[derive(Clone, Default)]
-pub struct Packer(Idle<Compressor<'static>>);
+pub struct Packer {
+    of_short: Idle<snap::raw::Encoder>,
+    of_long: Idle<Compressor<'static>>,
+}
 
 /// Reads batches that [`encode`] made.
 #[derive(Clone, Default)]
@@ -109,9 +114,38 @@ impl Packer {
         })
     }
 
+    /// The batch as a blob, and its CRC-32.
     fn encode(&self, batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
-        self.0
-            .lend(|| Compressor::new(LEVEL), |compressor| encoded(batch, compressor))
+        let stream = stream_of(batch)?;
+        let length = u32::try_from(stream.len())
+            .map_err(|_| StoreError::rows("more than 4 GB in one batch; write it as an object"))?;
+        let (form, mut blob, compressed) = if stream.len() <= SHORT_STREAM {
+            let mut blob = vec![0; HEADER_BYTES + snap::raw::max_compress_len(stream.len())];
+            let compressed = self.of_short.lend(
+                || Ok(snap::raw::Encoder::new()),
+                |compressor| {
+                    let compressed = compressor.compress(&stream, &mut blob[HEADER_BYTES..]);
+                    compressed.map_err(StoreError::rows)
+                },
+            )?;
+            (SNAPPY_ARROW_STREAM, blob, compressed)
+        } else {
+            let mut blob = vec![0; HEADER_BYTES + zstd::zstd_safe::compress_bound(stream.len())];
+            let compressed = self.of_long.lend(
+                || Compressor::new(LEVEL),
+                |compressor| {
+                    let compressed = compressor.compress_to_buffer(&stream, &mut blob[HEADER_BYTES..]);
+                    compressed.map_err(StoreError::rows)
+                },
+            )?;
+            (ZSTD_ARROW_STREAM, blob, compressed)
+        };
+        blob[0] = form;
+        blob[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+        blob.truncate(HEADER_BYTES + compressed);
+        blob.shrink_to_fit();
+        let checksum = crc32fast::hash(&blob);
+        Ok((blob.into(), checksum))
     }
 }
 
@@ -125,26 +159,14 @@ pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     Packer::default().encode(batch)
 }
 
-fn encoded(batch: &RecordBatch, compressor: &mut Compressor<'static>) -> Result<(Bytes, u32), StoreError> {
+fn stream_of(batch: &RecordBatch) -> Result<Vec<u8>, StoreError> {
     let batch = without_null_columns(batch)?;
     let mut stream = Vec::with_capacity(2048 + batch.get_array_memory_size());
     let mut writer = StreamWriter::try_new(&mut stream, &batch.schema())?;
     writer.write(&batch)?;
     writer.finish()?;
     drop(writer);
-    let length = u32::try_from(stream.len())
-        .map_err(|_| StoreError::rows("more than 4 GB in one batch; write it as an object"))?;
-    let mut blob = vec![0; HEADER_BYTES + zstd::zstd_safe::compress_bound(stream.len())];
-    let (header, body) = blob.split_at_mut(HEADER_BYTES);
-    header[0] = ZSTD_ARROW_STREAM;
-    header[1..].copy_from_slice(&length.to_le_bytes());
-    let compressed = compressor
-        .compress_to_buffer(&stream, body)
-        .map_err(StoreError::rows)?;
-    blob.truncate(HEADER_BYTES + compressed);
-    blob.shrink_to_fit();
-    let checksum = crc32fast::hash(&blob);
-    Ok((blob.into(), checksum))
+    Ok(stream)
 }
 
 /// How many bytes the rows of a blob take when decoded, according to its header.
@@ -199,13 +221,18 @@ fn decoded(
     if crc32fast::hash(blob) != checksum {
         return Err(damaged(&"it differs from what was written"));
     }
-    let Some(([ZSTD_ARROW_STREAM, length @ ..], body)) = blob.split_first_chunk::<HEADER_BYTES>() else {
+    let Some(([form, length @ ..], body)) = blob.split_first_chunk::<HEADER_BYTES>() else {
         return Err(damaged(&"its form is unknown"));
     };
     let length = u32::from_le_bytes(*length) as usize;
-    let stream = decompressor
-        .decompress(body, length)
-        .map_err(|error| damaged(&error))?;
+    let stream = match *form {
+        SNAPPY_ARROW_STREAM => uncompressed(body, length).map_err(|error| damaged(&error))?,
+        ZSTD_ARROW_STREAM => {
+            let stream = decompressor.decompress(body, length);
+            stream.map_err(|error| damaged(&error))?
+        }
+        _ => return Err(damaged(&"its form is unknown")),
+    };
     let mut buffer = Buffer::from_vec(stream);
     let rows = StreamDecoder::new()
         .decode(&mut buffer)
@@ -220,6 +247,14 @@ fn decoded(
         .map_err(|error| damaged(&error))?;
     let count = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
     Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &count)?)
+}
+
+/// What Snappy made of `length` bytes.
+fn uncompressed(body: &[u8], length: usize) -> Result<Vec<u8>, snap::Error> {
+    let mut stream = vec![0; length];
+    let written = snap::raw::Decoder::new().decompress(body, &mut stream)?;
+    stream.truncate(written);
+    Ok(stream)
 }
 
 /// The same values in memory of their own. Decoded columns share one stretch of memory. It would be counted
@@ -289,5 +324,41 @@ mod tests {
         assert_eq!(decoded, given);
         let (took, takes) = (given.get_array_memory_size(), decoded.get_array_memory_size());
         assert!(takes < took + took / 2, "{takes} bytes of rows that had {took}");
+    }
+
+    fn whole_numbers(rows: i64) -> RecordBatch {
+        let values: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+        RecordBatch::try_from_iter([("value", values)]).unwrap()
+    }
+
+    #[test]
+    fn few_rows_have_a_form_of_their_own_and_both_forms_are_read() {
+        for (rows, form) in [(1, SNAPPY_ARROW_STREAM), (100_000, ZSTD_ARROW_STREAM)] {
+            let given = whole_numbers(rows);
+            let (blob, checksum) = encode(&given).unwrap();
+            assert_eq!(blob[0], form, "of {rows} rows");
+            assert_eq!(decode(&blob, checksum).unwrap(), given, "of {rows} rows");
+        }
+    }
+
+    #[test]
+    fn a_blob_that_cannot_be_decompressed_is_damage() {
+        for rows in [1, 100_000] {
+            let (blob, _) = encode(&whole_numbers(rows)).unwrap();
+            for cut in [0, 1, HEADER_BYTES, HEADER_BYTES + 1, blob.len() - 1] {
+                let cut = &blob[..cut];
+                let decoded = decode(cut, crc32fast::hash(cut));
+                assert!(
+                    matches!(decoded, Err(StoreError::Corrupt { .. })),
+                    "{} bytes of {} are {decoded:?}",
+                    cut.len(),
+                    blob.len()
+                );
+            }
+            let mut unknown = blob.to_vec();
+            unknown[0] = 9;
+            let decoded = decode(&unknown, crc32fast::hash(&unknown));
+            assert!(matches!(decoded, Err(StoreError::Corrupt { .. })), "{decoded:?}");
+        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Knows what is to be committed, and by which limits; knows nothing of how it was sent.
 
-use axum::Json;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -126,5 +126,12 @@ pub(super) async fn commit(app: &App, submission: Submission) -> Result<Response
         // The records are stored; sending them again also notes the file.
         tracing::warn!(%error, "could not note that records were read from a file");
     }
-    Ok((StatusCode::CREATED, Json(Uploaded::from(receipt))).into_response())
+    // At once, and not piece by piece into a buffer that is asked for room each time.
+    let uploaded = serde_json::to_vec(&Uploaded::from(receipt)).map_err(ApiError::internal)?;
+    Ok((
+        StatusCode::CREATED,
+        [(CONTENT_TYPE, "application/json")],
+        uploaded,
+    )
+        .into_response())
 }

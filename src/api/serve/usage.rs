@@ -4,12 +4,12 @@
 //! that from patience. So every body reports here when a part of it was handed over and the next was not
 //! requested, and the task that drives the connection checks now and then. Lives as long as its connection.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use ahash::{HashMap, HashMapExt};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};

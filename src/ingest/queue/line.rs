@@ -4,10 +4,11 @@
 //! One task per process, which itself does nothing that takes long or can fail: such work is spawned, and if
 //! it panics its requests are answered accordingly. Knows jobs; knows nothing of what is in them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ahash::{HashMap, HashMapExt};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};

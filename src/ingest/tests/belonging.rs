@@ -32,11 +32,7 @@ fn records(of: &[(u128, Option<u128>)], time: &str) -> DecodedRows {
 
 fn put(of: &[(u128, Option<u128>)], time: &str) -> Change {
     let decoded = records(of, time);
-    Change::Put {
-        rows: decoded.rows,
-        given: decoded.given.into(),
-        undated: decoded.undated.into(),
-    }
+    Change::put(decoded.rows, decoded.given.into(), decoded.undated.into())
 }
 
 fn delete(numbers: &[u128], definition: Option<u128>) -> Change {

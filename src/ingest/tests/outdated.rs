@@ -80,11 +80,7 @@ impl Process {
             r#"{{"id":"{id}","start_date":"{time}","end_date":"{time}","value":{value},"unit":"bpm"}}"#
         );
         let decoded = rows("HeartRate", &[&line]);
-        let change = Change::Put {
-            rows: decoded.rows,
-            given: decoded.given.into(),
-            undated: decoded.undated.into(),
-        };
+        let change = Change::put(decoded.rows, decoded.given.into(), decoded.undated.into());
         let work = Work::Small(vec![PartitionChanges {
             data_type: decoded.data_type.id.clone(),
             layout: Arc::clone(&decoded.data_type.layout),

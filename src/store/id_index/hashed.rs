@@ -1,6 +1,7 @@
 //! Ids by their hash, as filters and tables of ids use them.
 
 use crate::model::ids::RecordId;
+use crate::model::sort_scattered::sort_scattered;
 
 /// An id together with its hash. Ordered by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +21,7 @@ impl HashedId {
     /// All of `ids`, in the order in which filters and tables are queried.
     pub(super) fn all(ids: &[RecordId]) -> Vec<Self> {
         let mut hashed: Vec<Self> = ids.iter().copied().map(Self::new).collect();
-        hashed.sort_unstable();
+        sort_scattered(&mut hashed, |hashed| hashed.hash);
         hashed
     }
 }

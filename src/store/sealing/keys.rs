@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
+use crate::store::blob_forms;
 use crate::store::errors::StoreError;
 use crate::store::objects::ObjectStorage;
 
@@ -29,8 +30,6 @@ const PEOPLE_REMEMBERED: u64 = 10_000;
 const KEYS_TRIED: usize = 3;
 /// The suffix of the names of stored keys.
 const SUFFIX: &str = ".key";
-/// The first byte of a sealed tail blob.
-const SEALED_BLOB: u8 = 2;
 
 /// The keys of all people. Lives as long as the process.
 #[derive(Debug)]
@@ -197,7 +196,7 @@ impl PersonKeys {
         let key = self.ensured(person).await?;
         let nonce = self.random_bytes::<NONCE_LEN>()?;
         let mut sealed = Vec::with_capacity(1 + NONCE_LEN + blob.len() + MAX_TAG_LEN);
-        sealed.push(SEALED_BLOB);
+        sealed.push(blob_forms::SEALED);
         sealed.extend_from_slice(&nonce);
         let mut content = blob.to_vec();
         let nonce = Nonce::assume_unique_for_key(nonce);
@@ -225,7 +224,7 @@ impl PersonKey {
     /// Whether a tail blob is sealed.
     #[must_use]
     pub fn is_sealed(blob: &[u8]) -> bool {
-        blob.first() == Some(&SEALED_BLOB)
+        blob.first() == Some(&blob_forms::SEALED)
     }
 
     /// Opens what `seal_blob` sealed.
