@@ -208,7 +208,9 @@ impl Intake {
             layout_version: written.layout.version,
         };
         let pieces = write_batch(&self.shared.objects, self.shared.ids.as_ref(), target, &batch).await?;
-        let kept = named.into_iter().filter(|named| keep[named.last]);
+        let kept = named
+            .into_iter()
+            .filter(|named| keep.get(named.last).is_some_and(|keep| *keep));
         written.take_in(pieces, kept.map(|named| (named.id, ids.starts.value(named.last))));
         Ok(())
     }
@@ -222,7 +224,7 @@ impl Intake {
         let asked: Vec<RecordId> = rows
             .undated
             .iter()
-            .filter(|row| rows.given[**row])
+            .filter(|row| rows.given.get(**row).is_some_and(|given| *given))
             .map(|row| ids.id(*row))
             .filter(|id| !written.times.know(*id))
             .collect();
@@ -277,7 +279,7 @@ impl Intake {
         let mut begun_as_stored = Vec::new();
         for ((id, piece, named), is_equal) in places.into_iter().zip(equal) {
             if is_equal && named.changes == 0 {
-                keep[named.last] = false;
+                leave_out(keep, named.last)?;
                 left_out.push((id, piece));
                 continue;
             }
@@ -331,7 +333,6 @@ async fn named_in(
     named.dedup_by(|later, earlier| {
         let is_same = later.id == earlier.id;
         if is_same {
-            keep[earlier.last] = false;
             pairs.push((earlier.last, later.last));
             earlier.last = later.last;
         }
@@ -339,6 +340,9 @@ async fn named_in(
     });
     if pairs.is_empty() {
         return Ok(named);
+    }
+    for (earlier, _) in &pairs {
+        leave_out(keep, *earlier)?;
     }
     let (schema, batch) = (Arc::clone(schema), batch.clone());
     let changed = run_blocking(move || changed_rows(&schema, &batch, &pairs)).await?;
@@ -350,6 +354,12 @@ async fn named_in(
         }
     }
     Ok(named)
+}
+
+fn leave_out(keep: &mut [bool], row: usize) -> Result<(), AssembleError> {
+    let missing = || AssembleError::Broken("a row is left out that never came".to_owned());
+    *keep.get_mut(row).ok_or_else(missing)? = false;
+    Ok(())
 }
 
 impl Drop for Intake {

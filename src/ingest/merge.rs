@@ -40,6 +40,14 @@ pub struct Outcome {
     pub effects: Vec<Effect>,
 }
 
+impl Outcome {
+    /// What a request did so far.
+    fn effect(&mut self, request: usize) -> Result<&mut Effect, ArrowError> {
+        let unknown = || ArrowError::ComputeError("a change belongs to no request".to_owned());
+        self.effects.get_mut(request).ok_or_else(unknown)
+    }
+}
+
 /// Where the newest version of an id is, after the changes applied so far.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Latest {
@@ -111,7 +119,7 @@ pub fn merge(schema: &SchemaRef, asked: &OrderedChanges, stored: &StoredRows) ->
             Change::Put { rows, given, .. } => merging.put(rows, given, *request)?,
             Change::Delete { records, .. } => {
                 for id in records.as_slice() {
-                    merging.delete(*id, *request);
+                    merging.delete(*id, *request)?;
                 }
             }
         }
@@ -159,17 +167,18 @@ impl<'a> Merging<'a> {
                 .and_then(|_| RecordId::from_slice(ids.value(row)));
             match chosen {
                 Some(id) => self.put_row(id, Pending { put, row }, request)?,
-                None => self.add_row(request),
+                None => self.add_row(request)?,
             }
         }
         Ok(())
     }
 
     /// A row whose id nobody chose is another than all others.
-    fn add_row(&mut self, request: usize) {
+    fn add_row(&mut self, request: usize) -> Result<(), ArrowError> {
         self.outcome.records_delta += 1;
         self.outcome.updates += 1;
-        self.outcome.effects[request].stored += 1;
+        self.outcome.effect(request)?.stored += 1;
+        Ok(())
     }
 
     fn put_row(&mut self, id: RecordId, pending: Pending, request: usize) -> Result<(), ArrowError> {
@@ -182,34 +191,35 @@ impl<'a> Merging<'a> {
                 false
             }
         };
-        let effect = &mut self.outcome.effects[request];
-        if is_there {
-            self.rows.leave_out(pending);
-            version.becomes(version.now, request, effect);
+        let latest = if is_there {
+            self.rows.leave_out(pending)?;
+            version.now
         } else {
             self.outcome.updates += 1;
-            version.becomes(Latest::Pending(pending), request, effect);
-        }
+            Latest::Pending(pending)
+        };
+        version.becomes(latest, request, self.outcome.effect(request)?);
         Ok(())
     }
 
-    fn delete(&mut self, id: RecordId, request: usize) {
+    fn delete(&mut self, id: RecordId, request: usize) -> Result<(), ArrowError> {
         let Some(version) = self.latest.get_mut(&id) else {
-            return;
+            return Ok(());
         };
         match version.now {
-            Latest::Pending(pending) => self.rows.leave_out(pending),
+            Latest::Pending(pending) => self.rows.leave_out(pending)?,
             Latest::Stored => {
                 let existing = self.rows.stored.get(id);
                 self.outcome
                     .dead
                     .extend(existing.map(|existing| (existing.piece, id)));
             }
-            Latest::Gone => return,
+            Latest::Gone => return Ok(()),
         }
         self.outcome.records_delta -= 1;
         self.outcome.updates += 1;
-        version.becomes(Latest::Gone, request, &mut self.outcome.effects[request]);
+        version.becomes(Latest::Gone, request, self.outcome.effect(request)?);
+        Ok(())
     }
 
     fn outcome(self, schema: &SchemaRef) -> Result<Outcome, ArrowError> {
@@ -232,10 +242,11 @@ struct KnownRows<'a> {
 impl KnownRows<'_> {
     /// Whether a row says the same as the one put earlier, which is left out if not.
     fn put_again(&mut self, earlier: Pending, pending: Pending) -> Result<bool, ArrowError> {
-        let before = (&self.puts[earlier.put].rows, earlier.row);
-        let now = (&self.puts[pending.put].rows, pending.row);
+        let (before, now) = (row_put(&self.puts, earlier)?, row_put(&self.puts, pending)?);
         let is_same = says_the_same(&mut self.comparer, before, now)?;
-        self.puts[earlier.put].keep[earlier.row] = is_same;
+        if !is_same {
+            self.leave_out(earlier)?;
+        }
         Ok(is_same)
     }
 
@@ -250,7 +261,7 @@ impl KnownRows<'_> {
             return Ok(false);
         };
         let before = (&self.comparable, existing.row);
-        let now = (&self.puts[pending.put].rows, pending.row);
+        let now = row_put(&self.puts, pending)?;
         let is_same = says_the_same(&mut self.comparer, before, now)?;
         if !is_same {
             dead.push((existing.piece, id));
@@ -258,9 +269,25 @@ impl KnownRows<'_> {
         Ok(is_same)
     }
 
-    fn leave_out(&mut self, pending: Pending) {
-        self.puts[pending.put].keep[pending.row] = false;
+    fn leave_out(&mut self, pending: Pending) -> Result<(), ArrowError> {
+        let put = self.puts.get_mut(pending.put);
+        let keep = put.and_then(|put| put.keep.get_mut(pending.row));
+        *keep.ok_or_else(never_put)? = false;
+        Ok(())
     }
+}
+
+/// A row that was put, with the others that came with it.
+fn row_put<'p, 'a>(
+    puts: &'p [Put<'a>],
+    pending: Pending,
+) -> Result<(&'p ComparableRows<'a>, usize), ArrowError> {
+    let put = puts.get(pending.put).ok_or_else(never_put)?;
+    Ok((&put.rows, pending.row))
+}
+
+fn never_put() -> ArrowError {
+    ArrowError::ComputeError("a row is looked for that was never put".to_owned())
 }
 
 /// Whether a row says the same as the one before it. A version that comes as it was read says the same as the

@@ -91,7 +91,7 @@ enum Kind {
 
 /// Where a step runs, if the line has a thread of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum WhereStepRuns {
     Here,
     Elsewhere,
 }
@@ -176,9 +176,9 @@ impl Line {
             self.alone += 1;
             let committer = Arc::clone(&self.committer);
             let place = if prepared.is_some() {
-                Place::Here
+                WhereStepRuns::Here
             } else {
-                Place::Elsewhere
+                WhereStepRuns::Elsewhere
             };
             self.step(Kind::Alone, place, vec![job.person], async move {
                 vec![match prepared {
@@ -231,7 +231,11 @@ impl Line {
     fn prepare(&mut self, job: Job) {
         // Several in sequence would take longer than in parallel.
         let is_short = self.preparing == 0 && !job.is_written && job.bytes <= SHORT_JOB_BYTES;
-        let place = if is_short { Place::Here } else { Place::Elsewhere };
+        let place = if is_short {
+            WhereStepRuns::Here
+        } else {
+            WhereStepRuns::Elsewhere
+        };
         self.preparing += 1;
         let committer = Arc::clone(&self.committer);
         self.step(Kind::Preparing, place, vec![job.person], async move {
@@ -248,7 +252,7 @@ impl Line {
             if !group.is_empty() && is_full {
                 break;
             }
-            requests += job.uploads.len();
+            requests += job.len();
             bytes += job.bytes;
             group.extend(self.ready.pop_front());
         }
@@ -256,7 +260,7 @@ impl Line {
         self.is_committing = true;
         let people = group.iter().map(|(job, _)| job.person).collect();
         let committer = Arc::clone(&self.committer);
-        self.step(Kind::Together, Place::Here, people, async move {
+        self.step(Kind::Together, WhereStepRuns::Here, people, async move {
             committer.commit_together(group).await
         });
     }
@@ -264,12 +268,12 @@ impl Line {
     fn step(
         &mut self,
         kind: Kind,
-        place: Place,
+        place: WhereStepRuns,
         people: Vec<PersonId>,
         work: impl Future<Output = Vec<StepOutcome>> + Send + 'static,
     ) {
         let id = match &self.elsewhere {
-            Some(elsewhere) if place == Place::Elsewhere => self.steps.spawn_on(work, elsewhere).id(),
+            Some(elsewhere) if place == WhereStepRuns::Elsewhere => self.steps.spawn_on(work, elsewhere).id(),
             _ => self.steps.spawn(work).id(),
         };
         self.at_work.insert(id, Step { kind, people });
@@ -335,20 +339,17 @@ impl Line {
     fn take_apart(&mut self, mut job: Job, error: CommitError) {
         let person = job.person;
         let answers = self.answers.remove(&person).unwrap_or_default();
-        if job.uploads.len() <= 1 {
+        if job.len() <= 1 {
             job.conclude(&Err(error));
             return self.answer(person, answers, job.answers());
         }
-        let again = job
-            .uploads
-            .into_iter()
-            .zip(answers)
-            .map(|(upload, answer)| Waiting {
-                upload,
-                reply: answer.reply,
-                seat: answer.seat,
-                alone: true,
-            });
+        let again = job.into_uploads().zip(answers);
+        let again = again.map(|(upload, answer)| Waiting {
+            upload,
+            reply: answer.reply,
+            seat: answer.seat,
+            alone: true,
+        });
         let wanted = self.wanted.entry(person).or_default();
         for waiting in again.rev() {
             wanted.push_front(waiting);

@@ -18,20 +18,26 @@ use super::committer::{CommitError, Committer, Receipt};
 /// One person's requests on their way to a commit.
 pub(super) struct Job {
     pub person: PersonId,
-    pub uploads: Vec<Upload>,
-    /// The results known so far, by the position of the request.
-    pub results: Vec<Option<Result<Receipt, CommitError>>>,
-    /// For each request the earlier one that came with the same key, whose outcome it shares unless the key
-    /// was accepted before both.
-    follows: Vec<Option<usize>>,
-    /// The effect of each open request, as it was last prepared.
-    effects: Vec<Effect>,
+    /// In the order in which they came.
+    requests: Vec<Request>,
     /// How often somebody else came first.
     pub overtaken: usize,
     /// Whether its rows are in objects already.
     pub is_written: bool,
     /// Bytes of what is asked of all partitions.
     pub bytes: usize,
+}
+
+/// One request of a job.
+struct Request {
+    upload: Upload,
+    /// The result, once it is known.
+    result: Option<Result<Receipt, CommitError>>,
+    /// The earlier request that came with the same key, whose outcome this one shares unless the key was
+    /// accepted before both.
+    follows: Option<usize>,
+    /// The effect, as it was last prepared.
+    effect: Effect,
 }
 
 /// The result of preparing a job.
@@ -43,59 +49,67 @@ pub(super) struct Prepared {
 
 impl Job {
     pub(super) fn new(person: PersonId, uploads: Vec<Upload>) -> Self {
+        let is_written = |upload: &Upload| matches!(upload.work, Work::Written(_));
+        let follows = repetitions(&uploads);
         Self {
             person,
-            results: uploads.iter().map(|_| None).collect(),
-            follows: repetitions(&uploads),
-            effects: vec![Effect::default(); uploads.len()],
             overtaken: 0,
-            is_written: uploads
-                .iter()
-                .any(|upload| matches!(upload.work, Work::Written(_))),
+            is_written: uploads.iter().any(is_written),
             bytes: uploads.iter().map(|upload| upload.work.bytes_asked()).sum(),
-            uploads,
+            requests: uploads
+                .into_iter()
+                .zip(follows)
+                .map(|(upload, follows)| Request {
+                    upload,
+                    result: None,
+                    follows,
+                    effect: Effect::default(),
+                })
+                .collect(),
         }
+    }
+
+    /// How many requests it has.
+    pub(super) const fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Its requests, to be tried again.
+    pub(super) fn into_uploads(self) -> impl DoubleEndedIterator<Item = Upload> + ExactSizeIterator {
+        self.requests.into_iter().map(|request| request.upload)
     }
 
     /// The requests whose result is not known yet.
-    pub(super) fn open(&self) -> Vec<usize> {
-        (0..self.uploads.len())
-            .filter(|index| self.results[*index].is_none() && self.follows[*index].is_none())
-            .collect()
+    fn open(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter().filter(|request| request.is_open())
     }
 
-    /// The stored receipt of a request.
-    fn receipt(&self, index: usize) -> UploadReceipt {
-        let upload = &self.uploads[index];
-        UploadReceipt {
-            person: upload.person,
-            upload: upload.upload,
-            key: upload.key.as_ref().map(|key| (key.key.clone(), key.fingerprint)),
-            effect: self.effects[index],
-        }
+    fn open_mut(&mut self) -> impl Iterator<Item = &mut Request> {
+        self.requests.iter_mut().filter(|request| request.is_open())
     }
 
     /// What the requests whose rows are in memory ask of each partition.
-    fn grouped(&self, open: &[usize]) -> Vec<GroupedChanges> {
+    fn grouped(&self) -> Vec<GroupedChanges> {
         let mut grouped: Vec<GroupedChanges> = Vec::new();
-        for index in open.iter().copied() {
-            let Work::Small(partitions) = &self.uploads[index].work else {
-                continue;
+        for (number, request) in self.requests.iter().enumerate() {
+            let partitions = match &request.upload.work {
+                Work::Small(partitions) if request.is_open() => partitions,
+                _ => continue,
             };
             for partition in partitions {
-                let known = grouped
-                    .iter()
-                    .position(|known| known.data_type == partition.data_type);
-                let known = known.unwrap_or_else(|| {
-                    grouped.push(GroupedChanges {
-                        person: self.person,
-                        data_type: partition.data_type.clone(),
-                        layout: Arc::clone(&partition.layout),
-                        asked: OrderedChanges::default(),
-                    });
-                    grouped.len() - 1
-                });
-                grouped[known].add(index, partition);
+                let mut known = grouped.iter_mut();
+                if let Some(known) = known.find(|known| known.data_type == partition.data_type) {
+                    known.add(number, partition);
+                    continue;
+                }
+                let mut first = GroupedChanges {
+                    person: self.person,
+                    data_type: partition.data_type.clone(),
+                    layout: Arc::clone(&partition.layout),
+                    asked: OrderedChanges::default(),
+                };
+                first.add(number, partition);
+                grouped.push(first);
             }
         }
         grouped
@@ -103,39 +117,59 @@ impl Job {
 
     /// Gives all open requests this outcome.
     pub(super) fn conclude(&mut self, outcome: &Result<(), CommitError>) {
-        for index in self.open() {
-            let (upload, effect) = (self.uploads[index].upload, self.effects[index]);
-            self.results[index] = Some(outcome.clone().map(|()| Receipt {
-                upload,
+        for request in self.open_mut() {
+            request.result = Some(outcome.clone().map(|()| Receipt {
+                upload: request.upload.upload,
                 repeated: false,
-                effect: Some(effect),
+                effect: Some(request.effect),
             }));
         }
     }
 
     /// One result for each request, in order.
-    pub(super) fn answers(mut self) -> Vec<Result<Receipt, CommitError>> {
-        let fingerprint = |upload: &Upload| upload.key.as_ref().map(|key| key.fingerprint);
-        for (index, first) in self.follows.iter().enumerate() {
-            let Some(first) = first.filter(|_| self.results[index].is_none()) else {
-                continue;
-            };
-            let is_same = fingerprint(&self.uploads[index]) == fingerprint(&self.uploads[first]);
-            self.results[index] = match self.results[first].clone() {
-                Some(Ok(receipt)) if is_same => Some(Ok(Receipt {
-                    repeated: true,
-                    ..receipt
-                })),
-                Some(Ok(_)) => Some(Err(CommitError::KeyReused)),
-                // The key remains unused.
-                failed => failed,
-            };
-        }
+    pub(super) fn answers(self) -> Vec<Result<Receipt, CommitError>> {
         let unsettled = || Err(CommitError::Broken("a request was forgotten".to_owned()));
-        self.results
-            .into_iter()
-            .map(|result| result.unwrap_or_else(unsettled))
-            .collect()
+        let answer = |request: &Request| {
+            let own = request.result.clone();
+            own.or_else(|| self.shared_result(request))
+                .unwrap_or_else(unsettled)
+        };
+        self.requests.iter().map(answer).collect()
+    }
+
+    /// The result of a request that came with the key of an earlier one.
+    fn shared_result(&self, request: &Request) -> Option<Result<Receipt, CommitError>> {
+        let first = self.requests.get(request.follows?)?;
+        Some(match first.result.clone()? {
+            Ok(receipt) if first.fingerprint() == request.fingerprint() => Ok(Receipt {
+                repeated: true,
+                ..receipt
+            }),
+            Ok(_) => Err(CommitError::KeyReused),
+            // The key remains unused.
+            failed => failed,
+        })
+    }
+}
+
+impl Request {
+    const fn is_open(&self) -> bool {
+        self.result.is_none() && self.follows.is_none()
+    }
+
+    fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.upload.key.as_ref().map(|key| key.fingerprint)
+    }
+
+    /// What is stored of it.
+    fn receipt(&self) -> UploadReceipt {
+        let upload = &self.upload;
+        UploadReceipt {
+            person: upload.person,
+            upload: upload.upload,
+            key: upload.key.as_ref().map(|key| (key.key.clone(), key.fingerprint)),
+            effect: self.effect,
+        }
     }
 }
 
@@ -144,34 +178,27 @@ impl Committer {
     /// already.
     pub(super) async fn prepare(&self, job: &mut Job) -> Result<Option<Prepared>, CommitError> {
         self.answer_repeated(job).await;
-        let open = job.open();
-        if open.is_empty() {
+        if job.open().next().is_none() {
             return Ok(None);
         }
         let mut prepared = Prepared::default();
-        for index in open.iter().copied() {
-            job.effects[index] = Effect::default();
-            let sources = job.uploads[index].sources.iter().cloned();
+        for request in job.open_mut() {
+            request.effect = Effect::default();
+            let sources = request.upload.sources.iter().cloned();
             prepared.commit.sources.extend(sources);
         }
-        self.add_written(job, &open, &mut prepared).await?;
-        self.merge_small(job, &open, &mut prepared).await?;
-        complete(&mut prepared, open.into_iter().map(|index| job.receipt(index)));
+        self.add_written(job, &mut prepared).await?;
+        self.merge_small(job, &mut prepared).await?;
+        complete(&mut prepared, job.open().map(Request::receipt));
         Ok(Some(prepared))
     }
 
     /// Adds the changes of requests whose rows are in objects already.
-    async fn add_written(
-        &self,
-        job: &mut Job,
-        open: &[usize],
-        prepared: &mut Prepared,
-    ) -> Result<(), CommitError> {
-        for index in open.iter().copied() {
-            let upload = &mut job.uploads[index];
+    async fn add_written(&self, job: &mut Job, prepared: &mut Prepared) -> Result<(), CommitError> {
+        for Request { upload, effect, .. } in job.open_mut() {
             if let Work::Written(written) = &mut upload.work {
                 let added = assemble::written(&self.shared, upload.person, written).await?;
-                job.effects[index] = written.effect();
+                *effect = written.effect();
                 prepared.added.push(added);
             }
         }
@@ -179,25 +206,20 @@ impl Committer {
     }
 
     /// Adds the changes of all other requests, of which those of one partition become one.
-    async fn merge_small(
-        &self,
-        job: &mut Job,
-        open: &[usize],
-        prepared: &mut Prepared,
-    ) -> Result<(), CommitError> {
+    async fn merge_small(&self, job: &mut Job, prepared: &mut Prepared) -> Result<(), CommitError> {
         // Where other processes write as well, the state in memory would be outdated too often.
         let looks = if job.overtaken == 0 && self.catalog.is_written_by_the_caller() {
             Looks::AtMemory
         } else {
             Looks::AtCatalogue
         };
-        for grouped in job.grouped(open) {
+        for grouped in job.grouped() {
             let piece = PieceId(self.shared.ids.next());
             let merged = assemble::tail_change(&self.shared.stores, looks, piece, grouped).await?;
             prepared.added.extend(merged.added);
             prepared.commit.unchanged.extend(merged.unchanged);
-            for (effect, more) in job.effects.iter_mut().zip(merged.effects) {
-                effect.add(more);
+            for (request, more) in job.requests.iter_mut().zip(merged.effects) {
+                request.effect.add(more);
             }
         }
         Ok(())
@@ -205,22 +227,20 @@ impl Committer {
 
     /// Answers requests whose key was accepted before, by this node or another.
     async fn answer_repeated(&self, job: &mut Job) {
-        for (index, upload) in job.uploads.iter().enumerate() {
-            let Some(key) = upload.key.as_ref().filter(|_| job.results[index].is_none()) else {
+        for Request { upload, result, .. } in &mut job.requests {
+            let Some(key) = upload.key.as_ref().filter(|_| result.is_none()) else {
                 continue;
             };
-            match self.catalog.upload_for_key(upload.person, &key.key).await {
-                Ok(Some(kept)) if kept.fingerprint == key.fingerprint => {
-                    job.results[index] = Some(Ok(Receipt {
-                        upload: kept.upload,
-                        repeated: true,
-                        effect: kept.effect,
-                    }));
-                }
-                Ok(Some(_)) => job.results[index] = Some(Err(CommitError::KeyReused)),
-                Ok(None) => {}
-                Err(error) => job.results[index] = Some(Err(error.into())),
-            }
+            *result = match self.catalog.upload_for_key(upload.person, &key.key).await {
+                Ok(Some(kept)) if kept.fingerprint == key.fingerprint => Some(Ok(Receipt {
+                    upload: kept.upload,
+                    repeated: true,
+                    effect: kept.effect,
+                })),
+                Ok(Some(_)) => Some(Err(CommitError::KeyReused)),
+                Ok(None) => None,
+                Err(error) => Some(Err(error.into())),
+            };
         }
     }
 }
@@ -292,16 +312,15 @@ mod tests {
     #[test]
     fn a_repetition_is_known_although_something_else_came_with_its_key_at_the_same_time() {
         let mut job = job(&[2, 1]);
-        let repeated = true;
-        let upload = ACCEPTED;
-        job.results = vec![
-            Some(Err(CommitError::KeyReused)),
-            Some(Ok(Receipt {
-                upload,
-                repeated,
-                effect: None,
-            })),
-        ];
+        let accepted = Receipt {
+            upload: ACCEPTED,
+            repeated: true,
+            effect: None,
+        };
+        let results = [Err(CommitError::KeyReused), Ok(accepted)];
+        for (request, result) in job.requests.iter_mut().zip(results) {
+            request.result = Some(result);
+        }
         assert_eq!(told(job), ["KeyReused", "repeated"]);
     }
 
