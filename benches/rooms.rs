@@ -2,6 +2,10 @@
 //!
 //! `cargo bench`; one room with `cargo bench -- scan`. For ratios against others see `benches/peers`.
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot run should stop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "people and records of a benchmark may have any ids"
+)]
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -99,8 +99,9 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         return Err(Problem::Failed(Failed::because("no command given")));
     };
     early_clock::refuse(SystemClock.now()).map_err(Problem::Failed)?;
-    let gathered = gathered(given).map_err(Problem::Usage)?;
-    tell_of_misspelt_variables();
+    let environment = environment();
+    let gathered = gathered(given, &environment).map_err(Problem::Usage)?;
+    tell_of_misspelt_variables(&environment);
     let settings = Settings::from_given(&gathered).map_err(Problem::Usage)?;
     copies::refuse_what_is_elsewhere(&gathered, &settings).map_err(Problem::Usage)?;
     if !WITHOUT_CATALOGUE.contains(&name) {
@@ -127,10 +128,18 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     done.map_err(Problem::Failed)
 }
 
+/// The variables of the process and their values.
+#[expect(clippy::disallowed_methods, reason = "this is where settings are read")]
+fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
 /// All settings, as the user gave them.
-fn gathered(given: &ArgMatches) -> Result<GivenSettings, SettingsError> {
+fn gathered(
+    given: &ArgMatches,
+    environment: &[(OsString, OsString)],
+) -> Result<GivenSettings, SettingsError> {
     let flag = |name: &str| given.try_get_one::<String>(name).ok().flatten().cloned();
-    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let variable = |name: &str| {
         environment
             .iter()
@@ -161,8 +170,8 @@ fn gathered(given: &ArgMatches) -> Result<GivenSettings, SettingsError> {
 }
 
 /// Reports variables that no setting has: somebody believes that they take effect.
-fn tell_of_misspelt_variables() {
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+fn tell_of_misspelt_variables(environment: &[(OsString, OsString)]) {
+    let names = environment.iter().filter_map(|(name, _)| name.to_str());
     for name in names.filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX)) {
         let known = || {
             settings::table::SETTINGS
@@ -173,7 +182,7 @@ fn tell_of_misspelt_variables() {
         if known().any(|known| known == name) {
             continue;
         }
-        let hint = hint(nearest(&name, known()));
+        let hint = hint(nearest(name, known()));
         // If standard error is closed, nobody can be told.
         let _written = writeln!(
             std::io::stderr().lock(),

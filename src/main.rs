@@ -140,6 +140,10 @@ mod allocator {
         fn mi_option_get(option: c_int) -> c_long;
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "these variables are the allocators' own, which read them too"
+    )]
     pub(crate) fn give_back_soon() {
         for choice in CHOICES {
             if std::env::var_os(choice.variable).is_none() {

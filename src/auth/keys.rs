@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use jsonwebtoken::{DecodingKey, EncodingKey};
 use sha2::{Digest as _, Sha256};
-use uuid::Uuid;
 
 use super::new_secret::new_secret;
+use crate::model::ids::passing_name;
 
 /// The file name of the key.
 pub const FILE_NAME: &str = "signing.key";
@@ -143,7 +143,7 @@ fn own_user() -> Option<u32> {
 /// Writes a complete key under a temporary name and links it to the final one: a reader finds no key or a
 /// whole one, and of two makers one wins.
 fn create(directory: &Path, path: &Path) -> io::Result<()> {
-    let draft = directory.join(format!("{FILE_NAME}.{}", Uuid::new_v4()));
+    let draft = directory.join(format!("{FILE_NAME}.{}", passing_name()));
     let written = write_private(&draft, &new_key_text());
     let linked = written.and_then(|()| match std::fs::hard_link(&draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -34,6 +34,8 @@ const REPETITIONS: u32 = 6;
 /// The witnesses of a process: the source of new ones, and those that nobody will ask for any more.
 #[derive(Clone)]
 pub(super) struct Witnesses {
+    /// Not the source that is passed in: a witness must differ from those of all other processes, and nobody
+    /// ever sees it.
     ids: Arc<SystemIds>,
     spent: Arc<Mutex<Vec<Uuid>>>,
     seen: Arc<Mutex<Option<Seen>>>,

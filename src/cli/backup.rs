@@ -10,6 +10,7 @@ use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::SystemIds;
 use crate::upkeep::backup::{self, BackupProgress, BackupReport};
 use crate::upkeep::identity::{self, ApartError};
 
@@ -81,7 +82,8 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<BackupReport, 
         BackupProgress::Objects(total) => progress.expect(total),
         BackupProgress::Object => progress.advance(),
     };
-    let copied = backup::back_up(&catalog, &objects, keys.as_ref(), directory, clock, &tell).await;
+    let ids = Arc::new(SystemIds::default());
+    let copied = backup::back_up(&catalog, &objects, keys.as_ref(), directory, clock, ids, &tell).await;
     progress.finish();
     catalog.close().await;
     let copied = copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;

@@ -16,6 +16,7 @@ pub trait Clock: Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is what is passed in")]
     fn now(&self) -> Instant {
         // Some machines count from before 1970 until somebody sets their clock.
         Instant::from_micros(match SystemTime::now().duration_since(UNIX_EPOCH) {

@@ -85,12 +85,24 @@ pub struct SystemIds {
 const RANDOM_BITS: u32 = 74;
 
 impl IdSource for SystemIds {
+    #[expect(clippy::disallowed_methods, reason = "this is what is passed in")]
     fn next(&self) -> Uuid {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = following(*last, now.as_millis(), rand::random());
         uuid_of(*last)
     }
+}
+
+/// A name that nothing else has, for a file that has no name of its own yet. It is gone when the file is
+/// complete, so a run can be repeated without it.
+#[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it has to differ from those of other processes, whatever they were passed"
+)]
+pub fn passing_name() -> String {
+    Uuid::new_v4().to_string()
 }
 
 /// The value that follows `last` at a millisecond.

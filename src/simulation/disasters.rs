@@ -16,7 +16,7 @@ use super::history::Rows;
 use super::node::Node;
 use super::records::{TYPES, person};
 use super::world::{PEOPLE, World, address_of, catalogue_in};
-use crate::model::ids::PersonId;
+use crate::model::ids::{PersonId, SystemIds};
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::ObjectName;
 use crate::upkeep::backup::{CATALOGUE_FILE, OBJECTS_FOLDER, back_up};
@@ -241,6 +241,7 @@ impl World {
             None,
             directory.path(),
             time,
+            Arc::new(SystemIds::default()),
             &|_| (),
         )
         .await;

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use uuid::Uuid;
+use crate::model::ids::passing_name;
 
 /// A file that nobody seems to hold is left alone for this long: a machine whose locks are not seen here may
 /// be writing it.
@@ -30,7 +30,7 @@ impl Staging {
     /// A new file, held until it is closed.
     pub(super) fn begin(&self) -> io::Result<(File, PathBuf)> {
         // Processes that share the directory may have the same process id, for example in two containers.
-        let path = self.directory.join(Uuid::new_v4().to_string());
+        let path = self.directory.join(passing_name());
         let file = new_file(&path)?;
         // Without locks, its age has to do. Nobody else can hold it: it is too young to be looked at.
         let _held = file.try_lock();

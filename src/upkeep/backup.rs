@@ -20,7 +20,7 @@ use super::identity::{self, ApartError};
 use crate::catalog::records::{Piece, Place};
 use crate::catalog::{Catalog, CatalogError, ObjectCursor};
 use crate::model::clock::Clock;
-use crate::model::ids::{IdSource, SystemIds};
+use crate::model::ids::IdSource;
 use crate::store::StoreError;
 use crate::store::contents::Contents;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -68,10 +68,10 @@ pub async fn back_up(
     keys: Option<&Arc<PersonKeys>>,
     directory: &Path,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
     tell: &(dyn Fn(BackupProgress) + Sync),
 ) -> Result<BackupReport, StoreError> {
     mark(directory)?;
-    let ids: Arc<dyn IdSource> = Arc::new(SystemIds::default());
     let identity = ids.next();
     let mut target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
     if let Some(keys) = keys {

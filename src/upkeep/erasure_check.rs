@@ -105,6 +105,10 @@ async fn in_store(stores: &UpkeepStores, person: PersonId, left: &mut Vec<String
 }
 
 /// How long ago a moment was, by this machine's clock. `None`: it is in the future.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is compared with the ages of files, which are told by this machine's clock too"
+)]
 fn age_of(moment: Instant) -> Option<Duration> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let then = Duration::from_micros(u64::try_from(moment.micros()).ok()?);

@@ -13,11 +13,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use jsonwebtoken::Algorithm;
-use uuid::Uuid;
 
 use super::{FILE_NAME, KeyError, SigningKey, new_key_text, read, write_private};
 use crate::auth::key_set::{KeySet, VerifyingKey};
 use crate::model::clock::Clock;
+use crate::model::ids::passing_name;
 use crate::model::time::{Instant, MICROS_PER_SECOND};
 
 /// How long the result of a look at the files is reused.
@@ -110,7 +110,7 @@ pub fn rotate(directory: &Path) -> Result<String, KeyError> {
         path: path.clone(),
         source,
     };
-    let draft = directory.join(format!("{FILE_NAME}.{}", Uuid::new_v4()));
+    let draft = directory.join(format!("{FILE_NAME}.{}", passing_name()));
     write_private(&draft, &new_key_text()).map_err(failed)?;
     // A process that ends in between leaves one key under both names.
     match fs::hard_link(&path, &kept) {

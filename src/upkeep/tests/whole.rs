@@ -169,7 +169,8 @@ async fn a_check_tells_of_a_damaged_catalogue() {
 /// Copies everything into `directory`.
 async fn copied(bench: &Bench, directory: &Path) -> BackupReport {
     let (catalog, objects) = (&bench.stores.catalog, bench.stores.objects());
-    back_up(catalog, objects, None, directory, Arc::new(SystemClock), &|_| ())
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds::default()));
+    back_up(catalog, objects, None, directory, clock, ids, &|_| ())
         .await
         .unwrap()
 }
