@@ -4,11 +4,11 @@
 //! validated against its type, by `decode`, on a fast way or a complete one (`fast`, `general`); tombstones
 //! and the older wrapped form have decoders of their own (`tombstone`, `legacy`). Rows of a large body are
 //! written as objects while it arrives (`intake`). What several requests ask of one partition is merged with
-//! what is stored there (`merge`), becomes a change of the catalogue (`assemble`), and is committed in groups
-//! (`queue`). Knows types, Arrow, the catalogue and the store; knows nothing of HTTP or of who is asking.
+//! what is stored there (`merge_changes`), becomes a change of the catalogue (`assemble`), and is committed
+//! in groups (`queue`). Knows types, Arrow, the catalogue and the store; knows nothing of HTTP or of who is
+//! asking.
 
 pub mod accept;
-pub mod alike;
 pub mod assemble;
 mod belonging;
 pub mod body;
@@ -17,6 +17,7 @@ mod cells;
 pub mod changes;
 pub mod coerce;
 mod columns;
+pub mod compare_columns;
 mod compare_lines;
 pub mod compare_rows;
 pub mod compile;
@@ -42,13 +43,13 @@ pub mod lines;
 mod member_order;
 mod memo;
 pub mod memory;
-pub mod merge;
+pub mod merge_changes;
 mod misread;
 pub mod named_sources;
 mod naming;
 mod natural;
 mod origins;
-pub mod placed;
+pub mod pieces_by_id;
 pub mod pressure;
 pub mod queue;
 mod row;

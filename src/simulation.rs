@@ -12,11 +12,11 @@ mod chance;
 mod disasters;
 mod gates;
 mod history;
-mod mood;
 mod node;
 mod records;
 mod requests;
 mod sharing;
+mod trouble_rates;
 mod world;
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::time::Instant as Moment;
 
 use chance::Chance;
 use gates::Stillness;
-use mood::Mood;
+use trouble_rates::TroubleRates;
 use world::{Told, World};
 
 /// Steps of one world; a new one begins with nothing.
@@ -53,8 +53,9 @@ fn world(seed: u64, steps: u64) -> Told {
         .on_thread_park(move || parking.thread_parks())
         .build()
         .unwrap();
-    let mood = Mood::of(seed, &mut Chance::of(seed ^ 0x6d6f_6f64));
-    runtime.block_on(async { Box::pin(Box::pin(World::new(seed, mood, stillness)).await.run(steps)).await })
+    let trouble = TroubleRates::of(seed, &mut Chance::of(seed ^ 0x6d6f_6f64));
+    runtime
+        .block_on(async { Box::pin(Box::pin(World::new(seed, trouble, stillness)).await.run(steps)).await })
 }
 
 #[test]

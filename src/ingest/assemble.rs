@@ -22,7 +22,7 @@ use crate::store::tail::Packer;
 use super::changes::{Change, OrderedChanges, ids_to_look_up};
 use super::errors::AssembleError;
 use super::forward::bring_forward;
-use super::merge::{self, Outcome};
+use super::merge_changes::{Outcome, merge};
 use super::stored::{StoredRows, adapt};
 use super::stores::{IntakeStores, Stores};
 use super::upload::{PartitionChanges, WrittenRows};
@@ -217,7 +217,7 @@ fn packed(
     let (layout, mut asked) = (grouped.layout, grouped.asked);
     let schema = &layout.storage;
     asked.changes = in_schema(schema, &asked.changes)?;
-    let outcome = merge::merge(schema, &asked, &StoredRows::new(schema, &stored.found)?)?;
+    let outcome = merge(schema, &asked, &StoredRows::new(schema, &stored.found)?)?;
     let mut add = Vec::new();
     let mut rows = Vec::new();
     let mut gathered = Vec::new();

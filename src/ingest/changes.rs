@@ -1,6 +1,6 @@
 //! What is asked of one partition: rows to put and ids to delete.
 //!
-//! Made by requests, applied by `merge`. Knows rows and ids; does not know what is stored.
+//! Made by requests, applied by `merge_changes`. Knows rows and ids; does not know what is stored.
 
 use std::sync::Arc;
 

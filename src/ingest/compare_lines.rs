@@ -15,7 +15,7 @@ use crate::model::ids::{PieceId, RecordId};
 use crate::store::find::{Finder, FoundRows};
 use crate::store::snapshot::SnapshotPiece;
 
-use super::alike::alike;
+use super::compare_columns::alike;
 use super::errors::AssembleError;
 use super::upload::WrittenRows;
 

@@ -1,6 +1,7 @@
 //! Compares whole rows, whatever their columns hold: which rows have the same content.
 //!
-//! Pure. Two batches whose rows stand in the same order are compared faster column by column (`alike`).
+//! Pure. Two batches whose rows stand in the same order are compared faster column by column
+//! (`compare_columns`).
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ use super::compare_lines::{are_equal, changed_ids, changed_rows, run_blocking};
 use super::dating::KnownTimes;
 use super::errors::AssembleError;
 use super::forward;
-use super::placed::Placed;
+use super::pieces_by_id::PiecesById;
 use super::stored::StoredRows;
 use super::stores::IntakeStores;
 use super::upload::{PartitionChanges, Work, WrittenRows};
@@ -81,7 +81,7 @@ impl Intake {
         self.written.as_ref().map_or(0, |written| {
             let placed = [&written.given, &written.dropped, &written.begun_as_stored];
             let rows = written.replaced.len() + written.superseded.len();
-            placed.into_iter().map(Placed::len).sum::<usize>() + rows + written.changes.len()
+            placed.into_iter().map(PiecesById::len).sum::<usize>() + rows + written.changes.len()
         })
     }
 
@@ -164,7 +164,7 @@ impl Intake {
             data_type: self.data_type.id.clone(),
             layout: Arc::clone(&self.data_type.layout),
             pieces: Vec::new(),
-            given: Placed::default(),
+            given: PiecesById::default(),
             superseded: Vec::new(),
             times: KnownTimes::default(),
             base: self
@@ -173,9 +173,9 @@ impl Intake {
                 .snapshot(self.person, &self.data_type.id)
                 .await?,
             replaced: Vec::new(),
-            dropped: Placed::default(),
+            dropped: PiecesById::default(),
             changes: HashMap::new(),
-            begun_as_stored: Placed::default(),
+            begun_as_stored: PiecesById::default(),
         })
     }
 

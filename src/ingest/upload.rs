@@ -15,7 +15,7 @@ use crate::store::snapshot::Snapshot;
 use super::changes::Change;
 use super::dating::KnownTimes;
 use super::memory::Allowance;
-use super::placed::Placed;
+use super::pieces_by_id::PiecesById;
 
 /// One accepted request.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ pub struct WrittenRows {
     pub layout: Arc<Layout>,
     pub pieces: Vec<NewPiece>,
     /// The ids that the caller chose, each with the piece that holds its last version.
-    pub given: Placed,
+    pub given: PiecesById,
     /// Rows of `pieces` that a later line of the same body replaced.
     pub superseded: Vec<(PieceId, RecordId)>,
     /// The state of the partition that the other fields refer to.
@@ -115,13 +115,13 @@ pub struct WrittenRows {
     pub replaced: Vec<(PieceId, RecordId)>,
     /// Ids whose row was not written, because `base` has it with the same content; each with the piece that
     /// holds it.
-    pub dropped: Placed,
+    pub dropped: PiecesById,
     /// How often a line changed what an earlier line of the same body had said of the same id. Only ids of
     /// which one did.
     pub changes: HashMap<RecordId, i64>,
     /// Ids that were written although their first line changed nothing, because `base` has the same content:
     /// later lines did, or another wrote it meanwhile. Each with the piece that holds it.
-    pub begun_as_stored: Placed,
+    pub begun_as_stored: PiecesById,
 }
 
 impl WrittenRows {

@@ -23,10 +23,10 @@ use super::chance::Chance;
 use super::disasters::harm::{Backup, Damage, Earlier};
 use super::gates::{Gates, Opened, Stillness, What};
 use super::history::{Effect, History, Key, Rows, Token};
-use super::mood::Mood;
 use super::node::{Node, Shared};
 use super::requests::Job;
 use super::sharing::Shares;
+use super::trouble_rates::TroubleRates;
 use crate::ingest::compile::CompiledTypes;
 use crate::model::clock::{Clock as _, ManualClock};
 use crate::model::registry::Registry;
@@ -92,7 +92,7 @@ pub(super) struct Told {
 
 pub(super) struct World {
     pub(super) seed: u64,
-    pub(super) mood: Mood,
+    pub(super) trouble: TroubleRates,
     pub(super) chance: Chance,
     pub(super) shared: Shared,
     pub(super) directory: tempfile::TempDir,
@@ -129,7 +129,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) async fn new(seed: u64, mood: Mood, stillness: Arc<Stillness>) -> Self {
+    pub(super) async fn new(seed: u64, trouble: TroubleRates, stillness: Arc<Stillness>) -> Self {
         let memory = std::path::Path::new("/dev/shm");
         let directory = tempfile::tempdir_in(memory)
             .or_else(|_| tempfile::tempdir())
@@ -145,7 +145,7 @@ impl World {
         };
         let mut world = Self {
             seed,
-            mood,
+            trouble,
             chance: Chance::of(seed),
             shared,
             directory,
@@ -191,7 +191,7 @@ impl World {
         while self.step < steps {
             self.next().await;
             let unknown = self.histories.iter().any(|history| history.open() > MOST_OPEN);
-            if unknown || self.step.is_multiple_of(self.mood.pauses) {
+            if unknown || self.step.is_multiple_of(self.trouble.pauses) {
                 self.pause().await;
             }
         }
@@ -202,11 +202,11 @@ impl World {
 
     async fn next(&mut self) {
         self.begin_step();
-        let mood = self.mood;
+        let trouble = self.trouble;
         if self.chance.one_in(40) {
             let length = Duration::from_millis(self.chance.between(500, 90_000) as u64);
             self.pass(length);
-        } else if self.chance.one_in(mood.long_times) {
+        } else if self.chance.one_in(trouble.long_times) {
             // Within a week, after which keys are forgotten.
             let is_young = self.now().micros() - BEGINNING < AGE.as_micros() as i64;
             let hours = Duration::from_mins(self.chance.between(7 * 60, 9 * 60) as u64);
@@ -217,24 +217,24 @@ impl World {
                 minutes
             };
             self.pass(length);
-        } else if self.chance.one_in(mood.clocks) {
+        } else if self.chance.one_in(trouble.clocks) {
             self.skew();
-        } else if self.chance.one_in(mood.crashes) {
+        } else if self.chance.one_in(trouble.crashes) {
             let slot = self.chance.below(NODES);
             if self.nodes[slot].is_some() {
                 self.crash(slot);
             } else {
                 self.start(slot).await;
             }
-        } else if self.chance.one_in(mood.damages) {
+        } else if self.chance.one_in(trouble.damages) {
             self.damage_or_mend().await;
-        } else if self.chance.one_in(mood.failovers) {
+        } else if self.chance.one_in(trouble.failovers) {
             self.fail_over().await;
         } else if self.shared.gates.is_late() && self.chance.one_in(6) {
             self.release_late().await;
         } else {
             let begins = self.running.len() < AT_ONCE && self.chance.one_in(4);
-            if begins || !self.open_one(mood.faults) {
+            if begins || !self.open_one(trouble.faults) {
                 self.begin().await;
             }
         }
@@ -294,7 +294,7 @@ impl World {
         };
         self.lives += 1;
         let node = Node::start(&self.shared, self.lives, self.chance.next()).await;
-        if self.mood.clocks != 0 && self.chance.one_in(2) {
+        if self.trouble.clocks != 0 && self.chance.one_in(2) {
             let ahead = Duration::from_secs(self.chance.between(0, 40_000) as u64);
             node.clock.jump(ahead, self.chance.one_in(2));
         }
@@ -340,11 +340,11 @@ impl World {
         if gates.is_empty() {
             return false;
         }
-        let favoured = self.mood.favourite.and_then(|slot| self.nodes[slot].as_ref());
+        let favoured = self.trouble.favourite.and_then(|slot| self.nodes[slot].as_ref());
         let favoured = favoured.map(|node| node.life).filter(|_| !self.chance.one_in(8));
         let is_preferred = |(_, life, what): &&(usize, usize, What)| {
             favoured.is_none_or(|favoured| *life == favoured)
-                && !(self.mood.slow_clients && *what == What::Client)
+                && !(self.trouble.slow_clients && *what == What::Client)
         };
         let preferred: Vec<(usize, usize, What)> = gates.iter().filter(is_preferred).copied().collect();
         let among = if preferred.is_empty() || self.chance.one_in(16) {
@@ -353,7 +353,7 @@ impl World {
             &preferred
         };
         // Those who take their time do so even where nobody else is there.
-        let may_wait = self.mood.slow_clients && !self.drains;
+        let may_wait = self.trouble.slow_clients && !self.drains;
         if may_wait && preferred.is_empty() && among.len() < AT_ONCE && !self.chance.one_in(8) {
             return false;
         }
@@ -427,7 +427,7 @@ impl World {
             "seed {} step {} ({:?}):\n{what}\nagain: {}\nthe last requests were:\n",
             self.seed,
             self.step,
-            self.mood,
+            self.trouble,
             super::command(self.seed)
         );
         for line in &self.requests {

@@ -2,7 +2,7 @@
 
 use crate::catalog::records::Effect;
 use crate::ingest::changes::{Change, OrderedChanges};
-use crate::ingest::merge::{Outcome, merge};
+use crate::ingest::merge_changes::{Outcome, merge};
 use crate::ingest::stored::StoredRows;
 use crate::model::ids::{PieceId, RecordId};
 use crate::store::find::FoundRows;

@@ -29,7 +29,7 @@ impl World {
         if self.told.overtaken > MOST_OVERTAKINGS {
             self.fail(&format!("a write was overtaken {} times", self.told.overtaken));
         }
-        let crowd = self.mood.favourite.filter(|_| self.mood.crowd);
+        let crowd = self.trouble.favourite.filter(|_| self.trouble.crowd);
         let crowd = crowd
             .and_then(|slot| self.nodes[slot].as_ref())
             .map(|node| node.life);

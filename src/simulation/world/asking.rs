@@ -24,19 +24,19 @@ impl World {
         }
         let slot = *self.chance.pick(&alive);
         let slot = self
-            .mood
+            .trouble
             .favourite
             .filter(|_| self.chance.below(6) > 0)
             .unwrap_or(slot);
         let Some(node) = self.nodes[slot].clone() else {
             return;
         };
-        if self.mood.crowd && self.chance.below(4) > 0 {
-            return self.join_crowd(&node, self.mood.favourite == Some(slot));
+        if self.trouble.crowd && self.chance.below(4) > 0 {
+            return self.join_crowd(&node, self.trouble.favourite == Some(slot));
         }
         let owner = self.chance.below(PEOPLE);
         let may_write = self.histories[owner].open() < MOST_OPEN;
-        let which = if self.mood.busy && may_write && self.chance.below(3) > 0 {
+        let which = if self.trouble.busy && may_write && self.chance.below(3) > 0 {
             0
         } else {
             self.chance.below(23)
@@ -54,7 +54,7 @@ impl World {
                 self.begin_running(&node, owner, About::Read, requests::read(node.clone(), owner));
             }
             _ => {
-                if self.mood.searches && self.chance.one_in(2) {
+                if self.trouble.searches && self.chance.one_in(2) {
                     return self.work(&node, Job::Orphans);
                 }
                 let job = *self.chance.pick(&[
@@ -218,7 +218,10 @@ impl World {
             } else {
                 only
             };
-            let key = Key::Given(data_type, self.chance.below(self.mood.records.min(RECORDS)) as u8);
+            let key = Key::Given(
+                data_type,
+                self.chance.below(self.trouble.records.min(RECORDS)) as u8,
+            );
             lines.push(match self.chance.below(10) {
                 0 | 1 => Line::Delete(key),
                 2 => {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::history::Rows;
-use super::super::mood::Mood;
 use super::super::node::Node;
 use super::super::requests::{self, Job};
+use super::super::trouble_rates::TroubleRates;
 use super::{NODES, PEOPLE, World};
 
 /// After so many steps everything that is under way has an end, whatever comes first.
@@ -44,7 +44,7 @@ impl World {
         self.drain().await;
         self.mend_all().await;
         self.look().await;
-        if self.mood.disasters != 0 && self.chance.one_in(self.mood.disasters) {
+        if self.trouble.disasters != 0 && self.chance.one_in(self.trouble.disasters) {
             self.disaster().await;
         }
     }
@@ -98,7 +98,7 @@ impl World {
     pub(super) async fn end(&mut self) {
         self.drain().await;
         self.mend_all().await;
-        self.mood = Mood::calm();
+        self.trouble = TroubleRates::calm();
         for slot in 0..NODES {
             self.crash(slot);
         }

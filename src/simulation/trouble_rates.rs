@@ -5,7 +5,7 @@ use super::chance::Chance;
 
 /// One in so many steps brings this; 0: none does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mood {
+pub(super) struct TroubleRates {
     /// Of what is done, so much goes wrong.
     pub faults: usize,
     pub crashes: usize,
@@ -35,7 +35,7 @@ pub(super) struct Mood {
     pub records: usize,
 }
 
-impl Mood {
+impl TroubleRates {
     pub(super) const fn calm() -> Self {
         Self {
             faults: 0,
@@ -55,7 +55,7 @@ impl Mood {
         }
     }
 
-    /// The mood of the world of this number, so that all come in turn.
+    /// The rates of the world of this number, so that all kinds come in turn.
     pub(super) fn of(number: u64, chance: &mut Chance) -> Self {
         let calm = Self {
             records: *chance.pick(&[6, 24, 40]),

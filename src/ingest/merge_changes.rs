@@ -14,9 +14,9 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use super::alike::alike;
 use super::belonging::settled;
 use super::changes::{Change, OrderedChanges, id_column};
+use super::compare_columns::alike;
 use super::compare_rows::{ComparableRows, LazyComparer};
 use super::dating::KnownTimes;
 use super::stored::StoredRows;

@@ -8,13 +8,13 @@ use crate::model::ids::{PieceId, RecordId};
 
 /// Ids, each once.
 #[derive(Clone, Debug, Default)]
-pub struct Placed {
+pub struct PiecesById {
     /// Each is sorted by id and, when added, not much longer than half of the previous one: so there are few,
     /// and none is merged often.
     runs: Vec<Vec<(RecordId, PieceId)>>,
 }
 
-impl Placed {
+impl PiecesById {
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.iter().map(Vec::len).sum()
@@ -123,7 +123,7 @@ mod tests {
                 1..12,
             ),
         ) {
-            let mut placed = Placed::default();
+            let mut placed = PiecesById::default();
             let mut map: HashMap<RecordId, PieceId> = HashMap::new();
             for (step, (numbers, is_put)) in steps.into_iter().enumerate() {
                 let ids: Vec<RecordId> = numbers.into_iter().map(id).collect();
