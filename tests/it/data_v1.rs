@@ -327,15 +327,7 @@ async fn updates_count_by_type_and_list_files() {
         (&before["data_types"], &before["file_changes"]),
         (&json!({}), &json!([]))
     );
-    person
-        .records(
-            "HeartRate",
-            &[
-                heart_rate(id(1), &at("10:00"), 60),
-                heart_rate(id(2), &at("10:01"), 61),
-            ],
-        )
-        .await;
+    person.two_heart_rates().await;
     person
         .record("MomentAnnotation", &json!({"recorded_at": at("10:00")}))
         .await

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{Frame, Person, at, heart_rate, id, number, person, steps, texts};
+use crate::harness::{Frame, Person, at, id, number, person, steps, texts};
 
 async fn three_moments() -> Person {
     let person = person();
@@ -280,15 +280,7 @@ async fn the_deprecated_latest_and_summary_still_answer() {
 #[tokio::test]
 async fn raw_metrics_are_read_under_their_class_too() {
     let person = person();
-    person
-        .records(
-            "HeartRate",
-            &[
-                heart_rate(id(1), &at("10:00"), 60),
-                heart_rate(id(2), &at("10:01"), 61),
-            ],
-        )
-        .await;
+    person.two_heart_rates().await;
     let rows = person.rows("metric", "HeartRate").await;
     assert_eq!(
         rows.iter().map(|row| number(row, "value")).collect::<Vec<_>>(),

@@ -9,7 +9,7 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{ALL_TIME, jsonl};
+use super::{ALL_TIME, at, heart_rate, id, jsonl};
 
 /// Somebody with a token, talking to one server.
 #[derive(Clone, Debug)]
@@ -98,6 +98,15 @@ impl Person {
     /// Records many that must be accepted; the upload's id.
     pub(crate) async fn records(&self, data_type: &str, records: &[Value]) -> Uuid {
         self.lines(data_type, records).await.upload()
+    }
+
+    /// Records 60 at ten o'clock and 61 a minute later, with the first and the second id.
+    pub(crate) async fn two_heart_rates(&self) -> Uuid {
+        let rates = [
+            heart_rate(id(1), &at("10:00"), 60),
+            heart_rate(id(2), &at("10:01"), 61),
+        ];
+        self.records("HeartRate", &rates).await
     }
 
     pub(crate) async fn delete(&self, data_type: &str, record: Uuid) -> Uuid {

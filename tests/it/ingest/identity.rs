@@ -253,15 +253,7 @@ async fn rule_8_2_inside_one_body_the_last_line_wins() {
 #[tokio::test]
 async fn rule_8_2_a_replacement_reaches_every_kind_of_read() {
     let person = person();
-    person
-        .records(
-            "HeartRate",
-            &[
-                heart_rate(id(1), &at("10:00"), 60),
-                heart_rate(id(2), &at("10:01"), 61),
-            ],
-        )
-        .await;
+    person.two_heart_rates().await;
     every_read_shows(&person, [Some(60.0), Some(61.0)]).await;
     person
         .records("HeartRate", &[heart_rate(id(2), &at("10:01"), 99)])

@@ -8,15 +8,7 @@ use crate::harness::{at, heart_rate, id, number, person, shared, texts};
 #[tokio::test]
 async fn rule_8_3_a_deleted_record_is_gone_from_every_read() {
     let person = person();
-    person
-        .records(
-            "HeartRate",
-            &[
-                heart_rate(id(1), &at("10:00"), 60),
-                heart_rate(id(2), &at("10:01"), 61),
-            ],
-        )
-        .await;
+    person.two_heart_rates().await;
     every_read_shows(&person, [Some(60.0), Some(61.0)]).await;
     person.delete("HeartRate", id(2)).await;
     every_read_shows(&person, [Some(60.0), None]).await;
@@ -29,15 +21,7 @@ async fn rule_8_3_a_deleted_record_is_gone_from_every_read() {
 #[tokio::test]
 async fn rule_8_3_the_other_names_of_the_fields_and_of_the_type() {
     let person = person();
-    person
-        .records(
-            "HeartRate",
-            &[
-                heart_rate(id(1), &at("10:00"), 60),
-                heart_rate(id(2), &at("10:01"), 61),
-            ],
-        )
-        .await;
+    person.two_heart_rates().await;
     person
         .record(
             "DeletedRecord",
