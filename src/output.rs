@@ -40,5 +40,5 @@ pub use encoder::{EncodeError, Encoder, Progress};
 pub use forms::encoder;
 pub use listed::{ColumnKind, ListedColumn, joined, listed};
 pub use method::{OutputMethod, RowFormat, UnknownMethod};
-pub use packing::{FrameCompression, Packing};
+pub use packing::{BufferCompression, Packing};
 pub use stream::encode;

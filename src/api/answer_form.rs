@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 
 use crate::api::query_params::Params;
-use crate::output::{FrameCompression, OutputMethod, Packing, RowFormat};
+use crate::output::{BufferCompression, OutputMethod, Packing, RowFormat};
 use crate::query::columns::Columns;
 use crate::query::explain::Explain;
 use crate::query::shape::IdForm;
@@ -24,7 +24,7 @@ pub struct AnswerForm {
     pub limit: Option<usize>,
     /// Where the page begins, if answers come in pages.
     pub cursor: Option<String>,
-    compression: Option<FrameCompression>,
+    compression: Option<BufferCompression>,
     /// Whether to answer with how the rows are found instead of with the rows.
     pub explain: Explain,
 }
@@ -141,7 +141,7 @@ impl AnswerForm {
     /// `Accept`. A content coding that its HTTP client can undo says nothing about that.
     #[must_use]
     pub fn packing(&self, headers: &HeaderMap) -> Packing {
-        let frame = if self.method.is_arrow() {
+        let buffers = if self.method.is_arrow() {
             self.compression
                 .or_else(|| undone(self.method.media_type(), headers))
         } else {
@@ -149,7 +149,7 @@ impl AnswerForm {
         };
         Packing {
             method: self.method,
-            frame: frame.unwrap_or_default(),
+            buffers: buffers.unwrap_or_default(),
         }
     }
 
@@ -161,7 +161,7 @@ impl AnswerForm {
 }
 
 /// The first compression that `Accept` names for the media type: `…; codecs="zstd, lz4"`.
-fn undone(media_type: &str, headers: &HeaderMap) -> Option<FrameCompression> {
+fn undone(media_type: &str, headers: &HeaderMap) -> Option<BufferCompression> {
     let lines = headers.get_all(ACCEPT);
     let lines = lines.iter().filter_map(|line| line.to_str().ok());
     for range in lines.flat_map(|line| parts(line, ',')) {

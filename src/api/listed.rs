@@ -18,7 +18,7 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::model::ids::PersonId;
 use crate::model::nearest::nearest;
-use crate::output::{FrameCompression, ListedColumn, OutputMethod, Packing, encode, listed};
+use crate::output::{BufferCompression, ListedColumn, OutputMethod, Packing, encode, listed};
 use crate::query::QueryError;
 use crate::query::columns::{ColumnError, Columns};
 
@@ -29,14 +29,14 @@ pub struct ListingForm {
     method: Option<OutputMethod>,
     /// The columns that are wanted, in this order; all if none are named.
     columns: Vec<String>,
-    frame: FrameCompression,
+    buffers: BufferCompression,
 }
 
 impl ListingForm {
     pub fn read(params: &mut Params<'_>) -> Option<Self> {
         // Faults were noted, and then no answer is made from the rest.
         let method: Option<OutputMethod> = params.choice("output");
-        let frame = params.choice("compression");
+        let buffers = params.choice("compression");
         let columns = params.list("columns");
         if !columns.is_empty()
             && let Err(error) = Columns::new(columns.clone())
@@ -49,7 +49,7 @@ impl ListingForm {
         Some(Self {
             method: method.map(|method| if defuse { method.defused() } else { method }),
             columns,
-            frame: frame.unwrap_or_default(),
+            buffers: buffers.unwrap_or_default(),
         })
     }
 
@@ -189,7 +189,7 @@ pub async fn body_of<T: Serialize, Row: Serialize>(
     let batch = listed(&chosen(columns, &form.columns)?, &rows).map_err(ApiError::internal)?;
     let packing = Packing {
         method,
-        frame: form.frame,
+        buffers: form.buffers,
     };
     let spill_files = app.engine.spill_files().clone();
     let batches = futures::stream::iter([Ok::<_, Broken>(batch.clone())]);

@@ -1,4 +1,4 @@
-//! Encodes a frame as one JSON object, column name to array of values (`jscolumns`).
+//! Encodes an answer as one JSON object, column name to array of values (`jscolumns`).
 //!
 //! The form is column by column while rows arrive row by row, so the text of all columns but the first has to
 //! wait for the end. Up to [`BYTES_IN_MEMORY`] bytes wait in memory; beyond that, the waiting text goes to a

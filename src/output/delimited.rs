@@ -1,10 +1,10 @@
 //! Encodes rows as RFC 4180 text with a header: `csv` quotes where needed, `quotecsv` everywhere.
 //!
 //! Lines end with a line feed. In `csv` a null is an empty field and an empty text is `""`, so that they can
-//! be distinguished; in `quotecsv` both are `""`. A frame of one column writes null as `""` in both, because
-//! readers skip empty lines. Lists and structs are JSON text. Text that begins with `=` or the like is left
-//! as it is: this is data, and how a spreadsheet shows it is the spreadsheet's business. On request such text
-//! is defused with an apostrophe before it.
+//! be distinguished; in `quotecsv` both are `""`. An answer of one column writes null as `""` in both,
+//! because readers skip empty lines. Lists and structs are JSON text. Text that begins with `=` or the like
+//! is left as it is: this is data, and how a spreadsheet shows it is the spreadsheet's business. On request
+//! such text is defused with an apostrophe before it.
 
 use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::record_batch::RecordBatch;

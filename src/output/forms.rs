@@ -18,13 +18,13 @@ pub fn encoder(
     schema: &SchemaRef,
     spill: &SpillFiles,
 ) -> Result<Box<dyn Encoder>, EncodeError> {
-    let Packing { method, frame } = packing.into();
+    let Packing { method, buffers } = packing.into();
     Ok(match method {
         OutputMethod::Ndjson => Box::new(RowObjects::new(schema, Framing::Lines)?),
         OutputMethod::Jstable => Box::new(RowObjects::new(schema, Framing::Array)?),
         OutputMethod::Jscolumns => Box::new(ColumnObject::new(schema, spill.clone())?),
-        OutputMethod::Arrow => Box::new(IpcFile::new(schema, frame)?),
-        OutputMethod::Arrowraw => Box::new(IpcStream::new(schema, frame)?),
+        OutputMethod::Arrow => Box::new(IpcFile::new(schema, buffers)?),
+        OutputMethod::Arrowraw => Box::new(IpcStream::new(schema, buffers)?),
         OutputMethod::Parquet => Box::new(ParquetFile::new(schema)?),
         OutputMethod::Csv => Box::new(Delimited::new(schema, Quoting::WhereNeeded)?),
         OutputMethod::Quotecsv => Box::new(Delimited::new(schema, Quoting::Everywhere)?),

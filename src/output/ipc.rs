@@ -21,7 +21,7 @@ use bytes::Bytes;
 
 use super::chunks::Chunks;
 use super::encoder::{EncodeError, Encoder, Progress};
-use super::packing::FrameCompression;
+use super::packing::BufferCompression;
 use super::portable::{Dictionaries, Portable};
 
 /// Encodes record batches, and nothing else, with dictionary columns as their keys.
@@ -91,7 +91,7 @@ pub(super) struct IpcStream {
 }
 
 impl IpcStream {
-    pub(super) fn new(schema: &SchemaRef, compression: FrameCompression) -> Result<Self, EncodeError> {
+    pub(super) fn new(schema: &SchemaRef, compression: BufferCompression) -> Result<Self, EncodeError> {
         let options = compression.options()?;
         let batches = Batches::new(schema, &options)?;
         Ok(Self {
@@ -161,7 +161,7 @@ pub(super) struct IpcFile {
 }
 
 impl IpcFile {
-    pub(super) fn new(schema: &SchemaRef, compression: FrameCompression) -> Result<Self, EncodeError> {
+    pub(super) fn new(schema: &SchemaRef, compression: BufferCompression) -> Result<Self, EncodeError> {
         let options = compression.options()?;
         let batches = Batches::new(schema, &options)?;
         let writer = FileWriter::try_new_with_options(
@@ -173,7 +173,7 @@ impl IpcFile {
             batches.portable.schema(),
             options,
         )?;
-        let compressed = compression != FrameCompression::None;
+        let compressed = compression != BufferCompression::None;
         Ok(Self {
             batches,
             writer,

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::model::excerpt::beginning;
 
-/// The `output` parameter of a question that answers with a frame.
+/// The `output` parameter of a question that is answered with rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputMethod {

@@ -9,9 +9,9 @@ use arrow::ipc::writer::IpcWriteOptions;
 
 use super::method::{OutputMethod, UnknownMethod, unknown};
 
-/// The `compression` parameter: how the buffers inside an Arrow frame are compressed.
+/// The `compression` parameter: how the buffers inside an Arrow answer are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FrameCompression {
+pub enum BufferCompression {
     #[default]
     None,
     Lz4,
@@ -23,19 +23,19 @@ pub enum FrameCompression {
 pub struct Packing {
     pub method: OutputMethod,
     /// Compression inside the form; for Arrow only.
-    pub frame: FrameCompression,
+    pub buffers: BufferCompression,
 }
 
 impl From<OutputMethod> for Packing {
     fn from(method: OutputMethod) -> Self {
         Self {
             method,
-            frame: FrameCompression::None,
+            buffers: BufferCompression::None,
         }
     }
 }
 
-impl FrameCompression {
+impl BufferCompression {
     pub const ALL: [Self; 3] = [Self::Zstd, Self::Lz4, Self::None];
 
     #[must_use]
@@ -56,7 +56,7 @@ impl FrameCompression {
     }
 }
 
-impl FromStr for FrameCompression {
+impl FromStr for BufferCompression {
     type Err = UnknownMethod;
 
     fn from_str(name: &str) -> Result<Self, UnknownMethod> {
@@ -67,7 +67,7 @@ impl FromStr for FrameCompression {
     }
 }
 
-impl fmt::Display for FrameCompression {
+impl fmt::Display for BufferCompression {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }

@@ -1,4 +1,4 @@
-//! Converts frames for Arrow and Parquet: to plain types that every reader has, with the units as the only
+//! Converts answers for Arrow and Parquet: to plain types that every reader has, with the units as the only
 //! metadata of ours.
 //!
 //! Ids become text, as in every other form; string views become strings; JSON text is a string. The caller

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeZone as _, Timelike as _, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{Call, Frame, Person, at, heart_rate, id, instant, person, steps};
+use crate::harness::{Call, Person, Table, at, heart_rate, id, instant, person, steps};
 
 const FALL: (&str, &str) = ("2024-11-03T00:00:00Z", "2024-11-06T00:00:00Z");
 
@@ -651,9 +651,9 @@ async fn the_columns_are_the_same_with_and_without_rows() {
                     let call = functions
                         .iter()
                         .fold(call, |call, function| call.with("function", function));
-                    let frame = Frame::read(output, &call.await.must_be(200).body);
-                    assert_eq!(!frame.rows.is_empty(), has_rows, "{metric} {functions:?}");
-                    schemas.push(frame.schema.expect("columns with types"));
+                    let table = Table::read(output, &call.await.must_be(200).body);
+                    assert_eq!(!table.rows.is_empty(), has_rows, "{metric} {functions:?}");
+                    schemas.push(table.schema.expect("columns with types"));
                 }
                 assert_eq!(schemas[0], schemas[1], "{metric} {functions:?} {more:?}");
                 let times = schemas[0].field_with_name("time").unwrap();

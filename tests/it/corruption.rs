@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _, Row as _, SqliteConnection};
 
-use crate::harness::{Almanac, Call, Frame, Person, Reply, Setup, heart_rate, id, instant};
+use crate::harness::{Almanac, Call, Person, Reply, Setup, Table, heart_rate, id, instant};
 
 const ROWS: u32 = 3000;
 
@@ -29,9 +29,9 @@ fn read(person: &Person) -> Call {
 
 /// Whether an answer holds all rows with their values.
 fn is_right(reply: &Reply) -> bool {
-    let frame = Frame::read("ndjson", &reply.body);
-    frame.rows.len() == ROWS as usize
-        && frame
+    let table = Table::read("ndjson", &reply.body);
+    table.rows.len() == ROWS as usize
+        && table
             .rows
             .iter()
             .zip(0..)
@@ -273,7 +273,7 @@ async fn one_flipped_bit_in_any_column_of_the_catalogue_is_never_a_wrong_answer(
                 assert!(
                     is_right(&reply),
                     "{table}.{column}: a wrong answer of {} rows",
-                    Frame::read("ndjson", &reply.body).rows.len()
+                    Table::read("ndjson", &reply.body).rows.len()
                 );
             }
             Ok(reply) => {

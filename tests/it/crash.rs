@@ -110,8 +110,8 @@ async fn stored(person: &Person, first: u32) -> Known {
         .must_be(200);
     let (low, high) = (id(first), id(first + IDS));
     let mut found = Known::new();
-    let frame = crate::harness::Frame::read("csv", &reply.body);
-    for row in &frame.rows {
+    let table = crate::harness::Table::read("csv", &reply.body);
+    for row in &table.rows {
         let record = Uuid::parse_str(row["uuid"].as_str().unwrap()).unwrap();
         if low <= record && record < high {
             let n = (record.as_u128() - low.as_u128()) as u32;

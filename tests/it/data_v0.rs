@@ -4,7 +4,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{ALL_TIME, Frame, METHODS, Person, at, heart_rate, id, number, person, steps, texts};
+use crate::harness::{ALL_TIME, METHODS, Person, Table, at, heart_rate, id, number, person, steps, texts};
 
 #[tokio::test]
 async fn metrics_catalog_lists_every_metric_with_its_unit_and_column() {
@@ -157,7 +157,7 @@ async fn no_data_is_an_empty_answer_in_every_method() {
         if method == "ndjson" {
             assert!(reply.body.is_empty(), "{reply}");
         }
-        assert!(Frame::read(method, &reply.body).rows.is_empty(), "{method}");
+        assert!(Table::read(method, &reply.body).rows.is_empty(), "{method}");
     }
 }
 
@@ -316,10 +316,10 @@ async fn all_eight_output_methods_carry_the_same_rows() {
             .with("output", method)
             .await
             .must_be(200);
-        let frame = Frame::read(method, &reply.body);
-        assert_eq!(frame.columns, SAMPLE_FIELDS, "{method}");
-        assert_eq!(frame.rows.len(), count, "{method}");
-        for (row, expected) in frame.rows.iter().zip(&expected) {
+        let table = Table::read(method, &reply.body);
+        assert_eq!(table.columns, SAMPLE_FIELDS, "{method}");
+        assert_eq!(table.rows.len(), count, "{method}");
+        for (row, expected) in table.rows.iter().zip(&expected) {
             for name in SAMPLE_FIELDS {
                 assert!(
                     same(&row[name], &expected[name]),
@@ -371,22 +371,22 @@ async fn arrow_and_parquet_carry_real_types() {
             .with("output", method)
             .await
             .must_be(200);
-        let frame = Frame::read(method, &reply.body);
-        assert_eq!(frame.data_type("start_date"), moment, "{method}");
-        assert_eq!(frame.data_type("end_date"), moment, "{method}");
-        assert_eq!(frame.data_type("value"), DataType::Float64, "{method}");
-        assert_eq!(frame.data_type("unit"), DataType::Utf8, "{method}");
-        assert!(frame.data_type("count").is_integer(), "{method}");
+        let table = Table::read(method, &reply.body);
+        assert_eq!(table.data_type("start_date"), moment, "{method}");
+        assert_eq!(table.data_type("end_date"), moment, "{method}");
+        assert_eq!(table.data_type("value"), DataType::Float64, "{method}");
+        assert_eq!(table.data_type("unit"), DataType::Utf8, "{method}");
+        assert!(table.data_type("count").is_integer(), "{method}");
         assert_eq!(
-            frame.data_type("has_undetermined_duration"),
+            table.data_type("has_undetermined_duration"),
             DataType::Boolean,
             "{method}"
         );
         for nested in ["source_properties", "device_properties"] {
             assert!(
-                matches!(frame.data_type(nested), DataType::Struct(_)),
+                matches!(table.data_type(nested), DataType::Struct(_)),
                 "{method}: {nested} is {}",
-                frame.data_type(nested)
+                table.data_type(nested)
             );
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::ground::clocks::mistaken;
 use crate::harness::{
-    ALL_TIME, AUDIENCE, Almanac, Backends, Frame, ISSUER, IdentityProvider, METHODS, Person, Reply, Setup,
+    ALL_TIME, AUDIENCE, Almanac, Backends, ISSUER, IdentityProvider, METHODS, Person, Reply, Setup, Table,
     at, claims, heart_rate, id, instant, person, shared, sign,
 };
 use crate::sharing::{at as address, group, join, share, share_of};
@@ -114,8 +114,8 @@ async fn a_frame_is_the_answer_with_a_footer_at_an_address_that_needs_no_token()
         assert_eq!(reply.header("accept-ranges"), Some("bytes"));
         assert_eq!(reply.header("content-type"), asked.header("content-type"));
         assert_eq!(
-            Frame::read("parquet", &reply.body).rows,
-            Frame::read("parquet", &asked.body).rows
+            Table::read("parquet", &reply.body).rows,
+            Table::read("parquet", &asked.body).rows
         );
 
         let head = fetched(&server, Method::HEAD, &frame, None).await.must_be(200);
@@ -274,7 +274,7 @@ async fn a_frame_about_a_participant_ends_when_they_leave_the_group() {
     );
     let frame = kept(&owner, &question).await;
     let reply = fetched(shared(), Method::GET, &frame, None).await.must_be(200);
-    assert_eq!(Frame::read("parquet", &reply.body).rows.len(), 3);
+    assert_eq!(Table::read("parquet", &reply.body).rows.len(), 3);
     assert!(!frame.to_string().contains(&member.id.to_string()), "{frame}");
     member
         .call(Method::DELETE, &format!("/user/v1/group/{group}/membership"))
@@ -299,7 +299,7 @@ async fn a_frame_about_all_participants_ends_when_one_of_them_leaves() {
     );
     let frame = kept(&owner, &question).await;
     let reply = fetched(shared(), Method::GET, &frame, None).await.must_be(200);
-    assert_eq!(Frame::read("parquet", &reply.body).rows.len(), 1);
+    assert_eq!(Table::read("parquet", &reply.body).rows.len(), 1);
     members[0]
         .call(Method::DELETE, &format!("/user/v1/group/{group}/membership"))
         .await;

@@ -78,7 +78,7 @@ async fn ids(person: &Person) -> usize {
         .with("output", "csv")
         .await
         .must_be(200);
-    crate::harness::Frame::read("csv", &reply.body).rows.len()
+    crate::harness::Table::read("csv", &reply.body).rows.len()
 }
 
 #[tokio::test]

@@ -7,24 +7,24 @@
 mod backends;
 mod client;
 mod forwarder;
-mod frames;
 mod identity_provider;
 mod key_service;
 mod metrics;
 mod server;
 mod surroundings;
+mod tables;
 mod tls_front;
 mod values;
 
 pub(crate) use backends::Backends;
 pub(crate) use client::{Call, Person, Reply};
 pub(crate) use forwarder::Forwarder;
-pub(crate) use frames::{Frame, METHODS};
 pub(crate) use identity_provider::{AUDIENCE, ISSUER, IdentityProvider, claims, now, sign};
 pub(crate) use key_service::{KeyService, TOKEN as KEY_SERVICE_TOKEN};
 pub(crate) use metrics::Metrics;
 pub(crate) use server::{Almanac, Ended, Setup};
 pub(crate) use surroundings::skip_without;
+pub(crate) use tables::{METHODS, Table};
 pub(crate) use tls_front::{Opening, TlsFront};
 pub(crate) use values::{at, heart_rate, id, instant, jsonl, number, steps, texts};
 

@@ -4,7 +4,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{ALL_TIME, Frame, Person, at, id, person};
+use crate::harness::{ALL_TIME, Person, Table, at, id, person};
 
 fn tea() -> Value {
     json!({
@@ -272,19 +272,19 @@ async fn declared_fields_become_typed_columns() {
         .with("output", "arrow")
         .await
         .must_be(200);
-    let frame = Frame::read("arrow", &reply.body);
-    assert_eq!(frame.data_type("text"), DataType::Utf8);
-    assert_eq!(frame.data_type("whole"), DataType::Int64);
-    assert_eq!(frame.data_type("real"), DataType::Float64);
-    assert_eq!(frame.data_type("flag"), DataType::Boolean);
+    let table = Table::read("arrow", &reply.body);
+    assert_eq!(table.data_type("text"), DataType::Utf8);
+    assert_eq!(table.data_type("whole"), DataType::Int64);
+    assert_eq!(table.data_type("real"), DataType::Float64);
+    assert_eq!(table.data_type("flag"), DataType::Boolean);
     assert_eq!(
-        frame.data_type("moment"),
+        table.data_type("moment"),
         DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
     );
     assert!(
-        matches!(frame.data_type("list"), DataType::List(item) if item.data_type() == &DataType::Float64)
+        matches!(table.data_type("list"), DataType::List(item) if item.data_type() == &DataType::Float64)
     );
-    assert!(matches!(frame.data_type("nested"), DataType::Struct(fields) if fields.len() == 2));
+    assert!(matches!(table.data_type("nested"), DataType::Struct(fields) if fields.len() == 2));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::harness::{Almanac, Call, Frame, METHODS, Person, Setup, id, instant, jsonl};
+use crate::harness::{Almanac, Call, METHODS, Person, Setup, Table, id, instant, jsonl};
 
 const ROWS: u32 = 1_000_000;
 /// MiB of resident memory that a server may reach while it answers, whatever the answer's size.
@@ -75,13 +75,13 @@ async fn a_million_rows_in_every_method_in_flat_memory() {
         }
     }
     let reply = whole_month(&person, "arrow").await.must_be(200);
-    assert_in_order(&Frame::read("arrow", &reply.body));
+    assert_in_order(&Table::read("arrow", &reply.body));
 }
 
 /// Each row once, in the order of the starts.
-fn assert_in_order(frame: &Frame) {
-    assert_eq!(frame.rows.len(), ROWS as usize);
-    for (n, row) in frame.rows.iter().enumerate() {
+fn assert_in_order(table: &Table) {
+    assert_eq!(table.rows.len(), ROWS as usize);
+    for (n, row) in table.rows.iter().enumerate() {
         let n = n as u32;
         assert!(
             row["uuid"].is_string() && row["value"].as_f64() == Some(f64::from(n % 113) + 0.25),

@@ -116,10 +116,10 @@ async fn every_type_reads_back_in_csv_too() {
             .with("format", "csv")
             .await
             .must_be(200);
-        let frame = crate::harness::Frame::read("csv", &csv.body);
-        assert_eq!(frame.rows.len(), rows.len(), "{id}");
+        let table = crate::harness::Table::read("csv", &csv.body);
+        assert_eq!(table.rows.len(), rows.len(), "{id}");
         let columns: Vec<&String> = rows[0].as_object().unwrap().keys().collect();
-        assert_eq!(frame.columns.iter().collect::<Vec<_>>(), columns, "{id}");
+        assert_eq!(table.columns.iter().collect::<Vec<_>>(), columns, "{id}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::Field;
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Frame, METHODS, Person, at, id, number, person, steps, texts};
+use crate::harness::{Call, METHODS, Person, Table, at, id, number, person, steps, texts};
 
 const POUNDS: f64 = 176.369_809_747_902;
 
@@ -238,10 +238,10 @@ async fn frames_say_the_unit_of_each_column() {
         let call = || samples(&person, "Weight").with("output", method);
         for (call, expected) in [(call(), "lb"), (call().with("units", "metric"), "kg")] {
             let reply = call.await.must_be(200);
-            let frame = Frame::read(method, &reply.body);
-            let row = &frame.rows[0];
+            let table = Table::read(method, &reply.body);
+            let row = &table.rows[0];
             assert!(row["unit"] == expected, "{method}: {row}");
-            let Some(schema) = frame.schema else { continue };
+            let Some(schema) = table.schema else { continue };
             let named: Vec<(String, String)> = schema
                 .fields()
                 .iter()
@@ -254,14 +254,14 @@ async fn frames_say_the_unit_of_each_column() {
         .with("output", "arrow")
         .await
         .must_be(200);
-    let schema = Frame::read("arrow", &told.body).schema.unwrap();
+    let schema = Table::read("arrow", &told.body).schema.unwrap();
     assert_eq!(schema.field(1).metadata()["unit"], "lb");
     let light = samples(&person, "Weight")
         .with("columns", "value")
         .with("units", "metric")
         .with("output", "arrow")
         .await;
-    let light = Frame::read("arrow", &light.must_be(200).body);
+    let light = Table::read("arrow", &light.must_be(200).body);
     assert_eq!(
         (
             light.columns.len(),
@@ -300,14 +300,14 @@ async fn selected_records_are_told_in_units_too_and_columns_of_places_name_their
         "/data/v1alpha1/event/PlatformLocationUpdate".to_owned(),
         format!("/data/v0/{}/platform_location_updates", person.id),
     ] {
-        let frame = person
+        let reply = person
             .get(&path)
             .with("start_time", &at("00:00"))
             .with("end_time", &at("12:00"))
             .with("output", "parquet")
             .await
             .must_be(200);
-        let schema = Frame::read("parquet", &frame.body).schema.unwrap();
+        let schema = Table::read("parquet", &reply.body).schema.unwrap();
         for (column, unit) in [
             ("speed", "m/s"),
             ("latitude_degrees", "deg"),

@@ -12,10 +12,10 @@ fn read(query: &str) -> (Option<AnswerForm>, Vec<String>) {
     (form, places.collect())
 }
 
-fn packed(query: &str, accept: &str) -> FrameCompression {
+fn packed(query: &str, accept: &str) -> BufferCompression {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, accept.parse().unwrap());
-    read(query).0.unwrap().packing(&headers).frame
+    read(query).0.unwrap().packing(&headers).buffers
 }
 
 #[test]
@@ -36,28 +36,37 @@ fn columns_are_named_once() {
 
 #[test]
 fn arrow_is_compressed_inside_for_those_who_ask() {
-    let frame = |query: &str| packed(query, "*/*");
-    assert_eq!(frame("output=arrow"), FrameCompression::None);
-    assert_eq!(frame("output=arrow&compression=none"), FrameCompression::None);
-    assert_eq!(frame("output=arrowraw&compression=lz4"), FrameCompression::Lz4);
-    assert_eq!(frame("output=parquet&compression=lz4"), FrameCompression::None);
+    let buffers_of = |query: &str| packed(query, "*/*");
+    assert_eq!(buffers_of("output=arrow"), BufferCompression::None);
+    assert_eq!(
+        buffers_of("output=arrow&compression=none"),
+        BufferCompression::None
+    );
+    assert_eq!(
+        buffers_of("output=arrowraw&compression=lz4"),
+        BufferCompression::Lz4
+    );
+    assert_eq!(
+        buffers_of("output=parquet&compression=lz4"),
+        BufferCompression::None
+    );
 }
 
 #[test]
 fn arrow_is_compressed_inside_for_those_who_say_that_their_reader_undoes_it() {
     const FILE: &str = "application/vnd.apache.arrow.file";
     for (accept, compression) in [
-        (FILE.to_owned(), FrameCompression::None),
-        (format!("{FILE}; codecs=zstd"), FrameCompression::Zstd),
-        (format!("{FILE};codecs=\"lz4, zstd\""), FrameCompression::Lz4),
+        (FILE.to_owned(), BufferCompression::None),
+        (format!("{FILE}; codecs=zstd"), BufferCompression::Zstd),
+        (format!("{FILE};codecs=\"lz4, zstd\""), BufferCompression::Lz4),
         (
             format!("text/csv, {FILE}; q=0.9; codecs=\"snappy,ZSTD\""),
-            FrameCompression::Zstd,
+            BufferCompression::Zstd,
         ),
-        (format!("{FILE}; codecs=\"snappy\""), FrameCompression::None),
+        (format!("{FILE}; codecs=\"snappy\""), BufferCompression::None),
         (
             "application/vnd.apache.arrow.stream; codecs=zstd".to_owned(),
-            FrameCompression::None,
+            BufferCompression::None,
         ),
     ] {
         assert_eq!(packed("output=arrow", &accept), compression, "{accept}");
@@ -65,10 +74,10 @@ fn arrow_is_compressed_inside_for_those_who_say_that_their_reader_undoes_it() {
     let asked = format!("{FILE}; codecs=zstd");
     assert_eq!(
         packed("output=arrow&compression=none", &asked),
-        FrameCompression::None
+        BufferCompression::None
     );
     assert_eq!(
         packed("output=csv", "text/csv; codecs=zstd"),
-        FrameCompression::None
+        BufferCompression::None
     );
 }

@@ -7,7 +7,7 @@ use crate::ingest::coerce::Epoch;
 use crate::model::excerpt::beginning;
 use crate::model::registry::Category;
 use crate::model::units::UnitSystem;
-use crate::output::{FrameCompression, OutputMethod, RowFormat};
+use crate::output::{BufferCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
 use crate::query::Order;
@@ -164,7 +164,7 @@ named! {
     Category = Some("Category");
     OutputMethod = Some("OutputMethod");
     RowFormat = Some("RowFormat");
-    FrameCompression = None;
+    BufferCompression = None;
     Dates = None;
     OpenEnds = None;
     Dedupe = None;

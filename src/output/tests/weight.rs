@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 
 use super::{OutputMethod, encoded};
-use crate::output::{FrameCompression, Packing};
+use crate::output::{BufferCompression, Packing};
 
 const ROWS: usize = 8192;
 const BATCHES: usize = 12;
@@ -69,17 +69,17 @@ fn weights(packing: Packing) -> (f64, f64) {
 
 #[test]
 fn what_says_nothing_new_weighs_nothing_where_frames_are_compressed() {
-    let packed = |method, frame| weights(Packing { method, frame });
+    let packed = |method, buffers| weights(Packing { method, buffers });
     for (packing, most) in [
-        (packed(OutputMethod::Arrow, FrameCompression::Zstd), 0.2),
-        (packed(OutputMethod::Arrow, FrameCompression::Lz4), 0.4),
-        (packed(OutputMethod::Arrowraw, FrameCompression::Zstd), 0.2),
-        (packed(OutputMethod::Parquet, FrameCompression::None), 0.1),
+        (packed(OutputMethod::Arrow, BufferCompression::Zstd), 0.2),
+        (packed(OutputMethod::Arrow, BufferCompression::Lz4), 0.4),
+        (packed(OutputMethod::Arrowraw, BufferCompression::Zstd), 0.2),
+        (packed(OutputMethod::Parquet, BufferCompression::None), 0.1),
     ] {
         let (nothing_new, two) = packing;
         assert!(nothing_new < most, "{nothing_new} bytes a row, beside {two}");
     }
     // As it is, a constant takes the keys of a dictionary, and nothing the room of what it might be.
-    let (plain, two) = packed(OutputMethod::Arrow, FrameCompression::None);
+    let (plain, two) = packed(OutputMethod::Arrow, BufferCompression::None);
     assert!(plain < 30.0 && two < 17.0, "{plain} bytes a row, beside {two}");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PATH, at, create, delete, duration, moment, numeric, people, scale, type_of, yes_no};
-use crate::harness::{Backends, Frame, Person, Setup, id, person};
+use crate::harness::{Backends, Person, Setup, Table, id, person};
 
 const AT_TEN: &str = "2024-05-01T10:00:00Z";
 
@@ -533,8 +533,8 @@ async fn records_are_counted_by_the_name_of_their_definition_and_read_in_every_f
         .with("format", "csv")
         .await
         .must_be(200);
-    let frame = Frame::read("csv", &csv.body);
-    assert_eq!(frame.rows.len(), 3);
+    let table = Table::read("csv", &csv.body);
+    assert_eq!(table.rows.len(), 3);
     let backwards = person
         .read("event", "MomentAnnotation")
         .with("sort", "desc")
@@ -549,7 +549,7 @@ async fn records_are_counted_by_the_name_of_their_definition_and_read_in_every_f
             .with("output", output)
             .await
             .must_be(200);
-        assert_eq!(Frame::read(output, &selected.body).rows.len(), 2, "{output}");
+        assert_eq!(Table::read(output, &selected.body).rows.len(), 2, "{output}");
     }
     let latest = person
         .get("/data/v1alpha1/event/MomentAnnotation/latest")

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Frame, METHODS, Person, Setup, at, heart_rate, id, instant, person, steps};
+use crate::harness::{METHODS, Person, Setup, Table, at, heart_rate, id, instant, person, steps};
 
 async fn measured() -> Person {
     let person = person();
@@ -27,15 +27,15 @@ async fn columns_are_answered_by_name_and_in_order_in_every_form() {
             .with("output", output)
             .await
             .must_be(200);
-        let frame = Frame::read(output, &reply.body);
+        let table = Table::read(output, &reply.body);
         assert_eq!(
-            frame.columns,
+            table.columns,
             ["value", "start_date", "source_properties.name"],
             "{output}"
         );
-        assert_eq!(frame.rows.len(), 60, "{output}");
+        assert_eq!(table.rows.len(), 60, "{output}");
         assert_eq!(
-            frame.rows[0]["source_properties.name"],
+            table.rows[0]["source_properties.name"],
             json!("Watch"),
             "{output}"
         );
@@ -76,9 +76,9 @@ async fn members_of_structures_are_read_alone_from_objects_and_from_what_is_not_
             .with("output", output)
             .await
             .must_be(200);
-        let frame = Frame::read(output, &light.body);
-        assert_eq!(frame.rows.len(), 60, "{output}");
-        for row in [&frame.rows[0], &frame.rows[59]] {
+        let table = Table::read(output, &light.body);
+        assert_eq!(table.rows.len(), 60, "{output}");
+        for row in [&table.rows[0], &table.rows[59]] {
             assert_eq!(row["source_properties.name"], "Watch", "{output}");
             let version = row["source_properties.operatingSystemVersion"].to_string();
             let digits: String = version.chars().filter(char::is_ascii_digit).collect();
@@ -109,9 +109,9 @@ async fn told(person: &Person, own: &str, columns: &str, expected: Value) {
             .with("columns", columns)
             .with("output", output);
         let light = light.await.must_be(200);
-        let frame = Frame::read(output, &light.body);
-        assert_eq!(frame.rows.len(), 60, "{output} {columns}");
-        assert_eq!(frame.rows[59], expected, "{output} {columns}");
+        let table = Table::read(output, &light.body);
+        assert_eq!(table.rows.len(), 60, "{output} {columns}");
+        assert_eq!(table.rows[59], expected, "{output} {columns}");
     }
 }
 
@@ -225,7 +225,7 @@ async fn records_are_answered_in_every_form_too() {
         .with("output", "arrow")
         .await
         .must_be(200);
-    assert_eq!(Frame::read("arrow", &columns.body).rows.len(), 200);
+    assert_eq!(Table::read("arrow", &columns.body).rows.len(), 200);
     let differ = person
         .read("metric", "HeartRate")
         .with("output", "arrow")
@@ -244,14 +244,14 @@ async fn frames_are_compressed_inside_where_that_is_asked_for() {
                 .with("output", output)
         };
         let plain = ask().await.must_be(200);
-        let expected = Frame::read(output, &plain.body);
+        let expected = Table::read(output, &plain.body);
         for compression in ["lz4", "zstd"] {
             let inside = ask().with("compression", compression).await.must_be(200);
             assert_eq!(inside.header("content-encoding"), None);
             assert!(inside.body.len() < plain.body.len());
-            let frame = Frame::read(output, &inside.body);
+            let table = Table::read(output, &inside.body);
             assert_eq!(
-                (frame.columns, frame.rows),
+                (table.columns, table.rows),
                 (expected.columns.clone(), expected.rows.clone())
             );
         }
@@ -272,6 +272,6 @@ async fn frames_are_compressed_inside_where_that_is_asked_for() {
         assert!(accepted.body.len() < plain.body.len());
         assert_eq!(accepted.header("vary"), Some("accept"));
         assert_ne!(accepted.header("etag"), plain.header("etag"));
-        assert_eq!(Frame::read(output, &accepted.body).rows, expected.rows);
+        assert_eq!(Table::read(output, &accepted.body).rows, expected.rows);
     }
 }

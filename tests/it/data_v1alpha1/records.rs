@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{Frame, Person, at, id, number, person, steps, texts};
+use crate::harness::{Person, Table, at, id, number, person, steps, texts};
 
 async fn three_moments() -> Person {
     let person = person();
@@ -230,11 +230,11 @@ async fn rule_5_6_csv_has_a_header_and_json_is_the_default() {
         "{csv}"
     );
     assert!(!csv.text().contains('\r'), "lines end in a line feed alone");
-    let frame = Frame::read("csv", &csv.body);
-    assert_eq!(frame.rows.len(), 3);
-    assert_eq!(texts(&frame.rows, "id"), [1, 2, 3].map(|n| id(n).to_string()));
+    let table = Table::read("csv", &csv.body);
+    assert_eq!(table.rows.len(), 3);
+    assert_eq!(texts(&table.rows, "id"), [1, 2, 3].map(|n| id(n).to_string()));
     assert_eq!(
-        texts(&frame.rows, "tags"),
+        texts(&table.rows, "tags"),
         ["[\"t\"]"; 3],
         "nested values are JSON"
     );

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{archive, imported};
 use crate::files::{FILES, announce, put};
-use crate::harness::{ALL_TIME, Backends, Frame, Person, Setup, heart_rate, id, instant, steps};
+use crate::harness::{ALL_TIME, Backends, Person, Setup, Table, heart_rate, id, instant, steps};
 
 /// Random choices, the same for the same seed.
 pub(super) struct Choices(TestRunner);
@@ -403,7 +403,7 @@ fn rows(hex: &str) -> Value {
     let bytes: Vec<u8> = (0..hex.len() / 2)
         .map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).expect("digits"))
         .collect();
-    let mut rows = Frame::read("parquet", &bytes.into()).rows;
+    let mut rows = Table::read("parquet", &bytes.into()).rows;
     for row in &mut rows {
         row.as_object_mut()
             .expect("a row")

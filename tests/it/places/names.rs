@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::{between, keys, own, rows, update};
-use crate::harness::{Frame, METHODS, Person, Setup, at, id, number, person};
+use crate::harness::{METHODS, Person, Setup, Table, at, id, number, person};
 
 async fn whereabouts(person: &Person, what: &str) -> Vec<Value> {
     let call = between(own(person, what), &at("10:00"), &at("11:00")).with("time", &at("10:30"));
@@ -102,10 +102,10 @@ async fn details_are_a_struct_in_frames() {
         let call = between(own(&person, "location_time_series"), &at("10:00"), &at("11:00"))
             .with("reverse_geocode", "true");
         let reply = call.with("output", method).await.must_be(200);
-        let frame = Frame::read(method, &reply.body);
-        assert_eq!(frame.rows.len(), 4, "{method}");
-        assert_eq!(frame.columns[6..], ["address", "location_details"], "{method}");
-        if let Some(schema) = frame.schema {
+        let table = Table::read(method, &reply.body);
+        assert_eq!(table.rows.len(), 4, "{method}");
+        assert_eq!(table.columns[6..], ["address", "location_details"], "{method}");
+        if let Some(schema) = table.schema {
             assert!(
                 matches!(schema.field(7).data_type(), DataType::Struct(_)),
                 "{method}"

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{between, flushed, keys, own, rows};
-use crate::harness::{ALL_TIME, Frame, METHODS, Person, Setup, at, id, person, texts};
+use crate::harness::{ALL_TIME, METHODS, Person, Setup, Table, at, id, person, texts};
 
 const EVENT: [&str; 29] = [
     "calendar_event_id",
@@ -107,13 +107,13 @@ async fn people_rules_and_places_are_structs_in_frames_also_after_a_flush() {
             .with("output", method)
             .await
             .must_be(200);
-        let frame = Frame::read(method, &reply.body);
+        let table = Table::read(method, &reply.body);
         assert_eq!(
-            (frame.rows.len(), &frame.columns[..]),
+            (table.rows.len(), &table.columns[..]),
             (11, &EVENT.map(str::to_owned)[..]),
             "{method}"
         );
-        let Some(schema) = frame.schema else { continue };
+        let Some(schema) = table.schema else { continue };
         let kind = |name: &str| schema.field_with_name(name).unwrap().data_type().clone();
         for name in ["organizer", "geolocation"] {
             assert!(

@@ -4,7 +4,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use serde_json::{Value, json};
 
 use super::{between, keys, own, rows, update, visit};
-use crate::harness::{ALL_TIME, Frame, METHODS, Person, Setup, at, id, person, texts};
+use crate::harness::{ALL_TIME, METHODS, Person, Setup, Table, at, id, person, texts};
 
 const UPDATE: [&str; 15] = [
     "uuid",
@@ -81,11 +81,11 @@ async fn every_output_method_tells_the_same_updates() {
             .with("output", method)
             .await
             .must_be(200);
-        let frame = Frame::read(method, &reply.body);
-        assert_eq!(frame.rows.len(), 2, "{method}");
-        assert_eq!(frame.columns[..15], UPDATE, "{method}");
-        assert_eq!(frame.columns[15..], ["location_source"], "{method}");
-        if let Some(schema) = frame.schema {
+        let table = Table::read(method, &reply.body);
+        assert_eq!(table.rows.len(), 2, "{method}");
+        assert_eq!(table.columns[..15], UPDATE, "{method}");
+        assert_eq!(table.columns[15..], ["location_source"], "{method}");
+        if let Some(schema) = table.schema {
             let kind = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
             assert_eq!(
                 schema.field_with_name("timestamp").unwrap().data_type(),
@@ -585,6 +585,6 @@ async fn ends_that_nobody_knows_are_null_where_that_is_asked() {
             .with("output", method)
             .await
             .must_be(200);
-        assert_eq!(Frame::read(method, &reply.body).rows.len(), 3, "{method}");
+        assert_eq!(Table::read(method, &reply.body).rows.len(), 3, "{method}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{between, flushed, keys, own, rows, update, visit};
-use crate::harness::{Frame, METHODS, Person, Setup, at, id, number, person, texts};
+use crate::harness::{METHODS, Person, Setup, Table, at, id, number, person, texts};
 
 /// A position of a maps provider.
 fn mapped(n: u32, moment: &str, latitude: f64, longitude: f64, accuracy: f64) -> Value {
@@ -516,7 +516,7 @@ async fn a_longer_track_is_the_same_in_the_tail_and_in_objects() {
             .await
             .must_be(200);
         assert_eq!(
-            Frame::read(method, &reply.body).rows.len(),
+            Table::read(method, &reply.body).rows.len(),
             before.len(),
             "{method}"
         );
@@ -648,7 +648,7 @@ async fn visits_are_worked_out_from_updates_for_those_who_ask_and_have_none() {
             .with("output", method)
             .await
             .must_be(200);
-        assert_eq!(Frame::read(method, &reply.body).rows.len(), 1, "{method}");
+        assert_eq!(Table::read(method, &reply.body).rows.len(), 1, "{method}");
     }
     person
         .records(

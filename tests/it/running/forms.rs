@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, person};
+use crate::harness::{METHODS, Person, Table, at, heart_rate, id, person};
 use crate::sharing::{share, share_of};
 
 /// Somebody with something in each listing.
@@ -44,11 +44,11 @@ async fn a_listing_has_the_same_rows_in_every_form() {
         assert!(!plain.is_empty(), "{path}");
         for method in METHODS {
             let reply = person.get(&path).with("output", method).await.must_be(200);
-            let frame = Frame::read(method, &reply.body);
-            assert_eq!(frame.rows.len(), plain.len(), "{path} as {method}");
+            let table = Table::read(method, &reply.body);
+            assert_eq!(table.rows.len(), plain.len(), "{path} as {method}");
             let first = plain[0].as_object().unwrap();
             for name in first.keys() {
-                assert!(frame.columns.contains(name), "{name} of {path} as {method}");
+                assert!(table.columns.contains(name), "{name} of {path} as {method}");
             }
             let known = reply.header("etag").expect("a tag").to_owned();
             let again = person.get(&path).with("output", method);
@@ -94,8 +94,8 @@ async fn what_is_available_is_keyed_by_type_or_a_row_for_each() {
         rows,
         [json!({"data_type": "HeartRate", "start_time": at("10:00"), "end_time": at("10:00"), "count": 1})]
     );
-    let frame = ask().with("output", "arrow").await.must_be(200);
-    assert_eq!(Frame::read("arrow", &frame.body).rows.len(), 1);
+    let reply = ask().with("output", "arrow").await.must_be(200);
+    assert_eq!(Table::read("arrow", &reply.body).rows.len(), 1);
 }
 
 #[tokio::test]
@@ -265,11 +265,11 @@ async fn every_read_that_answers_rows_answers_them_in_every_form() {
         for method in METHODS {
             let reply = ask(method).await;
             assert_eq!(reply.status, 200, "{path} as {method}: {reply}");
-            let frame = Frame::read(method, &reply.body);
-            if !frame.columns.is_empty() {
+            let table = Table::read(method, &reply.body);
+            if !table.columns.is_empty() {
                 assert_eq!(
-                    columns.get_or_insert_with(|| frame.columns.clone()),
-                    &frame.columns,
+                    columns.get_or_insert_with(|| table.columns.clone()),
+                    &table.columns,
                     "{path} as {method}"
                 );
             }
@@ -277,7 +277,7 @@ async fn every_read_that_answers_rows_answers_them_in_every_form() {
         let columns = columns.unwrap_or_else(|| panic!("{path} has no columns in any form"));
         let light = ask("jscolumns").with("columns", &columns[0]).await.must_be(200);
         assert_eq!(
-            Frame::read("jscolumns", &light.body).columns,
+            Table::read("jscolumns", &light.body).columns,
             columns[..1],
             "{path}"
         );

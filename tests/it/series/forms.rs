@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{column, grouped, rows, sample, series};
-use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, number, person, steps, texts};
+use crate::harness::{METHODS, Person, Table, at, heart_rate, id, number, person, steps, texts};
 
 /// Heart rates of case M11.
 async fn with_heart_rates() -> Person {
@@ -88,9 +88,9 @@ async fn rule_1_6_every_method_shows_the_same_rows() {
             call = call.with("calculations", calculation);
         }
         let reply = call.await.must_be(200);
-        let frame = Frame::read(method, &reply.body);
+        let table = Table::read(method, &reply.body);
         assert_eq!(
-            frame.columns,
+            table.columns,
             [
                 "time",
                 "heart_rate",
@@ -104,9 +104,9 @@ async fn rule_1_6_every_method_shows_the_same_rows() {
             ],
             "{method}"
         );
-        assert_eq!(frame.rows.len(), expected.len(), "{method}");
-        for (row, expected) in frame.rows.iter().zip(&expected) {
-            let cells: Vec<Value> = frame.columns.iter().map(|name| row[name].clone()).collect();
+        assert_eq!(table.rows.len(), expected.len(), "{method}");
+        for (row, expected) in table.rows.iter().zip(&expected) {
+            let cells: Vec<Value> = table.columns.iter().map(|name| row[name].clone()).collect();
             if matches!(method, "csv" | "quotecsv") {
                 let texts: Vec<Value> = expected.iter().map(as_text).collect();
                 assert_eq!(cells, texts, "{method}");
@@ -114,12 +114,12 @@ async fn rule_1_6_every_method_shows_the_same_rows() {
                 assert_eq!(&cells, expected, "{method}");
             }
         }
-        if frame.schema.is_some() {
+        if table.schema.is_some() {
             let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-            assert_eq!(frame.data_type("time"), time, "{method}");
-            assert_eq!(frame.data_type("heart_rate"), DataType::Float64, "{method}");
+            assert_eq!(table.data_type("time"), time, "{method}");
+            assert_eq!(table.data_type("heart_rate"), DataType::Float64, "{method}");
             assert!(
-                matches!(frame.data_type("uniq_heart_rate"), DataType::List(_)),
+                matches!(table.data_type("uniq_heart_rate"), DataType::List(_)),
                 "{method}"
             );
         }
@@ -165,7 +165,7 @@ async fn rule_1_6_the_zone_changes_labels_and_calendar_bins_and_nothing_else() {
         ["2024-05-01T15:00:00+05:45", "2024-05-01T16:00:00+05:45"]
     );
     let reply = call().with("output", "arrow").await.must_be(200);
-    let zone = Frame::read("arrow", &reply.body).data_type("time");
+    let zone = Table::read("arrow", &reply.body).data_type("time");
     assert_eq!(
         zone,
         DataType::Timestamp(TimeUnit::Microsecond, Some("Asia/Kathmandu".into()))
@@ -288,7 +288,7 @@ async fn rule_1_6_grouped_metrics_stand_side_by_side_in_the_order_asked() {
             .with("output", method)
             .await
             .must_be(200);
-        assert_eq!(Frame::read(method, &reply.body).rows.len(), 4, "{method}");
+        assert_eq!(Table::read(method, &reply.body).rows.len(), 4, "{method}");
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::golden::A_NIGHT_AND_A_NAP;
 use super::{DEEP, FIRST_OF_MAY, IN_BED, LIGHT, REM, ask, ask_as, hypnogram, rows, samples, slept};
-use crate::harness::{Frame, METHODS, Person, Reply, id, person};
+use crate::harness::{METHODS, Person, Reply, Table, id, person};
 
 pub(super) const CYCLE_COLUMNS: [&str; 13] = [
     "number",
@@ -53,12 +53,12 @@ async fn no_sleep_is_an_empty_answer_with_all_columns_in_every_method() {
     for (route, columns) in ROUTES {
         for method in METHODS {
             let reply = asked(&person, route, method).await;
-            let frame = Frame::read(method, &reply.body);
-            assert!(frame.rows.is_empty(), "{route} {method}");
+            let table = Table::read(method, &reply.body);
+            assert!(table.rows.is_empty(), "{route} {method}");
             match method {
                 "ndjson" => assert!(reply.body.is_empty(), "{reply}"),
                 "jstable" => assert_eq!(reply.json(), json!([])),
-                _ => assert_eq!(frame.columns, columns, "{route} {method}"),
+                _ => assert_eq!(table.columns, columns, "{route} {method}"),
             }
         }
     }
@@ -97,9 +97,9 @@ async fn all_eight_output_methods_carry_the_same_rows() {
             .collect();
         assert!(!expected.is_empty());
         for method in METHODS {
-            let frame = Frame::read(method, &asked(&person, route, method).await.body);
-            assert_eq!(frame.columns, columns, "{route} {method}");
-            let found: Vec<Value> = frame.rows.iter().map(plain).collect();
+            let table = Table::read(method, &asked(&person, route, method).await.body);
+            assert_eq!(table.columns, columns, "{route} {method}");
+            let found: Vec<Value> = table.rows.iter().map(plain).collect();
             assert_eq!(found, expected, "{route} {method}");
         }
     }
@@ -111,7 +111,7 @@ async fn frames_carry_real_types() {
     slept(&person, A_NIGHT_AND_A_NAP).await;
     let moment = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     for method in ["arrow", "arrowraw", "parquet"] {
-        let cycles = Frame::read(method, &asked(&person, "sleep_cycles", method).await.body);
+        let cycles = Table::read(method, &asked(&person, "sleep_cycles", method).await.body);
         assert_eq!(cycles.data_type("number"), DataType::Int64, "{method}");
         assert_eq!(cycles.data_type("start_time"), moment, "{method}");
         assert_eq!(cycles.data_type("latency_ms"), DataType::Int64, "{method}");
@@ -135,7 +135,7 @@ async fn frames_carry_real_types() {
             .with("agg_functions", "avg")
             .await
             .must_be(200);
-        let totals = Frame::read(method, &reply.body);
+        let totals = Table::read(method, &reply.body);
         let local = DataType::Timestamp(TimeUnit::Microsecond, Some("Asia/Kathmandu".into()));
         assert_eq!(totals.data_type("period_start_time"), local, "{method}");
         assert_eq!(totals.data_type("avg_ms"), DataType::Float64, "{method}");

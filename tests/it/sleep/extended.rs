@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::answers::CYCLE_COLUMNS;
 use super::golden::A_NIGHT_AND_A_NAP;
 use super::{LIGHT, ask, ask_about, ask_as, may, slept};
-use crate::harness::{Call, Frame, METHODS, Person, heart_rate, id, person, steps};
+use crate::harness::{Call, METHODS, Person, Table, heart_rate, id, person, steps};
 
 const MAY: (&str, &str) = ("2024-05-01T00:00:00Z", "2024-06-01T00:00:00Z");
 
@@ -269,16 +269,16 @@ async fn all_eight_output_methods_carry_attached_metrics() {
                 .with("metric_calculations", "count")
                 .await
                 .must_be(200);
-            let frame = Frame::read(method, &reply.body);
-            assert_eq!(frame.rows.is_empty(), !any, "{method}");
+            let table = Table::read(method, &reply.body);
+            assert_eq!(table.rows.is_empty(), !any, "{method}");
             if any || !matches!(method, "ndjson" | "jstable") {
                 assert_eq!(
-                    frame.columns,
+                    table.columns,
                     [&CYCLE_COLUMNS[..], &["heart_rate", "step_count"]].concat(),
                     "{method}"
                 );
             }
-            for row in &frame.rows {
+            for row in &table.rows {
                 let list = match &row["heart_rate"] {
                     Value::String(text) => serde_json::from_str(text).unwrap(),
                     list => list.clone(),
@@ -326,9 +326,9 @@ async fn metrics_are_told_in_the_units_and_by_the_names_that_people_chose() {
     };
     for method in METHODS {
         let reply = ask("metric").with("output", method).await.must_be(200);
-        let frame = Frame::read(method, &reply.body);
-        assert_eq!(frame.rows[0]["weight_unit"], "kg", "{method}");
-        let Some(schema) = frame.schema else { continue };
+        let table = Table::read(method, &reply.body);
+        assert_eq!(table.rows[0]["weight_unit"], "kg", "{method}");
+        let Some(schema) = table.schema else { continue };
         let held = schema.field_with_name("weight").unwrap();
         assert_eq!(held.metadata()["unit"], "kg", "{method}");
     }

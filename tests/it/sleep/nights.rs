@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{DEEP, IN_BED, LIGHT, Span, ask_about, slept};
-use crate::harness::{Frame, METHODS, Person, person, texts};
+use crate::harness::{METHODS, Person, Table, person, texts};
 
 const HOUR: i64 = 3_600_000;
 
@@ -119,7 +119,7 @@ async fn nights_are_named_where_that_is_asked_and_in_a_zone() {
             .with("columns", "number,night_of")
             .await
             .must_be(200);
-        let frame = Frame::read(method, &reply.body);
-        assert_eq!(frame.rows[2]["night_of"], "2024-05-03", "{method}");
+        let table = Table::read(method, &reply.body);
+        assert_eq!(table.rows[2]["night_of"], "2024-05-03", "{method}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{SQL, query, rows, wrong};
-use crate::harness::{Frame, METHODS, Setup, at, heart_rate, id, instant, number, person, steps, texts};
+use crate::harness::{METHODS, Setup, Table, at, heart_rate, id, instant, number, person, steps, texts};
 
 #[tokio::test]
 async fn a_table_has_the_rows_and_columns_of_the_raw_answer() {
@@ -278,8 +278,8 @@ async fn every_output_method_holds_the_same_rows() {
             .post(SQL, &json!({"query": text, "output": method}))
             .await
             .must_be(200);
-        let frame = Frame::read(method, &reply.body);
-        assert_eq!(frame.rows.len(), 50, "{method}");
+        let table = Table::read(method, &reply.body);
+        assert_eq!(table.rows.len(), 50, "{method}");
     }
     let unknown = person
         .post(SQL, &json!({"query": "SELECT 1", "output": "xml"}))
@@ -389,7 +389,7 @@ async fn columns_with_one_name_are_told_apart() {
             .post(SQL, &json!({"query": joined, "output": method}))
             .await
             .must_be(200);
-        assert_eq!(Frame::read(method, &reply.body).rows.len(), 1, "{method}");
+        assert_eq!(Table::read(method, &reply.body).rows.len(), 1, "{method}");
     }
 }
 

@@ -23,14 +23,14 @@ pub(crate) const METHODS: [&str; 8] = [
 
 /// A table as some reader sees it: rows of JSON, text alone for the CSV methods.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct Table {
     pub columns: Vec<String>,
     pub rows: Vec<Value>,
     /// The types, where the method carries any.
     pub schema: Option<SchemaRef>,
 }
 
-impl Frame {
+impl Table {
     #[track_caller]
     pub(crate) fn read(method: &str, body: &Bytes) -> Self {
         match method {
