@@ -17,7 +17,7 @@ use crate::model::faults::{Fault, LocPart, MOST_FAULTS, first_of};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 
-use super::body::{BodyError, BodyReader, Place};
+use super::body::{BodyError, BodyReader, RecordPosition};
 use super::bounds::VALUE_BYTES;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
@@ -122,7 +122,7 @@ enum Stop {
 }
 
 impl Receiver {
-    fn receive(&mut self, place: Place, json: &[u8]) -> Result<(), Stop> {
+    fn receive(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Stop> {
         let result = match &mut self.decoder {
             Decoder::Records(decoder) => decoder.push(place, json),
             Decoder::Tombstones {

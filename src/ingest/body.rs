@@ -17,14 +17,14 @@ use crate::model::faults::LocPart;
 
 /// Where in a body a record stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum RecordPosition {
     /// The whole body is the record.
     Whole,
     /// The record is this line (or element), from 0.
     Line(usize),
 }
 
-impl Place {
+impl RecordPosition {
     /// The beginning of the `loc` of every fault found there.
     #[must_use]
     pub fn loc(self) -> Vec<LocPart> {
@@ -36,13 +36,13 @@ impl Place {
     }
 }
 
-impl From<usize> for Place {
+impl From<usize> for RecordPosition {
     fn from(line: usize) -> Self {
         Self::Line(line)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RecordPosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole => formatter.write_str("body"),
@@ -183,7 +183,7 @@ impl BodyReader {
     pub fn take<E>(
         &mut self,
         unpacked: &[u8],
-        mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
+        mut each: impl FnMut(RecordPosition, &[u8]) -> Result<(), E>,
     ) -> Result<(), BodyError<E>> {
         self.buffer.take(unpacked, self.digest.as_mut(), &mut each)
     }
@@ -195,7 +195,7 @@ impl BodyReader {
     pub fn feed<E>(
         &mut self,
         chunk: &[u8],
-        each: impl FnMut(Place, &[u8]) -> Result<(), E>,
+        each: impl FnMut(RecordPosition, &[u8]) -> Result<(), E>,
     ) -> Result<(), BodyError<E>> {
         let unpacked = self.unpack::<E>(chunk)?;
         self.take(&unpacked, each)
@@ -207,16 +207,18 @@ impl BodyReader {
     /// If the body broke off, is too large, or `each` refuses a record.
     pub fn finish<E>(
         self,
-        mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
+        mut each: impl FnMut(RecordPosition, &[u8]) -> Result<(), E>,
     ) -> Result<Option<Sha256>, BodyError<E>> {
         let (mut buffer, mut digest) = (self.buffer, self.digest);
         self.decompressor
             .finish(|piece| buffer.take(piece, digest.as_mut(), &mut each))
             .map_err(flatten)?;
         match buffer {
-            BodyBuffer::Object(bytes) => each(Place::Whole, unmarked(&bytes)).map_err(BodyError::Receiver)?,
+            BodyBuffer::Object(bytes) => {
+                each(RecordPosition::Whole, unmarked(&bytes)).map_err(BodyError::Receiver)?;
+            }
             BodyBuffer::Lines(mut lines) => lines
-                .finish(|index, line| each(Place::Line(index), line))
+                .finish(|index, line| each(RecordPosition::Line(index), line))
                 .map_err(from_lines)?,
         }
         Ok(digest)
@@ -228,7 +230,7 @@ impl BodyBuffer {
         &mut self,
         piece: &[u8],
         digest: Option<&mut Sha256>,
-        each: &mut impl FnMut(Place, &[u8]) -> Result<(), E>,
+        each: &mut impl FnMut(RecordPosition, &[u8]) -> Result<(), E>,
     ) -> Result<(), BodyError<E>> {
         if let Some(digest) = digest {
             digest.update(piece);
@@ -239,7 +241,7 @@ impl BodyBuffer {
                 Ok(())
             }
             Self::Lines(lines) => lines
-                .feed(piece, |index, line| each(Place::Line(index), line))
+                .feed(piece, |index, line| each(RecordPosition::Line(index), line))
                 .map_err(from_lines),
         }
     }
@@ -272,7 +274,7 @@ mod tests {
         line: 100,
     };
 
-    fn read(form: BodyForm, body: &[u8]) -> Result<Vec<(Place, String)>, BodyError<()>> {
+    fn read(form: BodyForm, body: &[u8]) -> Result<Vec<(RecordPosition, String)>, BodyError<()>> {
         let mut reader = BodyReader::new(form, ContentEncoding::Identity, LIMITS).unwrap();
         let mut seen = Vec::new();
         let mut each = |place, json: &[u8]| {
@@ -303,15 +305,15 @@ mod tests {
     fn an_object_may_be_pretty_printed() {
         assert_eq!(
             read(BodyForm::Object, b"{\n  \"a\": 1\n}\n").unwrap(),
-            [(Place::Whole, "{\n  \"a\": 1\n}\n".to_owned())]
+            [(RecordPosition::Whole, "{\n  \"a\": 1\n}\n".to_owned())]
         );
     }
 
     #[test]
     fn a_byte_order_mark_before_a_body_of_either_form_is_no_part_of_it() {
         for (form, place) in [
-            (BodyForm::Object, Place::Whole),
-            (BodyForm::Lines, Place::Line(0)),
+            (BodyForm::Object, RecordPosition::Whole),
+            (BodyForm::Lines, RecordPosition::Line(0)),
         ] {
             let seen = read(form, b"\xef\xbb\xbf{\"a\": 1}").unwrap();
             assert_eq!(seen, [(place, "{\"a\": 1}".to_owned())]);
@@ -327,8 +329,8 @@ mod tests {
         assert_eq!(
             read(BodyForm::Lines, b"{}\n\n[]").unwrap(),
             [
-                (Place::Line(0), "{}".to_owned()),
-                (Place::Line(2), "[]".to_owned())
+                (RecordPosition::Line(0), "{}".to_owned()),
+                (RecordPosition::Line(2), "[]".to_owned())
             ]
         );
     }

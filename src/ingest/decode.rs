@@ -18,7 +18,7 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use uuid::Uuid;
 
-use super::body::Place;
+use super::body::RecordPosition;
 use super::bounds::{self, TooMuch};
 use super::coerce::coerced;
 use super::columns::{Cell, Column, UnfillableColumn};
@@ -67,7 +67,7 @@ pub struct DecodedRows {
 }
 
 /// The fault of a record that would cost too much.
-pub(super) fn too_much(place: Place, reason: TooMuch) -> Fault {
+pub(super) fn too_much(place: RecordPosition, reason: TooMuch) -> Fault {
     Fault::new(place.loc(), "too_long", reason.to_string())
 }
 
@@ -121,7 +121,7 @@ impl RecordDecoder {
 
     /// Decodes one record. A refused record leaves nothing behind, and decoding may continue, to find the
     /// faults of other records too.
-    pub fn push(&mut self, place: impl Into<Place>, json: &[u8]) -> Result<(), Vec<Fault>> {
+    pub fn push(&mut self, place: impl Into<RecordPosition>, json: &[u8]) -> Result<(), Vec<Fault>> {
         let place = place.into();
         bounds::admit(json, self.compiled.checks).map_err(|reason| vec![too_much(place, reason)])?;
         let named = match &self.context.definition {
@@ -137,7 +137,7 @@ impl RecordDecoder {
         pushed.map_err(|faults| sent.placed(place, faults))
     }
 
-    fn push_record(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
+    fn push_record(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Vec<Fault>> {
         if let Some(row) = self.decoded_fast(json) {
             self.append(row, json);
             return Ok(());
@@ -229,7 +229,7 @@ impl RecordDecoder {
 
     /// Decodes one record the complete way, whatever it looks like.
     #[cfg(test)]
-    pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
+    pub(super) fn push_completely(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Vec<Fault>> {
         let (json, sent) = spread(Cow::Borrowed(json), &self.compiled.plan);
         let pushed = match named(&json, &self.compiled.plan) {
             WritersNameOutcome::AsItIs => self.push_as_it_is(place, &json, None),
@@ -243,7 +243,7 @@ impl RecordDecoder {
     /// `too_long` by a name that is too long for one.
     fn push_as_it_is(
         &mut self,
-        place: Place,
+        place: RecordPosition,
         json: &[u8],
         too_long: Option<&'static str>,
     ) -> Result<(), Vec<Fault>> {

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::body::Place;
+use super::body::RecordPosition;
 use super::columns::Cell;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
@@ -78,7 +78,7 @@ pub(super) struct FoundSource {
 pub(super) fn decode<'a>(
     compiled: &CompiledType,
     context: &DecodeContext,
-    place: Place,
+    place: RecordPosition,
     json: &'a [u8],
     too_long_a_name: Option<&'static str>,
 ) -> Result<Complete<'a>, Vec<Fault>> {
@@ -149,7 +149,7 @@ impl<'c, 'a> Reading<'c, 'a> {
     fn of(
         compiled: &'c CompiledType,
         context: &DecodeContext,
-        place: Place,
+        place: RecordPosition,
         json: &'a [u8],
     ) -> Result<Self, Vec<Fault>> {
         let loc = place.loc();

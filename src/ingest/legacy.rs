@@ -15,7 +15,7 @@ use serde_json::Value;
 use self::places::{Origin, Places};
 pub use self::wrapper::LegacyRecord;
 use self::wrapper::{Content, DATA, METADATA, Other, RECORDED_AT, Time, unwrap};
-use super::body::{BodyForm, Place};
+use super::body::{BodyForm, RecordPosition};
 use super::cells::compact;
 use super::json::{self, Field};
 use super::lines::{Lines, unmarked};
@@ -28,7 +28,7 @@ use crate::model::time::parse_instant;
 
 /// Unwraps a body that is one wrapped record.
 pub fn unwrap_one(body: &[u8]) -> Result<LegacyRecord, Vec<Fault>> {
-    unwrap(Place::Whole, body)
+    unwrap(RecordPosition::Whole, body)
 }
 
 /// Unwraps a body that is an array of wrapped records, or has one on each line, and hands them to `each` one
@@ -47,16 +47,16 @@ pub fn unwrap_batch(
     }
     if text.starts_with('[') {
         return json::each_element(text, |index, element| {
-            each(unwrap(Place::Line(index), element.as_bytes()))
+            each(unwrap(RecordPosition::Line(index), element.as_bytes()))
         })
         .map_err(|_| malformed("the array is not closed or holds no JSON"));
     }
     if json::fields(text.as_bytes()).is_ok() {
-        let _ = each(unwrap(Place::Line(0), text.as_bytes()));
+        let _ = each(unwrap(RecordPosition::Line(0), text.as_bytes()));
         return Ok(());
     }
     let mut lines = Lines::new(body.len());
-    let mut receive = |index: usize, line: &[u8]| match each(unwrap(Place::Line(index), line)) {
+    let mut receive = |index: usize, line: &[u8]| match each(unwrap(RecordPosition::Line(index), line)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Enough),
     };
@@ -73,7 +73,7 @@ struct Enough;
 
 fn malformed(reason: &str) -> Vec<Fault> {
     let message = format!("malformed JSON: {reason}");
-    vec![Fault::new(Place::Whole.loc(), "json", message)]
+    vec![Fault::new(RecordPosition::Whole.loc(), "json", message)]
 }
 
 /// A record in today's form, and where its members came from.

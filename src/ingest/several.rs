@@ -14,7 +14,7 @@ use crate::model::ids::{PersonId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 
 use super::accept::FilesRead;
-use super::body::Place;
+use super::body::RecordPosition;
 use super::changes::Change;
 use super::compile::CompiledType;
 use super::context::DecodeContext;
@@ -115,7 +115,7 @@ impl Several {
         &mut self,
         compiled: &Arc<CompiledType>,
         context: &DecodeContext,
-        place: Place,
+        place: RecordPosition,
         json: &[u8],
     ) -> Result<(), NotTaken> {
         let data_type = compiled.data_type();
@@ -173,7 +173,12 @@ impl Several {
     }
 
     /// Accepts a deletion from the targets of a list.
-    pub fn delete(&mut self, list: DeletionList, place: Place, record: RecordId) -> Result<(), NotTaken> {
+    pub fn delete(
+        &mut self,
+        list: DeletionList,
+        place: RecordPosition,
+        record: RecordId,
+    ) -> Result<(), NotTaken> {
         let from = self.lists.get(list.0).map(|list| list.from.as_slice());
         for data_type in from.unwrap_or_default() {
             let Some(partition) = self.partitions.get_mut(data_type) else {
@@ -217,7 +222,7 @@ impl Several {
 }
 
 /// Counts a point at which later changes have to be kept apart from earlier ones.
-fn turn(turns: &mut usize, place: Place) -> Result<(), NotTaken> {
+fn turn(turns: &mut usize, place: RecordPosition) -> Result<(), NotTaken> {
     *turns += 1;
     if *turns <= MOST_TURNS {
         return Ok(());

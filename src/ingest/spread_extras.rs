@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use arrow::datatypes::{DataType as ColumnType, Field as ColumnField};
 
-use super::body::Place;
+use super::body::RecordPosition;
 use super::cells;
 use super::field_plan::{FieldPlan, KnownField, Role};
 use super::json::{self, Field};
@@ -24,7 +24,7 @@ pub(super) struct SentInExtras(Vec<String>);
 
 impl SentInExtras {
     /// The faults of the record at `place`, where its members were sent.
-    pub(super) fn placed(&self, place: Place, mut faults: Vec<Fault>) -> Vec<Fault> {
+    pub(super) fn placed(&self, place: RecordPosition, mut faults: Vec<Fault>) -> Vec<Fault> {
         let at = place.loc().len();
         for fault in &mut faults {
             if let Some(LocPart::Name(name)) = fault.loc.get(at)

@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use uuid::Uuid;
 
-use super::body::Place;
+use super::body::RecordPosition;
 use super::compile::CompiledTypes;
 use super::context::{DecodeContext, Leave};
 use super::decode::{DecodedRows, RecordDecoder};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::body::Place;
+use super::body::RecordPosition;
 use super::bounds;
 use super::columns::Cell;
 use super::compile::CompiledType;
@@ -31,7 +31,7 @@ pub struct Tombstone {
     pub record: RecordId,
     /// The type of the record, as it was written. It need not exist.
     pub data_type: String,
-    pub place: Place,
+    pub place: RecordPosition,
 }
 
 /// Where the records are that a tombstone for some type may delete.
@@ -60,7 +60,7 @@ pub type TargetPlace = (TypeId, Option<Arc<str>>);
 pub fn decode_tombstone(
     compiled: &CompiledType,
     context: &DecodeContext,
-    place: impl Into<Place>,
+    place: impl Into<RecordPosition>,
     json: &[u8],
 ) -> Result<Tombstone, Vec<Fault>> {
     let place = place.into();
@@ -87,7 +87,7 @@ pub fn decode_tombstone(
     })
 }
 
-fn fault_at(place: Place, name: &str, kind: &'static str, message: String) -> Vec<Fault> {
+fn fault_at(place: RecordPosition, name: &str, kind: &'static str, message: String) -> Vec<Fault> {
     let mut loc = place.loc();
     loc.push(name.into());
     vec![Fault::new(loc, kind, message)]

@@ -15,7 +15,7 @@ use super::history::{Did, Effect, Key, Line, Token};
 use super::node::{Node, Shared};
 use super::records::{TYPES, person, record, start_of, type_ids};
 use crate::ingest::accept::{Acceptance, Accepted};
-use crate::ingest::body::{BodyForm, BodyLimits, BodyReader, Place};
+use crate::ingest::body::{BodyForm, BodyLimits, BodyReader, RecordPosition};
 use crate::ingest::context::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::memory::BodyMemory;
@@ -88,7 +88,12 @@ pub(super) async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, e
                 let compiled = shared.compiled.get(data_type).unwrap();
                 let text = json(*key, *token);
                 several
-                    .put(&compiled, &context(&node), Place::Line(place), text.as_bytes())
+                    .put(
+                        &compiled,
+                        &context(&node),
+                        RecordPosition::Line(place),
+                        text.as_bytes(),
+                    )
                     .unwrap();
             }
             Line::Delete(key) => {
@@ -101,7 +106,9 @@ pub(super) async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, e
                 let Key::Given(_, id) = key else {
                     panic!("what came without an id is not deleted")
                 };
-                several.delete(from, Place::Line(place), record(*id)).unwrap();
+                several
+                    .delete(from, RecordPosition::Line(place), record(*id))
+                    .unwrap();
             }
         }
     }

@@ -3,13 +3,13 @@
 //! Lives as long as the record. Knows ways and names; knows nothing of what stands there.
 
 use super::wrapper::{DATA, METADATA};
-use crate::ingest::body::Place;
+use crate::ingest::body::RecordPosition;
 use crate::model::faults::{Fault, LocPart};
 
 /// The places of a record's members. Of those that are not named here it is `data`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Places {
-    wrapper: Place,
+    wrapper: RecordPosition,
     /// The members that are not members of `data`, each with the way to it.
     beside: Vec<(String, Vec<String>)>,
     united: Vec<United>,
@@ -33,7 +33,7 @@ pub(super) struct Origin {
 
 impl Places {
     /// For a wrapper that stands at this place of the body.
-    pub(super) const fn new(wrapper: Place) -> Self {
+    pub(super) const fn new(wrapper: RecordPosition) -> Self {
         Self {
             wrapper,
             beside: Vec::new(),

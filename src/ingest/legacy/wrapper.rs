@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use crate::ingest::body::Place;
+use crate::ingest::body::RecordPosition;
 use crate::ingest::bounds;
 use crate::ingest::cells::integer;
 use crate::ingest::decode::too_much;
@@ -36,7 +36,7 @@ const DECLARED: [&str; 7] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegacyRecord {
     pub data_type: String,
-    pub place: Place,
+    pub place: RecordPosition,
     pub(super) content: Content,
     pub(super) id: Option<String>,
     pub(super) time: Option<Time>,
@@ -84,7 +84,7 @@ struct Wrapper {
     faults: Vec<Fault>,
 }
 
-pub(super) fn unwrap(place: Place, json: &[u8]) -> Result<LegacyRecord, Vec<Fault>> {
+pub(super) fn unwrap(place: RecordPosition, json: &[u8]) -> Result<LegacyRecord, Vec<Fault>> {
     let mut wrapper = Wrapper {
         loc: place.loc(),
         faults: Vec::new(),
@@ -128,14 +128,14 @@ pub(super) fn unwrap(place: Place, json: &[u8]) -> Result<LegacyRecord, Vec<Faul
 }
 
 /// The fault of a text that is no object.
-fn no_wrapper(place: Place, json: &[u8], mistake: Mistake) -> Fault {
+fn no_wrapper(place: RecordPosition, json: &[u8], mistake: Mistake) -> Fault {
     match (json.trim_ascii().first(), place) {
         (Some(b'{'), _) => {
             let mut loc = place.loc();
             loc.extend(mistake.field.map(LocPart::Name));
             Fault::new(loc, "json", mistake.message)
         }
-        (Some(b'['), Place::Whole) => {
+        (Some(b'['), RecordPosition::Whole) => {
             let message = "found an array where one wrapped record was expected, an object with data and \
                            metadata; several are sent to /ingest/v1/record/batch";
             Fault::new(place.loc(), "json", message)

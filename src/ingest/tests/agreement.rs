@@ -193,7 +193,7 @@ proptest! {
         let (mut fast, mut complete) = (decoder(name), decoder(name));
         for (index, line) in lines.iter().enumerate() {
             let found = fast.push(index, line.as_bytes());
-            let expected = complete.push_completely(Place::Line(index), line.as_bytes());
+            let expected = complete.push_completely(RecordPosition::Line(index), line.as_bytes());
             prop_assert_eq!(found, expected, "{}", line);
         }
         let (found, expected) = (fast.take().unwrap(), complete.take().unwrap());
@@ -250,7 +250,7 @@ proptest! {
         let (mut fast, mut complete) = (decoder_of(&own), decoder_of(&own));
         for (index, line) in lines.iter().enumerate() {
             let found = fast.push(index, line.as_bytes());
-            let expected = complete.push_completely(Place::Line(index), line.as_bytes());
+            let expected = complete.push_completely(RecordPosition::Line(index), line.as_bytes());
             prop_assert_eq!(found, expected, "{}", line);
         }
         let (found, expected) = (fast.take().unwrap(), complete.take().unwrap());

@@ -35,38 +35,42 @@ fn a_text_that_is_no_record_is_told_what_was_found_where_and_what_to_send() {
     let two = format!("{record}\n{record}");
     let cut = &record[..30];
     for (place, text, told) in [
-        (Place::Whole, "", "nothing was sent"),
+        (RecordPosition::Whole, "", "nothing was sent"),
         (
-            Place::Whole,
+            RecordPosition::Whole,
             "[{}]",
             "found an array where one record was expected; send its elements one a line",
         ),
         (
-            Place::Line(0),
+            RecordPosition::Line(0),
             "[{}]",
             "send its elements one a line, without brackets and commas",
         ),
-        (Place::Line(0), "[", "found an array"),
+        (RecordPosition::Line(0), "[", "found an array"),
         (
-            Place::Whole,
+            RecordPosition::Whole,
             two.as_str(),
             "before byte 39, where something else begins; several records are sent one a line",
         ),
-        (Place::Line(0), "{} {}", "send each record on a line of its own"),
         (
-            Place::Whole,
+            RecordPosition::Line(0),
+            "{} {}",
+            "send each record on a line of its own",
+        ),
+        (
+            RecordPosition::Whole,
             cut,
             "breaks off at byte 30, within the record; send all of it",
         ),
         (
-            Place::Line(0),
+            RecordPosition::Line(0),
             "{",
             "one over several lines is sent as application/json",
         ),
-        (Place::Whole, "\"{}\"", "found a string"),
-        (Place::Whole, "72", "found a number"),
+        (RecordPosition::Whole, "\"{}\"", "found a string"),
+        (RecordPosition::Whole, "72", "found a number"),
         (
-            Place::Whole,
+            RecordPosition::Whole,
             "start_date,value",
             "found something that is not an object",
         ),
@@ -81,7 +85,7 @@ fn a_text_that_is_no_record_is_told_what_was_found_where_and_what_to_send() {
 fn a_mistake_within_a_field_is_placed_by_its_byte_of_the_record() {
     let text = r#"{"start_date":"2024-05-01T10:00:00Z","value":60,"x":"\ud800"}"#;
     let faults = decoder("HeartRate")
-        .push(Place::Whole, text.as_bytes())
+        .push(RecordPosition::Whole, text.as_bytes())
         .unwrap_err();
     assert_eq!((place(&faults[0]).as_str(), faults[0].kind), ("body.x", "json"));
     let at = text.find(r"\ud800").unwrap() + 6;
@@ -92,7 +96,10 @@ fn a_mistake_within_a_field_is_placed_by_its_byte_of_the_record() {
 #[test]
 fn a_body_that_is_one_object_has_no_line_in_its_place() {
     let faults = decoder("HeartRate")
-        .push(Place::Whole, br#"{"start_date":"2024-05-01","value":"high"}"#)
+        .push(
+            RecordPosition::Whole,
+            br#"{"start_date":"2024-05-01","value":"high"}"#,
+        )
         .unwrap_err();
     assert_eq!(
         (place(&faults[0]).as_str(), faults[0].kind),
@@ -470,7 +477,7 @@ fn feed_everything(json: &[u8]) {
         "PlatformLocationVisit",
     ] {
         let mut decoder = decoder(name);
-        for place in [Place::Whole, Place::Line(1)] {
+        for place in [RecordPosition::Whole, RecordPosition::Line(1)] {
             if let Err(faults) = decoder.push(place, json) {
                 assert!(
                     faults

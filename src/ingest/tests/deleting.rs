@@ -45,7 +45,7 @@ fn tombstones_for_many_partitions_hold_their_ids_once() {
     let tombstone = |number: u128| Tombstone {
         record: record(number % 3),
         data_type: if number < 3 { "Event" } else { "event" }.to_owned(),
-        place: Place::Whole,
+        place: RecordPosition::Whole,
     };
     let tombstones: Vec<Tombstone> = (0..6).rev().map(tombstone).collect();
     let mut asked = Vec::new();
@@ -71,12 +71,12 @@ fn what_means_nothing_deletes_nothing() {
     let tombstone = Tombstone {
         record: record(1),
         data_type: "nothing".to_owned(),
-        place: Place::Whole,
+        place: RecordPosition::Whole,
     };
     assert!(deletions(&[tombstone], |_| Vec::new()).is_empty());
     let mut several = Several::new(PersonId(Uuid::from_u128(7)));
     let nowhere = several.list_for(Vec::new());
-    several.delete(nowhere, Place::Whole, record(1)).unwrap();
+    several.delete(nowhere, RecordPosition::Whole, record(1)).unwrap();
     assert!(several.finish().unwrap().0.is_empty());
 }
 
@@ -85,7 +85,7 @@ fn a_tombstone_is_not_put_among_the_rows() {
     let tombstones = COMPILED.get(&data_type("Tombstone")).unwrap();
     let line = format!(r#"{{"deleted_id":"{}","deleted_type":"HeartRate"}}"#, record(1).0);
     let mut several = Several::new(PersonId(Uuid::from_u128(7)));
-    let refused = several.put(&tombstones, &context(), Place::Whole, line.as_bytes());
+    let refused = several.put(&tombstones, &context(), RecordPosition::Whole, line.as_bytes());
     assert!(
         matches!(refused, Err(NotTaken::Decode(DecodeError::Tombstone))),
         "{refused:?}"
@@ -102,16 +102,24 @@ fn one_body_of_several_types_holds_its_ids_once_and_keeps_their_order() {
     let context = context();
     let everywhere = several.list_for(targets());
     assert_eq!(several.list_for(targets()), everywhere);
-    several.delete(everywhere, Place::Line(0), record(1)).unwrap();
     several
-        .put(&heart_rate, &context, Place::Line(1), line.as_bytes())
+        .delete(everywhere, RecordPosition::Line(0), record(1))
         .unwrap();
-    several.delete(everywhere, Place::Line(2), record(0)).unwrap();
-    several.delete(everywhere, Place::Line(3), record(1)).unwrap();
     several
-        .put(&heart_rate, &context, Place::Line(4), line.as_bytes())
+        .put(&heart_rate, &context, RecordPosition::Line(1), line.as_bytes())
         .unwrap();
-    several.delete(everywhere, Place::Line(5), record(2)).unwrap();
+    several
+        .delete(everywhere, RecordPosition::Line(2), record(0))
+        .unwrap();
+    several
+        .delete(everywhere, RecordPosition::Line(3), record(1))
+        .unwrap();
+    several
+        .put(&heart_rate, &context, RecordPosition::Line(4), line.as_bytes())
+        .unwrap();
+    several
+        .delete(everywhere, RecordPosition::Line(5), record(2))
+        .unwrap();
     let (changes, _) = several.finish().unwrap();
     let changes_of = |name: &str| {
         changes

@@ -53,7 +53,7 @@ fn rule_8_3_tombstones_are_accepted_in_both_spellings() {
                 tombstone.data_type.as_str(),
                 tombstone.place
             ),
-            (id.to_owned(), "HeartRate", Place::Line(3))
+            (id.to_owned(), "HeartRate", RecordPosition::Line(3))
         );
     }
     let refusal = |json: &str| {
@@ -160,7 +160,10 @@ fn rule_8_4_own_types_have_typed_columns_and_keep_the_rest_as_given() {
         ["arabica", "18", "2024-05-01T00:00:00Z", r#"{"mood":"good"}"#]
     );
     let faults = decoder
-        .push(Place::Whole, br#"{"start_time":"2024-05-01","grams":1.5}"#)
+        .push(
+            RecordPosition::Whole,
+            br#"{"start_time":"2024-05-01","grams":1.5}"#,
+        )
         .unwrap_err();
     let mut found: Vec<_> = faults.iter().map(|fault| (place(fault), fault.kind)).collect();
     found.sort();
@@ -556,7 +559,7 @@ fn every_example_of_every_type_is_accepted_and_what_is_stored_has_its_layout() {
         let mut decoder = decoder_of(data_type);
         for example in &examples {
             decoder
-                .push(Place::Whole, example.to_string().as_bytes())
+                .push(RecordPosition::Whole, example.to_string().as_bytes())
                 .unwrap_or_else(|faults| panic!("{}: {faults:?}", data_type.id));
         }
         let found = decoder.take().unwrap();

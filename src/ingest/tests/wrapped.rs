@@ -420,7 +420,7 @@ fn a_text_of_a_united_list_has_the_place_where_it_was_sent() {
         let wrapped = json!({"data": data.to_string(), "metadata": metadata});
         let record = unwrap_one(wrapped.to_string().as_bytes()).unwrap();
         let unwrapped = record.for_type(&data_type("MomentAnnotation")).unwrap();
-        let faults = decoder("MomentAnnotation").push(Place::Whole, &unwrapped.json);
+        let faults = decoder("MomentAnnotation").push(RecordPosition::Whole, &unwrapped.json);
         let faults = unwrapped.placed(faults.unwrap_err());
         let places: Vec<String> = faults.iter().map(place).collect();
         assert_eq!(places, [expected]);
@@ -456,7 +456,7 @@ fn a_batch_is_an_array_or_lines() {
         let found = batch(body.as_bytes()).unwrap();
         assert_eq!(
             found.iter().map(|record| record.place).collect::<Vec<_>>(),
-            places.map(Place::Line)
+            places.map(RecordPosition::Line)
         );
     }
     assert_eq!(

@@ -63,16 +63,16 @@ pub(super) fn faults_of(members: &Map<String, Value>) -> Vec<Fault> {
         if check.faults.len() >= MOST_FAULTS {
             break;
         }
-        let place = Place(vec!["body".into(), name.as_str().into()]);
+        let path = FieldPath(vec!["body".into(), name.as_str().into()]);
         match FIELDS.iter().find(|(known, _)| known == name) {
             None => {
                 let known: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
                 let message = format!("there is no such preference; there are {}", known.join(", "));
-                check.fault(&place, "extra_forbidden", message);
+                check.fault(&path, "extra_forbidden", message);
             }
             // Null clears any preference.
             Some(_) if value.is_null() => {}
-            Some((_, kind)) => check.kind(&place, *kind, value),
+            Some((_, kind)) => check.kind(&path, *kind, value),
         }
     }
     check.faults
@@ -120,9 +120,9 @@ pub(super) fn write_whole(members: &mut Map<String, Value>) {
     }
 }
 
-struct Place(Vec<LocPart>);
+struct FieldPath(Vec<LocPart>);
 
-impl Place {
+impl FieldPath {
     fn at(&self, part: impl Into<LocPart>) -> Self {
         let mut parts = self.0.clone();
         parts.push(part.into());
@@ -135,88 +135,88 @@ struct Check {
 }
 
 impl Check {
-    fn fault(&mut self, place: &Place, kind: &'static str, message: impl Into<String>) {
+    fn fault(&mut self, path: &FieldPath, kind: &'static str, message: impl Into<String>) {
         if self.faults.len() < MOST_FAULTS {
-            self.faults.push(Fault::new(place.0.clone(), kind, message));
+            self.faults.push(Fault::new(path.0.clone(), kind, message));
         }
     }
 
     /// Whether so many entries are allowed. If not, that is their one fault.
-    fn allows(&mut self, place: &Place, entries: usize) -> bool {
+    fn allows(&mut self, path: &FieldPath, entries: usize) -> bool {
         if entries > MOST_ENTRIES {
             let message = format!("a preference has {MOST_ENTRIES} entries at most, this one has {entries}");
-            self.fault(place, "too_long", message);
+            self.fault(path, "too_long", message);
         }
         entries <= MOST_ENTRIES
     }
 
-    fn kind(&mut self, place: &Place, kind: Kind, value: &Value) {
+    fn kind(&mut self, path: &FieldPath, kind: Kind, value: &Value) {
         match kind {
-            Kind::Texts => self.texts(place, value),
-            Kind::Zone => self.zone(place, value),
-            Kind::Units => self.units(place, value),
-            Kind::Periods => self.periods(place, value),
-            Kind::Targets => self.targets(place, value),
+            Kind::Texts => self.texts(path, value),
+            Kind::Zone => self.zone(path, value),
+            Kind::Units => self.units(path, value),
+            Kind::Periods => self.periods(path, value),
+            Kind::Targets => self.targets(path, value),
             Kind::Each(form) => {
                 let Some(members) = value.as_object() else {
-                    return self.fault(place, "dict_type", "expected an object or null");
+                    return self.fault(path, "dict_type", "expected an object or null");
                 };
-                if !self.allows(place, members.len()) {
+                if !self.allows(path, members.len()) {
                     return;
                 }
                 for (name, value) in members {
-                    self.form(&place.at(name.as_str()), form, value);
+                    self.form(&path.at(name.as_str()), form, value);
                 }
             }
         }
     }
 
-    fn form(&mut self, place: &Place, form: Form, value: &Value) {
+    fn form(&mut self, path: &FieldPath, form: Form, value: &Value) {
         match form {
-            Form::Texts => self.texts(place, value),
+            Form::Texts => self.texts(path, value),
             Form::Integer if whole_number(value).is_none() => {
-                self.fault(place, "int_type", "expected a whole number");
+                self.fault(path, "int_type", "expected a whole number");
             }
             Form::Integer => {}
-            Form::Ids => self.ids(place, value),
+            Form::Ids => self.ids(path, value),
         }
     }
 
-    fn texts(&mut self, place: &Place, value: &Value) {
+    fn texts(&mut self, path: &FieldPath, value: &Value) {
         let Some(items) = value.as_array() else {
-            return self.fault(place, "list_type", "expected a list of strings");
+            return self.fault(path, "list_type", "expected a list of strings");
         };
-        if !self.allows(place, items.len()) {
+        if !self.allows(path, items.len()) {
             return;
         }
         for (index, item) in items.iter().enumerate() {
             if !item.is_string() {
-                self.fault(&place.at(index), "string_type", "expected a string");
+                self.fault(&path.at(index), "string_type", "expected a string");
             }
         }
     }
 
-    fn ids(&mut self, place: &Place, value: &Value) {
+    fn ids(&mut self, path: &FieldPath, value: &Value) {
         let Some(items) = value.as_array() else {
             return self.fault(
-                place,
+                path,
                 "list_type",
                 "expected a list of the ids of sources, best first",
             );
         };
-        if !self.allows(place, items.len()) {
+        if !self.allows(path, items.len()) {
             return;
         }
         let mut seen = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             match item.as_str().and_then(|text| Uuid::parse_str(text).ok()) {
                 None => self.fault(
-                    &place.at(index),
+                    &path.at(index),
                     "uuid_parsing",
                     "expected the uuid of a source, as /data/v1alpha1/data_sources lists them",
                 ),
                 Some(id) if seen.contains(&id) => self.fault(
-                    &place.at(index),
+                    &path.at(index),
                     "value_error",
                     format!("the source {id} is named twice"),
                 ),
@@ -225,39 +225,39 @@ impl Check {
         }
     }
 
-    fn zone(&mut self, place: &Place, value: &Value) {
+    fn zone(&mut self, path: &FieldPath, value: &Value) {
         if value.as_str().and_then(Zone::parse).is_none() {
             self.fault(
-                place,
+                path,
                 "value_error",
                 "expected the name of a time zone, such as Europe/Berlin, America/New_York or UTC",
             );
         }
     }
 
-    fn units(&mut self, place: &Place, value: &Value) {
+    fn units(&mut self, path: &FieldPath, value: &Value) {
         let named = value.as_str().map(str::parse::<UnitSystem>);
         match named {
             Some(Ok(_)) => {}
-            Some(Err(error)) => self.fault(place, "enum", error.to_string()),
-            None => self.fault(place, "string_type", "expected one of catalogue, metric, us"),
+            Some(Err(error)) => self.fault(path, "enum", error.to_string()),
+            None => self.fault(path, "string_type", "expected one of catalogue, metric, us"),
         }
     }
 
-    fn targets(&mut self, place: &Place, value: &Value) {
+    fn targets(&mut self, path: &FieldPath, value: &Value) {
         let Some(members) = value.as_object() else {
-            return self.fault(place, "dict_type", "expected an object or null");
+            return self.fault(path, "dict_type", "expected an object or null");
         };
-        if !self.allows(place, members.len()) {
+        if !self.allows(path, members.len()) {
             return;
         }
         for (name, value) in members {
-            let place = place.at(name.as_str());
+            let path = path.at(name.as_str());
             match TARGETS.iter().find(|(known, _)| known == name) {
                 None => {
                     let known: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
                     let message = format!("there is no such target; there are {}", known.join(", "));
-                    self.fault(&place, "extra_forbidden", message);
+                    self.fault(&path, "extra_forbidden", message);
                 }
                 Some((_, most)) => {
                     if !value
@@ -265,7 +265,7 @@ impl Check {
                         .is_some_and(|number| number > 0.0 && number <= *most)
                     {
                         self.fault(
-                            &place,
+                            &path,
                             "value_error",
                             format!("expected a number above 0, at most {most}"),
                         );
@@ -275,24 +275,24 @@ impl Check {
         }
     }
 
-    fn periods(&mut self, place: &Place, value: &Value) {
+    fn periods(&mut self, path: &FieldPath, value: &Value) {
         let Some(members) = value.as_object() else {
-            return self.fault(place, "dict_type", "expected an object or null");
+            return self.fault(path, "dict_type", "expected an object or null");
         };
-        if !self.allows(place, members.len()) {
+        if !self.allows(path, members.len()) {
             return;
         }
         for (name, value) in members {
-            let place = place.at(name.as_str());
+            let path = path.at(name.as_str());
             if !PERIODS.contains(&name.as_str()) {
                 let message = format!(
                     "there is no such period of the day; there are {}",
                     PERIODS.join(", ")
                 );
-                self.fault(&place, "extra_forbidden", message);
+                self.fault(&path, "extra_forbidden", message);
             } else if !value.as_str().is_some_and(is_time_of_day) {
                 self.fault(
-                    &place,
+                    &path,
                     "time_parsing",
                     "expected a time of the form HH:MM:SS, such as 18:30:00",
                 );
