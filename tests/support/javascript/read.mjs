@@ -15,8 +15,8 @@ const lz4 = require("lz4js");
 const zstd = require("fzstd");
 const flechette = await import(pathToFileURL(`${folder}/node_modules/@uwdata/flechette/dist/flechette.mjs`));
 
-// Neither reader undoes compression by itself: whoever uses it says what does. Columns of eight bytes want to begin at a
-// multiple of eight, which a copy does.
+// Neither reader undoes compression by itself: whoever uses it says what does. Columns of eight bytes want to
+// begin at a multiple of eight, which a copy does.
 const codecs = {
   LZ4_FRAME: (data) => new Uint8Array(lz4.decompress(data)),
   ZSTD: (data) => new Uint8Array(zstd.decompress(data)),
