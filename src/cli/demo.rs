@@ -11,7 +11,7 @@ use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::context::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::named_sources::MostSources;
-use crate::ingest::upload::{Upload, Work};
+use crate::ingest::upload::Upload;
 use crate::model::ids::{PersonId, UploadId};
 
 use super::failed::Failed;
@@ -87,24 +87,17 @@ async fn record(
     };
     let mut reader = BodyReader::new(BodyForm::Lines, ContentEncoding::Gzip, limits)?;
     acceptance.feed(&mut reader, body).await?;
-    let (accepted, _) = acceptance.finish(reader).await?;
-    let (work, sources, memory) = match accepted {
-        Accepted::Rows {
-            work,
-            sources,
-            memory,
-            ..
-        } => (work, sources, Some(memory)),
-        Accepted::Deletions(..) => (Work::Small(Vec::new()), Vec::new(), None),
+    let (Accepted::Rows(recorded), _) = acceptance.finish(reader).await? else {
+        return Err("the sample person's records are no tombstones".into());
     };
     app.commits
         .commit(Upload {
             person: PERSON,
             upload: UploadId(app.ids.next()),
             key: None,
-            work,
-            sources,
-            memory,
+            work: recorded.work,
+            sources: recorded.sources,
+            memory: Some(recorded.memory),
             held: None,
         })
         .await?;

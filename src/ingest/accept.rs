@@ -69,15 +69,19 @@ pub enum AcceptError {
 /// The result of a body: rows to store, or records to delete.
 #[derive(Debug)]
 pub enum Accepted {
-    Rows {
-        work: Work,
-        sources: Vec<SeenSource>,
-        /// The files that rows were read from.
-        files: FilesRead,
-        /// The part of the memory for bodies that the rows hold.
-        memory: Allowance,
-    },
+    Rows(RecordedWork),
     Deletions(Vec<Tombstone>, Allowance),
+}
+
+/// What a body is to change, and what comes with it.
+#[derive(Debug)]
+pub struct RecordedWork {
+    pub work: Work,
+    pub sources: Vec<SeenSource>,
+    /// The files that the records were read from.
+    pub files: FilesRead,
+    /// The part of the memory for bodies that the rows hold.
+    pub memory: Allowance,
 }
 
 /// Files that records name as their origin, each with the type of these records.
@@ -301,13 +305,13 @@ impl Acceptance {
                 // Its memory exceeds what is left: the rows in memory, or the ids of those written.
                 let left = memory.bytes().min(work.bytes() + remembered);
                 memory.resize(left).await?;
-                let rows = Accepted::Rows {
+                let rows = RecordedWork {
                     work,
                     sources,
                     files: self.files,
                     memory,
                 };
-                Ok((rows, digest))
+                Ok((Accepted::Rows(rows), digest))
             }
         }
     }

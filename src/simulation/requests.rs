@@ -172,16 +172,8 @@ pub(super) async fn write_large(
             return Answer::Refused(error.to_string());
         }
     }
-    let (work, sources, memory) = match acceptance.finish(reader).await {
-        Ok((
-            Accepted::Rows {
-                work,
-                sources,
-                memory,
-                files: _,
-            },
-            _,
-        )) => (work, sources, memory),
+    let recorded = match acceptance.finish(reader).await {
+        Ok((Accepted::Rows(recorded), _)) => recorded,
         Ok((Accepted::Deletions(..), _)) => panic!("a body of records is no body of deletions"),
         Err(error) => return Answer::Refused(error.to_string()),
     };
@@ -189,9 +181,9 @@ pub(super) async fn write_large(
         person: person(owner),
         upload: UploadId(node.intake.ids.next()),
         key: effect.key.map(key_of),
-        work,
-        sources,
-        memory: Some(memory),
+        work: recorded.work,
+        sources: recorded.sources,
+        memory: Some(recorded.memory),
         held: None,
     };
     commit(&node, upload).await

@@ -12,9 +12,8 @@ use uuid::Uuid;
 use crate::api::app::App;
 use crate::api::problem::ApiError;
 use crate::catalog::records::{Effect, SeenSource};
-use crate::ingest::accept::FilesRead;
+use crate::ingest::accept::RecordedWork;
 use crate::ingest::intake::remove;
-use crate::ingest::memory::Allowance;
 use crate::ingest::queue::Receipt;
 use crate::ingest::submit::submit;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
@@ -25,11 +24,7 @@ use crate::model::release_guard::ReleaseGuard;
 pub(super) struct Submission {
     pub(super) person: PersonId,
     pub(super) key: Option<IdempotencyKey>,
-    pub(super) work: Work,
-    pub(super) sources: Vec<SeenSource>,
-    /// The files that the records were read from.
-    pub(super) files: FilesRead,
-    pub(super) memory: Allowance,
+    pub(super) recorded: RecordedWork,
     pub(super) closed: Option<ApiError>,
 }
 
@@ -96,12 +91,15 @@ pub(super) async fn commit(app: &App, submission: Submission) -> Result<Response
     let Submission {
         person,
         key,
+        recorded,
+        closed,
+    } = submission;
+    let RecordedWork {
         work,
         sources,
         files,
         memory,
-        closed,
-    } = submission;
+    } = recorded;
     let held = match admit(app, person, key.as_ref(), &sources, closed).await {
         Ok(held) => held,
         Err(error) => {

@@ -19,7 +19,7 @@ use crate::api::query_params::NoParams;
 use crate::api::whole_body::{Bounds, whole};
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
-use crate::ingest::accept::refuse_too_many;
+use crate::ingest::accept::{RecordedWork, refuse_too_many};
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
 use crate::ingest::several::{DeletionList, NotTaken, Several, SourcesSeen};
@@ -119,10 +119,12 @@ async fn store(
         Submission {
             person,
             key,
-            work,
-            sources: seen.sources.into_values().collect(),
-            files: seen.files,
-            memory,
+            recorded: RecordedWork {
+                work,
+                sources: seen.sources.into_values().collect(),
+                files: seen.files,
+                memory,
+            },
             closed,
         },
     )

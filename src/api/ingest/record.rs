@@ -15,13 +15,11 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{Dedupe, FromParams, Params};
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
-use crate::catalog::records::SeenSource;
-use crate::ingest::accept::{Acceptance, Accepted, FilesRead};
+use crate::ingest::accept::{Acceptance, Accepted, FilesRead, RecordedWork};
 use crate::ingest::body::BodyReader;
 use crate::ingest::coerce::Epoch;
 use crate::ingest::context::Leave;
 use crate::ingest::deletions::deletions;
-use crate::ingest::memory::Allowance;
 use crate::ingest::tombstone::are_tombstones;
 use crate::ingest::upload::{IdempotencyKey, Work};
 use crate::model::excerpt::beginning;
@@ -89,12 +87,7 @@ pub async fn record(
     let most = app.source_quota.most_named(person).await?;
     let acceptance = Acceptance::new(app.intake.clone(), person, compiled, context, memory, most)?;
     let (accepted, fingerprint) = Box::pin(receive(body, reading, acceptance)).await?;
-    let RecordedWork {
-        work,
-        sources,
-        files,
-        memory,
-    } = work_of(&app, &reader, accepted).await?;
+    let recorded = work_of(&app, &reader, accepted).await?;
     let key = key.zip(fingerprint).map(|(key, fingerprint)| IdempotencyKey {
         key,
         fingerprint: fingerprint.finalize().into(),
@@ -104,10 +97,7 @@ pub async fn record(
         Submission {
             person,
             key,
-            work,
-            sources,
-            files,
-            memory,
+            recorded,
             closed,
         },
     )
@@ -176,29 +166,10 @@ async fn receive(
     Ok(acceptance.finish(reading).await?)
 }
 
-/// What a body is to change, and what comes with it.
-struct RecordedWork {
-    work: Work,
-    sources: Vec<SeenSource>,
-    /// The files that the records were read from.
-    files: FilesRead,
-    memory: Allowance,
-}
-
 /// The changes that an accepted body stands for. What its tombstones delete from is known only now.
 async fn work_of(app: &App, reader: &Reader, accepted: Accepted) -> Result<RecordedWork, ApiError> {
     match accepted {
-        Accepted::Rows {
-            work,
-            sources,
-            files,
-            memory,
-        } => Ok(RecordedWork {
-            work,
-            sources,
-            files,
-            memory,
-        }),
+        Accepted::Rows(recorded) => Ok(recorded),
         Accepted::Deletions(tombstones, memory) => {
             let deleter = Deleter::of(app, reader.person()).await?;
             let changes = move || deletions(&tombstones, |name| deleter.targets_of(name));

@@ -132,10 +132,10 @@ async fn rows_that_take_far_more_than_their_compressed_lines_are_written_in_chun
     let packed = packed.finish().unwrap();
     assert!(packed.len() < reader.step(), "{}", packed.len());
     acceptance.feed(&mut reader, &packed).await.unwrap();
-    let (Accepted::Rows { work, .. }, _) = acceptance.finish(reader).await.unwrap() else {
+    let (Accepted::Rows(recorded), _) = acceptance.finish(reader).await.unwrap() else {
         panic!("records are rows");
     };
-    let Work::Written(written) = work else {
+    let Work::Written(written) = recorded.work else {
         panic!("a large body is written");
     };
     assert_eq!(written.live(), 300_000);
