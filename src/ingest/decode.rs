@@ -133,28 +133,39 @@ impl RecordDecoder {
         };
         let (record, sent) = spread(named, &self.compiled.plan);
         let record = coerced(record, &self.compiled.plan, epoch);
-        let pushed = self.push_record(place, &record);
+        if self.push_fast(&record) {
+            return Ok(());
+        }
+        let pushed = self.push_spread(place, &record);
         pushed.map_err(|faults| sent.placed(place, faults))
     }
 
     fn push_record(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Vec<Fault>> {
-        if let Some(row) = self.decoded_fast(json) {
-            self.append(row, json);
+        if self.push_fast(json) {
             return Ok(());
         }
         let (json, sent) = spread(Cow::Borrowed(json), &self.compiled.plan);
-        let pushed = match named(&json, &self.compiled.plan) {
-            WritersNameOutcome::AsItIs => self.push_as_it_is(place, &json, None),
-            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, &json, Some(member)),
-            WritersNameOutcome::Renamed(renamed) => match self.decoded_fast(&renamed) {
-                Some(row) => {
-                    self.append(row, &renamed);
-                    Ok(())
-                }
-                None => self.push_as_it_is(place, &renamed, None),
-            },
-        };
+        let pushed = self.push_spread(place, &json);
         pushed.map_err(|faults| sent.placed(place, faults))
+    }
+
+    /// Decodes a record that is too unusual for the fast way, and whose extras were looked through.
+    fn push_spread(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Vec<Fault>> {
+        match named(json, &self.compiled.plan) {
+            WritersNameOutcome::AsItIs => self.push_as_it_is(place, json, None),
+            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
+            WritersNameOutcome::Renamed(renamed) if self.push_fast(&renamed) => Ok(()),
+            WritersNameOutcome::Renamed(renamed) => self.push_as_it_is(place, &renamed, None),
+        }
+    }
+
+    /// Whether the fast way could decode the record.
+    fn push_fast(&mut self, json: &[u8]) -> bool {
+        let Some(row) = self.decoded_fast(json) else {
+            return false;
+        };
+        self.append(row, json);
+        true
     }
 
     fn decoded_fast<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
