@@ -4,8 +4,8 @@
 
 use crate::model::geo::Position;
 
-use super::LocationSource;
 use super::fixes::{Fix, uncertainty};
+use super::location_source::LocationSource;
 use super::visits::Fallback;
 
 /// The moments `start + k · rate` before `end`.

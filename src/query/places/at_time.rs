@@ -28,9 +28,11 @@ use crate::query::shape::IdForm;
 use crate::query::{Prepared, QueryError, Questions};
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, uncertainty};
+use super::location_source::LocationSource;
+use super::pinned::{Granted, with_rows};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Standing, Visit, collected};
-use super::{Granted, LocationSource, widened, with_leaving, with_rows};
+use super::wider_range::{widened, with_leaving};
 
 /// The kind of a row that is a visit.
 const VISIT: &str = "platform_location_visit";

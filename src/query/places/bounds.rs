@@ -7,8 +7,8 @@ use crate::query::summary::{Summary, summarise};
 use crate::query::{QueryError, Questions, ReadState, Scope};
 use crate::store::snapshot::Snapshot;
 
+use super::pinned::{Granted, Pinned};
 use super::raw::OneOf;
-use super::{Granted, Pinned};
 
 /// The state of the positions whose bounds are asked for, and what tells their bounds from others.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::paging::RowKey;
 use crate::query::{Prepared, QueryError, Questions};
 
-use super::Granted;
+use super::pinned::Granted;
 use super::raw::{RawSpec, shown};
 use super::workouts::Otherwise;
 

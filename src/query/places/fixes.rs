@@ -21,7 +21,8 @@ use crate::query::ground::operator::Plan;
 use crate::query::ground::row_times::micros_of;
 use crate::query::{QueryError, Questions};
 
-use super::{LocationSource, PinnedSource, with_rows};
+use super::location_source::LocationSource;
+use super::pinned::{PinnedSource, with_rows};
 
 pub(super) const LATITUDE: &str = "latitude_degrees";
 pub(super) const LONGITUDE: &str = "longitude_degrees";

@@ -17,7 +17,7 @@ use crate::query::ground::operator::Plan;
 use crate::query::shape::{self, IdForm, Visibility};
 use crate::query::{Order, Prepared, QueryError, Questions, TypedPartition};
 
-use super::{Granted, Pinned};
+use super::pinned::{Granted, Pinned};
 
 /// The stored column of a row's source.
 const SOURCE: &str = "source";

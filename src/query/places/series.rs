@@ -18,9 +18,11 @@ use crate::query::{Prepared, QueryError, Questions};
 
 use super::as_of::{AsOf, Change, Changes, Placed, Slots};
 use super::fixes::Fixes;
+use super::location_source::LocationSource;
+use super::pinned::Granted;
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Fallback, collected};
-use super::{Granted, LocationSource, widened, with_leaving};
+use super::wider_range::{widened, with_leaving};
 
 /// The column of a row's moment.
 pub const SLOT: &str = "slice_time";

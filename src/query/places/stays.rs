@@ -31,7 +31,8 @@ use crate::query::shape::IdForm;
 use crate::query::{Prepared, QueryError, Questions};
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing};
-use super::{Granted, widened};
+use super::pinned::Granted;
+use super::wider_range::widened;
 
 /// The greatest distance in metres from the first update.
 const NEAR: f64 = 100.0;

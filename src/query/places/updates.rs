@@ -16,8 +16,9 @@ use crate::query::paging::RowKey;
 use crate::query::shape::IdForm;
 use crate::query::{Prepared, QueryError, Questions, ReadState, Scope};
 
+use super::location_source::LocationSource;
+use super::pinned::{Granted, Pinned, PinnedSource, with_rows};
 use super::raw::{RawSpec, columns};
-use super::{Granted, LocationSource, Pinned, PinnedSource, with_rows};
 
 /// The columns of an update of the device.
 pub const UPDATE_COLUMNS: &[&str] = &[

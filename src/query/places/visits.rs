@@ -22,8 +22,8 @@ use crate::query::ground::operator::Plan;
 use crate::query::ground::row_times::micros_of;
 use crate::query::{QueryError, Questions};
 
-use super::Pinned;
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, uncertainty};
+use super::pinned::Pinned;
 
 /// The columns of a visit.
 pub const VISIT_COLUMNS: &[&str] = &[

@@ -22,7 +22,7 @@ use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition, o
 use crate::query::paging::RowKey;
 use crate::query::{Prepared, QueryError, Questions};
 
-use super::Granted;
+use super::pinned::Granted;
 use super::raw::RawSpec;
 
 /// The value of a column where a record has none.

@@ -5,8 +5,8 @@ use datafusion::logical_expr::{Expr, lit};
 
 use crate::model::registry::DataType;
 
-use super::FilterError;
 use super::condition::{Comparison, Condition, LabelComparison};
+use super::errors::FilterError;
 use super::expression::bind_one;
 use super::field::{field_of, unknown_field};
 

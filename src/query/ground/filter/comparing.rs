@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use crate::model::time::parse_instant_in_query;
 
-use super::FilterError;
 use super::condition::Condition;
+use super::errors::FilterError;
 use super::field::StoredField;
 use super::whole::Whole;
 

@@ -1,6 +1,6 @@
 //! What was asked, as plain data. Knows no type.
 
-use super::{FilterError, MOST_FILTER_BYTES, MOST_FILTERS};
+use super::errors::{FilterError, MOST_FILTER_BYTES, MOST_FILTERS};
 
 /// One condition as it was requested, not yet checked against a type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

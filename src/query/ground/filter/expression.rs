@@ -6,9 +6,9 @@ use datafusion::prelude::not;
 
 use crate::model::registry::{DataType, respelt};
 
-use super::FilterError;
 use super::comparing::{compared, is_text, list_has, plain_text, wrong_operator};
 use super::condition::{Comparand, Comparison, Condition};
+use super::errors::FilterError;
 use super::field::{StoredField, field_of, unknown_field};
 use super::label;
 

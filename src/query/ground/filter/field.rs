@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, col, lit};
 use crate::model::columns::{END, EXTRAS, ID, SOURCE, SOURCE_CLASS, START};
 use crate::model::registry::{DataType, ReadFrom, is_json_text};
 
-use super::FilterError;
+use super::errors::FilterError;
 
 /// Columns that the store keeps for its own use: the source in short form. No record has fields of these
 /// names.

@@ -15,9 +15,9 @@ use datafusion::logical_expr::{
 use datafusion::prelude::not;
 use regex::{Regex, RegexBuilder};
 
-use super::FilterError;
 use super::comparing::{compared, is_text, list_has, plain_text, wrong_operator};
 use super::condition::{Condition, LabelComparison};
+use super::errors::FilterError;
 use super::field::StoredField;
 use crate::model::registry::schema::PATTERN_BYTES;
 use crate::query::ground::uuid_text::UuidText;

@@ -1,0 +1,84 @@
+//! The sources of positions: the device and a maps provider. Knows the names of their types; knows nothing of
+//! rows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::model::excerpt::beginning;
+
+pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
+
+pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
+
+/// The source of a position. Earlier ones take precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LocationSource {
+    MobileOs,
+    Maps,
+}
+
+impl LocationSource {
+    pub const ALL: [Self; 2] = [Self::MobileOs, Self::Maps];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MobileOs => "mobile_os",
+            Self::Maps => "maps",
+        }
+    }
+
+    /// The type of its updates.
+    #[must_use]
+    pub const fn updates(self) -> &'static str {
+        match self {
+            Self::MobileOs => PLATFORM_UPDATES,
+            Self::Maps => MAPS_UPDATES,
+        }
+    }
+
+    /// The kind that its updates have in an answer.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::MobileOs => "platform_location_update",
+            Self::Maps => "maps_location_update",
+        }
+    }
+}
+
+/// A name that is not a source of locations.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown source of locations {0:?}; use one of mobile_os, maps")]
+pub struct UnknownSource(String);
+
+impl FromStr for LocationSource {
+    type Err = UnknownSource;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSource> {
+        Self::ALL
+            .into_iter()
+            .find(|source| source.name() == text)
+            .ok_or_else(|| UnknownSource(beginning(text).into_owned()))
+    }
+}
+
+impl fmt::Display for LocationSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_4_5_sources_have_two_names_and_no_others() {
+        assert_eq!("mobile_os".parse(), Ok(LocationSource::MobileOs));
+        assert_eq!("maps".parse(), Ok(LocationSource::Maps));
+        for other in ["", "Maps", "platform", "gps"] {
+            assert!(other.parse::<LocationSource>().is_err(), "{other}");
+        }
+    }
+}
