@@ -4,7 +4,7 @@
 use arrow::datatypes::{DataType as ColumnType, Field};
 use serde_json::{Number, Value};
 
-use super::{Reading, Repeatable};
+use super::reading::Reading;
 use crate::ingest::cells::{self, Filled, Misfit};
 use crate::ingest::columns::Cell;
 use crate::ingest::field_plan::Role;
@@ -12,6 +12,15 @@ use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::model::units::Conversion;
+
+/// A value whose cell is determined by its text alone.
+#[derive(Debug)]
+pub(in crate::ingest) struct Repeatable<'a> {
+    pub column: usize,
+    pub raw: &'a str,
+    /// What the column cannot hold of it, as JSON.
+    pub rest: Option<String>,
+}
 
 impl<'a> Reading<'_, 'a> {
     /// Converts value and unit to the type's unit, and puts the original into extras.

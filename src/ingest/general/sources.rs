@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{FoundSource, Reading};
+use super::reading::Reading;
 use crate::ingest::bounds::LONGEST_SOURCE;
 use crate::ingest::context::DecodeContext;
 use crate::model::faults::{Fault, LocPart};
@@ -16,6 +16,19 @@ const NAMES_OF_SOURCES: [(&str, &str); 3] = [
     ("source_properties", "productType"),
     ("source_properties", "name"),
 ];
+
+/// The source that a record names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::ingest) struct FoundSource {
+    pub key: String,
+    pub name: Option<String>,
+    pub class: i8,
+    /// The definition among its sources.
+    pub source_id: Option<String>,
+    /// What its extras say of the source.
+    pub marks: u32,
+}
+
 impl Reading<'_, '_> {
     /// Checks the length of the names of sources. They have a limit of their own, because they are kept
     /// beside the rows for as long as the person is.

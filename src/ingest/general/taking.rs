@@ -2,12 +2,17 @@
 //! stored. Fields that the type does not know go into extras. Where answers show the members of extras beside
 //! the others, they have been put there before (`spread_extras`).
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Given, Reading};
-use crate::ingest::faults;
+use super::reading::{Given, Reading};
+use crate::ingest::body::RecordPosition;
+use crate::ingest::compile::CompiledType;
+use crate::ingest::context::DecodeContext;
+use crate::ingest::extras::Extras;
+use crate::ingest::faults::{self, MOST_FAULTS_OF_A_RECORD};
 use crate::ingest::field_plan::Role;
 use crate::ingest::json::{self, MistakeKind};
+use crate::ingest::misread;
 use crate::ingest::naming::is_of_sources;
 use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
@@ -17,8 +22,44 @@ use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};
 /// The message about U+0000.
 const NUL: &str = "U+0000 cannot be stored; leave it out";
 
-impl<'a> Reading<'_, 'a> {
-    pub(super) fn take(&mut self, field: json::Field<'a>) {
+impl<'c, 'a> Reading<'c, 'a> {
+    /// Takes all fields of the record `json`, which stands at `place`.
+    pub(super) fn of(
+        compiled: &'c CompiledType,
+        context: &DecodeContext,
+        place: RecordPosition,
+        json: &'a [u8],
+    ) -> Result<Self, Vec<Fault>> {
+        let loc = place.loc();
+        let fields = json::fields(json).map_err(|mistake| vec![misread::fault(place, json, mistake)])?;
+        let mut reading = Self {
+            compiled,
+            text_limit: context.text_limit,
+            loc,
+            json,
+            given: vec![None; compiled.plan.fields.len()],
+            document: Map::new(),
+            extras: Extras::default(),
+            shown_in_extras: Vec::new(),
+            unknown_times: Vec::new(),
+            converted: None,
+            source_is_plain: true,
+            undated: false,
+            faults: Vec::new(),
+        };
+        for field in fields {
+            reading.take(field);
+            if reading.faults.len() >= MOST_FAULTS_OF_A_RECORD {
+                break;
+            }
+        }
+        reading.take_shown_in_extras();
+        reading.take_unknown_times();
+        reading.stop_at_faults()?;
+        Ok(reading)
+    }
+
+    fn take(&mut self, field: json::Field<'a>) {
         let json::Field { name, raw } = field;
         let value: Value = match serde_json::from_str(raw) {
             Ok(value) => value,
@@ -143,7 +184,7 @@ impl<'a> Reading<'_, 'a> {
 
     /// Takes members of extras as the fields that they are shown for. Besides the field itself there may only
     /// be the same again: in what is read, another member would hide it for good.
-    pub(super) fn take_shown_in_extras(&mut self) {
+    fn take_shown_in_extras(&mut self) {
         for member in std::mem::take(&mut self.shown_in_extras) {
             let Ok(value) = serde_json::from_str::<Value>(member.raw) else {
                 continue;
@@ -175,7 +216,7 @@ impl<'a> Reading<'_, 'a> {
     }
 
     /// Takes the time that stands for an unknown one where null was sent, and nothing under another name.
-    pub(super) fn take_unknown_times(&mut self) {
+    fn take_unknown_times(&mut self) {
         for (position, name) in std::mem::take(&mut self.unknown_times) {
             let Some(known) = self.compiled.plan.fields.get(position) else {
                 continue;

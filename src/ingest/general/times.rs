@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Given, Reading};
+use super::reading::{Given, Reading};
 use crate::ingest::cells;
 use crate::ingest::context::DecodeContext;
 use crate::ingest::field_plan::Role;

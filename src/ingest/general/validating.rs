@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Reading;
+use super::reading::Reading;
 use crate::ingest::coerce::is_coercible;
 use crate::ingest::faults::{self, MOST_FAULTS_OF_A_RECORD};
 use crate::ingest::json;

@@ -20,8 +20,9 @@ pub use failed::Silent;
 
 use failed::Failed;
 
-use super::file::{SCAN_LINK, TO_SCAN};
-use super::{ATTEMPTS, File, Files, FilesError, ScanState};
+use super::errors::FilesError;
+use super::file::{File, SCAN_LINK, ScanState, TO_SCAN};
+use super::handle::{ATTEMPTS, Files};
 use crate::catalog::documents::DocumentKind;
 use crate::model::ids::PersonId;
 use crate::store::StoreError;

@@ -5,7 +5,9 @@ use futures::{Stream, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{ATTEMPTS, File, Files, FilesError, ScanState};
+use super::errors::FilesError;
+use super::file::{File, ScanState};
+use super::handle::{ATTEMPTS, Files};
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::people::documents::{BroughtBack, brought_back};

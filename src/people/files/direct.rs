@@ -11,7 +11,10 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{File, FileState, Files, FilesError, UploadError};
+use super::errors::FilesError;
+use super::file::{File, FileState};
+use super::handle::Files;
+use super::upload::UploadError;
 use crate::model::meters::UpkeepMeters;
 use crate::store::StoreError;
 use crate::store::contents::{Content, IncomingName};

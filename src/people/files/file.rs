@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::FilesError;
+use super::errors::FilesError;
 use crate::catalog::documents::{Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;

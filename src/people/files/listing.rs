@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{File, FileState, Files, FilesError};
+use super::errors::FilesError;
+use super::file::{File, FileState};
+use super::handle::Files;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;

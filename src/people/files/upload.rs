@@ -11,7 +11,9 @@ use futures::{Stream, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{ATTEMPTS, File, FileState, Files, FilesError, ScanState};
+use super::errors::FilesError;
+use super::file::{File, FileState, ScanState};
+use super::handle::{ATTEMPTS, Files};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::contents::{Content, MOST_PARTS, PART_BYTES, Part, PartWriter};

@@ -20,8 +20,9 @@ use crate::model::text::composed;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::condition::Condition;
 
+use super::errors::SharingError;
+use super::handle::{ATTEMPTS, Sharing, body_of};
 use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
-use super::{ATTEMPTS, Sharing, SharingError, body_of};
 
 /// The most types that one group may name.
 const MOST_TYPES: usize = 1_000;

@@ -10,8 +10,9 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::people::condition::Condition;
 
+use super::errors::SharingError;
 use super::groups::Membership;
-use super::{ATTEMPTS, Sharing, SharingError, body_of};
+use super::handle::{ATTEMPTS, Sharing, body_of};
 
 /// The most bytes of the owner's notes about one participant.
 const LARGEST_METADATA: usize = 64 << 10;

@@ -10,8 +10,10 @@ use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 
+use super::errors::SharingError;
+use super::grantee::{Grantee, grant_id};
+use super::handle::Sharing;
 use super::terms::Terms;
-use super::{Grantee, Sharing, SharingError, grant_id};
 
 /// A share that a person received.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,9 +18,11 @@ use crate::people::file_names::folder;
 use crate::people::types::{ResolvedType, Types, TypesError};
 
 use super::access_log::ShareEvent;
+use super::errors::SharingError;
+use super::grantee::{Grantee, grant_id};
+use super::handle::{ATTEMPTS, Sharing, body_of};
 use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
 use super::text::{LONGEST_LINE, check_name, fault_of};
-use super::{ATTEMPTS, Grantee, Sharing, SharingError, body_of, grant_id};
 
 /// The most types and files that one share may name.
 const MOST_NAMED: usize = 1_000;
