@@ -19,12 +19,18 @@ use tokio::time::timeout;
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
 
-use super::key_set::{KeySet, VerifyingKey};
-use super::settings::{OutsideProvider, PublicAlgorithm};
+use super::key_set::KeySet;
+use super::settings::OutsideProvider;
 
 mod document;
+mod errors;
 #[cfg(test)]
 mod tests;
+
+pub use errors::JwksError;
+
+use document::{library_name, verifying_keys};
+use errors::LARGEST_DOCUMENT;
 
 const FETCH_LIMIT: Duration = Duration::from_secs(5);
 
@@ -35,28 +41,6 @@ const RENEWAL_PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long a token with an unknown key waits: the key may be new.
 const NEW_KEY_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Larger than any provider's key set.
-const LARGEST_DOCUMENT: usize = 1024 * 1024;
-
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum JwksError {
-    /// The address is not repeated: there may be a password in it.
-    #[error("the address of the key set (ALMANAC_JWKS_URL) cannot be used: {0}")]
-    Address(String),
-    #[error("fetching the key set failed: {0}")]
-    Fetch(String),
-    #[error("the key set is larger than {LARGEST_DOCUMENT} bytes")]
-    TooLarge,
-    #[error("the key set is not a JSON object with an array `keys`")]
-    Malformed,
-    #[error("the key set holds no key for an allowed algorithm")]
-    NoKeys,
-    #[error("no key set could be fetched yet; the next attempt has to wait")]
-    Waiting,
-    #[error("the provider has not answered yet")]
-    Late,
-}
 
 #[derive(Clone)]
 struct CachedKeys {
@@ -205,7 +189,7 @@ impl Published {
 
     async fn renew(&self, attempts: &mut Attempts) -> Result<Arc<KeySet>, JwksError> {
         let document = self.fetch().await?;
-        let keys = document::verifying_keys(&document, &self.provider.algorithms)?;
+        let keys = verifying_keys(&document, &self.provider.algorithms)?;
         // Equal documents still get a new generation: the only cost is that remembered tokens are verified
         // once more.
         attempts.generation += 1;
@@ -252,13 +236,5 @@ impl Published {
     fn age(&self, since: Instant) -> Duration {
         let micros = self.clock.now().micros().saturating_sub(since.micros());
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))
-    }
-}
-
-const fn library_name(algorithm: PublicAlgorithm) -> Algorithm {
-    match algorithm {
-        PublicAlgorithm::Rs256 => Algorithm::RS256,
-        PublicAlgorithm::Es256 => Algorithm::ES256,
-        PublicAlgorithm::EdDsa => Algorithm::EdDSA,
     }
 }

@@ -1,13 +1,13 @@
 //! Parses a JSON Web Key Set. A key that is not understood, not for signatures, or too weak is skipped; the
 //! others stay usable.
 
-use jsonwebtoken::DecodingKey;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
 
+use super::errors::JwksError;
+use crate::auth::key_set::VerifyingKey;
 use crate::auth::settings::PublicAlgorithm;
-
-use super::{JwksError, VerifyingKey, library_name};
 
 /// 2,048 bits in base64 without padding; shorter RSA keys can be broken.
 const LEAST_MODULUS_DIGITS: usize = 342;
@@ -69,5 +69,13 @@ fn algorithm_of(jwk: &Jwk) -> Option<PublicAlgorithm> {
             Some(PublicAlgorithm::EdDsa)
         }
         _ => None,
+    }
+}
+
+pub(super) const fn library_name(algorithm: PublicAlgorithm) -> Algorithm {
+    match algorithm {
+        PublicAlgorithm::Rs256 => Algorithm::RS256,
+        PublicAlgorithm::Es256 => Algorithm::ES256,
+        PublicAlgorithm::EdDsa => Algorithm::EdDSA,
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::*;
-use crate::auth::settings::{IdentitySettings, Provider};
+use crate::auth::settings::{IdentitySettings, Provider, PublicAlgorithm};
 use crate::auth::tokens::{Reader, Refusal, Verifier};
 use crate::model::clock::ManualClock;
 
@@ -315,7 +315,7 @@ async fn an_algorithm_off_the_list_is_refused_whatever_is_published() {
 #[test]
 fn keys_that_are_weak_or_for_something_else_are_left_out() {
     let usable = |key: Value| {
-        document::verifying_keys(
+        verifying_keys(
             json!({"keys": [key]}).to_string().as_bytes(),
             &PublicAlgorithm::ALL,
         )
@@ -346,14 +346,14 @@ fn a_key_set_that_is_none_is_an_error() {
     for document in ["", "[]", "{}", r#"{"keys": 1}"#] {
         assert!(
             matches!(
-                document::verifying_keys(document.as_bytes(), &PublicAlgorithm::ALL),
+                verifying_keys(document.as_bytes(), &PublicAlgorithm::ALL),
                 Err(JwksError::Malformed)
             ),
             "{document}"
         );
     }
     assert!(matches!(
-        document::verifying_keys(br#"{"keys": []}"#, &PublicAlgorithm::ALL),
+        verifying_keys(br#"{"keys": []}"#, &PublicAlgorithm::ALL),
         Err(JwksError::NoKeys)
     ));
 }

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use jsonwebtoken::Algorithm;
 
-use super::{FILE_NAME, KeyError, SigningKey, new_key_text, read, write_private};
+use super::signing_key::{FILE_NAME, KeyError, SigningKey, new_key_text, read, write_private};
 use crate::auth::key_set::{KeySet, VerifyingKey};
 use crate::model::clock::Clock;
 use crate::model::ids::passing_name;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::{Change, Changed, Document, DocumentKind, Link, NAME_COLUMN, values};
+use super::document::{Change, Changed, Document, DocumentKind, Link, NAME_COLUMN, values};
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use super::{Document, DocumentCursor, DocumentKind, DocumentStamp, document_of};
+use super::document::{Document, DocumentCursor, DocumentKind, DocumentStamp, document_of};
 use crate::catalog::Catalog;
 use crate::catalog::damage::besides_rows;
 use crate::catalog::database::{Session, Value};

@@ -12,8 +12,9 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _, future};
 use uuid::Uuid;
 
+use super::content::Content;
+use super::handle::Contents;
 use super::reading::{STEP, STEPS_AT_ONCE};
-use super::{Content, Contents};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 use crate::store::folder_names::INCOMING_FOLDER;

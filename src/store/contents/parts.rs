@@ -1,56 +1,12 @@
-//! Writes parts into the object store, and names their objects.
+//! Writes parts into the object store. Knows nothing of the content that they become part of.
 
 use bytes::Bytes;
-use uuid::Uuid;
 
-use super::{Content, ContentKind, Part};
-use crate::model::ids::PersonId;
+use super::content::{Part, PartName};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::checksums::Summing;
 use crate::store::objects::{ObjectStorage, Upload};
-
-/// The path of a part, in its components.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartName {
-    pub of: ContentKind,
-    pub person: PersonId,
-    pub content: Uuid,
-    pub part: Uuid,
-}
-
-impl PartName {
-    #[must_use]
-    pub const fn of(content: &Content, part: Uuid) -> Self {
-        Self {
-            of: content.of,
-            person: content.person,
-            content: content.id,
-            part,
-        }
-    }
-
-    /// The path of a part's object. The person's folder can be removed as a whole.
-    #[must_use]
-    pub fn path(&self) -> String {
-        let folder = self.of.folder();
-        format!("{folder}/{}/{}/{}", self.person, self.content, self.part)
-    }
-
-    /// Parses what `path` wrote. `None` for anything else.
-    #[must_use]
-    pub fn parse(path: &str) -> Option<Self> {
-        let (folder, names) = path.split_once('/')?;
-        let mut names = names.split('/');
-        let name = Self {
-            of: ContentKind::ALL.into_iter().find(|of| of.folder() == folder)?,
-            person: names.next()?.parse().ok()?,
-            content: names.next()?.parse().ok()?,
-            part: names.next()?.parse().ok()?,
-        };
-        (name.path() == path).then_some(name)
-    }
-}
 
 /// A part being written. Dropping it leaves nothing visible.
 pub struct PartWriter {

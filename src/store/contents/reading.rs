@@ -11,7 +11,8 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::sync::OnceCell;
 
-use super::{Content, Contents, Part, PartName};
+use super::content::{Content, Part, PartName};
+use super::handle::Contents;
 use crate::store::StoreError;
 use crate::store::checksums::Blocks;
 use crate::store::objects::ObjectStorage;

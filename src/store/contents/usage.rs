@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Content, Contents};
+use super::content::Content;
+use super::handle::Contents;
 use crate::catalog::documents::{Change, Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::stored_json;
