@@ -13,13 +13,14 @@ use axum::Router;
 use axum::body::HttpBody as _;
 use axum::http::header::CONNECTION;
 use axum::http::{Request, Version};
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::settings::InterfaceSettings;
@@ -254,11 +255,7 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
             request.extensions_mut().insert(Peer(peer));
             let version = request.version();
             let mut response = leftover::answer(router, request, limit).await;
-            // An HTTP/1.0 client takes an answer without a length for empty if it reads that the connection
-            // goes on.
-            let ends =
-                response.body().size_hint().exact().is_none() || response.headers().contains_key(CONNECTION);
-            let ends = version == Version::HTTP_10 && ends;
+            let ends = is_last(version, &response);
             if ends {
                 *response.version_mut() = version;
             }
@@ -268,8 +265,7 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
     let stream = Impatient::new(stream, limit, Arc::clone(&usage));
     let connection = terms.builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    let mut looks = interval((limit / LOOKS_PER_LIMIT).max(BRIEFEST_LOOK));
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looks = looks_within(limit);
     let mut asked_to_end = false;
     let mut stopping_since = None;
     loop {
@@ -282,8 +278,7 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
             }
             () = terms.stopping.cancelled(), if stopping_since.is_none() => {
                 stopping_since = Some(Instant::now());
-                looks = interval((terms.last_words / LOOKS_PER_LIMIT).max(BRIEFEST_LOOK));
-                looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                looks = looks_within(terms.last_words);
                 if !asked_to_end {
                     asked_to_end = true;
                     connection.as_mut().graceful_shutdown();
@@ -308,6 +303,21 @@ async fn spoken(stream: impl Transport, peer: IpAddr, router: Router, terms: &Te
             },
         }
     }
+}
+
+/// Whether a connection ends with this answer. An HTTP/1.0 client takes an answer without a length for empty
+/// if it reads that the connection goes on.
+fn is_last(version: Version, response: &Response) -> bool {
+    let is_open_ended =
+        response.body().size_hint().exact().is_none() || response.headers().contains_key(CONNECTION);
+    version == Version::HTTP_10 && is_open_ended
+}
+
+/// When a connection is looked at, for something that must not last longer than `limit`.
+fn looks_within(limit: Duration) -> Interval {
+    let mut looks = interval((limit / LOOKS_PER_LIMIT).max(BRIEFEST_LOOK));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
 }
 
 /// A client must send a whole head within this time after its connection opened or its last request was

@@ -307,20 +307,7 @@ impl Draft {
                 .collect()
         };
         Ok(match property.get("x-role").and_then(Value::as_str) {
-            None => {
-                self.own.push(column(name, property));
-                self.aliases
-                    .extend(aliases_of(property).map(|alias| (alias, name.to_owned())));
-                let members = versions_in(property);
-                if members.is_empty() {
-                    ReadFrom::Column(name.to_owned())
-                } else {
-                    ReadFrom::Versions {
-                        column: name.to_owned(),
-                        members,
-                    }
-                }
-            }
+            None => self.place_in_column(name, property),
             Some("id") => {
                 self.id = spellings();
                 ReadFrom::Id
@@ -360,6 +347,19 @@ impl Draft {
             Some("extras") => ReadFrom::Column(EXTRAS.to_owned()),
             Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),
         })
+    }
+
+    /// Gives a property without a role a column of its own.
+    fn place_in_column(&mut self, name: &str, property: &Value) -> ReadFrom {
+        self.own.push(column(name, property));
+        self.aliases
+            .extend(aliases_of(property).map(|alias| (alias, name.to_owned())));
+        let (column, members) = (name.to_owned(), versions_in(property));
+        if members.is_empty() {
+            ReadFrom::Column(column)
+        } else {
+            ReadFrom::Versions { column, members }
+        }
     }
 
     /// Notes whether a property, or which of its members, is for the owner alone, and whether its value holds

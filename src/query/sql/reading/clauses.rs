@@ -10,8 +10,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join,
     JoinConstraint, JoinOperator, Query, Select, SelectFlavor, SelectModifiers, SetExpr, SetOperator,
-    SetQuantifier, Spanned, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Visitor,
-    visit_expressions,
+    SetQuantifier, Spanned, TableAlias, TableFactor, TableWithJoins, Visitor, visit_expressions,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
@@ -299,40 +298,7 @@ fn merged(join: &Join) -> ControlFlow<Refusal> {
 
 fn read_from(table: &TableFactor) -> ControlFlow<Refusal> {
     match table {
-        TableFactor::Table {
-            name: _,
-            alias,
-            args,
-            with_hints,
-            version,
-            with_ordinality,
-            partitions,
-            json_path,
-            sample,
-            index_hints,
-        } => {
-            let settings = matches!(
-                args,
-                Some(TableFunctionArgs {
-                    settings: Some(_),
-                    ..
-                })
-            );
-            refuse_any(
-                [
-                    ("WITH after a table", !with_hints.is_empty()),
-                    ("a version of a table", version.is_some()),
-                    ("WITH ORDINALITY", *with_ordinality),
-                    ("PARTITION", !partitions.is_empty()),
-                    ("a path after a table", json_path.is_some()),
-                    ("TABLESAMPLE", sample.is_some()),
-                    ("a hint of an index", !index_hints.is_empty()),
-                    ("SETTINGS", settings),
-                ],
-                table,
-            )?;
-            named(alias.as_ref())
-        }
+        TableFactor::Table { .. } => read_by_name(table),
         TableFactor::Derived { alias, sample, .. } => {
             refuse_any([("TABLESAMPLE", sample.is_some())], table)?;
             named(alias.as_ref())
@@ -379,6 +345,40 @@ fn read_from(table: &TableFactor) -> ControlFlow<Refusal> {
         TableFactor::Unpivot { .. } => refuse_any([("UNPIVOT", true)], table),
         TableFactor::MatchRecognize { .. } => refuse_any([("MATCH_RECOGNIZE", true)], table),
     }
+}
+
+/// Of a table, or a call that stands for one, what may follow its name.
+fn read_by_name(table: &TableFactor) -> ControlFlow<Refusal> {
+    let TableFactor::Table {
+        name: _,
+        alias,
+        args,
+        with_hints,
+        version,
+        with_ordinality,
+        partitions,
+        json_path,
+        sample,
+        index_hints,
+    } = table
+    else {
+        return ControlFlow::Continue(());
+    };
+    let has_settings = args.as_ref().is_some_and(|args| args.settings.is_some());
+    refuse_any(
+        [
+            ("WITH after a table", !with_hints.is_empty()),
+            ("a version of a table", version.is_some()),
+            ("WITH ORDINALITY", *with_ordinality),
+            ("PARTITION", !partitions.is_empty()),
+            ("a path after a table", json_path.is_some()),
+            ("TABLESAMPLE", sample.is_some()),
+            ("a hint of an index", !index_hints.is_empty()),
+            ("SETTINGS", has_settings),
+        ],
+        table,
+    )?;
+    named(alias.as_ref())
 }
 
 fn named(alias: Option<&TableAlias>) -> ControlFlow<Refusal> {
