@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Base, Definition, Scale};
+use super::shape::{Base, Definition, Scale};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::metric::MetricKind;
 use crate::model::strict_json;

@@ -3,7 +3,7 @@
 use arrow::datatypes::Field;
 use serde_json::Value;
 
-use super::{Base, Definition, OF_METRICS, RESERVED_MEMBERS};
+use super::shape::{Base, Definition, OF_METRICS, RESERVED_MEMBERS};
 use crate::model::excerpt::beginning;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::metric::MetricKind;
