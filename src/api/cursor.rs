@@ -13,7 +13,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::auth::tickets::Tickets;
 use crate::model::ids::PersonId;
 use crate::query::page_of_prepared::NextPage;
-use crate::query::paging::RowPlace;
+use crate::query::paging::RowPosition;
 
 /// The cursor of the next page. Without this header there is no next page.
 pub const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor");
@@ -67,7 +67,7 @@ impl<'a> Pages<'a> {
     }
 
     /// The place that a cursor stands for.
-    pub fn place(&self, cursor: Option<&str>) -> Result<Option<RowPlace>, ApiError> {
+    pub fn place(&self, cursor: Option<&str>) -> Result<Option<RowPosition>, ApiError> {
         // An empty cursor also means the first page, so that a loop can begin with it.
         let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else {
             return Ok(None);
@@ -99,7 +99,7 @@ impl<'a> Pages<'a> {
         Ok(response)
     }
 
-    fn seal(&self, place: &RowPlace) -> u64 {
+    fn seal(&self, place: &RowPosition) -> u64 {
         let mut hasher = DefaultHasher::new();
         ("cursor", self.question, place).hash(&mut hasher);
         self.tickets.sealed(hasher.finish())
@@ -113,8 +113,8 @@ fn wrong() -> ApiError {
     )
 }
 
-fn written(place: &RowPlace, seal: u64) -> String {
-    let RowPlace {
+fn written(place: &RowPosition, seal: u64) -> String {
+    let RowPosition {
         start,
         end,
         id,
@@ -124,14 +124,14 @@ fn written(place: &RowPlace, seal: u64) -> String {
     format!("{start:016x}{end:016x}{id:032x}{partition:016x}{seal:016x}")
 }
 
-fn read(cursor: &str) -> Option<(RowPlace, u64)> {
+fn read(cursor: &str) -> Option<(RowPosition, u64)> {
     let digits = cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !digits || cursor.len() != 4 * NUMBER + ID {
         return None;
     }
     let number = |from: usize| u64::from_str_radix(cursor.get(from..from + NUMBER)?, 16).ok();
     let id = cursor.get(2 * NUMBER..2 * NUMBER + ID)?;
-    let place = RowPlace {
+    let place = RowPosition {
         start: number(0)?.cast_signed(),
         end: number(NUMBER)?.cast_signed(),
         id: u128::from_str_radix(id, 16).ok()?.to_be_bytes(),
@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn a_cursor_says_where_it_was_made() {
         for place in [
-            RowPlace {
+            RowPosition {
                 start: -62_135_596_800_000_000,
                 end: 253_402_300_799_999_999,
                 id: [0xff; 16],
                 partition: u64::MAX,
             },
-            RowPlace {
+            RowPosition {
                 start: 0,
                 end: 1,
                 id: [0; 16],

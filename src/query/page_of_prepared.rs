@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 
 use super::engine::{Engine, deadline_passed};
 use super::operator::Plan;
-use super::paging::{PageEnd, RowKey, RowPlace};
+use super::paging::{PageEnd, RowKey, RowPosition};
 use super::{Prepared, QueryError};
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ impl NextPage {
     }
 
     /// The place of the last row of the page, if more follow.
-    pub async fn find_start(self, engine: &Engine) -> Result<Option<RowPlace>, QueryError> {
+    pub async fn find_start(self, engine: &Engine) -> Result<Option<RowPosition>, QueryError> {
         let Some(Ending { places, limit, key }) = self.0 else {
             return Ok(None);
         };
@@ -57,7 +57,7 @@ impl Prepared {
     pub fn page(
         mut self,
         key: &RowKey,
-        after: Option<&RowPlace>,
+        after: Option<&RowPosition>,
         limit: Option<usize>,
     ) -> Result<(Self, NextPage), QueryError> {
         if let Some(place) = after {

@@ -25,7 +25,7 @@ use super::ground::filter::Condition;
 use super::ground::for_others::OriginalLength;
 use super::ground::key::KEY_ORDER;
 use super::ground::operator::{Plan, known_order, ordered};
-use super::ground::paging::{RowPlace, number_of, places_of};
+use super::ground::paging::{RowPosition, number_of, places_of};
 use super::ground::shape::{self, IdForm, Visibility};
 use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
@@ -43,7 +43,7 @@ pub struct RecordsSpec {
     /// The most rows.
     pub limit: Option<usize>,
     /// Only rows that come after this place.
-    pub after: Option<RowPlace>,
+    pub after: Option<RowPosition>,
     /// The wanted columns: others need not be read. `None` wants all. [`Prepared::only`] puts the answer into
     /// their order.
     pub columns: Option<ShownColumns>,

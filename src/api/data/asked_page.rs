@@ -12,7 +12,7 @@ use crate::api::cursor::Pages;
 use crate::api::problem::ApiError;
 use crate::auth::grants::GrantAuthority;
 use crate::query::page_of_prepared::NextPage;
-use crate::query::paging::{RowKey, RowPlace};
+use crate::query::paging::{RowKey, RowPosition};
 use crate::query::places::Granted;
 use crate::query::{Order, Prepared};
 
@@ -25,7 +25,7 @@ pub(super) struct AskedPage<'a> {
     form: &'a AnswerForm,
     pages: Pages<'a>,
     /// Where the page begins.
-    after: Option<RowPlace>,
+    after: Option<RowPosition>,
 }
 
 impl<'a> AskedPage<'a> {

@@ -27,7 +27,7 @@ use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::ResolvedType;
 use crate::query::filter::Condition;
-use crate::query::paging::{RowKey, RowPlace};
+use crate::query::paging::{RowKey, RowPosition};
 use crate::query::partial::WholeBins;
 use crate::query::series::{AskedSeries, Calculation, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::sleep::StageTable;
@@ -264,7 +264,7 @@ struct SeriesPage<'a> {
     grid_query: &'a GridQuery,
     pages: Pages<'a>,
     /// Where the page begins.
-    after: Option<RowPlace>,
+    after: Option<RowPosition>,
 }
 
 impl<'a> SeriesPage<'a> {

@@ -29,7 +29,7 @@ const PARTITION: &str = "\u{1}partition";
 
 /// A place in the order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RowPlace {
+pub struct RowPosition {
     pub start: i64,
     pub end: i64,
     pub id: [u8; 16],
@@ -44,7 +44,7 @@ pub(in crate::query) fn number_of(partition: &TypeId) -> u64 {
     hasher.finish()
 }
 
-impl RowPlace {
+impl RowPosition {
     /// The times at which rows after this place can start.
     #[must_use]
     pub fn starts_after(&self, order: Order) -> TimeRange {
@@ -153,7 +153,7 @@ impl RowKey {
     }
 
     /// The rows that come after a place.
-    pub(in crate::query) fn after(&self, rows: Plan, place: &RowPlace) -> Result<Plan> {
+    pub(in crate::query) fn after(&self, rows: Plan, place: &RowPosition) -> Result<Plan> {
         let schema = rows.schema();
         let mut keys = vec![(ident(self.start), moment(&schema, self.start, place.start)?)];
         if let Some(end) = self.end {
@@ -178,7 +178,7 @@ impl RowKey {
         }
     }
 
-    pub(in crate::query) fn place_of(&self, batch: &RecordBatch, row: usize) -> Result<RowPlace> {
+    pub(in crate::query) fn place_of(&self, batch: &RecordBatch, row: usize) -> Result<RowPosition> {
         let missing = || internal_datafusion_err!("a row without a place");
         let column = |name: &str| batch.column_by_name(name).ok_or_else(missing);
         let time = |name: &str| {
@@ -209,7 +209,7 @@ impl RowKey {
             }
         };
         let end = self.end.map_or(Ok(start), time)?;
-        Ok(RowPlace {
+        Ok(RowPosition {
             start,
             end,
             id,
@@ -237,7 +237,7 @@ pub(in crate::query) fn places_of(partition: &TypeId) -> impl Iterator<Item = Ex
 pub(in crate::query) struct PageEnd {
     limit: usize,
     passed: usize,
-    last: Option<RowPlace>,
+    last: Option<RowPosition>,
 }
 
 impl PageEnd {
@@ -251,13 +251,13 @@ impl PageEnd {
 
     /// Passes the next rows, with the columns of [`places_of`].
     pub(in crate::query) fn pass(&mut self, batch: &RecordBatch) -> Result<(), DataFusionError> {
-        self.pass_by(batch, RowPlace::of)
+        self.pass_by(batch, RowPosition::of)
     }
 
     pub(in crate::query) fn pass_by(
         &mut self,
         batch: &RecordBatch,
-        place_of: impl Fn(&RecordBatch, usize) -> Result<RowPlace>,
+        place_of: impl Fn(&RecordBatch, usize) -> Result<RowPosition>,
     ) -> Result<(), DataFusionError> {
         let before = self.passed;
         self.passed = before.saturating_add(batch.num_rows());
@@ -268,7 +268,7 @@ impl PageEnd {
         Ok(())
     }
 
-    pub(in crate::query) fn found(self) -> Option<RowPlace> {
+    pub(in crate::query) fn found(self) -> Option<RowPosition> {
         self.last.filter(|_| self.passed > self.limit)
     }
 }
