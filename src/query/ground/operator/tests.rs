@@ -2,11 +2,12 @@
 
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ChildrenPropertiesMode;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::*;
 
