@@ -4,26 +4,26 @@
 //! stay exact: a pound is 45359237/100000 grams. A unit converts only within its dimension; a count of steps
 //! is not a count of strokes. What the table does not name is read as a term of UCUM.
 
+mod conversion;
+mod system;
+mod table;
 mod terms;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::str::FromStr;
-
-use serde::Deserialize;
 
 use super::excerpt::beginning;
 use super::metric::MetricTraits;
-use terms::{BadDefinition, Ratio, Terms, TermsTable};
+use conversion::{MOST_CODES, Measure, between, linear};
+use table::{AmbiguousPercent, CodeList, Substance, Systems, Table, UNITS, Unit};
+use terms::{BadDefinition, Ratio, Terms};
 
-/// The length of the longest list of codes.
-const MOST_CODES: usize = 8;
+pub use conversion::{Conversion, scaled};
+pub use system::{UnitSystem, UnknownSystem};
 
 /// By how much of itself the molar mass that is sent may differ from that of the substance.
 const SAME_SUBSTANCE: f64 = 1e-3;
-
-const UNITS: &str = include_str!("../../schemas/units.json");
 
 /// Why a value cannot be converted to the unit of its metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,64 +61,6 @@ pub enum UnitTableError {
     Term(#[from] BadDefinition),
 }
 
-/// How values of one unit become values of another. Looked up once per unit and metric, then applied to every
-/// row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Conversion {
-    Same,
-    Linear {
-        times: f64,
-        over: f64,
-        plus: f64,
-    },
-    /// A spelling that some write for hundredths and others for fractions of one: values up to the limit are
-    /// fractions.
-    FractionUpTo {
-        limit: f64,
-    },
-    /// For each code of another list, at that index, the type's code.
-    Codes([f64; MOST_CODES]),
-}
-
-/// `value · times / over + plus`. A product may be too large where its quotient is not: then the division
-/// comes first, whose last digit may differ.
-#[inline]
-#[must_use]
-pub fn scaled(value: f64, times: f64, over: f64, plus: f64) -> f64 {
-    let converted = value * times / over + plus;
-    if converted.is_finite() {
-        converted
-    } else {
-        value / over * times + plus
-    }
-}
-
-impl Conversion {
-    #[must_use]
-    pub fn apply(self, value: f64) -> f64 {
-        match self {
-            Self::Linear { times, over, plus } => scaled(value, times, over, plus),
-            Self::FractionUpTo { limit } if value.abs() <= limit => value * 100.0,
-            Self::Codes(codes) if value.fract() == 0.0 && value >= 0.0 => {
-                codes.get(value as usize).copied().unwrap_or(f64::NAN)
-            }
-            Self::Codes(_) => f64::NAN,
-            Self::Same | Self::FractionUpTo { .. } => value,
-        }
-    }
-
-    /// Whether converting `value` to `converted` changed what was sent, so that the original is worth
-    /// keeping. Another spelling of the type's unit changes nothing.
-    #[must_use]
-    pub const fn leaves_original(self, value: f64, converted: f64) -> bool {
-        match self {
-            Self::Same => false,
-            Self::Linear { .. } | Self::Codes(_) => true,
-            Self::FractionUpTo { .. } => value.to_bits() != converted.to_bits(),
-        }
-    }
-}
-
 /// All units the product knows.
 #[derive(Debug)]
 pub struct Units {
@@ -133,124 +75,6 @@ pub struct Units {
     codes: Vec<CodeList>,
     systems: Systems,
     terms: Terms,
-}
-
-/// The units in which values are returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum UnitSystem {
-    /// As they are stored.
-    Catalogue,
-    Metric,
-    Us,
-}
-
-/// A name that is not a system.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown units {0:?}; use one of catalogue, metric, us")]
-pub struct UnknownSystem(String);
-
-impl UnitSystem {
-    pub const ALL: [Self; 3] = [Self::Catalogue, Self::Metric, Self::Us];
-
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Catalogue => "catalogue",
-            Self::Metric => "metric",
-            Self::Us => "us",
-        }
-    }
-}
-
-impl FromStr for UnitSystem {
-    type Err = UnknownSystem;
-
-    fn from_str(name: &str) -> Result<Self, UnknownSystem> {
-        let found = Self::ALL.into_iter().find(|system| system.name() == name);
-        found.ok_or_else(|| UnknownSystem(beginning(name).into_owned()))
-    }
-}
-
-/// The units that each system uses in place of others.
-#[derive(Debug, Deserialize)]
-struct Systems {
-    metric: HashMap<String, String>,
-    us: HashMap<String, String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Table {
-    differences: Vec<String>,
-    substances: Vec<Substance>,
-    ambiguous_percent: AmbiguousPercent,
-    codes: Vec<CodeList>,
-    systems: Systems,
-    terms: TermsTable,
-    units: Vec<Unit>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Unit {
-    #[serde(rename = "unit")]
-    name: String,
-    dimension: String,
-    /// One of this unit in base units of its dimension: numerator and denominator.
-    factor: [u64; 2],
-    /// Its zero in base units; absent when zero is zero.
-    zero: Option<[i64; 2]>,
-    #[serde(default)]
-    spellings: Vec<String>,
-    #[serde(default)]
-    words: Vec<String>,
-}
-
-/// What converting needs of a unit.
-#[derive(Clone, Copy, Debug)]
-struct Measure<'u> {
-    dimension: &'u str,
-    /// In base units of its dimension.
-    factor: Ratio,
-    zero: [i64; 2],
-    /// Grams of one mole, if the unit tells.
-    grams_per_mole: Option<f64>,
-}
-
-impl<'u> From<&'u Unit> for Measure<'u> {
-    fn from(unit: &'u Unit) -> Self {
-        let [numerator, denominator] = unit.factor.map(u128::from);
-        Self {
-            dimension: &unit.dimension,
-            factor: Ratio::new(numerator, denominator),
-            zero: unit.zero.unwrap_or([0, 1]),
-            grams_per_mole: None,
-        }
-    }
-}
-
-/// Another list of codes with the same meanings as those of the type's unit `to`.
-#[derive(Debug, Deserialize)]
-struct CodeList {
-    unit: String,
-    to: String,
-    codes: Vec<i32>,
-    /// The codes that mean that there is no value.
-    absent: Vec<i32>,
-}
-
-/// A substance whose mass and amount can be converted into each other.
-#[derive(Debug, Deserialize)]
-struct Substance {
-    types: Vec<String>,
-    mass: String,
-    amount: String,
-    grams_per_mole: [u64; 2],
-}
-
-#[derive(Debug, Deserialize)]
-struct AmbiguousPercent {
-    spelling: String,
-    is_fraction_up_to: f64,
-    except: HashMap<String, f64>,
 }
 
 impl Units {
@@ -478,32 +302,5 @@ impl Units {
             return None;
         };
         Some(linear(factor, 0.0))
-    }
-}
-
-/// `None` if the factor has too many digits.
-fn between(from: Measure<'_>, target: Measure<'_>, is_difference: bool) -> Option<Conversion> {
-    let plus = if is_difference || from.zero == target.zero {
-        0.0
-    } else {
-        let [from_zero, from_parts] = from.zero.map(i128::from);
-        let [target_zero, target_parts] = target.zero.map(i128::from);
-        let distance = from_zero * target_parts - target_zero * from_parts;
-        let distance = distance * target.factor.denominator as i128;
-        let parts = from_parts * target_parts * target.factor.numerator as i128;
-        distance as f64 / parts as f64
-    };
-    Some(linear(from.factor.over(target.factor)?, plus))
-}
-
-/// Both parts of most fractions are exact as floats, because these are in lowest terms.
-fn linear(factor: Ratio, plus: f64) -> Conversion {
-    if factor == Ratio::ONE && plus == 0.0 {
-        return Conversion::Same;
-    }
-    Conversion::Linear {
-        times: factor.numerator as f64,
-        over: factor.denominator as f64,
-        plus,
     }
 }
