@@ -137,8 +137,8 @@ pub struct OneDatashare {
 #[utoipa::path(post, path = "/user/v1/datashare",
     operation_id = "create_datashare", tag = "sharing",
     params(Checked<NoParams>), request_body = NewDatashare,
-    responses((status = 201, description = "The new share", body = OneDatashare), (status = 400), (status = 413),
-        (status = 415), (status = 422)))]
+    responses((status = 201, description = "The new share", body = OneDatashare), (status = 400),
+        (status = 413), (status = 415), (status = 422)))]
 pub async fn create(
     State(app): State<Shared>,
     reader: Reader,

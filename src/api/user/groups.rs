@@ -103,8 +103,8 @@ pub async fn one(
 #[utoipa::path(put, path = "/user/v1/group/{group_id}",
     operation_id = "change_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<NoParams>),
     request_body = SentGroupChange,
-    responses((status = 200, description = "The group as it is then", body = OneGroup), (status = 403), (status = 404),
-        (status = 409), (status = 413), (status = 415), (status = 422)))]
+    responses((status = 200, description = "The group as it is then", body = OneGroup), (status = 403),
+        (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change(
     State(app): State<Shared>,
     reader: Reader,
@@ -141,8 +141,8 @@ pub async fn remove(
 #[utoipa::path(post, path = "/user/v1/group/{group_id}/membership",
     operation_id = "join_group", tag = "groups",
     params(("group_id" = Uuid, Path), Checked<NoParams>),
-    responses((status = 200, description = "The membership", body = MembershipEntry), (status = 404), (status = 409),
-        (status = 422)))]
+    responses((status = 200, description = "The membership", body = MembershipEntry), (status = 404),
+        (status = 409), (status = 422)))]
 pub async fn join(
     State(app): State<Shared>,
     reader: Reader,
@@ -157,8 +157,8 @@ pub async fn join(
 #[utoipa::path(delete, path = "/user/v1/group/{group_id}/membership",
     operation_id = "leave_group", tag = "groups",
     params(("group_id" = Uuid, Path), Checked<NoParams>),
-    responses((status = 200, description = "The membership as it was", body = MembershipEntry), (status = 404),
-        (status = 409)))]
+    responses((status = 200, description = "The membership as it was", body = MembershipEntry),
+        (status = 404), (status = 409)))]
 pub async fn quit(
     State(app): State<Shared>,
     reader: Reader,
@@ -207,9 +207,10 @@ pub async fn metadata(
 /// Replaces what is noted about a participant.
 #[utoipa::path(put, path = "/user/v1/group/{group_id}/participants/{participant_id}/metadata",
     operation_id = "replace_participant_metadata", tag = "groups",
-    params(("group_id" = Uuid, Path), ("participant_id" = Uuid, Path), Checked<NoParams>), request_body = Object,
-    responses((status = 200, description = "What is noted then", body = Object), (status = 403), (status = 404),
-        (status = 409), (status = 413), (status = 415), (status = 422)))]
+    params(("group_id" = Uuid, Path), ("participant_id" = Uuid, Path), Checked<NoParams>),
+    request_body = Object,
+    responses((status = 200, description = "What is noted then", body = Object), (status = 403),
+        (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn replace_metadata(
     State(app): State<Shared>,
     reader: Reader,
@@ -224,9 +225,10 @@ pub async fn replace_metadata(
 /// Changes members of what is noted about a participant (RFC 7396): null removes one.
 #[utoipa::path(patch, path = "/user/v1/group/{group_id}/participants/{participant_id}/metadata",
     operation_id = "merge_participant_metadata", tag = "groups",
-    params(("group_id" = Uuid, Path), ("participant_id" = Uuid, Path), Checked<NoParams>), request_body = Object,
-    responses((status = 200, description = "What is noted then", body = Object), (status = 403), (status = 404),
-        (status = 409), (status = 413), (status = 415), (status = 422)))]
+    params(("group_id" = Uuid, Path), ("participant_id" = Uuid, Path), Checked<NoParams>),
+    request_body = Object,
+    responses((status = 200, description = "What is noted then", body = Object), (status = 403),
+        (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn merge_metadata(
     State(app): State<Shared>,
     reader: Reader,

@@ -112,7 +112,8 @@ impl Building {
             Ok(()) => {
                 let bytes = outlet.export().bytes();
                 outlet.finish().await.map_err(in_store)?;
-                tracing::info!(export = %id, bytes, seconds = begun.elapsed().as_secs(), "an archive is ready");
+                let seconds = begun.elapsed().as_secs();
+                tracing::info!(export = %id, bytes, seconds, "an archive is ready");
                 return Ok(());
             }
             Err(ExportError::Overtaken) => {
