@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use super::*;
+use super::pages::{TABLES, order_of, page_of};
+use super::reader::PAGE_OF_BLOBS;
+use crate::catalog::Catalog;
+use crate::catalog::database::{Session, Value};
 use crate::model::clock::ManualClock;
+use crate::model::time::Instant;
 
 /// How SQLite finds the rows of a statement with so many values.
 async fn plan(session: &mut Session, sql: &str, values: usize) -> Vec<String> {

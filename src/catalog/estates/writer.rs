@@ -1,0 +1,120 @@
+//! Puts back what was read of a person, in one transaction, and verifies it before that commits.
+
+use super::pages::{BLOBS, EstatePage, TABLES, bytes_of, unreadable, value_of};
+use crate::catalog::Catalog;
+use crate::catalog::database::Session;
+use crate::catalog::documents::DocumentKind;
+use crate::catalog::errors::CatalogError;
+use crate::catalog::inserting::Existing;
+use crate::catalog::reading::{read_partitions, verify_partitions};
+use crate::catalog::registers::enrol;
+use crate::catalog::rows::{Ledger, id};
+use crate::catalog::tables::{DOCUMENTS, FOLDERS, LEDGERS, LINKS, PEOPLE};
+use crate::model::ids::PersonId;
+
+/// Puts back what was read of a person.
+pub struct EstateWriter {
+    session: Session,
+    person: PersonId,
+    /// The person exists already, but nothing else is known of them.
+    is_known: bool,
+}
+
+impl Catalog {
+    /// Begins to put back a person's rows; `None` if something is known of them already.
+    pub async fn restore_estate(&self, person: PersonId) -> Result<Option<EstateWriter>, CatalogError> {
+        let mut session = self.database.write().await?;
+        let known = session
+            .select(&PEOPLE, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        let ledger = session
+            .select(&LEDGERS, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        let folders = session
+            .select(&FOLDERS, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        let only_sessions = folders.iter().all(|folder| {
+            folder
+                .text(1)
+                .is_ok_and(|kind| kind == DocumentKind::Session.as_str())
+        });
+        let is_blank = match ledger.first() {
+            Some(ledger) => Ledger::of(ledger)?.holds_nothing() && only_sessions,
+            None => known.is_empty(),
+        };
+        if !is_blank {
+            session.rollback().await?;
+            return Ok(None);
+        }
+        // A token made meanwhile is not among what comes back; another one can be made.
+        for table in [LINKS.name, DOCUMENTS.name, FOLDERS.name] {
+            let sql = format!("DELETE FROM {table} WHERE person = $1");
+            session.execute(sql, vec![id(person.0)]).await?;
+        }
+        Ok(Some(EstateWriter {
+            session,
+            person,
+            is_known: !known.is_empty(),
+        }))
+    }
+}
+
+impl EstateWriter {
+    /// Puts rows back.
+    pub async fn put(&mut self, page: EstatePage) -> Result<(), CatalogError> {
+        if page.table == BLOBS {
+            let mut blobs = Vec::with_capacity(page.rows.len());
+            for row in page.rows {
+                let mut parts = row
+                    .into_iter()
+                    .map(|part| part.as_str().and_then(bytes_of).ok_or_else(unreadable));
+                let (Some(piece), Some(blob)) = (parts.next(), parts.next()) else {
+                    return Err(unreadable());
+                };
+                blobs.push((piece?, blob?));
+            }
+            return self.session.insert_blobs(blobs).await;
+        }
+        let table = TABLES
+            .iter()
+            .find(|table| table.name == page.table)
+            .ok_or_else(unreadable)?;
+        let mut rows = Vec::with_capacity(page.rows.len());
+        for row in page.rows {
+            if row.len() != table.columns.len() {
+                return Err(unreadable());
+            }
+            let values = table.columns.iter().zip(row);
+            let values = values
+                .map(|((_, kind), value)| value_of(*kind, value).ok_or_else(unreadable))
+                .collect::<Result<Vec<_>, _>>()?;
+            let owner = table.columns.iter().position(|(name, _)| *name == "person");
+            if owner.and_then(|owner| values.get(owner)) != Some(&id(self.person.0)) {
+                return Err(unreadable());
+            }
+            rows.push(values);
+        }
+        if table.name == PEOPLE.name && !self.is_known {
+            enrol(&mut self.session, rows).await?;
+        } else {
+            let existing = match table.name {
+                name if name == PEOPLE.name || name == LEDGERS.name => Existing::Replace,
+                _ => Existing::Refuse,
+            };
+            self.session.insert(table, rows, existing).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the rows durable, if they are all of one state, with nothing missing and nothing extra.
+    pub async fn finish(mut self) -> Result<(), CatalogError> {
+        let rows = verify_partitions(&mut self.session, self.person).await?;
+        read_partitions(&mut self.session, self.person, rows).await?;
+        self.session.commit().await
+    }
+
+    /// Rolls back and leaves the catalogue as it was.
+    pub async fn give_up(self) -> Result<(), CatalogError> {
+        self.session.rollback().await
+    }
+}
