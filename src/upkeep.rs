@@ -14,6 +14,7 @@
 
 pub mod backup;
 pub mod check;
+pub mod choose_objects;
 pub mod collect;
 pub mod compact;
 pub mod erase;

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use futures::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
+use super::choose_objects::{FEWEST_OBJECTS, Limits};
 use super::collect;
-use super::compact::{self, Limits};
 use super::erase::{self, erase};
 use super::flush::{self, DueTails, Room, flush};
 use super::lease::Leases;
@@ -153,7 +153,7 @@ impl Upkeep {
         } = self
             .stores
             .catalog
-            .compaction_candidates(compact::FEWEST_OBJECTS as i64)
+            .compaction_candidates(FEWEST_OBJECTS as i64)
             .await?;
         let open = settled.open(candidates);
         set_aside.extend(settled.damaged().map(whose_partition));

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Datelike as _};
 
-use super::compact::{Limits, Object, RewriteOutcome, by_year, compact, fit, merge_group, pieces_of};
+use super::choose_objects::{Limits, Object, by_year, fit};
+use super::compact::{RewriteOutcome, compact, merge_group, pieces_of};
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::Piece;
 use crate::model::time::Instant;
@@ -100,7 +101,7 @@ fn is_worth_it(group: &[Object<'_>]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::compact::tests::{DAY, days_of, object};
+    use super::super::choose_objects::tests::{DAY, days_of, object};
     use super::*;
     use crate::model::ids::PieceId;
 

@@ -8,7 +8,8 @@
 
 use std::collections::BTreeSet;
 
-use super::compact::{Limits, RewriteOutcome, leave_dead_rows};
+use super::choose_objects::Limits;
+use super::compact::{RewriteOutcome, leave_dead_rows};
 use super::flush::flush;
 use super::manifest::replace_manifests;
 use super::settings::UpkeepSettings;

@@ -27,8 +27,9 @@ use futures::TryStreamExt as _;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 use uuid::Uuid;
 
+use super::choose_objects::Limits;
 use super::collect;
-use super::compact::{self, Limits};
+use super::compact;
 use super::merge_pieces::SortedRows;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
