@@ -1,9 +1,9 @@
 //! Provides snapshots, from memory where they are current. Knows the catalogue; knows nothing of what is in
 //! rows.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use ahash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use arrow::array::RecordBatch;
 
 use super::state::{PieceContent, Snapshot, SnapshotPiece, added, decoded};

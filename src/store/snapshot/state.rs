@@ -1,8 +1,8 @@
 //! One partition as of one moment, and how it is made from what the catalogue says. Asks nothing itself.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use ahash::HashMap;
 use arrow::array::RecordBatch;
 
 use super::tail_rows::{PIECE_BYTES, TailRows};

@@ -1,9 +1,9 @@
 //! The decoded rows of a tail piece, found by their ids.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
+use ahash::HashMap;
 use arrow::array::{Array as _, FixedSizeBinaryArray, RecordBatch};
 
 use crate::model::ids::RecordId;
