@@ -4,6 +4,7 @@
 //! what it names. Knows documents and types; knows nothing of HTTP, and makes no permits.
 
 pub mod access_log;
+mod ended_groups;
 mod errors;
 mod grantee;
 pub mod groups;
@@ -12,6 +13,8 @@ pub mod members;
 pub mod received;
 pub mod shares;
 pub mod terms;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use errors::SharingError;

@@ -28,8 +28,6 @@ use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
 const MOST_TYPES: usize = 1_000;
 /// The most people that one group may invite.
 const MOST_INVITED: usize = 10_000;
-/// How many memberships one transaction removes when their group is removed.
-const MEMBERS_AT_ONCE: usize = 256;
 
 /// The body of a group. `None` means that the field was not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +93,7 @@ pub struct StoredGroup {
     pub owner: PersonId,
     pub group: Group,
     pub created_at: Instant,
-    version: i64,
+    pub(super) version: i64,
 }
 
 /// The fields of a group that may still change after people joined it; `None` leaves one as it is,
@@ -318,40 +316,6 @@ impl Sharing {
             Changed::Done => Ok(after),
             _ => Err(SharingError::Overtaken),
         }
-    }
-
-    /// Removes a group, and with it everything shared with it. Its memberships are removed afterwards:
-    /// without the group they have no effect.
-    pub async fn remove_group(
-        &self,
-        owner: PersonId,
-        id: Uuid,
-        condition: &Condition,
-    ) -> Result<(), SharingError> {
-        let group = self.own_group(owner, id).await?;
-        condition.hold().await?;
-        let remove = Change::Remove {
-            kind: DocumentKind::Group,
-            id,
-            person: owner,
-            expected: group.version,
-        };
-        if self.catalog.change_documents(vec![remove]).await? != Changed::Done {
-            return Err(SharingError::Overtaken);
-        }
-        let members = self.catalog.documents_linked(MEMBER_OF, &[id]).await?;
-        for some in members.chunks(MEMBERS_AT_ONCE) {
-            let removals = some.iter().map(|member| Change::Remove {
-                kind: DocumentKind::Membership,
-                id: member.id,
-                person: member.person,
-                expected: member.version,
-            });
-            // A membership that changes meanwhile remains, as it does when the service stops here: it leads
-            // nowhere.
-            let _outcome = self.catalog.change_documents(removals.collect()).await?;
-        }
-        Ok(())
     }
 
     /// The group, if `person` may see it: as its owner, a member, an invited person, or because it is public.

@@ -36,8 +36,8 @@ pub enum MetadataChange {
 impl Sharing {
     /// Makes `person` a member of a group, unless they are one already.
     pub async fn join(&self, person: PersonId, group: Uuid) -> Result<Participant, SharingError> {
-        self.group(person, group).await?;
         for _ in 0..ATTEMPTS {
+            self.group(person, group).await?;
             if let Some(member) = self.membership_document(person, group).await? {
                 return participant(&member);
             }
@@ -76,7 +76,7 @@ impl Sharing {
                 limit: self.limits.groups,
             };
             match self.catalog.change_documents(vec![insert]).await? {
-                Changed::Done => return Ok(joined),
+                Changed::Done => return self.unless_ended(person, joined).await,
                 Changed::LimitReached { limit, .. } => {
                     return Err(SharingError::TooMany {
                         what: "memberships",
@@ -87,6 +87,27 @@ impl Sharing {
             }
         }
         Err(SharingError::Overtaken)
+    }
+
+    /// The new membership of `person`, if its group is still there. A group that was removed while somebody
+    /// joined it did not take their membership along, so it is ended here.
+    async fn unless_ended(&self, person: PersonId, joined: Participant) -> Result<Participant, SharingError> {
+        // They have joined, so an error must not be the answer. At worst the membership has no effect until
+        // it is purged.
+        match self.catalog.document(DocumentKind::Group, joined.group).await {
+            Ok(Some(_)) => return Ok(joined),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a group was not looked for again after somebody joined it");
+                return Ok(joined);
+            }
+        }
+        match self.quit(person, joined.group).await {
+            // Whoever removed the group may have ended it.
+            Ok(_) | Err(SharingError::Unknown(_)) => {}
+            Err(error) => tracing::warn!(%error, "a membership of a removed group stays until it is purged"),
+        }
+        Err(SharingError::Unknown("group"))
     }
 
     /// Ends `person`'s membership. A person who joins again is a new participant.

@@ -1,0 +1,232 @@
+//! What becomes of groups and memberships when requests about them meet.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all};
+use sqlx::Connection as _;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::groups::{Group, GroupChange};
+use super::{Sharing, SharingError};
+use crate::catalog::documents::DocumentKind;
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::{IdSource, PersonId, SystemIds};
+use crate::model::registry::Registry;
+use crate::people::condition::{Condition, Look};
+use crate::people::limits::PersonLimits;
+use crate::people::sharing::access_log::AccessLog;
+
+type Interruption = Box<dyn FnOnce() + Send>;
+
+/// Ids from a source that once does something else first.
+#[derive(Default)]
+struct InterruptedIds {
+    ids: SystemIds,
+    interruption: Mutex<Option<Interruption>>,
+}
+
+impl IdSource for InterruptedIds {
+    fn next(&self) -> Uuid {
+        let interruption = self.interruption.lock().unwrap().take();
+        if let Some(interruption) = interruption {
+            interruption();
+        }
+        self.ids.next()
+    }
+}
+
+struct Bench {
+    sharing: Arc<Sharing>,
+    catalog: Catalog,
+    ids: Arc<InterruptedIds>,
+    directory: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let catalog = Catalog::open(&address, Arc::clone(&clock)).await.unwrap();
+        let ids = Arc::new(InterruptedIds::default());
+        let (log, _task) = AccessLog::start(catalog.clone(), Arc::clone(&clock), ids.clone());
+        let sharing = Sharing::new(catalog.clone(), clock, ids.clone(), log, PersonLimits::GENEROUS);
+        Self {
+            sharing: Arc::new(sharing),
+            catalog,
+            ids,
+            directory,
+        }
+    }
+
+    async fn group(&self, owner: PersonId) -> Uuid {
+        let group = Group {
+            title: "group".to_owned(),
+            is_public: true,
+            ..Group::default()
+        };
+        let registry = Registry::builtin().unwrap();
+        let made = self.sharing.create_group(&registry, owner, group).await;
+        made.unwrap().id
+    }
+
+    async fn members(&self, group: Uuid, count: usize) -> Vec<PersonId> {
+        let members: Vec<PersonId> = (0..count).map(|_| person()).collect();
+        for member in &members {
+            self.sharing.join(*member, group).await.unwrap();
+        }
+        members
+    }
+
+    /// A removal of a group that has begun.
+    fn removing(&self, owner: PersonId, group: Uuid) -> JoinHandle<Result<(), SharingError>> {
+        let sharing = Arc::clone(&self.sharing);
+        tokio::spawn(async move { sharing.remove_group(owner, group, &Condition::NONE).await })
+    }
+
+    /// How many memberships somebody has, wherever they lead.
+    async fn memberships(&self, member: PersonId) -> usize {
+        let found = self.catalog.documents_of(member, DocumentKind::Membership).await;
+        found.unwrap().len()
+    }
+}
+
+fn person() -> PersonId {
+    PersonId(Uuid::now_v7())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_joins_a_group_while_it_is_removed_is_no_member() {
+    let bench = Bench::new().await;
+    let (owner, member) = (person(), person());
+    let group = bench.group(owner).await;
+    let sharing = Arc::clone(&bench.sharing);
+    let removing = move || {
+        let removed = sharing.remove_group(owner, group, &Condition::NONE);
+        let wait = || tokio::runtime::Handle::current().block_on(removed);
+        tokio::task::block_in_place(wait).unwrap();
+    };
+    // The membership has an id only after the group was seen.
+    *bench.ids.interruption.lock().unwrap() = Some(Box::new(removing));
+    let refused = bench.sharing.join(member, group).await;
+    assert!(
+        matches!(refused, Err(SharingError::Unknown("group"))),
+        "{refused:?}"
+    );
+    assert_eq!(bench.memberships(member).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_stays_in_a_group_that_is_removed_while_members_leave() {
+    let bench = Bench::new().await;
+    for _ in 0..3 {
+        let owner = person();
+        let group = bench.group(owner).await;
+        let members = bench.members(group, 20).await;
+        let removing = bench.removing(owner, group);
+        let leaving = members.iter().step_by(2).map(|member| {
+            let (sharing, member) = (Arc::clone(&bench.sharing), *member);
+            tokio::spawn(async move { sharing.quit(member, group).await })
+        });
+        for left in join_all(leaving).await {
+            let left = left.unwrap();
+            assert!(
+                matches!(left, Ok(_) | Err(SharingError::Unknown("membership"))),
+                "{left:?}"
+            );
+        }
+        removing.await.unwrap().unwrap();
+        for member in members {
+            assert_eq!(bench.memberships(member).await, 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_group_is_removed_whatever_becomes_of_its_memberships() {
+    let bench = Bench::new().await;
+    let owner = person();
+    let group = bench.group(owner).await;
+    let members = bench.members(group, 3).await;
+    let file = bench.directory.path().join("catalogue.db");
+    let address = format!("sqlite://{}", file.display());
+    let mut connection = sqlx::SqliteConnection::connect(&address).await.unwrap();
+    let sql = "UPDATE documents SET checksum = checksum + 1 WHERE kind = 'membership' AND person = $1";
+    let damaged = sqlx::query(sql).bind(members[0].0.as_bytes().to_vec());
+    assert_eq!(damaged.execute(&mut connection).await.unwrap().rows_affected(), 1);
+    connection.close().await.unwrap();
+
+    let removed = bench.sharing.remove_group(owner, group, &Condition::NONE);
+    removed.await.unwrap();
+    let stays = bench
+        .catalog
+        .documents_of(members[0], DocumentKind::Membership)
+        .await;
+    assert!(matches!(stays, Err(CatalogError::Corrupt { .. })), "{stays:?}");
+    for member in &members[1..] {
+        assert_eq!(bench.memberships(*member).await, 0);
+    }
+}
+
+/// Changes a group when it is looked at for the first time.
+struct ChangedOnce {
+    sharing: Arc<Sharing>,
+    owner: PersonId,
+    group: Uuid,
+    is_changed: AtomicBool,
+}
+
+impl Look for ChangedOnce {
+    fn is_as_seen(&self) -> BoxFuture<'_, bool> {
+        async {
+            if !self.is_changed.swap(true, Ordering::SeqCst) {
+                let change = GroupChange {
+                    description: Some(Some("new".to_owned())),
+                    ..GroupChange::default()
+                };
+                let changed = self
+                    .sharing
+                    .change_group(self.owner, self.group, change, &Condition::NONE);
+                changed.await.unwrap();
+            }
+            true
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_group_that_changes_while_it_is_removed_goes_all_the_same() {
+    let bench = Bench::new().await;
+    let owner = person();
+    let group = bench.group(owner).await;
+    let condition = Condition::of(Arc::new(ChangedOnce {
+        sharing: Arc::clone(&bench.sharing),
+        owner,
+        group,
+        is_changed: AtomicBool::new(false),
+    }));
+    let removed = bench.sharing.remove_group(owner, group, &condition).await;
+    removed.unwrap();
+    let gone = bench.sharing.group(owner, group).await;
+    assert!(matches!(gone, Err(SharingError::Unknown("group"))), "{gone:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_who_remove_a_group_one_does_and_the_others_find_none() {
+    let bench = Bench::new().await;
+    let owner = person();
+    let group = bench.group(owner).await;
+    let removals = (0..8).map(|_| bench.removing(owner, group));
+    let outcomes: Vec<_> = join_all(removals).await.into_iter().map(Result::unwrap).collect();
+    let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let nothing = outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Err(SharingError::Unknown("group"))))
+        .count();
+    assert_eq!((done, nothing), (1, 7), "{outcomes:?}");
+}
