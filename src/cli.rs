@@ -103,6 +103,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let gathered = gathered(given, &environment).map_err(Problem::Usage)?;
     tell_of_misspelt_variables(&environment);
     let settings = Settings::from_given(&gathered).map_err(Problem::Usage)?;
+    copies::refuse_unfinished(&settings).map_err(Problem::Usage)?;
     copies::refuse_what_is_elsewhere(&gathered, &settings).map_err(Problem::Usage)?;
     if !WITHOUT_CATALOGUE.contains(&name) {
         plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;

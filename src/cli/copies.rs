@@ -1,17 +1,31 @@
-//! Data directories that `almanac backup` made: they are used with what is in them, and with nothing else.
+//! Data directories that `almanac backup` made: they are used once they are complete, with what is in them,
+//! and with nothing else.
 //!
 //! Whoever serves a copy names its directory, and may not think of a catalogue or an object store that the
 //! environment or the file still names. These would take the place of the copied ones: the copy would be
-//! taken for damaged, or the live installation for the copy.
+//! taken for damaged, or the live installation for the copy. A backup that was killed is no installation, and
+//! one made in its place would look like a backup of nobody.
 
 use std::path::{Path, PathBuf};
 
 use crate::catalog::Catalog;
 use crate::store::objects::ObjectStoreSettings;
-use crate::upkeep::backup::{CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER};
+use crate::upkeep::backup::{CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, UNFINISHED_CATALOGUE};
 
 use super::settings::given::GivenSettings;
 use super::settings::{Settings, SettingsError};
+
+/// Refuses a copy that was never completed.
+pub(super) fn refuse_unfinished(settings: &Settings) -> Result<(), SettingsError> {
+    let unfinished = settings.data_dir.join(UNFINISHED_CATALOGUE);
+    if !unfinished.exists() {
+        return Ok(());
+    }
+    Err(SettingsError::Unfinished {
+        directory: settings.data_dir.clone(),
+        sign: unfinished,
+    })
+}
 
 /// Refuses a copy together with a catalogue or objects from elsewhere.
 pub(super) fn refuse_what_is_elsewhere(
@@ -85,6 +99,23 @@ mod tests {
         let settings = Settings::from_given(&given).unwrap();
         let refused = refuse_what_is_elsewhere(&given, &settings).err();
         refused.map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_copy_that_was_never_completed_is_not_used() {
+        let home = tempfile::tempdir().unwrap();
+        let flag = |name: &str| (name == "data_dir").then(|| home.path().display().to_string());
+        let given = GivenSettings::gathered(&Sources {
+            flag: &flag,
+            variable: &|_| None,
+            file: None,
+        })
+        .unwrap();
+        let settings = Settings::from_given(&given).unwrap();
+        assert!(refuse_unfinished(&settings).is_ok());
+        std::fs::write(home.path().join(UNFINISHED_CATALOGUE), "").unwrap();
+        let refused = refuse_unfinished(&settings).unwrap_err().to_string();
+        assert!(refused.contains("was not finished"), "{refused}");
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! period, so there is time to copy the objects; if one is gone all the same, the catalogue is copied again.
 //!
 //! The copy is a pair of its own, with an identity of its own: to its catalogue everything that came later
-//! looks like garbage, so it must not count as the catalogue of the store that it was copied from.
+//! looks like garbage, so it must not count as the catalogue of the store that it was copied from. Until it
+//! is complete its catalogue has another name, and is the first thing in the directory, so that nobody takes
+//! that for a copy, or for a place where an installation can be made.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -37,7 +39,7 @@ const COPY_MARK_TEXT: &str = "\
 here too, almanac refuses to use it with a catalogue or objects from elsewhere.
 ";
 /// The catalogue of an incomplete copy, from which nothing can be served.
-const UNFINISHED_CATALOGUE: &str = "catalogue.unfinished";
+pub const UNFINISHED_CATALOGUE: &str = "catalogue.unfinished";
 
 /// How often the catalogue is copied before giving up.
 const ATTEMPTS: usize = 3;
@@ -71,14 +73,7 @@ pub async fn back_up(
     ids: Arc<dyn IdSource>,
     tell: &(dyn Fn(BackupProgress) + Sync),
 ) -> Result<BackupReport, StoreError> {
-    mark(directory)?;
     let identity = ids.next();
-    let mut target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
-    if let Some(keys) = keys {
-        // Under the same keys, which are not part of the copy.
-        sealing::mark(&target, keys, false).await?;
-        target = sealing::over(target, keys);
-    }
     let file = directory.join(UNFINISHED_CATALOGUE);
     let mut copied = BackupReport::default();
     for attempt in 1.. {
@@ -89,6 +84,7 @@ pub async fn back_up(
         wrong.dedup();
         copied.wrong = wrong;
         let outcome = async {
+            let target = target(directory, keys).await?;
             identify(&copy, &target, identity).await?;
             let mut missing = copy_objects(&copy, objects, &target, &mut copied, tell).await?;
             let contents = Contents::new(
@@ -113,9 +109,21 @@ pub async fn back_up(
             Err(error) => return Err(error),
         }
     }
+    mark(directory)?;
     finish(&file, &directory.join(CATALOGUE_FILE))?;
     sync(directory)?;
     Ok(copied)
+}
+
+/// The object store of the copy.
+async fn target(directory: &Path, keys: Option<&Arc<PersonKeys>>) -> Result<ObjectStorage, StoreError> {
+    let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
+    let Some(keys) = keys else {
+        return Ok(objects);
+    };
+    // Under the same keys, which are not part of the copy.
+    sealing::mark(&objects, keys, false).await?;
+    Ok(sealing::over(objects, keys))
 }
 
 /// Marks a directory as a copy, before there is anything in it that could be served.

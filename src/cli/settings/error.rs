@@ -18,6 +18,11 @@ pub enum SettingsError {
     /// Settings that do not go together.
     #[error("{0}")]
     Apart(String),
+    #[error(
+        "{directory} holds a backup that was not finished ({sign}): nothing can be served from it, so remove \
+         it and use another one"
+    )]
+    Unfinished { directory: PathBuf, sign: PathBuf },
     #[error("the variable {0} holds text that is not UTF-8")]
     Variable(String),
     #[error("there is no setting {0:?}")]

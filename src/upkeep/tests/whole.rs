@@ -5,7 +5,9 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
-use crate::upkeep::backup::{BackupReport, CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, back_up};
+use crate::upkeep::backup::{
+    BackupReport, CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, UNFINISHED_CATALOGUE, back_up,
+};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::flush::flush;
 use crate::upkeep::identity::{ApartError, settle};
@@ -190,6 +192,30 @@ async fn a_copy_holds_what_was_there_and_can_be_served() {
     assert_eq!(complaints(&restored).await, Vec::<String>::new());
     restored.put(&many(20_000, 10, LAST_DAY_OF_2023), false).await;
     assert_eq!(restored.visible().await.len(), before.len() + 10);
+}
+
+#[tokio::test]
+async fn a_copy_is_called_unfinished_before_there_is_anything_else_of_it() {
+    let bench = lived_in().await;
+    let (catalog, objects) = (&bench.stores.catalog, bench.stores.objects());
+    let directory = tempfile::tempdir().unwrap();
+    // It breaks off as soon as anything is to be copied.
+    catalog.close().await;
+    let copied = back_up(
+        catalog,
+        objects,
+        None,
+        directory.path(),
+        Arc::new(SystemClock),
+        &|_| (),
+    )
+    .await;
+    assert!(copied.is_err(), "{copied:?}");
+    assert!(directory.path().join(UNFINISHED_CATALOGUE).exists());
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name.starts_with(UNFINISHED_CATALOGUE), "{name}");
+    }
 }
 
 /// Settles whether the catalogue of the first and the store of the second are a pair.

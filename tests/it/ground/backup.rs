@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use tempfile::TempDir;
+use uuid::Uuid;
 
 use super::{said, tamper};
 use crate::harness::{Setup, heart_rate, id, instant};
@@ -129,6 +130,36 @@ async fn a_backup_that_fails_leaves_nothing_that_can_be_taken_for_one() {
     }
     assert!(!new.exists());
     assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+}
+
+#[test]
+fn a_backup_that_was_killed_is_not_used_and_nothing_is_made_of_it() {
+    let server = Setup::default().prepare();
+    let home = TempDir::new().unwrap();
+    let place = home.path().join("killed");
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("catalogue.unfinished"), "").unwrap();
+    let place = place.to_str().unwrap();
+    let user = Uuid::new_v4().to_string();
+    for command in [
+        &["serve"][..],
+        &["init"],
+        &["check"],
+        &["check", "--repair"],
+        &["status"],
+        &["users"],
+        &["token", "--user", &user],
+        &["query", "SELECT 1", "--user", &user],
+        &["backup", "elsewhere"],
+        &["import", "archive.zip"],
+        &["key", "list"],
+    ] {
+        let (text, status) = said(&server, &[command, &["--data-dir", place]].concat());
+        assert_eq!(status, Some(2), "{command:?}: {text}");
+        assert!(text.contains("was not finished"), "{command:?}: {text}");
+    }
+    let left: Vec<_> = std::fs::read_dir(place).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[tokio::test]
