@@ -233,8 +233,11 @@ impl Database {
         }
     }
 
-    /// Whether the database answers and accepts writes, which a replica does not.
+    /// Whether the database answers and accepts writes, which a replica does not, nor a disk that fails.
     pub(super) async fn takes_writes(&self) -> Result<(), CatalogError> {
+        if let Self::Sqlite { writer, .. } = self {
+            writer.takes_writes().await?;
+        }
         let sql = match self {
             Self::Sqlite { .. } => "SELECT 0",
             Self::Postgres(_) => {

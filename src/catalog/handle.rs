@@ -129,7 +129,7 @@ impl Catalog {
         self.database.now(&*self.time).await
     }
 
-    /// Whether the catalogue answers.
+    /// Whether the catalogue answers and takes writes.
     pub async fn ping(&self) -> Result<(), CatalogError> {
         self.database.takes_writes().await
     }

@@ -2,13 +2,15 @@
 //!
 //! A commit is a dozen short statements and one wait for the disk. The driver hands each statement to a
 //! thread of the connection's own, so that threads wake each other dozens of times. So the statements run
-//! here, and the runtime is told that its thread is busy. Writers take turns. Knows no tables.
+//! here, and the runtime is told that its thread is busy. Writers take turns. Where the disk refused
+//! something, whoever asks whether it takes writes finds out by a small one. Knows no tables.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -21,6 +23,9 @@ const SETTINGS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PR
                         PRAGMA cell_size_check = on; PRAGMA wal_autocheckpoint = 4000; \
                         PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;";
 
+/// Writes one page and changes nothing: nobody uses this number.
+const SMALL_WRITE: &str = "PRAGMA user_version = 0";
+
 /// The connection that writes, used in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Writer(Arc<Shared>);
@@ -32,6 +37,8 @@ struct Shared {
     /// The connection, between two transactions.
     idle: Mutex<Option<Connection>>,
     turn: Arc<Semaphore>,
+    /// Whether the disk refused something, and has not been seen to take a write since.
+    is_disk_in_doubt: AtomicBool,
 }
 
 /// How long the writer waits and how much it keeps.
@@ -53,12 +60,13 @@ pub(super) struct Writing {
 impl Writer {
     /// Opens the file, and switches it to write-ahead logging.
     pub(super) fn open(path: &Path, limits: Limits) -> Result<Self, CatalogError> {
-        let connection = connect(path, limits)?;
+        let connection = connect(path, limits).map_err(classify)?;
         Ok(Self(Arc::new(Shared {
             path: path.to_owned(),
             limits,
             idle: Mutex::new(Some(connection)),
             turn: Arc::new(Semaphore::new(1)),
+            is_disk_in_doubt: AtomicBool::new(false),
         })))
     }
 
@@ -73,13 +81,38 @@ impl Writer {
         let idle = self.idle().take();
         let connection = match idle {
             Some(connection) => connection,
-            None => busy(|| connect(&self.0.path, self.0.limits))?,
+            None => {
+                busy(|| connect(&self.0.path, self.0.limits)).map_err(|error| self.0.classified(error))?
+            }
         };
         Ok(Writing {
             connection,
             writer: self.clone(),
             _turn: turn,
         })
+    }
+
+    /// Whether the disk takes writes. As long as nothing speaks against it, nothing is written to find out.
+    pub(super) async fn takes_writes(&self) -> Result<(), CatalogError> {
+        // Before the attempt: what others are refused meanwhile counts.
+        if !self.0.is_disk_in_doubt.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        match self.write_little().await {
+            // A full disk is one that can be read, and works otherwise.
+            Ok(()) | Err(CatalogError::Full { .. }) => Ok(()),
+            Err(error) => {
+                self.0.is_disk_in_doubt.store(true, Ordering::SeqCst);
+                Err(error)
+            }
+        }
+    }
+
+    async fn write_little(&self) -> Result<(), CatalogError> {
+        let mut writing = self.take().await?;
+        writing.run(SMALL_WRITE)?;
+        writing.give_back();
+        Ok(())
     }
 
     /// Waits for the present writer, and closes the connection.
@@ -95,9 +128,21 @@ impl Writer {
     }
 }
 
+impl Shared {
+    /// What a failure means, which is remembered if it is the disk's.
+    fn classified(&self, error: rusqlite::Error) -> CatalogError {
+        let code = error.sqlite_error_code();
+        if let Some(ErrorCode::ReadOnly | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) = code {
+            self.is_disk_in_doubt.store(true, Ordering::SeqCst);
+        }
+        classify(error)
+    }
+}
+
 impl Writing {
     pub(super) fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Vec<Found>>, CatalogError> {
-        busy(|| rows(&self.connection, sql, values)).map_err(classify)
+        let found = busy(|| rows(&self.connection, sql, values));
+        found.map_err(|error| self.writer.0.classified(error))
     }
 
     /// Runs a statement without waiting: what others prevent is not done.
@@ -116,12 +161,13 @@ impl Writing {
             bind(&mut statement, values)?;
             Ok(statement.raw_execute()? as u64)
         })
-        .map_err(classify)
+        .map_err(|error| self.writer.0.classified(error))
     }
 
     /// Runs a script.
     pub(super) fn run(&mut self, script: &str) -> Result<(), CatalogError> {
-        busy(|| self.connection.execute_batch(script)).map_err(classify)
+        let done = busy(|| self.connection.execute_batch(script));
+        done.map_err(|error| self.writer.0.classified(error))
     }
 
     /// Ends the transaction well, so that another one may begin.
@@ -139,13 +185,13 @@ fn busy<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-fn connect(path: &Path, limits: Limits) -> Result<Connection, CatalogError> {
+fn connect(path: &Path, limits: Limits) -> rusqlite::Result<Connection> {
     // It has only one user at a time, so it needs no lock of its own.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(classify)?;
-    connection.busy_timeout(limits.patience).map_err(classify)?;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(limits.patience)?;
     connection.set_prepared_statement_cache_capacity(limits.prepared_statements);
-    connection.execute_batch(SETTINGS).map_err(classify)?;
+    connection.execute_batch(SETTINGS)?;
     Ok(connection)
 }
 
@@ -155,5 +201,48 @@ fn classify(error: rusqlite::Error) -> CatalogError {
     match error.sqlite_error() {
         Some(failure) => CatalogError::of_sqlite(failure.extended_code as u32, detail),
         None => CatalogError::Refused { detail },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        patience: Duration::from_secs(1),
+        prepared_statements: 8,
+    };
+
+    #[tokio::test]
+    async fn a_disk_that_refused_something_is_in_doubt_until_it_takes_a_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, away) = (
+            directory.path().join("catalogue.db"),
+            directory.path().join("away"),
+        );
+        std::fs::write(&path, "").unwrap();
+        let writer = Writer::open(&path, LIMITS).unwrap();
+        writer.takes_writes().await.unwrap();
+        // A transaction that does not end well takes its connection along, and another cannot be opened.
+        drop(writer.take().await.unwrap());
+        std::fs::rename(&path, &away).unwrap();
+        assert!(writer.take().await.is_err());
+        for _ in 0..2 {
+            let refused = writer.takes_writes().await;
+            assert!(
+                matches!(refused, Err(CatalogError::Unavailable { .. })),
+                "{refused:?}"
+            );
+        }
+        std::fs::rename(&away, &path).unwrap();
+        let log = directory.path().join("catalogue.db-wal");
+        let written = || std::fs::metadata(&log).map_or(0, |log| log.len());
+        assert_eq!(written(), 0);
+        writer.takes_writes().await.unwrap();
+        let attempt = written();
+        assert!(attempt > 0);
+        // Nothing speaks against it any more, so nothing is written.
+        writer.takes_writes().await.unwrap();
+        assert_eq!(written(), attempt);
     }
 }

@@ -1,6 +1,7 @@
 //! A store that fails midway: 503, nothing visible, nothing lost, and the same request succeeds later.
 
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -85,6 +86,38 @@ async fn a_store_that_is_not_there_is_not_ready_and_refuses_writes() {
     assert_eq!(count(&person, 1.0).await, 0);
     person.records("HeartRate", &many(1)).await;
     assert_eq!(count(&person, 1.0).await, 30_000);
+}
+
+/// How long files of a server may become. Beyond that the system refuses every write.
+fn limit_files(server: &Almanac, bytes: &str) {
+    let status = Command::new("prlimit")
+        .args(["--pid", &server.pid().to_string(), &format!("--fsize={bytes}:")])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[tokio::test]
+async fn a_catalogue_that_cannot_be_written_is_not_ready_until_it_can() {
+    let server = Setup::default().no_upkeep().start();
+    let person = server.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
+        .await;
+    until_readiness_is(200, &server).await;
+    // The catalogue's log is longer than this since the start, and what the server says is not.
+    limit_files(&server, "65536");
+    let beat = heart_rate(id(2), &instant(2), 60);
+    let writing = async { person.record("HeartRate", &beat).await };
+    let watching = async {
+        until_readiness_is(503, &server).await;
+        limit_files(&server, "unlimited");
+        until_readiness_is(200, &server).await;
+    };
+    let (reply, ()) = futures::join!(writing, watching);
+    assert!(matches!(reply.status, 201 | 503), "{reply}");
+    person.records("HeartRate", &[beat]).await;
+    assert_eq!(count(&person, 60.0).await, 2);
 }
 
 /// A server on PostgreSQL and S3 with a wire to each that can be cut.
