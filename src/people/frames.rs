@@ -161,14 +161,15 @@ impl Frames {
             .collect())
     }
 
-    /// Removes the document of a frame, then its objects. Does nothing if the document was removed or changed
-    /// already.
-    pub async fn discard(&self, frame: &Frame) -> Result<(), FrameError> {
-        if self.catalog.change_documents(vec![frame.removal()]).await? == Changed::Done {
-            let content = frame.content();
-            self.contents().remove_parts(&content, &content.parts).await;
+    /// Removes the document of a frame, then its objects. Returns false, and does nothing, if the document
+    /// was removed already.
+    pub async fn discard(&self, frame: &Frame) -> Result<bool, FrameError> {
+        if self.catalog.change_documents(vec![frame.removal()]).await? != Changed::Done {
+            return Ok(false);
         }
-        Ok(())
+        let content = frame.content();
+        self.contents().remove_parts(&content, &content.parts).await;
+        Ok(true)
     }
 
     async fn all_of(&self, person: PersonId) -> Result<Vec<Frame>, FrameError> {

@@ -195,6 +195,29 @@ async fn frames_are_listed_shown_and_removed_by_their_person_alone() {
 }
 
 #[tokio::test]
+async fn of_many_who_remove_a_frame_as_they_saw_it_one_does() {
+    let person = with_samples(person(), 3).await;
+    for _ in 0..5 {
+        let frame = kept(&person, &question_about(&person)).await;
+        let path = format!("{FRAMES}/{}", frame["id"].as_str().unwrap());
+        let seen = person.get(&path).await.must_be(200);
+        let tag = seen.header("etag").unwrap();
+        let removals = (0..8).map(|_| async {
+            let removal = person.call(Method::DELETE, &path).header("if-match", tag);
+            removal.await.status
+        });
+        let mut statuses = futures::future::join_all(removals).await;
+        statuses.sort_unstable();
+        assert_eq!(statuses[0], 204, "{statuses:?}");
+        let others = &statuses[1..];
+        assert!(
+            others.iter().all(|status| matches!(status, 404 | 412)),
+            "{statuses:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_question_is_refused_as_it_would_be_when_it_is_asked() {
     let (owner, reader) = (with_samples(person(), 3).await, person());
     let ask = async |question: &str| reader.post(FRAMES, &json!({"question": question})).await;

@@ -110,6 +110,17 @@ async fn a_frame_is_there_until_its_hour_is_over_and_goes_with_its_bytes() {
 }
 
 #[tokio::test]
+async fn a_frame_that_many_remove_is_removed_by_one() {
+    let bench = Bench::new().await;
+    let frame = bench.made(Instant::MAX).await.unwrap();
+    let discarded = futures::future::join_all((0..8).map(|_| bench.frames.discard(&frame))).await;
+    let done = discarded.iter().filter(|discarded| matches!(discarded, Ok(true)));
+    assert_eq!(done.count(), 1, "{discarded:?}");
+    assert!(discarded.iter().all(Result::is_ok), "{discarded:?}");
+    assert_eq!(bench.objects().await, 0);
+}
+
+#[tokio::test]
 async fn a_damaged_frame_keeps_nobody_elses() {
     let mut bench = Bench::new().await;
     let damaged = bench.made(Instant::MAX).await.unwrap();
