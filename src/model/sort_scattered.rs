@@ -10,8 +10,8 @@ const IN_A_HEAP: usize = 4;
 /// With more in any heap the values are not scattered, and are sorted as usual.
 const MOST_IN_A_HEAP: u32 = 64;
 
-/// Sorts `values`. `leading` is the first 64 bits of a value's place in their order: of two values, the lesser
-/// never has the greater bits.
+/// Sorts `values`. `leading` is the first 64 bits of a value's place in their order: of two values, the
+/// lesser never has the greater bits.
 pub fn sort_scattered<T: Copy + Ord>(values: &mut [T], leading: impl Fn(&T) -> u64) {
     if values.len() < LEAST || values.is_sorted() {
         values.sort_unstable();
