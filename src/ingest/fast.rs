@@ -274,12 +274,13 @@ impl<'a> FastRecord<'_, '_, 'a> {
 
     /// A record that begins and ends at the same moment repeats the text.
     fn instant(&mut self, rule: &ScalarRule) -> Option<Instant> {
-        let text = self.text(rule)?;
         if let Some((last, instant)) = self.last_instant
-            && last == text
+            && rule.allows(Token::Text)
+            && self.scanner.take_string(last)
         {
             return Some(instant);
         }
+        let text = self.text(rule)?;
         let instant = parse_instant(text).ok()?;
         self.last_instant = Some((text, instant));
         Some(instant)

@@ -69,6 +69,17 @@ impl<'a> Scanner<'a> {
         comes
     }
 
+    /// Consumes the string `text`, which has no escapes, if it comes next.
+    pub(super) fn take_string(&mut self, text: &str) -> bool {
+        let rest = self.rest().strip_prefix(b"\"");
+        let rest = rest.and_then(|rest| rest.strip_prefix(text.as_bytes()));
+        let comes = rest.and_then(<[u8]>::first) == Some(&b'"');
+        if comes {
+            self.at += text.len() + 2;
+        }
+        comes
+    }
+
     /// Reads a string without escapes.
     pub(super) fn string(&mut self) -> Option<&'a str> {
         if !self.take(b'"') {

@@ -61,19 +61,46 @@ struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {
     fn instant(&mut self, plus_may_be_space: bool) -> Result<i64, TimeError> {
-        let day = self.day()?;
-        if self.0.is_empty() {
-            return Ok(day * SECONDS_PER_DAY * MICROS_PER_SECOND);
-        }
-        if !self.take(|byte| matches!(byte, b'T' | b't' | b' ')) {
-            return Err(TimeError::Malformed);
-        }
-        let (second_of_day, micros) = self.time()?;
+        let (day, second_of_day, micros) = if let Some((day, second_of_day)) = self.usual_beginning() {
+            (day, second_of_day, self.fraction_if_any())
+        } else {
+            let day = self.day()?;
+            if self.0.is_empty() {
+                return Ok(day * SECONDS_PER_DAY * MICROS_PER_SECOND);
+            }
+            if !self.take(|byte| matches!(byte, b'T' | b't' | b' ')) {
+                return Err(TimeError::Malformed);
+            }
+            let (second_of_day, micros) = self.time()?;
+            (day, second_of_day, micros)
+        };
         let offset = self.offset(plus_may_be_space)?;
         if !self.0.is_empty() {
             return Err(TimeError::Malformed);
         }
         Ok((day * SECONDS_PER_DAY + second_of_day - offset) * MICROS_PER_SECOND + micros)
+    }
+
+    /// Reads the day and the second of the day where they are written as most programs do, to the second and
+    /// with a `T`, and mean a moment. Anything else is left to be read part by part, so that its fault is
+    /// found.
+    fn usual_beginning(&mut self) -> Option<(i64, i64)> {
+        let (first, rest) = self.0.split_first_chunk::<8>()?;
+        let (second, rest) = rest.split_first_chunk::<8>()?;
+        let (third, rest) = rest.split_first_chunk::<3>()?;
+        let [y1, y2, y3, y4, _, m1, m2, _] = digits_like(*first, *b"0000-00-")?;
+        let [d1, d2, _, h1, h2, _, n1, n2] = digits_like(*second, *b"00T00:00")?;
+        let [colon, s1, s2] = *third;
+        let [_, s1, s2, ..] = digits_like([colon, s1, s2, 0, 0, 0, 0, 0], *b":00\0\0\0\0\0")?;
+        let two = |tens: u8, ones: u8| i64::from(tens) * 10 + i64::from(ones);
+        let (year, month, day) = (two(y1, y2) * 100 + two(y3, y4), two(m1, m2), two(d1, d2));
+        let (hour, minute, second) = (two(h1, h2), two(n1, n2), two(s1, s2));
+        let is_day = year > 0 && (1..=12).contains(&month) && day > 0 && day <= length_of_month(year, month);
+        if !is_day || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        self.0 = rest;
+        Some((days_of(year, month, day), hour * 3600 + minute * 60 + second))
     }
 
     fn day(&mut self) -> Result<i64, TimeError> {
@@ -100,14 +127,20 @@ impl Cursor<'_> {
         let mut micros = 0;
         if self.take(|byte| byte == b':') {
             second = self.two_digits()?;
-            if self.take(|byte| byte == b'.') {
-                micros = self.fraction();
-            }
+            micros = self.fraction_if_any();
         }
         if hour > 23 || minute > 59 || second > 59 {
             return Err(TimeError::NoSuchTime);
         }
         Ok((hour * 3600 + minute * 60 + second, micros))
+    }
+
+    fn fraction_if_any(&mut self) -> i64 {
+        if self.take(|byte| byte == b'.') {
+            self.fraction()
+        } else {
+            0
+        }
     }
 
     /// The microseconds of a fraction with any number of digits. Finer digits are cut off.
@@ -178,6 +211,17 @@ impl Cursor<'_> {
             _ => false,
         }
     }
+}
+
+/// The digits of a text of eight bytes, in their places, if it has digits where `form` has zeros and is like
+/// it everywhere else. All bytes are looked at at once.
+fn digits_like(text: [u8; 8], form: [u8; 8]) -> Option<[u8; 8]> {
+    // What added to a digit of 10 or more, or to any difference from another byte, reaches the highest bit. A
+    // sum that goes beyond its byte comes of one that has that bit itself.
+    let limits = form.map(|byte| if byte == b'0' { 0x76 } else { 0x7f });
+    let digits = u64::from_le_bytes(text) ^ u64::from_le_bytes(form);
+    let beyond = digits.wrapping_add(u64::from_le_bytes(limits)) | digits;
+    (beyond & u64::from_le_bytes([0x80; 8]) == 0).then(|| digits.to_le_bytes())
 }
 
 const fn length_of_month(year: i64, month: i64) -> i64 {
