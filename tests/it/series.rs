@@ -2,6 +2,7 @@
 
 mod forms;
 mod golden;
+mod lasting;
 mod refused;
 mod resolved;
 mod whole_years;

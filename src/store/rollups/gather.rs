@@ -141,6 +141,12 @@ impl Gatherer {
         self.are_points || self.month.as_ref().is_none_or(|now| now.number != month)
     }
 
+    /// Whether any row so far ends after `moment`.
+    #[must_use]
+    pub const fn lasts_beyond(&self, moment: i64) -> bool {
+        self.reached > moment
+    }
+
     /// Rollups of months that are over, and parts of the current one.
     pub fn ready(&mut self) -> Vec<Gathered> {
         std::mem::take(&mut self.done)
@@ -164,7 +170,7 @@ impl Gatherer {
             self.hand_out(true)?;
             self.month = Month::of(rollup);
             let begins = self.month.as_ref().map_or(rollup, |month| month.time.start);
-            self.are_points = self.reached <= begins;
+            self.are_points = !self.lasts_beyond(begins);
         } else if self.columns.starts.len() >= self.at_a_time {
             self.hand_out(false)?;
         }

@@ -193,6 +193,9 @@ proptest! {
             gatherer.take(&batch(&samples[part[0]..part[1]])).unwrap();
             gathered.extend(gatherer.ready());
         }
+        let february = BEGIN + 2 * DAY;
+        let lasts = |sample: &Sample| sample.value.is_some() && sample.end > february;
+        prop_assert_eq!(gatherer.lasts_beyond(february), samples.iter().any(lasts));
         gathered.extend(gatherer.finish().unwrap());
         let of_value = samples.iter().filter(|sample| sample.value.is_some());
         let months: BTreeSet<i64> = of_value.map(|sample| Month::of(sample.start).unwrap().number).collect();

@@ -116,10 +116,12 @@ async fn made(source: &RollupSource, needed: &MonthRollups) -> Result<CachedRoll
     if !is_enough.await? {
         return Ok(CachedRollups::Unfit);
     }
+    let is_free = !gatherer.lasts_beyond(time.start);
     let mut months = gatherer.finish().map_err(outside)?.into_iter();
     match months.find(|gathered| gathered.month == month) {
         Some(gathered) => held(source, &gathered.rollups, gathered.are_points),
-        None => held(source, &RecordBatch::new_empty(schema()), true),
+        // No row starts in this month, but an earlier one may last into it.
+        None => held(source, &RecordBatch::new_empty(schema()), is_free),
     }
 }
 

@@ -323,13 +323,15 @@ fn assert_same(with: &RecordBatch, without: &RecordBatch) {
     }
 }
 
-/// A run of samples close to each other, as a device makes them; now and then one that lasts, or lasts long.
+/// A run of samples close to each other, as a device makes them; now and then one that lasts, or lasts long,
+/// perhaps into a month in which none starts.
 fn put(amounts: bool) -> impl Strategy<Value = Put> {
     let step = prop_oneof![Just(MINUTE), Just(3 * MINUTE + 7), Just(4 * MINUTE)];
     let odd = prop_oneof![
         12 => Just(0_i64),
         if amounts { 12 } else { 0 } => Just(5 * MINUTE + 11),
         1 => Just(40 * MINUTE),
+        1 => Just(300 * MINUTE),
         u32::from(amounts) => Just(8 * DAY)
     ];
     let oddities = prop::collection::vec((odd, 0_i32..100, 0_u8..8), 30..160);
@@ -493,6 +495,95 @@ fn rule_1_5a_a_level_that_lasts_from_one_window_into_the_next_is_one_point() {
     };
     let seen = Windows::new([window(5, 30), window(40, 2 * 1440)]);
     compare("HeartRate", &[watched, lasting], &[seen], 2, &["mean", "count"]);
+}
+
+/// Levels of the last two days of March, the last of which lasts into April.
+fn into_april(lasts: i64, place: Place) -> Put {
+    let mut put = device(0, 2 * 1440, MINUTE, 0, 1, place);
+    if let Some(last) = put.samples.last_mut() {
+        last.end += lasts;
+    }
+    put
+}
+
+fn after_begin(from: i64, to: i64) -> Windows {
+    let moment = |at: i64| Instant::from_micros(BEGIN + at);
+    Windows::new(TimeRange::new(moment(from), moment(to)))
+}
+
+#[test]
+fn rule_1_5a_a_level_that_lasts_into_a_month_without_rows_is_a_point_there() {
+    let april = 2 * DAY;
+    // From the first of the month on, and across it to a moment within an hour: each is asked on its own, so
+    // that neither finds what was made for the other.
+    let asked = [
+        [after_begin(april, april + DAY)],
+        [after_begin(april - 120 * MINUTE, april + 150 * MINUTE)],
+    ];
+    for place in [Place::Object, Place::WithRollups] {
+        let puts = [into_april(240 * MINUTE, place)];
+        for asked in &asked {
+            for kind in 0..5 {
+                compare("HeartRate", &puts, asked, kind, &["count", "sum"]);
+            }
+            compare_periods("HeartRate", &puts, &asked[0], "UTC", &Statistic::ALL);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_1_5b_a_level_that_lasts_over_months_is_one_point_of_each_window() {
+    let (april, may, june) = (2 * DAY, 32 * DAY, 63 * DAY);
+    let asked = [
+        after_begin(april, may),
+        after_begin(may, june),
+        after_begin(june, june + 5 * DAY),
+        after_begin(april + 10 * DAY, june + 2 * DAY + 90),
+        after_begin(april - DAY, june + 90),
+        after_begin(0, june + 20 * DAY),
+    ];
+    let metric = metric("HeartRate");
+    let grid = |width: i64| {
+        let all = after_begin(0, june + 27 * DAY);
+        Grid::uniform(all.as_slice()[0], width)
+    };
+    for (place, lasts) in [
+        (Place::Object, 0),
+        (Place::WithRollups, 0),
+        (Place::Object, 80 * DAY + 7 * MINUTE),
+        (Place::WithRollups, 80 * DAY + 7 * MINUTE),
+    ] {
+        let bench = Bench::new(&metric).await;
+        // None start in April, many in May, and none in June.
+        let mut put = into_april(lasts, place);
+        let in_may = device(50 * DAY, 2 * 1440, MINUTE, 0, 2, place);
+        put.samples.extend(in_may.samples);
+        bench.put(&put).await;
+        for width in [60 * MINUTE, DAY] {
+            let spec = spec(&metric, grid(width), &["count", "sum"]);
+            for windows in &asked {
+                let (with, without, has_rollups) = bench.both(&spec, windows).await;
+                assert_same(&with, &without);
+                // Nothing is stored of June, unless the level lasts into it.
+                let is_stored = windows.as_slice()[0].start().micros() < BEGIN + june;
+                assert_eq!(
+                    has_rollups,
+                    lasts == 0 && is_stored,
+                    "{place:?} {lasts} {windows:?}"
+                );
+            }
+        }
+
+        // The level is corrected and lasts no longer: its object has it as a dead row.
+        let mut corrected = into_april(0, Place::Tail);
+        corrected.samples.drain(..2 * 1440 - 1);
+        bench.put(&corrected).await;
+        for windows in &asked {
+            let spec = spec(&metric, grid(60 * MINUTE), &["count", "sum"]);
+            let (with, without, _) = bench.both(&spec, windows).await;
+            assert_same(&with, &without);
+        }
+    }
 }
 
 /// By the starts of samples, in days of a zone: from rollups, and from rows, which a condition that all meet
