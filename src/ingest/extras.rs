@@ -11,6 +11,8 @@ use super::json;
 /// The members that keep a value, and its unit, as they were before the unit was converted.
 pub(super) const ORIGINAL_VALUE: &str = "original_value";
 pub(super) const ORIGINAL_UNIT: &str = "original_unit";
+/// The member that is true where the unit had a code for what is not there.
+pub(super) const NOT_PRESENT: &str = "not_present";
 
 /// Up to so many members, comparing a name with all others costs less than hashing it.
 const FEW_MEMBERS: usize = 16;

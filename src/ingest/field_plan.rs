@@ -58,6 +58,11 @@ pub(super) struct KnownField {
 }
 
 impl KnownField {
+    /// Whether `value` among the extras stands for this field.
+    pub(super) fn is_meant_in_extras(&self, value: &Value) -> bool {
+        self.in_extras && is_list_of_texts(value)
+    }
+
     /// The number that is stored for `value`.
     pub(super) fn stored(&self, value: f64) -> f64 {
         if self.canonical == Canonical::Longitude {
@@ -65,6 +70,13 @@ impl KnownField {
         }
         value
     }
+}
+
+/// Whether a field of `tags` or `sources` can hold the value.
+fn is_list_of_texts(value: &Value) -> bool {
+    value
+        .as_array()
+        .is_some_and(|items| items.iter().all(Value::is_string))
 }
 
 /// The longitude, with -180 for the meridian that has two names.

@@ -12,8 +12,10 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::compile::CompiledType;
-use super::field_plan::Role;
+use super::extras::{NOT_PRESENT, ORIGINAL_UNIT, ORIGINAL_VALUE};
+use super::field_plan::{FieldPlan, KnownField, Role, western};
 use super::json;
+use crate::model::columns::EXTRAS;
 use crate::model::floats::EXACT_BELOW;
 use crate::model::ids::RecordId;
 use crate::model::registry::{Canonical, DataType, DefaultAggregate, MergePolicy, is_json_text, respelt};
@@ -72,6 +74,7 @@ fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, json: &[u8]) 
 fn content(compiled: &CompiledType, json: &[u8]) -> BTreeMap<String, Value> {
     let plan = &compiled.plan;
     let mut content = BTreeMap::new();
+    let mut extras = Map::new();
     for field in json::fields(json).unwrap_or_default() {
         let Ok(value) = serde_json::from_str::<Value>(field.raw) else {
             continue;
@@ -82,22 +85,43 @@ fn content(compiled: &CompiledType, json: &[u8]) -> BTreeMap<String, Value> {
             continue;
         };
         match (known.role, value) {
-            (Role::Column(column), value) => {
-                let column = plan.columns.get(column);
-                let value = column.map_or(Value::Null, |column| as_stored(value, column, &known.canonical));
-                content.insert(known.name.clone(), value);
+            (Role::Column(_) | Role::Unit, value) => {
+                content.insert(known.name.clone(), kept(value, known, plan));
             }
-            (Role::Extras, Value::Object(members)) if plan.spreads_extras => content.extend(members),
-            (Role::Extras, Value::Object(members)) if members.is_empty() => {}
-            (Role::Unit | Role::Extras, value) => {
-                content.insert(known.name.clone(), value);
-            }
+            (Role::Extras, Value::Object(members)) => extras.extend(members),
             _ => {}
         }
     }
-    leave_out_own_unit(&mut content, compiled);
+    spread(extras, &mut content, plan);
     content.retain(|_, value| !value.is_null());
+    leave_out_own_unit(&mut content, compiled);
+    undo_conversion(&mut content, compiled);
     content
+}
+
+/// Puts the members of extras beside the others, where it makes no difference to what is stored. Only what
+/// has the name of a field that it does not stand for stays among the extras.
+fn spread(extras: Map<String, Value>, content: &mut BTreeMap<String, Value>, plan: &FieldPlan) {
+    let mut left = Map::new();
+    for (name, value) in extras {
+        let known = plan.field(&name).and_then(|field| plan.fields.get(field));
+        match known {
+            None => {
+                content.insert(name, value);
+            }
+            // If the field was sent beside the extras too, it is the same there.
+            Some(known) if known.is_meant_in_extras(&value) => {
+                content.insert(known.name.clone(), kept(value, known, plan));
+            }
+            Some(_) if value.is_null() => {}
+            Some(_) => {
+                left.insert(name, value);
+            }
+        }
+    }
+    if !left.is_empty() {
+        content.insert(EXTRAS.to_owned(), Value::Object(left));
+    }
 }
 
 /// Leaves out a unit that is not stored: the value is what it would be without it.
@@ -124,8 +148,57 @@ fn leave_out_own_unit(content: &mut BTreeMap<String, Value>, compiled: &Compiled
     }
 }
 
-/// The value of one column with times and uuids as they are stored, and without what says nothing: null
-/// members that the column has, and objects without any others.
+/// Puts a value that was converted back into the unit that it was sent in: rows that are read have both, and
+/// are the same as what was sent.
+fn undo_conversion(content: &mut BTreeMap<String, Value>, compiled: &CompiledType) {
+    let plan = &compiled.plan;
+    let known = |field: Option<usize>| plan.fields.get(field?);
+    let (Some(unit), Some(value), Some(traits)) = (
+        known(plan.unit).filter(|unit| unit.role == Role::Unit),
+        known(plan.value),
+        &compiled.data_type.metric,
+    ) else {
+        return;
+    };
+    let number = |name: &str| content.get(name).and_then(Value::as_f64);
+    let (Some(original), Some(stored), Some(sent)) = (
+        number(ORIGINAL_VALUE),
+        number(&value.name),
+        content.get(ORIGINAL_UNIT).and_then(Value::as_str),
+    ) else {
+        return;
+    };
+    let conversion = compiled
+        .units()
+        .conversion(sent, traits, compiled.data_type.id.as_str());
+    let comes_from_it = conversion.is_ok_and(|conversion| {
+        let converted = conversion.apply(original);
+        conversion.leaves_original(original, converted) && converted.to_bits() == stored.to_bits()
+    });
+    if !comes_from_it || content.contains_key(&unit.name) {
+        return;
+    }
+    if compiled.units().is_absent(sent, original) {
+        content.remove(NOT_PRESENT);
+    }
+    for (original, name) in [(ORIGINAL_VALUE, &value.name), (ORIGINAL_UNIT, &unit.name)] {
+        if let Some(as_sent) = content.remove(original) {
+            content.insert(name.clone(), as_sent);
+        }
+    }
+}
+
+/// The value of one field, as its column keeps it.
+fn kept(value: Value, known: &KnownField, plan: &FieldPlan) -> Value {
+    let Role::Column(column) = known.role else {
+        return value;
+    };
+    let column = plan.columns.get(column);
+    column.map_or(Value::Null, |column| as_stored(value, column, &known.canonical))
+}
+
+/// The value of one column with times, uuids and longitudes as they are stored, and without what says
+/// nothing: null members that the column has, and objects without any others.
 fn as_stored(value: Value, column: &Field, canonical: &Canonical) -> Value {
     match (column.data_type(), value) {
         (_, value) if is_json_text(column) => value,
@@ -135,6 +208,10 @@ fn as_stored(value: Value, column: &Field, canonical: &Canonical) -> Value {
         (_, Value::String(text)) if *canonical == Canonical::Uuid => {
             Value::String(respelt(&text).unwrap_or(text))
         }
+        (_, Value::Number(degrees)) if *canonical == Canonical::Longitude => degrees
+            .as_f64()
+            .map(western)
+            .map_or(Value::Number(degrees), Value::from),
         (ColumnType::List(item), Value::Array(elements)) => {
             let canonical = match canonical {
                 Canonical::Items(of_item) => of_item.as_ref(),

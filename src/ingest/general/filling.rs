@@ -7,6 +7,7 @@ use serde_json::{Number, Value};
 use super::reading::Reading;
 use crate::ingest::cells::{self, Filled, Misfit};
 use crate::ingest::columns::Cell;
+use crate::ingest::extras::NOT_PRESENT;
 use crate::ingest::field_plan::Role;
 use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
@@ -94,7 +95,7 @@ impl<'a> Reading<'_, 'a> {
         self.converted = Some(converted);
         if self.compiled.units().is_absent(sent, value) {
             // The type has no code for the absent value.
-            self.extras.add("not_present", "true");
+            self.extras.add(NOT_PRESENT, "true");
         }
         if !self.extras.add_original(given.raw, sent) {
             let message = "original_value and original_unit are set when a unit is converted; leave them \

@@ -203,7 +203,7 @@ impl<'c, 'a> Reading<'c, 'a> {
                     let message = format!("{} is given beside extras too, with another value", known.name);
                     self.fault([EXTRAS, member.name.as_ref()], "duplicate", message);
                 }
-            } else if is_list_of_texts(&value) {
+            } else if known.is_meant_in_extras(&value) {
                 self.document.insert(known.name.clone(), value);
                 *given = Some(Given {
                     name: member.name,
@@ -229,11 +229,4 @@ impl<'c, 'a> Reading<'c, 'a> {
             }
         }
     }
-}
-
-/// Whether a field of `tags` or `sources` can hold the value.
-fn is_list_of_texts(value: &Value) -> bool {
-    value
-        .as_array()
-        .is_some_and(|items| items.iter().all(Value::is_string))
 }

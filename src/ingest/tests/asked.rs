@@ -134,6 +134,105 @@ fn times_and_ids_that_a_record_names_are_the_same_in_any_spelling() {
 }
 
 #[test]
+fn a_row_that_was_read_is_the_record_that_was_sent() {
+    let start = r#""start_time":"2024-05-01T10:00:00Z""#;
+    let stage = r#""start_date":"2024-05-01T10:00:00Z","value":3"#;
+    let meeting = r#""calendar_id":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e","start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z""#;
+    let place = r#""timestamp":"2024-05-01T10:00:00Z","latitude_degrees":1"#;
+    let drink = r#""start_date":"2024-05-01T10:00:00Z""#;
+    let pain = r#""start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z""#;
+    for (name, what, sent, read) in [
+        ("Event", start, r#""foo":1"#, r#""extras":{"foo":1}"#),
+        ("SleepStage", stage, r#""foo":1"#, r#""extras":{"foo":1}"#),
+        (
+            "CalendarEvent",
+            meeting,
+            r#""foo":{"b":1,"a":2}"#,
+            r#""extras":{"foo":{"b":1,"a":2}}"#,
+        ),
+        (
+            "SleepStage",
+            stage,
+            r#""sources":["x"]"#,
+            r#""extras":{"sources":["x"]}"#,
+        ),
+        (
+            "DietaryCaffeineConsumed",
+            stage,
+            r#""tags":["t"],"foo":1"#,
+            r#""extras":{"tags":["t"],"foo":1}"#,
+        ),
+        (
+            "CalendarEvent",
+            meeting,
+            r#""tags":["t"]"#,
+            r#""tags":null,"extras":{"tags":["t"]}"#,
+        ),
+        (
+            "CalendarEvent",
+            meeting,
+            r#""tags":["t"]"#,
+            r#""tags":["t"],"extras":{"tags":["t"]}"#,
+        ),
+        (
+            "PlatformLocationUpdate",
+            place,
+            r#""longitude_degrees":180"#,
+            r#""longitude_degrees":-180.0"#,
+        ),
+        (
+            "DietaryCaffeineConsumed",
+            drink,
+            r#""value":1,"unit":"g""#,
+            r#""value":1000,"extras":{"original_value":1,"original_unit":"g"}"#,
+        ),
+        (
+            "DietaryCaffeineConsumed",
+            drink,
+            r#""value":1,"unit":"g","foo":2"#,
+            r#""value":1000.0,"unit":"mg","extras":{"foo":2,"original_value":1,"original_unit":"g"}"#,
+        ),
+        (
+            "SymptomAcne",
+            pain,
+            r#""value":1,"unit":"HKCategoryValueSeverity""#,
+            r#""value":0,"extras":{"not_present":true,"original_value":1,"original_unit":"HKCategoryValueSeverity"}"#,
+        ),
+    ] {
+        let [sent, read] = [sent, read].map(|rest| format!("{{{what},{rest}}}"));
+        let rows = table(&asking(name, NATURAL, &[&sent, &read]));
+        assert_eq!(rows[0], rows[1], "{name}: {sent} {read}");
+    }
+    // What is not stored alike is another record.
+    for (name, what, one, other) in [
+        ("SleepStage", stage, r#""foo":1"#, r#""extras":{"value":1}"#),
+        (
+            "SleepStage",
+            stage,
+            r#""extras":{"value":2}"#,
+            r#""extras":{"value":1}"#,
+        ),
+        ("SleepStage", stage, r#""tags":["1"]"#, r#""extras":{"tags":[1]}"#),
+        (
+            "PlatformLocationUpdate",
+            place,
+            r#""longitude_degrees":180"#,
+            r#""longitude_degrees":179"#,
+        ),
+        (
+            "DietaryCaffeineConsumed",
+            drink,
+            r#""value":1,"unit":"g""#,
+            r#""value":1001,"extras":{"original_value":1,"original_unit":"g"}"#,
+        ),
+    ] {
+        let [one, other] = [one, other].map(|rest| format!("{{{what},{rest}}}"));
+        let ids = natural_ids(name, &[&one, &other]);
+        assert_ne!(ids[0], ids[1], "{name}: {one} {other}");
+    }
+}
+
+#[test]
 fn an_id_that_was_sent_stays_and_what_has_no_time_is_new_each_time() {
     let id = "0191f000-0000-7000-8000-000000000001";
     let line = format!(r#"{{"id":"{id}","start_date":"2024-05-01T10:00:00Z","value":72}}"#);
