@@ -19,7 +19,6 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Expr, ScalarUDF, cast, ident, lit};
 use datafusion::physical_plan::ExecutionPlanProperties as _;
-use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use crate::catalog::records::KnownSource;
@@ -32,7 +31,7 @@ use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::for_others::OriginalLength;
-use super::ground::computed::projected;
+use super::ground::computed::{projected, projector};
 use super::ground::operator::Plan;
 use super::ground::prepared;
 use super::ground::typed_partition::{bind_all, refuse_private, refuse_private_fields};
@@ -124,10 +123,19 @@ impl<Authority> Questions<Authority> {
         }
         let mut plans = Vec::with_capacity(parts.len());
         for part in parts {
-            plans.extend(self.records_by_period(part, grid)?);
+            // The parts of amounts in a range depend on what lies around it.
             if amounts::are_summed(part.partition, spec) {
+                plans.extend(self.records_by_period(part, grid)?);
                 plans.push(self.amounts_by_period(part, sources)?);
+            } else if parts.len() == 1 || self.may_have_rows(part)? {
+                plans.extend(self.records_by_period(part, grid)?);
             }
+        }
+        if plans.is_empty()
+            && let Some(first) = parts.first()
+        {
+            // Even an answer without rows has columns.
+            plans.extend(self.records_by_period(first, grid)?);
         }
         Ok(aggregated(by_time(plans, groups)?, spec, Measured::Samples)?)
     }
@@ -192,8 +200,9 @@ fn groups_of(partitions: &[TypedPartition], spec: &AggregateSpec) -> Result<Vec<
         return Ok(Vec::new());
     }
     let groups = partitions.iter().map(|partition| {
-        let nothing = Arc::new(EmptyExec::new(Arc::clone(&partition.data_type.layout.storage)));
-        Ok(projected(nothing, groups::values_of(&spec.group, partition))?.schema())
+        let stored = &partition.data_type.layout.storage;
+        let groups = projector(stored, groups::values_of(&spec.group, partition))?;
+        Ok(Arc::clone(groups.output_schema()))
     });
     groups.collect()
 }

@@ -33,6 +33,7 @@ use super::engine::{Engine, deadline_passed};
 use super::ground::merge_sorted::MergeSortedExec;
 use super::ground::scan::ConstantsExec;
 use super::ground::table::PartitionExec;
+use super::ground::together::AlignExec;
 use super::operator::{KnownOrderExec, Plan, is_sound};
 use super::series::rollups::RowsOrRollupsExec;
 use super::sql::{AnswerExec, GuardExec, OuterSideExec, PageExec};
@@ -208,7 +209,7 @@ fn detail(plan: &dyn ExecutionPlan, own: bool) -> String {
         format!(": on [{}]", columns_in(filter.predicate()))
     } else if let Some(constants) = plan.downcast_ref::<ConstantsExec>() {
         format!(": columns=[{}]", constants.step().names())
-    } else if plan.is::<ProjectionExec>() || plan.is::<PartitionExec>() {
+    } else if plan.is::<ProjectionExec>() || plan.is::<AlignExec>() || plan.is::<PartitionExec>() {
         format!(": columns=[{}]", columns_of(plan))
     } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
         let most = limit

@@ -28,7 +28,7 @@ use super::ground::operator::{Plan, known_order, ordered};
 use super::ground::paging::{RowPosition, number_of, places_of};
 use super::ground::shape::{self, IdForm, Visibility};
 use super::ground::table::PartitionTable;
-use super::ground::together::{align, common_schema};
+use super::ground::together::Together;
 use super::page_of_prepared::NextPage;
 use super::select_partitions::{SelectedPartition, states_of};
 use super::summary::{SeenOfRange, Summary, summarise};
@@ -172,22 +172,32 @@ impl<Authority> Questions<Authority> {
         let sees = Visibility::through(permit);
         let answer = AnswerColumns::of(partitions, spec.columns.as_ref())?;
         let states = states_of(permit, partitions, &selected);
+        let later = later_than_page(partitions, spec);
         let mut selected = selected.into_iter().peekable();
-        let mut plans = Vec::with_capacity(partitions.len());
+        let mut schemas = Vec::with_capacity(partitions.len());
+        let mut plans = Vec::new();
         for partition in partitions {
             let of_source = selected.next_if(|one| std::ptr::eq(one.partition, partition));
-            plans.push(if let Some(one) = of_source {
-                let partition_rows = PartitionRows::of(partitions, &one, spec);
-                self.records_of_one(permit, &one, partition_rows, answer, spec, condition.clone())
-                    .await?
+            let rows = of_source
+                .as_ref()
+                .map(|one| self.partition_rows(permit, later, one, spec))
+                .transpose()?;
+            let rows = rows.filter(|rows| partitions.len() == 1 || rows.table.may_have_rows());
+            // One without rows keeps its columns: the columns and their types depend on the types, neither on
+            // the conditions nor on what is stored.
+            schemas.push(if let Some(rows) = rows {
+                let plan = self
+                    .records_of_one(permit, rows, answer, spec, condition.clone())
+                    .await?;
+                let schema = plan.schema();
+                plans.push(plan);
+                schema
             } else {
-                // Its columns stay: the columns and their types depend on the types, not on the conditions.
                 let layout = &partition.data_type.layout;
-                let nothing = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
-                shape::project(nothing, layout, spec.ids, sees, |name| answer.includes(name))?
+                shape::schema(layout, spec.ids, sees, |name| answer.includes(name))?
             });
         }
-        let plan = together(plans, spec)?;
+        let plan = together(schemas, plans, spec)?;
         let spread = partitions
             .iter()
             .all(|partition| partition.data_type.layout.undeclared == Undeclared::AsGiven);
@@ -204,28 +214,47 @@ impl<Authority> Questions<Authority> {
         })
     }
 
+    /// The part of the question for the rows of one partition. `later`: the partitions of which equal rows
+    /// come after the start of the page.
+    fn partition_rows<'a>(
+        &self,
+        permit: &ReadPermit<Authority>,
+        later: &[TypedPartition],
+        selected: &'a SelectedPartition<'_>,
+        spec: &RecordsSpec,
+    ) -> Result<PartitionRows<'a>, QueryError> {
+        let partition = selected.partition;
+        let is_later = later.as_ptr_range().contains(&std::ptr::from_ref(partition));
+        let begins = spec.after.map(|place| place.starts_after(spec.order));
+        let table = self.table(permit, partition, &selected.snapshot, OriginalLength::Dropped)?;
+        Ok(PartitionRows {
+            partition,
+            table: table.beginning_in(begins),
+            condition: selected.condition.as_ref(),
+            order: spec.order,
+            after: spec
+                .after
+                .and_then(|place| place.rows_after(spec.order, is_later)),
+        })
+    }
+
     /// The records of one partition, in the columns of the answer.
     async fn records_of_one(
         &self,
         permit: &ReadPermit<Authority>,
-        selected: &SelectedPartition<'_>,
-        partition_rows: PartitionRows<'_>,
+        rows: PartitionRows<'_>,
         answer: AnswerColumns<'_>,
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Plan, QueryError> {
-        let SelectedPartition {
-            partition, snapshot, ..
-        } = selected;
-        let layout = &partition.data_type.layout;
+        let layout = &rows.partition.data_type.layout;
         let sees = Visibility::through(permit);
         let needs = |name: &str| answer.includes(name);
-        let narrowed = answer.narrowed(partition, selected.condition.as_ref());
-        let table = self.table(permit, partition, snapshot, OriginalLength::Dropped)?;
+        let narrowed = answer.narrowed(rows.partition, rows.condition);
         // Rows that fail the condition must not use up the limit.
         let limit = spec.limit.filter(|_| condition.is_none());
         let columns = shape::stored_columns(layout, sees, needs);
-        let rows = partition_rows.rows(table.with_members(narrowed), columns, limit)?;
+        let rows = rows.with_members(narrowed).planned(columns, limit)?;
         let shown = shape::columns(layout, rows.schema().as_arrow(), spec.ids, sees, needs)?;
         let shown = rows.project(shown.into_iter().map(|(expr, name)| expr.alias(name)))?;
         let Some(condition) = condition else {
@@ -244,12 +273,15 @@ impl<Authority> Questions<Authority> {
         spec: &RecordsSpec,
         most: usize,
     ) -> Result<Option<Plan>, QueryError> {
-        let mut plans = Vec::with_capacity(selected.len());
+        let later = later_than_page(partitions, spec);
+        let mut plans = Vec::new();
         for one in selected {
-            let partition_rows = PartitionRows::of(partitions, one, spec);
-            let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
-            let rows = partition_rows.rows(table, Vec::new(), Some(most))?;
-            let places = rows.project(places_of(&one.partition.id))?.build()?;
+            let rows = self.partition_rows(permit, later, one, spec)?;
+            if !rows.table.may_have_rows() {
+                continue;
+            }
+            let places = places_of(&rows.partition.id);
+            let places = rows.planned(Vec::new(), Some(most))?.project(places)?.build()?;
             plans.push(self.engine.planned(places).await?);
         }
         if plans.len() < 2 {
@@ -263,38 +295,30 @@ impl<Authority> Questions<Authority> {
 
 /// The part of the question for the rows of one partition.
 struct PartitionRows<'a> {
+    partition: &'a TypedPartition,
+    /// Its rows that begin where rows after the start of the page do.
+    table: PartitionTable,
     condition: Option<&'a Expr>,
     order: Order,
-    /// The range in which rows begin that come after the start of the page.
-    begins: Option<TimeRange>,
-    /// The condition that rows come after it.
+    /// The condition that rows come after the start of the page.
     after: Option<Expr>,
 }
 
-impl<'a> PartitionRows<'a> {
-    fn of(partitions: &[TypedPartition], selected: &'a SelectedPartition<'_>, spec: &RecordsSpec) -> Self {
-        let after = spec.after.and_then(|place| {
-            let at = |partition: &TypedPartition| number_of(&partition.id) == place.partition;
-            let mut after = partitions.iter().skip_while(|partition| !at(partition)).skip(1);
-            let later = after.any(|partition| std::ptr::eq(partition, selected.partition));
-            place.rows_after(spec.order, later)
-        });
+impl PartitionRows<'_> {
+    fn with_members(self, storage: Option<SchemaRef>) -> Self {
         Self {
-            condition: selected.condition.as_ref(),
-            order: spec.order,
-            begins: spec.after.map(|place| place.starts_after(spec.order)),
-            after,
+            table: self.table.with_members(storage),
+            ..self
         }
     }
 
     /// The rows with the stored columns of the key and `columns`, as a logical plan.
-    fn rows(
+    fn planned(
         self,
-        table: PartitionTable,
         columns: Vec<usize>,
         limit: Option<usize>,
     ) -> Result<LogicalPlanBuilder, DataFusionError> {
-        let rows = table.beginning_in(self.begins).scanned(columns, self.condition)?;
+        let rows = self.table.scanned(columns, self.condition)?;
         let rows = match self.order {
             Order::Ascending => rows,
             Order::Descending => rows.sort(KEY_ORDER.map(|key| ident(key).sort(false, false)))?,
@@ -308,6 +332,17 @@ impl<'a> PartitionRows<'a> {
             None => Ok(rows),
         }
     }
+}
+
+/// The partitions after the one in which the page before `spec`'s ended.
+fn later_than_page<'p>(partitions: &'p [TypedPartition], spec: &RecordsSpec) -> &'p [TypedPartition] {
+    let ended = spec.after.and_then(|place| {
+        let mut ids = partitions.iter().map(|partition| number_of(&partition.id));
+        ids.position(|number| number == place.partition)
+    });
+    ended
+        .and_then(|ended| partitions.get(ended + 1..))
+        .unwrap_or_default()
 }
 
 /// `schema` with the mark that makes row encoders print undeclared members where the caller put them.
@@ -325,20 +360,28 @@ fn spreading(schema: &SchemaRef) -> SchemaRef {
     ))
 }
 
-/// Combines several plans into one, with the columns of all.
-fn together(mut plans: Vec<Plan>, spec: &RecordsSpec) -> Result<Plan, DataFusionError> {
-    if plans.len() == 1 {
-        return Ok(plans.remove(0));
+/// Combines the plans of some partitions into one, with the columns of all partitions, whose schemas are
+/// `schemas`.
+fn together(
+    schemas: Vec<SchemaRef>,
+    mut plans: Vec<Plan>,
+    spec: &RecordsSpec,
+) -> Result<Plan, DataFusionError> {
+    if schemas.len() == 1
+        && let Some(only) = plans.pop()
+    {
+        return Ok(only);
     }
-    let schema = common_schema(plans.iter().map(|plan| plan.schema()));
+    let together = Together::of(schemas, []);
+    let schema = together.schema();
+    let order = key_order(&schema, spec.order)?;
     if plans.is_empty() {
-        return Ok(Arc::new(EmptyExec::new(schema)));
+        return known_order(Arc::new(EmptyExec::new(schema)), order);
     }
     let aligned = plans
         .into_iter()
-        .map(|plan| align(plan, &schema))
+        .map(|plan| together.align(plan))
         .collect::<Result<Vec<_>, _>>()?;
-    let order = key_order(&schema, spec.order)?;
     // Shown ids sort like stored ids, and a type without rows is in any order.
     let sorted = aligned.into_iter().map(|plan| known_order(plan, order.clone()));
     let sorted = sorted.collect::<Result<Vec<_>, _>>()?;

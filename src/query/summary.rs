@@ -80,7 +80,9 @@ impl<Authority> Questions<Authority> {
         let mut keys = Vec::with_capacity(selected.len());
         for one in selected {
             let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
-            keys.push(table.meeting(one.condition.clone()).rows([])?);
+            if table.may_have_rows() {
+                keys.push(table.meeting(one.condition.clone()).rows([])?);
+            }
         }
         Ok(PreparedSummary {
             keys,

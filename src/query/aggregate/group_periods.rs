@@ -27,7 +27,7 @@ use crate::query::Order;
 use crate::query::ground::computed::{Computed, computed, with_replaced};
 use crate::query::ground::operator::Plan;
 use crate::query::statistic::Statistic;
-use crate::query::together::{align, common_schema};
+use crate::query::together::Together;
 
 use super::spec::{AggregateMeasure, AggregateSpec, MEASURED, SUMMED, TIME};
 
@@ -36,14 +36,15 @@ pub(super) fn by_time(mut plans: Vec<Plan>, groups: Vec<SchemaRef>) -> Result<Pl
     if plans.len() == 1 && groups.is_empty() {
         return Ok(plans.remove(0));
     }
-    let schema = common_schema(plans.iter().map(|plan| plan.schema()).chain(groups));
+    let together = Together::of(plans.iter().map(|plan| plan.schema()), groups);
+    let schema = together.schema();
     if plans.is_empty() {
         return Ok(Arc::new(EmptyExec::new(schema)));
     }
     let order = ordering(&schema, &[TIME], Order::Ascending)?;
     let aligned = plans
         .into_iter()
-        .map(|plan| align(plan, &schema))
+        .map(|plan| together.align(plan))
         .collect::<Result<Vec<_>>>()?;
     let mut in_order = true;
     for plan in &aligned {

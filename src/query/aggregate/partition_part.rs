@@ -27,6 +27,17 @@ pub(super) struct PartitionPart<'a, Authority> {
 }
 
 impl<Authority> Questions<Authority> {
+    /// Whether a piece of the partition may hold rows that the spec selects.
+    pub(super) fn may_have_rows(&self, part: &PartitionPart<'_, Authority>) -> Result<bool, QueryError> {
+        let table = self.table(
+            part.permit,
+            part.partition,
+            part.snapshot,
+            OriginalLength::Dropped,
+        )?;
+        Ok(table.may_have_rows())
+    }
+
     /// The rows of a partition that the spec selects: their times, group fields, and `columns`.
     pub(super) fn rows_of(
         &self,

@@ -7,7 +7,7 @@ mod shown;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -18,10 +18,9 @@ use crate::model::columns::{END, EXTRAS, ID, START};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{Layout, ReadColumn, ReadFrom};
 
-use super::computed::{Columns, projected};
+use super::computed::{Columns, projector};
 use super::constant_text::constant_text;
 use super::for_others::private;
-use super::operator::Plan;
 use super::uuid_text::UuidText;
 use shown::{ExtrasWith, VersionLists};
 
@@ -81,7 +80,7 @@ fn names_of(from: &ReadFrom) -> Vec<&str> {
     }
 }
 
-/// For [`project`] and [`stored_columns`]: every column of an answer.
+/// For [`schema`] and [`stored_columns`]: every column of an answer.
 #[must_use]
 pub const fn everything(_name: &str) -> bool {
     true
@@ -107,16 +106,15 @@ pub(in crate::query) fn columns(
     shown.map(column).collect()
 }
 
-/// Projects rows with (some of) the stored columns of `layout` to the `wanted` columns of an answer.
-pub(in crate::query) fn project(
-    rows: Plan,
+/// The schema of the `wanted` columns of an answer.
+pub(in crate::query) fn schema(
     layout: &Layout,
     ids: IdForm,
     sees: Visibility,
     wanted: impl Fn(&str) -> bool,
-) -> Result<Plan> {
-    let columns = columns(layout, &rows.schema(), ids, sees, wanted)?;
-    projected(rows, columns)
+) -> Result<SchemaRef> {
+    let columns = columns(layout, &layout.storage, ids, sees, wanted)?;
+    Ok(Arc::clone(projector(&layout.storage, columns)?.output_schema()))
 }
 
 /// A column of the answer for somebody other than the owner.

@@ -274,6 +274,21 @@ impl PartitionTable {
         annotation_definitions::laid_over(rows, self.definitions.as_ref())
     }
 
+    /// Whether a piece may hold rows of the table.
+    pub(in crate::query) fn may_have_rows(&self) -> bool {
+        let selection = self.selected();
+        let mut pieces = self.snapshot.pieces.iter();
+        pieces.any(|piece| selection.may_hold(piece.bounds))
+    }
+
+    /// What is read for the rows of the table.
+    fn selected(&self) -> Selection {
+        match &self.shared {
+            Some(_) => Shared::scanned(&self.selection),
+            None => self.selection.clone(),
+        }
+    }
+
     fn scan(&self, columns: &[usize], hint: Option<Arc<dyn PhysicalExpr>>) -> Result<Scan> {
         Ok(Scan {
             objects: Arc::clone(&self.objects),
@@ -281,10 +296,7 @@ impl PartitionTable {
             storage: Arc::clone(&self.storage),
             schema: Arc::new(self.storage.project(columns)?),
             columns: columns.to_vec(),
-            selection: match &self.shared {
-                Some(_) => Shared::scanned(&self.selection),
-                None => self.selection.clone(),
-            },
+            selection: self.selected(),
             hint,
         })
     }

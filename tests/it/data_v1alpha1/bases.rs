@@ -133,6 +133,53 @@ async fn rule_5_5_a_base_shows_every_value_as_its_own_type_does() {
 }
 
 #[tokio::test]
+async fn rule_5_5_types_without_records_add_columns_and_no_work() {
+    let person = person();
+    let text = json!({"type": "string"});
+    for n in 0..12 {
+        let properties = json!({(format!("empty{n}")): text});
+        let spec = json!({"schema": {"properties": properties}});
+        person
+            .define("Event", &json!({"name": "Empty", "record_spec": spec}))
+            .await;
+    }
+    kept(&person, "Event", json!({"a": text}), 1, &[json!({"a": "x"})]).await;
+    kept(&person, "Event", json!({"b": text}), 2, &[json!({"b": "y"})]).await;
+    let rows = person.rows("event", "Event").await;
+    assert_eq!(values(&rows, "a"), [json!("x"), Value::Null]);
+    assert_eq!(values(&rows, "b"), [Value::Null, json!("y")]);
+    let table = person
+        .read("event", "Event")
+        .with("format", "csv")
+        .await
+        .must_be(200);
+    let header = table.text().lines().next().unwrap_or_default();
+    for column in ["empty0", "empty11", "a", "b"] {
+        assert!(
+            header.split(',').any(|name| name == column),
+            "{column} in {header}"
+        );
+    }
+    let page = person
+        .read("event", "Event")
+        .with("limit", "1")
+        .await
+        .must_be(200);
+    assert_eq!(values(&page.rows(), "a"), [json!("x")]);
+    let read_in = async |call: Call| {
+        let plan = call.header("accept", "text/plain").with("explain", "plan");
+        plan.await.must_be(200).text().matches("PartitionExec").count()
+    };
+    assert_eq!(read_in(person.read("event", "Event")).await, 2);
+    assert_eq!(read_in(days(&person)).await, 2);
+    let nothing = person
+        .get("/data/v1alpha1/event/Event")
+        .with("start_time", "2024-04-01")
+        .with("end_time", "2024-04-02");
+    assert_eq!(read_in(nothing).await, 0);
+}
+
+#[tokio::test]
 async fn rule_5_5_a_base_of_metrics_too() {
     let person = person();
     for (hour, (kind, note)) in (1..).zip([

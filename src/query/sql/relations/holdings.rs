@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
-use datafusion::physical_plan::empty::EmptyExec;
 use futures::future::BoxFuture;
 
 use crate::model::ids::PersonId;
 use crate::model::permit::ReadPermit;
 use crate::query::filter::Condition;
 use crate::query::shape::{self, IdForm, Visibility};
-use crate::query::together::common_schema;
+use crate::query::together::Together;
 use crate::query::{Prepared, Questions, TypedPartition};
 
 use super::calls::Call;
@@ -93,16 +92,14 @@ impl ListedTable {
 
 /// The columns of the raw answers of `partitions` at a given visibility.
 pub(super) fn columns_of(partitions: &[TypedPartition], sees: Visibility) -> Result<SchemaRef> {
-    let one = |partition: &TypedPartition| -> Result<SchemaRef> {
+    let one = |partition: &TypedPartition| {
         let layout = &partition.data_type.layout;
-        let rows = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
-        let plan = shape::project(rows, layout, IdForm::Text, sees, shape::everything)?;
-        Ok(plan.schema())
+        shape::schema(layout, IdForm::Text, sees, shape::everything)
     };
     let schemas = partitions.iter().map(one).collect::<Result<Vec<_>>>()?;
     let schema = match schemas.as_slice() {
         [schema] => Arc::clone(schema),
-        _ => common_schema(schemas.into_iter()),
+        _ => Together::of(schemas, []).schema(),
     };
     Ok(nullable(&schema))
 }
