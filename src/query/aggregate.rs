@@ -31,6 +31,7 @@ use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::for_others::OriginalLength;
+use super::ground::apart::apart;
 use super::ground::computed::{projected, projector};
 use super::ground::operator::Plan;
 use super::ground::prepared;
@@ -49,6 +50,15 @@ pub use spec::{AggregateMeasure, AggregateSpec};
 impl<Authority> Questions<Authority> {
     /// Summarises by period the records of `partitions`, which together are what `permit` names.
     pub async fn aggregate(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partitions: &[TypedPartition],
+        spec: &AggregateSpec,
+    ) -> Result<Prepared, QueryError> {
+        apart(partitions.len(), self.summarised(permit, partitions, spec)).await
+    }
+
+    async fn summarised(
         &self,
         permit: &ReadPermit<Authority>,
         partitions: &[TypedPartition],

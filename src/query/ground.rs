@@ -6,6 +6,7 @@
 //! nothing of any question.
 
 pub mod annotation_definitions;
+pub(in crate::query) mod apart;
 pub(in crate::query) mod backwards;
 mod bursts;
 pub(in crate::query) mod clip_windows;

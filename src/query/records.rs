@@ -20,6 +20,7 @@ use crate::model::registry::{Undeclared, is_json_text};
 use crate::model::time::TimeRange;
 
 use super::answer_columns::AnswerColumns;
+use super::ground::apart::apart;
 use super::ground::columns::Columns as ShownColumns;
 use super::ground::filter::Condition;
 use super::ground::for_others::OriginalLength;
@@ -70,9 +71,12 @@ impl<Authority> Questions<Authority> {
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Prepared, QueryError> {
-        let selected = self.select(permit, partitions, &spec.conditions).await?;
-        self.records_of(permit, partitions, selected, spec, condition)
-            .await
+        let prepared = async {
+            let selected = self.select(permit, partitions, &spec.conditions).await?;
+            self.records_of(permit, partitions, selected, spec, condition)
+                .await
+        };
+        apart(partitions.len(), prepared).await
     }
 
     /// A page of the records of `partitions`, with the start of the next page, if more records follow than
@@ -83,8 +87,11 @@ impl<Authority> Questions<Authority> {
         partitions: &[TypedPartition],
         spec: &RecordsSpec,
     ) -> Result<(Prepared, NextPage), QueryError> {
-        let selected = self.select(permit, partitions, &spec.conditions).await?;
-        self.page_of(permit, partitions, selected, spec).await
+        let page = async {
+            let selected = self.select(permit, partitions, &spec.conditions).await?;
+            self.page_of(permit, partitions, selected, spec).await
+        };
+        apart(partitions.len(), page).await
     }
 
     /// A page of the records in a `range` that moves with the clock, with the start of the next page and what
@@ -96,17 +103,30 @@ impl<Authority> Questions<Authority> {
         spec: &RecordsSpec,
         range: TimeRange,
     ) -> Result<(Prepared, NextPage, SeenOfRange), QueryError> {
-        let selected = self.select(permit, partitions, &spec.conditions).await?;
-        let all = self.summary_of(permit, partitions, &selected)?;
-        let seen = SeenOfRange::of(permit, partitions, self.summed_up(all).await?, range);
-        let (mut prepared, next) = self.page_of(permit, partitions, selected, spec).await?;
-        prepared.scope = prepared.scope.regardless_of(range);
-        Ok((prepared, next, seen))
+        let page = async {
+            let selected = self.select(permit, partitions, &spec.conditions).await?;
+            let all = self.summary_of(permit, partitions, &selected)?;
+            let seen = SeenOfRange::of(permit, partitions, self.summed_up(all).await?, range);
+            let (mut prepared, next) = self.page_of(permit, partitions, selected, spec).await?;
+            prepared.scope = prepared.scope.regardless_of(range);
+            Ok::<_, QueryError>((prepared, next, seen))
+        };
+        apart(partitions.len(), page).await
     }
 
     /// The last record that `permit` makes visible, which may have begun before the visible time, and what is
     /// seen of a `range` that moves with the clock.
     pub async fn latest_record(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partitions: &[TypedPartition],
+        spec: &RecordsSpec,
+        range: TimeRange,
+    ) -> Result<(Prepared, SeenOfRange), QueryError> {
+        apart(partitions.len(), self.last_of(permit, partitions, spec, range)).await
+    }
+
+    async fn last_of(
         &self,
         permit: &ReadPermit<Authority>,
         partitions: &[TypedPartition],

@@ -13,6 +13,7 @@ use crate::model::columns::{END, START};
 use crate::model::permit::ReadPermit;
 use crate::model::time::{Instant, TimeRange};
 
+use super::ground::apart::apart;
 use super::ground::engine::{Engine, deadline_passed};
 use super::ground::filter::Condition;
 use super::ground::for_others::{OriginalLength, extent_fields};
@@ -67,8 +68,11 @@ impl<Authority> Questions<Authority> {
         partitions: &[TypedPartition],
         conditions: &[Condition],
     ) -> Result<PreparedSummary, QueryError> {
-        let selected = self.select(permit, partitions, conditions).await?;
-        self.summary_of(permit, partitions, &selected)
+        let prepared = async {
+            let selected = self.select(permit, partitions, conditions).await?;
+            self.summary_of(permit, partitions, &selected)
+        };
+        apart(partitions.len(), prepared).await
     }
 
     pub(super) fn summary_of(
