@@ -50,6 +50,7 @@ mod witness;
 mod writing;
 
 pub use committing::Hold;
+pub use definitions::DefinitionsStamp;
 pub use deletions::NoticedDeletion;
 pub use errors::CatalogError;
 pub use handle::{Catalog, FoundAt};

@@ -1,21 +1,21 @@
 //! Finds built-in types and a person's own by name, as if they were one list.
 //!
-//! Own types are in the catalogue and any node may change them, so they are read from there each time they
-//! are named; only what is made from one version of a definition is cached. Lives as long as the process.
-//! Knows definitions and layouts; knows nothing of the rows stored under them.
+//! Own types are in the catalogue and any node may change them, so the catalogue is asked each time they are
+//! named: for the one, or whether all are still those that were read before. What is made from one version of
+//! a definition is cached. Lives as long as the process. Knows definitions and layouts; knows nothing of the
+//! rows stored under them.
 
+mod own;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::catalog::records::StoredDefinition;
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::{Catalog, CatalogError, DefinitionsStamp, PersonState};
 use crate::model::cache::Cache;
 use crate::model::clock::Clock;
 use crate::model::excerpt::beginning;
@@ -24,18 +24,23 @@ use crate::model::ids::{IdSource, PersonId};
 use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 use crate::model::stored_json;
-use crate::model::text::composed;
 
 use super::condition::{Condition, Outdated};
 use super::documents::BroughtBack;
 
+pub use own::{OwnType, OwnTypes};
+
 /// How many bytes of definitions have their types cached; a type takes a few times as many.
-const CACHED_BYTES: u64 = 16 << 20;
+const CACHED_BYTES: u64 = 8 << 20;
+/// How many bytes of definitions are kept as the lists of all that a person has, with their types.
+const LISTED_BYTES: u64 = 8 << 20;
 /// How often a change is attempted. An attempt fails only where another change came first, so that this many
 /// at once all succeed: clients have up to twenty in progress.
 const ATTEMPTS: usize = 32;
 /// The size of a long definition.
 const LARGE_BYTES: u64 = 64 << 10;
+/// The size of the definitions of a person who has many.
+const LARGE_LIST_BYTES: u64 = 2 << 20;
 
 /// Why a type cannot be found or changed.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +85,7 @@ pub struct Types {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     made: Cache<(Uuid, i64, u32), CachedType>,
+    lists: Cache<PersonId, CachedList>,
     /// The most own types that one person may have.
     limit: u64,
 }
@@ -89,6 +95,16 @@ struct CachedType {
     data_type: Arc<DataType>,
     /// The bytes of the definition.
     weight: usize,
+}
+
+/// All own types of a person.
+#[derive(Clone)]
+struct CachedList {
+    /// As long as the person's state is this, nothing of theirs has changed;
+    state: PersonState,
+    /// and as long as the stamp is this, none of their definitions has.
+    stamp: DefinitionsStamp,
+    types: Arc<OwnTypes>,
 }
 
 /// The type that a name resolves to.
@@ -107,13 +123,6 @@ impl ResolvedType {
         self.annotation
             .map_or_else(|| base.clone(), |id| TypeId::of_definition(base.as_str(), id))
     }
-}
-
-/// An own type with its stored definition.
-#[derive(Clone, Debug)]
-pub struct OwnType {
-    pub definition: StoredDefinition,
-    pub data_type: Arc<DataType>,
 }
 
 impl OwnType {
@@ -138,6 +147,9 @@ impl Types {
             clock,
             ids,
             made: Cache::of_bytes(CACHED_BYTES, LARGE_BYTES, |_, made: &CachedType| made.weight),
+            lists: Cache::of_bytes(LISTED_BYTES, LARGE_LIST_BYTES, |_, list: &CachedList| {
+                list.types.bytes()
+            }),
             limit,
         }
     }
@@ -147,9 +159,10 @@ impl Types {
         &self.registry
     }
 
-    /// Empties the cache, whoever the types belong to.
+    /// Empties the caches, whoever the types belong to.
     pub fn forget_all(&self) {
         self.made.clear();
+        self.lists.clear();
     }
 
     /// The type called `name` for `owner`: built in, or `owner`'s own.
@@ -199,11 +212,11 @@ impl Types {
         if self.stands_for_itself(name) {
             return Ok(name.to_owned());
         }
-        let own = self.live_own(owner).await?;
-        if let Some(id) = called(&by_name(&own), name)? {
+        let own = self.all_own(owner).await?;
+        if let Some(id) = only_called(&own, name)? {
             return Ok(id);
         }
-        let known = own.iter().map(|own| own.data_type.name.as_str());
+        let known = own.live().map(|own| own.data_type.name.as_str());
         match nearest(name, known) {
             Some(near) if self.nearest(name).is_none() => Err(TypesError::Unknown {
                 name: name.to_owned(),
@@ -219,13 +232,12 @@ impl Types {
         if names.iter().all(|name| self.stands_for_itself(name)) {
             return Ok(names.to_vec());
         }
-        let own = self.live_own(owner).await?;
-        let named = by_name(&own);
+        let own = self.all_own(owner).await?;
         let meant = |name: &String| -> Result<String, TypesError> {
             let id = if self.stands_for_itself(name) {
                 None
             } else {
-                called(&named, name)?
+                only_called(&own, name)?
             };
             Ok(id.unwrap_or_else(|| name.clone()))
         };
@@ -236,13 +248,6 @@ impl Types {
     /// meaning.
     fn stands_for_itself(&self, name: &str) -> bool {
         TypeId::parse(name).is_some_and(|id| id.definition().is_some()) || self.registry.get(name).is_some()
-    }
-
-    /// `owner`'s own types that are not archived.
-    async fn live_own(&self, owner: PersonId) -> Result<Vec<OwnType>, TypesError> {
-        let mut own = self.all_own(owner).await?;
-        own.retain(|own| !own.definition.deprecated);
-        Ok(own)
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
@@ -260,14 +265,32 @@ impl Types {
         stored.map(|stored| self.made_from(stored)).transpose()
     }
 
-    /// All of `owner`'s own types, oldest first, archived ones too.
-    pub async fn all_own(&self, owner: PersonId) -> Result<Vec<OwnType>, TypesError> {
-        self.catalog
-            .definitions_of(owner)
-            .await?
-            .into_iter()
-            .map(|stored| self.made_from(stored))
-            .collect()
+    /// All of `owner`'s own types, archived ones too.
+    pub async fn all_own(&self, owner: PersonId) -> Result<Arc<OwnTypes>, TypesError> {
+        // Read before the stamp, and that before the definitions: whatever changes later changes them.
+        let state = self.catalog.person_state(owner).await?;
+        let known = self.lists.get(&owner);
+        if let Some(known) = &known
+            && Some(known.state) == state
+        {
+            return Ok(Arc::clone(&known.types));
+        }
+        let stamp = self.catalog.definitions_stamp(owner).await?;
+        let types = match known {
+            Some(known) if known.stamp == stamp => known.types,
+            _ => Arc::new(self.read_all(owner).await?),
+        };
+        if let Some(state) = state {
+            let types = Arc::clone(&types);
+            self.lists.insert(owner, CachedList { state, stamp, types });
+        }
+        Ok(types)
+    }
+
+    async fn read_all(&self, owner: PersonId) -> Result<OwnTypes, TypesError> {
+        let stored = self.catalog.definitions_of(owner).await?.into_iter();
+        let all = stored.map(|stored| self.made_from(stored));
+        Ok(OwnTypes::new(all.collect::<Result<_, _>>()?))
     }
 
     /// Creates a type of `owner` from the body of a request.
@@ -429,19 +452,9 @@ impl Types {
     }
 }
 
-/// Some types by their names in the composed form; older names are stored as they were sent.
-fn by_name(types: &[OwnType]) -> HashMap<Cow<'_, str>, Vec<&TypeId>> {
-    let mut named: HashMap<Cow<'_, str>, Vec<&TypeId>> = HashMap::with_capacity(types.len());
-    for own in types {
-        let name = composed(&own.data_type.name);
-        named.entry(name).or_default().push(&own.data_type.id);
-    }
-    named
-}
-
 /// The id of the one type called `name`, if there is any.
-fn called(named: &HashMap<Cow<'_, str>, Vec<&TypeId>>, name: &str) -> Result<Option<String>, TypesError> {
-    match named.get(&*composed(name)).map_or(&[][..], Vec::as_slice) {
+fn only_called(own: &OwnTypes, name: &str) -> Result<Option<String>, TypesError> {
+    match own.called(name) {
         [] => Ok(None),
         [only] => Ok(Some(only.to_string())),
         several => Err(TypesError::Ambiguous {

@@ -54,11 +54,7 @@ pub async fn data_types(
         .map(|data_type| data_type.list_entry())
         .collect();
     let own = app.types.all_own(reader.person()).await?;
-    entries.extend(
-        own.iter()
-            .filter(|own| !own.definition.deprecated)
-            .map(|own| own.data_type.list_entry()),
-    );
+    entries.extend(own.live().map(|own| own.data_type.list_entry()));
     let annotations = live_annotations(&app, reader.person()).await?;
     entries.extend(annotations.iter().map(|data_type| data_type.list_entry()));
     listed_as(&app, &headers, query.form, &LISTED_COLUMNS, &entries).await
@@ -104,14 +100,8 @@ pub async fn catalog(
     let mut types = Vec::new();
     if names.is_empty() {
         types.extend(app.types.registry().types().iter().cloned());
-        types.extend(
-            app.types
-                .all_own(owner)
-                .await?
-                .into_iter()
-                .filter(|own| !own.definition.deprecated)
-                .map(|own| own.data_type),
-        );
+        let own = app.types.all_own(owner).await?;
+        types.extend(own.live().map(|own| Arc::clone(&own.data_type)));
         types.extend(live_annotations(&app, owner).await?);
     }
     // A type has several names, and a name may be repeated.

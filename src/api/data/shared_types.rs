@@ -96,11 +96,9 @@ pub(super) async fn types_shown(
     let shown = |data_type: &DataType| openings.iter().any(|opening| opening.shows(&data_type.id));
     let built_in = app.types.registry().types().iter().cloned();
     let mut types: Vec<Arc<DataType>> = built_in.filter(|data_type| shown(data_type)).collect();
-    let own = app.types.all_own(sharer).await?.into_iter();
-    types.extend(
-        own.filter(|own| !own.definition.deprecated && shown(&own.data_type))
-            .map(|own| own.data_type),
-    );
+    let own = app.types.all_own(sharer).await?;
+    let live = own.live().filter(|own| shown(&own.data_type));
+    types.extend(live.map(|own| Arc::clone(&own.data_type)));
     let annotations = live_annotations(app, sharer).await?.into_iter();
     types.extend(annotations.filter(|data_type| shown(data_type)));
     Ok(types)

@@ -54,3 +54,50 @@ async fn a_name_that_was_stored_as_it_was_sent_is_found_too() {
     assert_eq!(own.name, DECOMPOSED);
     is_found_by_both_spellings(&types, &own.id).await;
 }
+
+#[tokio::test]
+async fn all_own_types_are_read_again_only_where_one_of_them_changed() {
+    let (_directory, types) = types().await;
+    let all = async || types.all_own(PERSON).await.unwrap();
+    assert_eq!(all().await.iter().count(), 0);
+    types
+        .create(PERSON, Base::Event, &json!({"name": "tea"}))
+        .await
+        .unwrap();
+    let read = all().await;
+    assert_eq!(read.iter().count(), 1);
+    assert!(Arc::ptr_eq(&read, &all().await));
+    // Something else of theirs changes.
+    assert!(types.catalog.swap_preferences(PERSON, None, "{}").await.unwrap());
+    assert!(Arc::ptr_eq(&read, &all().await));
+    types
+        .create(PERSON, Base::Event, &json!({"name": "mate"}))
+        .await
+        .unwrap();
+    assert_eq!(all().await.iter().count(), 2);
+}
+
+#[tokio::test]
+async fn changes_that_leave_their_digest_as_it_was_are_seen() {
+    let (_directory, types) = types().await;
+    let body = json!({"name": "tea"});
+    let tea = types.create(PERSON, Base::Event, &body).await.unwrap().definition;
+    let mat = StoredDefinition {
+        id: Uuid::from_u128(2),
+        body: tea.body.replace("tea", "mat"),
+        ..tea.clone()
+    };
+    assert_eq!(types.bring_back(mat.clone()).await.unwrap(), BroughtBack::New);
+    assert_eq!(types.all_own(PERSON).await.unwrap().live().count(), 2);
+    // Another node archives both at one moment: of both rows the same bits change.
+    for stored in [tea, mat] {
+        let archived = StoredDefinition {
+            version: 2,
+            deprecated: true,
+            ..stored
+        };
+        assert!(types.catalog.update_definition(&archived, 1).await.unwrap());
+    }
+    assert_eq!(types.all_own(PERSON).await.unwrap().live().count(), 0);
+    assert_eq!(types.meant(PERSON, "tea").await.unwrap(), "tea");
+}

@@ -74,8 +74,7 @@ impl Readings {
             .map(|known| table(None, known))
             .collect();
         let own = app.types.all_own(person).await?;
-        let live = own.iter().filter(|own| !own.definition.deprecated);
-        listed.extend(live.map(|own| table(None, &own.data_type)));
+        listed.extend(own.live().map(|own| table(None, &own.data_type)));
         for (sharer, opened) in app.sharing.openings_for(person).await? {
             let shown = types_shown(app, sharer, &opened.openings).await?;
             listed.extend(shown.iter().map(|shown| table(Some(sharer), shown)));

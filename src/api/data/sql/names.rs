@@ -53,9 +53,9 @@ pub(super) async fn meant(app: &App, owner: PersonId, name: &str) -> Result<Opti
     }
     let own = app.types.all_own(owner).await?;
     let asked = composed(name);
-    let mut named = own.iter().filter(|own| {
+    let mut named = own.live().filter(|own| {
         let called = composed(&own.data_type.name);
-        !own.definition.deprecated && (called == asked || snake(&called) == asked)
+        called == asked || snake(&called) == asked
     });
     match (named.next(), named.next()) {
         (Some(only), None) => Ok(Some(only.data_type.id.clone())),
