@@ -3,35 +3,116 @@
 //! Knows a person's types and annotations; knows nothing of the tombstones' form, nor whether the records
 //! exist.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+use uuid::Uuid;
 
 use crate::api::app::App;
 use crate::api::problem::ApiError;
 use crate::ingest::tombstone::Target;
 use crate::model::ids::PersonId;
-use crate::model::registry::{DataType, Registry, TypeId};
-use crate::model::text::composed;
+use crate::model::registry::{Base, DataType, Registry, TypeId};
 use crate::people::annotations::AnnotationRow;
-use crate::people::types::OwnType;
+use crate::people::documents::DocumentError;
+use crate::people::types::OwnTypes;
+
+/// The most definitions that are looked up one by one. Where more are named, all are read.
+const FEW: usize = 16;
 
 /// Finds the records that tombstones name.
 pub(super) struct Deleter {
     registry: Arc<Registry>,
-    own: Vec<OwnType>,
-    /// The annotations, deleted ones too, as types of their own, each with the source that names it.
+    /// All of the person's own types, where they are needed.
+    all_own: Arc<OwnTypes>,
+    /// Own types that were looked up by their ids.
+    own: HashMap<TypeId, Arc<DataType>>,
+    /// The annotations, deleted ones too, as types of their own, each with the source that names it: all, or
+    /// those that were looked up.
     annotations: HashMap<TypeId, Arc<str>>,
 }
 
 impl Deleter {
-    pub(super) async fn of(app: &App, person: PersonId) -> Result<Self, ApiError> {
-        let annotations = app.annotations.all(person).await?;
-        let named = |row: &AnnotationRow| (row.type_id(), Arc::from(row.svc_source_id.as_str()));
-        Ok(Self {
+    /// For tombstones that name any types.
+    pub(super) async fn of_all(app: &App, person: PersonId) -> Result<Self, ApiError> {
+        let mut deleter = Self::of_built_in(app);
+        deleter.all_own = app.types.all_own(person).await?;
+        deleter.annotations = all_annotations(app, person).await?;
+        Ok(deleter)
+    }
+
+    /// For tombstones that name the types in `names`. Reads what these need: nothing for a built-in type, and
+    /// all own types for a base or the name of one.
+    pub(super) async fn of(app: &App, person: PersonId, names: &BTreeSet<String>) -> Result<Self, ApiError> {
+        let mut deleter = Self::of_built_in(app);
+        let (mut own, mut annotations) = (Vec::new(), Vec::new());
+        let mut needs_all = false;
+        for name in names {
+            if let Some(known) = deleter.registry.get(name) {
+                needs_all |= Base::named(known.id.as_str()).is_some();
+            } else if let Some((id, definition)) = defined(name) {
+                let of_kind = if Base::named(id.base()).is_some() {
+                    &mut own
+                } else {
+                    &mut annotations
+                };
+                of_kind.push((id, definition));
+            } else {
+                needs_all = true;
+            }
+        }
+        if needs_all || own.len() > FEW {
+            deleter.all_own = app.types.all_own(person).await?;
+        } else {
+            deleter.look_up_own(app, person, own).await?;
+        }
+        if annotations.len() > FEW {
+            deleter.annotations = all_annotations(app, person).await?;
+        } else {
+            deleter.look_up_annotations(app, person, annotations).await?;
+        }
+        Ok(deleter)
+    }
+
+    fn of_built_in(app: &App) -> Self {
+        Self {
             registry: Arc::clone(app.types.registry()),
-            own: app.types.all_own(person).await?,
-            annotations: annotations.iter().map(named).collect(),
-        })
+            all_own: Arc::default(),
+            own: HashMap::new(),
+            annotations: HashMap::new(),
+        }
+    }
+
+    async fn look_up_own(
+        &mut self,
+        app: &App,
+        person: PersonId,
+        ids: Vec<(TypeId, Uuid)>,
+    ) -> Result<(), ApiError> {
+        for (id, definition) in ids {
+            if let Some(found) = app.types.own(person, definition).await?
+                && found.data_type.id == id
+            {
+                self.own.insert(id, found.data_type);
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_up_annotations(
+        &mut self,
+        app: &App,
+        person: PersonId,
+        ids: Vec<(TypeId, Uuid)>,
+    ) -> Result<(), ApiError> {
+        for (_, definition) in ids {
+            match app.annotations.one(person, definition).await {
+                Ok(found) => self.annotations.extend([named(&found)]),
+                Err(DocumentError::Unknown(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Where a tombstone for `name` deletes. A name that means nothing deletes nothing.
@@ -39,14 +120,13 @@ impl Deleter {
         let Some(target) = self.target(name) else {
             return Vec::new();
         };
-        let own = |is_meant: &dyn Fn(&TypeId) -> bool| {
-            let meant = self.own.iter().filter(|own| is_meant(&own.data_type.id));
-            meant.map(|own| all_of(&own.data_type)).collect::<Vec<_>>()
-        };
         let base = self.registry.get(target.base()).map(|base| all_of(base));
         if target.definition().is_none() {
-            let all = own(&|id| id.base() == target.base());
-            base.into_iter().chain(all).collect()
+            let all = self.all_own.iter().map(|own| &own.data_type);
+            let upon_it = all.filter(|data_type| data_type.id.base() == target.base());
+            base.into_iter()
+                .chain(upon_it.map(|data_type| all_of(data_type)))
+                .collect()
         } else if let Some(source) = self.annotations.get(&target) {
             // Records of annotations are stored under the base, beside those of other annotations.
             let of_one = |base: Target| Target {
@@ -55,7 +135,10 @@ impl Deleter {
             };
             base.into_iter().map(of_one).collect()
         } else {
-            own(&|id| *id == target)
+            let all = self.all_own.iter().map(|own| &own.data_type);
+            let mut known = all.chain(self.own.get(&target));
+            let own = known.find(|data_type| data_type.id == target);
+            own.map(|data_type| all_of(data_type)).into_iter().collect()
         }
     }
 
@@ -64,16 +147,31 @@ impl Deleter {
         if let Some(data_type) = self.registry.get(name) {
             return Some(data_type.id.clone());
         }
-        if let Some(id) = TypeId::parse(name).filter(|id| id.definition().is_some()) {
+        if let Some((id, _)) = defined(name) {
             return Some(id);
         }
-        let called = composed(name);
-        let is_called =
-            |own: &&OwnType| !own.definition.deprecated && composed(&own.data_type.name) == called;
-        let mut own = self.own.iter().filter(is_called);
-        let first = own.next()?;
-        own.next().is_none().then(|| first.data_type.id.clone())
+        match self.all_own.called(name) {
+            [only] => Some(only.clone()),
+            _ => None,
+        }
     }
+}
+
+/// The id of a type that somebody defined, with the definition in it, if `name` is one.
+fn defined(name: &str) -> Option<(TypeId, Uuid)> {
+    let id = TypeId::parse(name)?;
+    let definition = id.definition()?;
+    Some((id, definition))
+}
+
+async fn all_annotations(app: &App, person: PersonId) -> Result<HashMap<TypeId, Arc<str>>, ApiError> {
+    let annotations = app.annotations.all(person).await?;
+    Ok(annotations.iter().map(named).collect())
+}
+
+/// An annotation as a type, with the source that names it.
+fn named(annotation: &AnnotationRow) -> (TypeId, Arc<str>) {
+    (annotation.type_id(), Arc::from(annotation.svc_source_id.as_str()))
 }
 
 /// All records that are stored under a type.

@@ -172,7 +172,7 @@ async fn types_of(
         let data_type = &recordable.compiled.data_type().id;
         if are_tombstones(data_type) {
             if types.deleter.is_none() {
-                types.deleter = Some(Deleter::of(app, reader.person()).await?);
+                types.deleter = Some(Deleter::of_all(app, reader.person()).await?);
             }
         } else if !reader.reach().covers(data_type) {
             return Err(ApiError::forbidden(Beyond::Types.to_string()));

@@ -1,5 +1,7 @@
 //! `POST /ingest/v1/record/{data_type}`: one record, or one record per line.
 
+use std::collections::{BTreeSet, HashSet};
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -20,7 +22,7 @@ use crate::ingest::body::BodyReader;
 use crate::ingest::coerce::Epoch;
 use crate::ingest::context::Leave;
 use crate::ingest::deletions::deletions;
-use crate::ingest::tombstone::are_tombstones;
+use crate::ingest::tombstone::{Tombstone, are_tombstones};
 use crate::ingest::upload::{IdempotencyKey, Work};
 use crate::model::excerpt::beginning;
 
@@ -29,6 +31,9 @@ use super::commit_body::{Submission, Uploaded, commit};
 use super::delete_targets::Deleter;
 use super::recordable::{Recordable, recordable};
 use super::run_blocking::run_blocking;
+
+/// How many tombstones are looked through among other requests.
+const FEW_TOMBSTONES: usize = 1_000;
 
 /// Which version of the type is meant, and what the sender asks for.
 #[derive(Debug)]
@@ -166,12 +171,26 @@ async fn receive(
     Ok(acceptance.finish(reading).await?)
 }
 
+/// Tombstones with the types that they name.
+async fn with_types(tombstones: Vec<Tombstone>) -> Result<(Vec<Tombstone>, BTreeSet<String>), ApiError> {
+    let gather = |tombstones: Vec<Tombstone>| {
+        let names: HashSet<&str> = tombstones.iter().map(|one| one.data_type.as_str()).collect();
+        let names = names.into_iter().map(str::to_owned).collect();
+        (tombstones, names)
+    };
+    if tombstones.len() <= FEW_TOMBSTONES {
+        return Ok(gather(tombstones));
+    }
+    run_blocking(move || gather(tombstones)).await
+}
+
 /// The changes that an accepted body stands for. What its tombstones delete from is known only now.
 async fn work_of(app: &App, reader: &Reader, accepted: Accepted) -> Result<RecordedWork, ApiError> {
     match accepted {
         Accepted::Rows(recorded) => Ok(recorded),
         Accepted::Deletions(tombstones, memory) => {
-            let deleter = Deleter::of(app, reader.person()).await?;
+            let (tombstones, names) = with_types(tombstones).await?;
+            let deleter = Deleter::of(app, reader.person(), &names).await?;
             let changes = move || deletions(&tombstones, |name| deleter.targets_of(name));
             let changes = run_blocking(changes).await?;
             let reach = reader.reach();

@@ -186,6 +186,39 @@ async fn rule_8_3_a_definition_names_itself_only_and_one_that_does_not_exist_del
 }
 
 #[tokio::test]
+async fn rule_8_3_one_body_names_types_in_every_way() {
+    let person = person();
+    let cup = |n: u32| json!({"id": id(n), "start_time": at("10:00")});
+    let mut own = Vec::new();
+    // More than are looked up one by one.
+    for n in 0..20 {
+        let tea = person.define("Event", &json!({"name": format!("Tea {n}")})).await;
+        person.records(&tea, &[cup(n), cup(100 + n)]).await;
+        own.push(tea);
+    }
+    person.records("Event", &[cup(200), cup(201)]).await;
+    let tombstone = |n: u32, name: &str| json!({"deleted_id": id(n), "deleted_type": name});
+    let by_id: Vec<_> = (0..).zip(&own).map(|(n, tea)| tombstone(n, tea)).collect();
+    person.records("DeletedRecord", &by_id[..3]).await;
+    assert_eq!(person.rows("event", "Event").await.len(), 39);
+    person.records("DeletedRecord", &by_id).await;
+    assert_eq!(person.rows("event", "Event").await.len(), 22);
+    let mixed = [
+        tombstone(100, &own[0]),
+        tombstone(101, "Tea 1"),
+        tombstone(102, "Event"),
+        tombstone(200, "Event"),
+        tombstone(103, "Tea 4"),
+    ];
+    person.records("DeletedRecord", &mixed).await;
+    assert_eq!(
+        person.rows("event", "Event").await.len(),
+        18,
+        "the last is of another type"
+    );
+}
+
+#[tokio::test]
 async fn a_tombstone_without_a_target_is_422() {
     let person = person();
     for record in [
