@@ -26,6 +26,14 @@ impl Folder {
         self.digest = checksums.iter().fold(self.digest, |digest, one| digest ^ one);
     }
 
+    /// What a row of `folders` says.
+    pub(super) fn read(row: &VerifiedRow) -> Result<Self, CatalogError> {
+        Ok(Self {
+            documents: row.int(2)?,
+            digest: digest(row.int(3)?)?,
+        })
+    }
+
     pub(super) fn of(rows: &[VerifiedRow]) -> Self {
         let mut folder = Self::default();
         let checksums: Vec<u32> = rows.iter().map(|row| row.checksum).collect();
@@ -66,13 +74,7 @@ pub(super) async fn read_folder(
     let found = session
         .select(&FOLDERS, "WHERE person = $1 AND kind = $2", values)
         .await?;
-    let Some(row) = found.first() else {
-        return Ok(Folder::default());
-    };
-    Ok(Folder {
-        documents: row.int(2)?,
-        digest: digest(row.int(3)?)?,
-    })
+    found.first().map_or(Ok(Folder::default()), Folder::read)
 }
 
 pub(super) async fn write_folder(

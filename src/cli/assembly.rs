@@ -115,7 +115,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
     let (sharing, logging) = sharing(settings, &stores);
     let (traces, sending) = traces(settings, &stores, &metrics)?.unzip();
     let registry = Arc::new(foundations.registry);
-    let people = people_services(settings, &stores, &registry, &metrics.meters.upkeep);
+    let people = people_services(settings, &stores, &registry, &metrics.meters.upkeep, &caches);
     let app = Arc::new(App {
         verifier: foundations.verifier,
         accepted: Accepted::default(),
@@ -230,6 +230,7 @@ fn people_services(
     stores: &UpkeepStores,
     registry: &Arc<Registry>,
     meters: &UpkeepMeters,
+    caches: &Caches,
 ) -> PeopleServices {
     let UpkeepStores {
         catalog, clock, ids, ..
@@ -251,7 +252,12 @@ fn people_services(
             Arc::clone(ids),
             limits.definitions,
         ),
-        annotations: Annotations::new(documents.clone(), limits.annotations, Arc::clone(&source_prefix)),
+        annotations: Annotations::new(
+            documents.clone(),
+            limits.annotations,
+            Arc::clone(&source_prefix),
+            caches.annotations,
+        ),
         tags: Tags::new(documents.clone(), limits.tags),
         reflections: Reflections::new(documents, limits.reflections),
         files: kept_files(
@@ -276,6 +282,7 @@ fn watch_caches(app: &App, files: &PieceFiles) {
     app.questions.watched_by(meters);
     app.recent.watched_by(meters);
     app.repeats.watched_by(meters);
+    app.annotations.watched_by(meters);
 }
 
 /// Limits the questions that run and wait.

@@ -6,9 +6,12 @@
 mod catalogued;
 pub mod colour;
 pub mod display;
+mod kept;
 pub mod measurement;
 mod read;
+mod row;
 pub mod schema;
+pub mod shown;
 #[cfg(test)]
 mod tests;
 pub mod variants;
@@ -16,81 +19,29 @@ pub mod variants;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
 use serde_json::Value;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::catalog::documents::{Document, DocumentKind, DocumentStamp};
+use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::cache::Cache;
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
-use crate::model::registry::{TypeId, ValueLimits};
-use crate::model::time::Instant;
+use crate::model::meters::CacheMeters;
+use crate::model::registry::ValueLimits;
 
 use super::condition::Condition;
 use super::documents::{DocumentError, Documents, read as stored, written};
+use kept::{AnnotationSet, Kept};
+use shown::ShownAnnotations;
 
+pub use row::AnnotationRow;
 pub use variants::{AnnotationRoot, AnnotationType};
 
 const KIND: DocumentKind = DocumentKind::Annotation;
-/// How many bytes of annotations are kept in memory.
-const CACHED_BYTES: u64 = 16 << 20;
 /// The size of the annotations of a person who has many.
 const LARGE_BYTES: u64 = 2 << 20;
 /// The annotations that can restrict the values of their records.
 const RESTRICTED_KINDS: [AnnotationType; 2] = [AnnotationType::Numeric, AnnotationType::Scale];
-/// The size of an annotation besides its text.
-const ROW_BYTES: usize = 512;
-
-/// An annotation as answers show it.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub struct AnnotationRow {
-    pub id: Uuid,
-    #[schema(value_type = Uuid)]
-    pub svc_userid: PersonId,
-    /// The source that its records name.
-    #[schema(read_only)]
-    pub svc_source_id: String,
-    #[serde(flatten)]
-    pub root: AnnotationRoot,
-    #[serde(serialize_with = "moment")]
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Instant,
-    #[serde(serialize_with = "moment")]
-    #[schema(value_type = String, format = DateTime)]
-    pub updated_at: Instant,
-    /// When it was deleted, if it was.
-    #[serde(serialize_with = "optional_moment")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub deleted_at: Option<Instant>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn moment<S: Serializer>(moment: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(moment)
-}
-
-#[expect(clippy::ref_option, reason = "serde passes references")]
-fn optional_moment<S: Serializer>(moment: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
-    match moment {
-        Some(moment) => serializer.collect_str(moment),
-        None => serializer.serialize_none(),
-    }
-}
-
-impl AnnotationRow {
-    #[must_use]
-    pub const fn is_live(&self) -> bool {
-        self.deleted_at.is_none()
-    }
-
-    /// The data type under which its records are read.
-    #[must_use]
-    pub fn type_id(&self) -> TypeId {
-        TypeId::of_definition(self.root.annotation_type().base(), self.id)
-    }
-}
 
 /// Everybody's annotations.
 #[derive(Clone)]
@@ -98,29 +49,30 @@ pub struct Annotations {
     documents: Documents,
     limit: u64,
     source_prefix: Arc<str>,
-    /// Valid as long as their stamp is that of the catalogue: any node may change them.
-    kept: Cache<PersonId, CachedAnnotations>,
-}
-
-/// All annotations of a person in one state.
-#[derive(Clone)]
-struct CachedAnnotations {
-    stamp: DocumentStamp,
-    rows: Arc<[AnnotationRow]>,
-    bytes: usize,
+    /// Any node may change them, so what is kept is compared with the catalogue whenever it is used.
+    kept: Cache<PersonId, Kept>,
 }
 
 impl Annotations {
+    /// `memory`: how many bytes of annotations to keep.
     #[must_use]
-    pub fn new(documents: Documents, limit: u64, source_prefix: Arc<str>) -> Self {
+    pub fn new(documents: Documents, limit: u64, source_prefix: Arc<str>, memory: u64) -> Self {
         Self {
             documents,
             limit,
             source_prefix,
-            kept: Cache::of_bytes(CACHED_BYTES, LARGE_BYTES, |_, kept: &CachedAnnotations| {
-                kept.bytes
-            }),
+            kept: Cache::of_bytes(memory, LARGE_BYTES, |_, kept: &Kept| kept.annotations.bytes),
         }
+    }
+
+    /// Makes `meters` report how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("annotations", &self.kept);
+    }
+
+    /// Drops everything that is held in memory, for all people.
+    pub fn forget_all(&self) {
+        self.kept.clear();
     }
 
     /// The prefix of the sources of all annotations, up to their ids.
@@ -150,26 +102,43 @@ impl Annotations {
 
     /// All of a person's annotations, deleted ones too, oldest first.
     pub async fn all(&self, person: PersonId) -> Result<Arc<[AnnotationRow]>, DocumentError> {
+        Ok(Arc::clone(&self.present(person).await?.rows))
+    }
+
+    /// A person's annotations as their records show them: `to_owner`, or to somebody else.
+    pub async fn shown(&self, person: PersonId, to_owner: bool) -> Result<ShownAnnotations, DocumentError> {
+        let annotations = self.present(person).await?;
+        Ok(ShownAnnotations::new(annotations, self.source_prefix(), to_owner))
+    }
+
+    async fn present(&self, person: PersonId) -> Result<Arc<AnnotationSet>, DocumentError> {
         let catalog = self.documents.catalog();
-        // Read before the documents: any later change yields another stamp.
-        let stamp = catalog.document_stamp(person, KIND).await?;
-        if let Some(kept) = self.kept.get(&person).filter(|kept| kept.stamp == stamp) {
-            return Ok(kept.rows);
+        let kept = self.kept.get(&person);
+        // State and stamp are read before the documents: any later change yields others.
+        let state = catalog.document_state(person, KIND).await;
+        if let Some(kept) = kept.as_ref().filter(|kept| state == Some(kept.state)) {
+            return Ok(Arc::clone(&kept.annotations));
         }
-        let documents = catalog.documents_of(person, KIND).await?;
-        let bytes: usize = documents
-            .iter()
-            .map(|document| document.body.len() + ROW_BYTES)
-            .sum();
-        let rows: Result<Vec<_>, _> = documents.iter().map(|document| self.row(document)).collect();
-        let rows: Arc<[AnnotationRow]> = rows?.into();
-        let kept = CachedAnnotations {
-            stamp,
-            rows: Arc::clone(&rows),
-            bytes,
+        let stamp = catalog.document_stamp(person, KIND).await?;
+        let annotations = match kept.filter(|kept| kept.stamp == stamp) {
+            Some(kept) => kept.annotations,
+            None => Arc::new(self.read_all(person).await?),
         };
-        self.kept.insert(person, kept);
-        Ok(rows)
+        if let Some(state) = state {
+            let kept = Kept {
+                state,
+                stamp,
+                annotations: Arc::clone(&annotations),
+            };
+            self.kept.insert(person, kept);
+        }
+        Ok(annotations)
+    }
+
+    async fn read_all(&self, person: PersonId) -> Result<AnnotationSet, DocumentError> {
+        let documents = self.documents.catalog().documents_of(person, KIND).await?;
+        let rows: Result<Vec<_>, _> = documents.iter().map(|document| self.row(document)).collect();
+        Ok(AnnotationSet::of(&documents, rows?))
     }
 
     /// What restricts the values of the records of type `base`, by the ids of the person's annotations.

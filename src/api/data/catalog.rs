@@ -55,8 +55,9 @@ pub async fn data_types(
         .collect();
     let own = app.types.all_own(reader.person()).await?;
     entries.extend(own.live().map(|own| own.data_type.list_entry()));
-    let annotations = live_annotations(&app, reader.person()).await?;
-    entries.extend(annotations.iter().map(|data_type| data_type.list_entry()));
+    let annotations = app.annotations.all(reader.person()).await?;
+    let live = annotations.iter().filter(|annotation| annotation.is_live());
+    entries.extend(live.filter_map(|annotation| annotation.list_entry(app.types.registry())));
     listed_as(&app, &headers, query.form, &LISTED_COLUMNS, &entries).await
 }
 

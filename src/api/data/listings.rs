@@ -14,7 +14,6 @@ use uuid::Uuid;
 use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::data::partitions::{belonging_to, partitions_of, readable};
-use crate::api::data::shared_types::all_annotations;
 use crate::api::extract::Checked;
 use crate::api::input::files::{CHANGED_COLUMNS, FileChange, changes};
 use crate::api::listed::{ListingForm, ListingQuery, aside, document_as, listed_as};
@@ -26,6 +25,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{ColumnKind, ListedColumn, joined};
+use crate::people::annotations::AnnotationRow;
 use crate::people::types::ResolvedType;
 use crate::query::TypedPartition;
 
@@ -209,10 +209,11 @@ async fn of_annotations(
     range: TimeRange,
 ) -> Result<Vec<StoredRow>, ApiError> {
     let owner = permit.owner();
-    let mut alone = all_annotations(app, owner).await?;
-    alone.retain(|annotation| {
-        let of_type = TypeId::new(annotation.id.base());
-        let shared = permit.windows_of(&annotation.id);
+    let annotations = app.annotations.all(owner).await?;
+    let mut alone: Vec<TypeId> = annotations.iter().map(AnnotationRow::type_id).collect();
+    alone.retain(|id| {
+        let of_type = TypeId::new(id.base());
+        let shared = permit.windows_of(id);
         shared.is_some() && shared != permit.windows_of(&of_type)
     });
     if alone.is_empty() {
@@ -222,8 +223,7 @@ async fn of_annotations(
     let mut found = Vec::new();
     // The annotations of one type share a partition, which knows all of its definitions.
     let mut known: HashMap<String, Vec<TypedPartition>> = HashMap::new();
-    for annotation in &alone {
-        let id = &annotation.id;
+    for id in &alone {
         let windows = app.grants.windows(reader, owner, id, range).await?;
         let resolved = readable(app, owner, id.as_str()).await?;
         let Some(definition) = resolved.annotation else {

@@ -3,7 +3,6 @@
 //! A base has partitions of its own types, and records of annotations lie beside each other under their base.
 //! Knows types, annotations and partitions; knows nothing of permits, nor of what is asked about the records.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -13,9 +12,9 @@ use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType};
+use crate::people::annotations::shown::ShownAnnotations;
 use crate::people::types::ResolvedType;
 use crate::query::TypedPartition;
-use crate::query::annotation_definitions::{Definitions, ShownDefinition};
 use crate::query::filter::{Comparand, Comparison, Condition};
 
 /// The type called `data_type`, if its records can be read.
@@ -88,24 +87,10 @@ async fn definitions_of(
     reader: &Reader,
     owner: PersonId,
     data_type: &DataType,
-) -> Result<Option<Arc<Definitions>>, ApiError> {
+) -> Result<Option<Arc<ShownAnnotations>>, ApiError> {
     if !data_type.is_base || Base::named(data_type.id.as_str()).is_some() {
         return Ok(None);
     }
-    let mut known = BTreeMap::new();
-    for annotation in app.annotations.all(owner).await?.iter() {
-        let mut definition = serde_json::to_value(annotation).map_err(ApiError::internal)?;
-        if let Some(members) = definition.as_object_mut().filter(|_| !reader.owns(owner)) {
-            // The reader may know the owner by another id, and tags are not shared.
-            members.shift_remove("svc_userid");
-            members.shift_remove("tags");
-        }
-        let shown = ShownDefinition {
-            name: annotation.root.name().to_owned(),
-            definition: definition.to_string(),
-        };
-        known.insert(annotation.id, shown);
-    }
-    let prefix = app.annotations.source_prefix();
-    Ok(Some(Arc::new(Definitions::new(prefix, known))))
+    let shown = app.annotations.shown(owner, reader.owns(owner)).await?;
+    Ok(Some(Arc::new(shown)))
 }

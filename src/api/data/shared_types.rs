@@ -93,25 +93,20 @@ pub(super) async fn types_shown(
     sharer: PersonId,
     openings: &[Opening],
 ) -> Result<Vec<Arc<DataType>>, ApiError> {
-    let shown = |data_type: &DataType| openings.iter().any(|opening| opening.shows(&data_type.id));
+    let shown = |id: &TypeId| openings.iter().any(|opening| opening.shows(id));
     let built_in = app.types.registry().types().iter().cloned();
-    let mut types: Vec<Arc<DataType>> = built_in.filter(|data_type| shown(data_type)).collect();
+    let mut types: Vec<Arc<DataType>> = built_in.filter(|data_type| shown(&data_type.id)).collect();
     let own = app.types.all_own(sharer).await?;
-    let live = own.live().filter(|own| shown(&own.data_type));
+    let live = own.live().filter(|own| shown(&own.data_type.id));
     types.extend(live.map(|own| Arc::clone(&own.data_type)));
-    let annotations = live_annotations(app, sharer).await?.into_iter();
-    types.extend(annotations.filter(|data_type| shown(data_type)));
+    let is_wanted = |annotation: &AnnotationRow| annotation.is_live() && shown(&annotation.type_id());
+    types.extend(annotations(app, sharer, is_wanted).await?);
     Ok(types)
 }
 
 /// A person's annotations as data types, oldest first, without deleted ones.
 pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
     annotations(app, owner, AnnotationRow::is_live).await
-}
-
-/// A person's annotations as data types, oldest first, deleted ones too.
-pub(super) async fn all_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
-    annotations(app, owner, |_| true).await
 }
 
 async fn annotations(

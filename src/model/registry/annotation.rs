@@ -38,6 +38,13 @@ pub struct AnnotationTraits {
 }
 
 impl DataType {
+    /// What the plain list of types says of the annotation `id` upon this base, without making a type of it.
+    #[must_use]
+    pub fn annotation_list_entry(&self, id: Uuid, description: &str) -> Value {
+        let id = TypeId::of_definition(self.id.as_str(), id);
+        entry::listed(id, description, self.class, &CATEGORIES.map(str::to_owned))
+    }
+
     /// This base as `owner`'s annotation `id`.
     #[must_use]
     pub fn as_annotation(&self, owner: PersonId, id: Uuid, traits: AnnotationTraits) -> Self {

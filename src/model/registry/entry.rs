@@ -148,12 +148,7 @@ impl DataType {
     /// The entry of the v1alpha1 list of data types.
     #[must_use]
     pub fn list_entry(&self) -> Value {
-        json!(ListEntry {
-            name: self.id.clone(),
-            description: self.description.clone(),
-            class: Some(self.class),
-            category: self.categories.clone(),
-        })
+        listed(self.id.clone(), &self.description, self.class, &self.categories)
     }
 
     /// The column that holds the value of a metric; a label for a type without one.
@@ -164,6 +159,16 @@ impl DataType {
             |metric| metric.value_column.clone(),
         )
     }
+}
+
+/// The entry of a type in the v1alpha1 list of data types.
+pub(super) fn listed(id: TypeId, description: &str, class: RecordClass, categories: &[String]) -> Value {
+    json!(ListEntry {
+        name: id,
+        description: description.to_owned(),
+        class: Some(class),
+        category: categories.to_vec(),
+    })
 }
 
 /// `record_spec` of everything but metrics.

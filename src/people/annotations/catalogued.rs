@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::AnnotationRow;
 use super::measurement::{QuantityMeasurement, ScaleMeasurement};
+use super::row::AnnotationRow;
 use super::variants::{AnnotationRoot, ScaleAnnotation};
 use crate::model::registry::{AnnotationTraits, DataType, MetricKind, Registry, Scale, ValueLimits};
 
@@ -13,6 +13,13 @@ impl AnnotationRow {
     pub fn data_type(&self, registry: &Registry) -> Option<DataType> {
         let base = registry.get(self.root.annotation_type().base())?;
         Some(base.as_annotation(self.svc_userid, self.id, self.root.traits()))
+    }
+
+    /// What the plain list of types says of it. `None` if the registry lacks its base.
+    #[must_use]
+    pub fn list_entry(&self, registry: &Registry) -> Option<Value> {
+        let base = registry.get(self.root.annotation_type().base())?;
+        Some(base.annotation_list_entry(self.id, self.root.description()))
     }
 }
 

@@ -13,8 +13,10 @@ use uuid::Uuid;
 use super::measurement::{MeasurementConfiguration, QuantityMeasurement};
 use super::{AnnotationRoot, AnnotationRow, Annotations, schema};
 use crate::catalog::Catalog;
+use crate::catalog::documents::DocumentKind;
 use crate::model::clock::ManualClock;
 use crate::model::ids::{PersonId, SystemIds};
+use crate::model::registry::Registry;
 use crate::model::time::Instant;
 use crate::people::condition::{Condition, Look};
 use crate::people::documents::{DocumentError, Documents};
@@ -514,7 +516,7 @@ impl Bench {
         let node = || async {
             let catalog = Catalog::open(address, clock.clone()).await.unwrap();
             let documents = Documents::new(catalog, clock.clone(), Arc::new(SystemIds::default()));
-            Annotations::new(documents, LIMIT, "com.almanac".into())
+            Annotations::new(documents, LIMIT, "com.almanac".into(), 1 << 20)
         };
         Self {
             annotations: node().await,
@@ -624,6 +626,61 @@ proptest! {
                 bench.follow(&steps).await;
             }
         });
+    }
+}
+
+#[test]
+fn the_plain_list_says_of_an_annotation_what_its_type_says() {
+    let registry = Registry::builtin().unwrap();
+    for body in accepted() {
+        let row = AnnotationRow {
+            id: Uuid::from_u128(1),
+            svc_userid: PersonId(Uuid::from_u128(2)),
+            svc_source_id: "com.almanac.annotation".to_owned(),
+            root: AnnotationRoot::read(&body).unwrap(),
+            created_at: Instant::from_micros(0),
+            updated_at: Instant::from_micros(0),
+            deleted_at: None,
+        };
+        let made = row.data_type(&registry).unwrap();
+        assert_eq!(row.list_entry(&registry), Some(made.list_entry()), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_is_used_until_annotations_change() {
+    for bench in Bench::all().await {
+        let (annotations, owner) = (&bench.annotations, PersonId(Uuid::now_v7()));
+        let body = json!({"annotation_type": "moment", "name": "a", "description": "", "tags": []});
+        let made = annotations.create(owner, &body).await.unwrap();
+        let documents = &annotations.documents;
+        let state = || {
+            documents
+                .catalog()
+                .document_state(owner, DocumentKind::Annotation)
+        };
+        let first = annotations.all(owner).await.unwrap();
+        let before = annotations.kept.get(&owner).unwrap();
+        assert_eq!(Some(before.state), state().await);
+        let other = documents.create(DocumentKind::Tag, owner, None, "{}".to_owned(), LIMIT);
+        other.await.unwrap();
+        assert_ne!(Some(before.state), state().await, "something was stored");
+        assert!(Arc::ptr_eq(&first, &annotations.all(owner).await.unwrap()));
+        // Now they are known to be valid in this state, too.
+        let after = annotations.kept.get(&owner).unwrap();
+        assert_eq!(Some(after.state), state().await);
+        assert!(Arc::ptr_eq(&before.annotations, &after.annotations));
+        let renamed = json!({"name": "b", "description": "", "tags": []});
+        let elsewhere = &bench.elsewhere;
+        elsewhere
+            .replace(owner, made.id, &renamed, &Condition::NONE)
+            .await
+            .unwrap();
+        assert_ne!(Some(after.state), state().await);
+        let last = annotations.all(owner).await.unwrap();
+        assert_eq!((first[0].root.name(), last[0].root.name()), ("a", "b"));
+        annotations.forget_all();
+        assert!(annotations.kept.is_empty());
     }
 }
 

@@ -2,21 +2,20 @@
 //! present state.
 //!
 //! Records store only a reference to their definition. The definitions of a person are looked up once for a
-//! question and laid over the stored columns before conditions are evaluated. Knows plans and columns; knows
-//! nothing of what a definition says.
+//! question and laid over the stored columns: before conditions that ask about them are evaluated, after all
+//! others. Knows plans and columns; knows nothing of what a definition says.
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Int32Type};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::Expr;
 use datafusion::prelude::ident;
-use uuid::Uuid;
 
 use crate::model::registry::DataType;
+use crate::people::annotations::shown::ShownAnnotations;
 
 use super::computed::{Computed, computed, with_replaced};
 use super::operator::Plan;
@@ -27,51 +26,16 @@ const SOURCE_ID: &str = "source_id";
 const SOURCE_NAME: &str = "source_name";
 const METADATA: &str = "metadata";
 
-/// A definition, as records show it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ShownDefinition {
-    pub name: String,
-    /// JSON.
-    pub definition: String,
-}
-
-/// All definitions of one person.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Definitions {
-    /// The prefix of a source that is a definition; its id follows.
-    prefix: String,
-    known: BTreeMap<Uuid, ShownDefinition>,
-}
-
-impl Definitions {
-    #[must_use]
-    pub const fn new(prefix: String, known: BTreeMap<Uuid, ShownDefinition>) -> Self {
-        Self { prefix, known }
-    }
-
-    /// A hash: equal for equal definitions.
-    pub(in crate::query) fn state(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// The id of the definition that a source names, whether or not such a definition exists.
-    fn named(&self, source: &str) -> Option<Uuid> {
-        Uuid::try_parse(source.strip_prefix(&self.prefix)?).ok()
-    }
-}
-
 /// The stored columns to read in order to show `columns`: ascending, each once.
 pub(in crate::query) fn needed(
-    definitions: Option<&Arc<Definitions>>,
+    definitions: Option<&Arc<ShownAnnotations>>,
     data_type: &DataType,
     mut columns: Vec<usize>,
 ) -> Vec<usize> {
     let storage = &data_type.layout.storage;
     let place = |name: &str| storage.index_of(name).ok();
-    let is_theirs = |column: &usize| [place(SOURCE_NAME), place(METADATA)].contains(&Some(*column));
-    if definitions.is_some() && columns.iter().any(is_theirs) {
+    let shows_them = |column: &usize| [place(SOURCE_NAME), place(METADATA)].contains(&Some(*column));
+    if definitions.is_some() && columns.iter().any(shows_them) {
         columns.extend(place(SOURCE_ID));
     }
     columns.sort_unstable();
@@ -80,13 +44,12 @@ pub(in crate::query) fn needed(
 }
 
 /// The rows of `plan`, which has the stored columns of [`needed`], with the definitions laid over.
-pub(in crate::query) fn laid_over(plan: Plan, definitions: Option<&Arc<Definitions>>) -> Result<Plan> {
+pub(in crate::query) fn laid_over(plan: Plan, definitions: Option<&Arc<ShownAnnotations>>) -> Result<Plan> {
     let schema = plan.schema();
-    let is_theirs = |name: &str| [SOURCE_NAME, METADATA].contains(&name);
     let Some(definitions) = definitions else {
         return Ok(plan);
     };
-    if !schema.fields().iter().any(|field| is_theirs(field.name())) {
+    if !schema.fields().iter().any(|field| is_replaced(field.name())) {
         return Ok(plan);
     }
     with_replaced(plan, |field| {
@@ -95,8 +58,18 @@ pub(in crate::query) fn laid_over(plan: Plan, definitions: Option<&Arc<Definitio
             definitions: Arc::clone(definitions),
         };
         let columns = [ident(field.name()), ident(SOURCE_ID)];
-        is_theirs(field.name()).then(|| computed(of_definition, columns))
+        is_replaced(field.name()).then(|| computed(of_definition, columns))
     })
+}
+
+/// Whether a condition asks about what is laid over.
+pub(in crate::query) fn are_asked_by(condition: &Expr) -> bool {
+    let mut columns = condition.column_refs().into_iter();
+    columns.any(|column| is_replaced(&column.name))
+}
+
+fn is_replaced(column: &str) -> bool {
+    [SOURCE_NAME, METADATA].contains(&column)
 }
 
 /// `of_definition(column, source_id)`: the value from the record's definition, or the column where a record
@@ -104,18 +77,31 @@ pub(in crate::query) fn laid_over(plan: Plan, definitions: Option<&Arc<Definitio
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OfDefinition {
     column: FieldRef,
-    definitions: Arc<Definitions>,
+    definitions: Arc<ShownAnnotations>,
+}
+
+/// What the records of one source show.
+#[derive(Clone)]
+enum Shown {
+    /// What is stored with each of them, since the source is no definition.
+    Stored,
+    OfDefinition(Option<Arc<str>>),
 }
 
 impl OfDefinition {
-    /// What records of the definition `id` show in this column. An unknown definition is shown as unknown.
-    fn shown(&self, id: Uuid) -> Option<String> {
-        let known = self.definitions.known.get(&id);
+    /// What records of the source at `place` among `sources` show in this column.
+    fn shown(&self, sources: &StringArray, place: usize) -> Result<Shown> {
+        let source = sources.is_valid(place).then(|| sources.value(place));
+        let Some(id) = source.and_then(|source| self.definitions.named(source)) else {
+            return Ok(Shown::Stored);
+        };
         if self.column.name() == SOURCE_NAME {
-            return known.map(|known| known.name.clone());
+            return Ok(Shown::OfDefinition(self.definitions.name(id).map(Arc::from)));
         }
-        let unknown = || format!(r#"{{"id":"{id}","unknown":true}}"#);
-        Some(known.map_or_else(unknown, |known| known.definition.clone()))
+        let text = self.definitions.text(id);
+        let text = text.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let unknown = || Arc::from(format!(r#"{{"id":"{id}","unknown":true}}"#));
+        Ok(Shown::OfDefinition(Some(text.unwrap_or_else(unknown))))
     }
 
     fn evaluate(&self, stored: &ArrayRef, source_ids: &ArrayRef) -> Result<ArrayRef> {
@@ -124,17 +110,19 @@ impl OfDefinition {
             &ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8)),
         )?;
         let dictionary = source_ids.as_dictionary::<Int32Type>();
-        let names = dictionary.values().as_string::<i32>();
-        // Looked up once for each source of a batch, not for each row.
-        let shown: Vec<Option<Option<String>>> = names
-            .iter()
-            .map(|source| self.definitions.named(source?).map(|id| self.shown(id)))
-            .collect();
+        let sources = dictionary.values().as_string::<i32>();
+        // Looked up once for each source that rows of the batch have; its dictionary may have many more.
+        let mut shown: Vec<Option<Shown>> = vec![None; sources.len()];
+        for place in dictionary.keys().iter().flatten().map(|key| key as usize) {
+            if let Some(unknown) = shown.get_mut(place).filter(|shown| shown.is_none()) {
+                *unknown = Some(self.shown(sources, place)?);
+            }
+        }
         let stored = cast(stored, &ArrowType::Utf8)?;
         let stored = stored.as_string::<i32>();
         let rows = dictionary.keys().iter().enumerate().map(|(row, key)| {
             match key.and_then(|key| shown.get(key as usize)) {
-                Some(Some(shown)) => shown.as_deref(),
+                Some(Some(Shown::OfDefinition(shown))) => shown.as_deref(),
                 _ => stored.is_valid(row).then(|| stored.value(row)),
             }
         });

@@ -21,11 +21,12 @@ use crate::model::columns::ID;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
+use crate::people::annotations::shown::ShownAnnotations;
 use crate::store::kept_rollups::KeptRollups;
 use crate::store::rollups::Step;
 use crate::store::snapshot::{PieceContent, Snapshot, SnapshotPiece};
 
-use super::annotation_definitions::{self, Definitions};
+use super::annotation_definitions;
 use super::engine::Engine;
 use super::errors::outside;
 use super::files::Objects;
@@ -47,7 +48,7 @@ pub(in crate::query) struct PartitionTable {
     objects: Arc<Objects>,
     snapshot: Arc<Snapshot>,
     data_type: Arc<DataType>,
-    definitions: Option<Arc<Definitions>>,
+    definitions: Option<Arc<ShownAnnotations>>,
     /// The stored columns, perhaps with fewer members.
     storage: SchemaRef,
     selection: Selection,
@@ -266,12 +267,20 @@ impl PartitionTable {
 
     /// `rows` with the stored `columns`, as they are seen.
     fn seen(&self, rows: Plan, columns: &[usize]) -> Result<Plan> {
+        self.with_definitions(self.seen_without_definitions(rows, columns)?)
+    }
+
+    /// The last step to what is seen, which changes no column that has nothing of a definition.
+    fn with_definitions(&self, rows: Plan) -> Result<Plan> {
+        annotation_definitions::laid_over(rows, self.definitions.as_ref())
+    }
+
+    fn seen_without_definitions(&self, rows: Plan, columns: &[usize]) -> Result<Plan> {
         let rows = match &self.shared {
             Some(shared) => shared.cut(rows, &self.selection),
             None => rows,
         };
-        let rows = grown::filled(rows, &self.data_type, columns)?;
-        annotation_definitions::laid_over(rows, self.definitions.as_ref())
+        grown::filled(rows, &self.data_type, columns)
     }
 
     /// Whether a piece may hold rows of the table.

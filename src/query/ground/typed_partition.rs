@@ -6,8 +6,8 @@ use datafusion::logical_expr::Expr;
 
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{DataType, TypeId};
+use crate::people::annotations::shown::ShownAnnotations;
 
-use super::annotation_definitions::Definitions;
 use super::filter::{self, Bound, Condition, FilterError};
 
 /// The records that a person stored under one type, with the type that they have now.
@@ -17,7 +17,7 @@ pub struct TypedPartition {
     /// The type under which its rows are stored.
     pub id: TypeId,
     /// The definitions of its rows, where the rows of a type belong to definitions.
-    pub definitions: Option<Arc<Definitions>>,
+    pub definitions: Option<Arc<ShownAnnotations>>,
 }
 
 impl TypedPartition {

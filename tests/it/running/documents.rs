@@ -474,6 +474,7 @@ async fn metrics_count_requests_by_route_and_name_no_person() {
         "decoded",
         "answers",
         "repeats",
+        "annotations",
     ];
     for kind in kinds {
         let kind = format!("kind=\"{kind}\"");

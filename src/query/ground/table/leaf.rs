@@ -19,6 +19,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use futures::stream::BoxStream;
 
 use crate::model::time::TimeRange;
+use crate::query::ground::annotation_definitions;
 use crate::query::ground::backwards;
 use crate::query::ground::in_turn::InTurnExec;
 use crate::query::ground::key::KEY_ORDER;
@@ -116,9 +117,18 @@ impl Rows {
         self.table.scan(&self.columns, hint.transpose()?)
     }
 
-    /// The rows of a scan as they are seen, filtered by the condition.
+    /// The rows of a scan as they are seen, filtered by the condition. Definitions are laid over the rows
+    /// that are left, unless the condition asks about them.
     fn over(&self, scan: Plan) -> Result<Plan> {
-        let rows = self.table.seen(scan, &self.columns)?;
+        let asks = self.table.condition.as_ref();
+        if asks.is_some_and(annotation_definitions::are_asked_by) {
+            return self.meeting_condition(self.table.seen(scan, &self.columns)?);
+        }
+        let rows = self.table.seen_without_definitions(scan, &self.columns)?;
+        self.table.with_definitions(self.meeting_condition(rows)?)
+    }
+
+    fn meeting_condition(&self, rows: Plan) -> Result<Plan> {
         Ok(match &self.condition {
             Some(condition) => Arc::new(FilterExec::try_new(Arc::clone(condition), rows)?),
             None => rows,

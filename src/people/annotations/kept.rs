@@ -1,0 +1,61 @@
+//! All annotations of a person as they were in one state of the catalogue.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::row::AnnotationRow;
+use crate::catalog::documents::{Document, DocumentStamp, DocumentState};
+
+/// The size of an annotation besides its text.
+const ROW_BYTES: usize = 544;
+
+/// Annotations, and when they are valid: while their person is in this state. In another state they still are
+/// if the catalogue gives them this stamp, which takes longer to find out.
+#[derive(Clone)]
+pub(super) struct Kept {
+    pub(super) state: DocumentState,
+    pub(super) stamp: DocumentStamp,
+    pub(super) annotations: Arc<AnnotationSet>,
+}
+
+/// All annotations of a person, deleted ones too, oldest first.
+#[derive(Debug)]
+pub(super) struct AnnotationSet {
+    pub(super) rows: Arc<[AnnotationRow]>,
+    /// The places of the rows, by id.
+    places: HashMap<Uuid, usize>,
+    /// A hash: equal for equal documents.
+    pub(super) digest: u64,
+    /// About how many bytes they take.
+    pub(super) bytes: usize,
+}
+
+impl AnnotationSet {
+    /// `rows`: what is in `documents`, in the same order.
+    pub(super) fn of(documents: &[Document], rows: Vec<AnnotationRow>) -> Self {
+        let sizes = documents.iter().map(|document| document.body.len() + ROW_BYTES);
+        let places = rows.iter().enumerate().map(|(place, row)| (row.id, place));
+        Self {
+            places: places.collect(),
+            rows: rows.into(),
+            digest: digest_of(documents),
+            bytes: sizes.sum(),
+        }
+    }
+
+    pub(super) fn find(&self, id: Uuid) -> Option<&AnnotationRow> {
+        self.rows.get(*self.places.get(&id)?)
+    }
+}
+
+fn digest_of(documents: &[Document]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for document in documents {
+        let moments = (document.created_at, document.updated_at, document.deleted_at);
+        (document.id, document.person, &document.body, moments).hash(&mut hasher);
+    }
+    hasher.finish()
+}
