@@ -170,6 +170,7 @@ impl Installation {
             QueryCacheSizes {
                 rollups: 32 << 20,
                 decoded: 16 << 20,
+                sources: 1 << 20,
             },
         );
         let committer = Committer {

@@ -57,5 +57,5 @@ pub use handle::{Catalog, FoundAt};
 pub use jobs::{ObjectCursor, RetiredObject};
 pub use ledgers::PersonState;
 pub use orphans::OrphanTotals;
-pub use registers::RegisteredCounts;
+pub use registers::{RegisteredCounts, SourcesState};
 pub use sound_rows::WithDamage;

@@ -31,7 +31,21 @@ pub struct RegisteredCounts {
     pub definitions: u64,
 }
 
+/// The state of a person's sources. While it stays the same, so do they: since a source is never changed, nor
+/// removed before its person is, there are more of them in each later state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourcesState(Folder);
+
 impl Catalog {
+    /// The present state of a person's sources. Finds one row by its key.
+    pub async fn sources_state(&self, person: PersonId) -> Result<SourcesState, CatalogError> {
+        let values = vec![id(person.0), text(SOURCES_KIND)];
+        let of_kind = "WHERE person = $1 AND kind = $2";
+        let found = self.database.find(&FOLDERS, of_kind, values).await?;
+        let counted = found.first().map_or(Ok(Folder::default()), Folder::read)?;
+        Ok(SourcesState(counted))
+    }
+
     /// How many sources and how many definitions a person has.
     pub async fn registered_counts(&self, person: PersonId) -> Result<RegisteredCounts, CatalogError> {
         let rest = "WHERE person = $1 AND kind IN ($2, $3)";

@@ -2,7 +2,7 @@
 //! of each kind.
 //!
 //! The shares are near those with which the jobs in docs/PERFORMANCE.md were measured; nobody should have to
-//! choose eight sizes. Knows sizes; what is kept is the business of each cache.
+//! choose nine sizes. Knows sizes; what is kept is the business of each cache.
 
 use crate::query::QueryCacheSizes;
 
@@ -22,6 +22,7 @@ pub(super) struct Caches {
     /// Requests by which small answers are found.
     pub repeats: u64,
     pub annotations: u64,
+    pub sources: u64,
 }
 
 /// The shares are in hundredths of the budget.
@@ -32,14 +33,15 @@ impl Caches {
     pub(super) const fn of(all: u64) -> Self {
         let one = all / WHOLE;
         Self {
-            snapshots: 22 * one,
+            snapshots: 21 * one,
             footers: 8 * one,
             filters: 29 * one,
-            rollups: 20 * one,
+            rollups: 19 * one,
             decoded: 6 * one,
             answers: 5 * one,
             repeats: 2 * one,
             annotations: 8 * one,
+            sources: 2 * one,
         }
     }
 
@@ -48,6 +50,7 @@ impl Caches {
         QueryCacheSizes {
             rollups: self.rollups,
             decoded: self.decoded,
+            sources: self.sources,
         }
     }
 }
@@ -67,6 +70,7 @@ mod tests {
             answers,
             repeats,
             annotations,
+            sources,
         } = Caches::of(100 << 20);
         let all = [
             snapshots,
@@ -77,6 +81,7 @@ mod tests {
             answers,
             repeats,
             annotations,
+            sources,
         ];
         assert_eq!(all.iter().sum::<u64>(), 100 << 20);
         assert!(all.iter().all(|share| *share > 0));

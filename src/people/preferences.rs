@@ -5,6 +5,7 @@
 //! nothing of HTTP.
 
 mod fields;
+mod known_sources;
 mod names;
 mod order;
 
@@ -24,6 +25,7 @@ use crate::model::zone::Zone;
 use super::condition::{Condition, Outdated};
 use super::types::{Types, TypesError};
 
+pub use known_sources::{KnownSources, SourcesByRecency};
 pub use order::{SourceOrder, SourcePlace};
 
 use names::{INSIGHT_TARGETS, SOURCE_ORDER, TIME_ZONE, UNITS};

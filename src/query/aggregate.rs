@@ -21,13 +21,12 @@ use datafusion::logical_expr::{Expr, ScalarUDF, cast, ident, lit};
 use datafusion::physical_plan::ExecutionPlanProperties as _;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-use crate::catalog::records::KnownSource;
 use crate::model::columns::{START, VALUE};
 use crate::model::grid::Grid;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
-use crate::store::StoreError;
+use crate::people::preferences::SourcesByRecency;
 use crate::store::snapshot::Snapshot;
 
 use super::for_others::OriginalLength;
@@ -103,18 +102,18 @@ impl<Authority> Questions<Authority> {
         permit: &ReadPermit<Authority>,
         bound: &[(&TypedPartition, Option<Expr>)],
         spec: &AggregateSpec,
-    ) -> Result<(Vec<Arc<Snapshot>>, Vec<KnownSource>), QueryError> {
+    ) -> Result<(Vec<Arc<Snapshot>>, Arc<SourcesByRecency>), QueryError> {
         let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
         if !bound
             .iter()
             .any(|(partition, _)| amounts::competing(partition, spec))
         {
-            return Ok((snapshots, Vec::new()));
+            return Ok((snapshots, Arc::default()));
         }
         // After the snapshot: a source is known before its first row is.
-        let sources = self.catalog.sources_of(permit.owner()).await;
-        Ok((snapshots, sources.map_err(StoreError::from)?))
+        let sources = self.sources_of(permit.owner()).await?;
+        Ok((snapshots, sources))
     }
 
     /// The periods and groups of all parts, from rollups where they can replace all rows.
@@ -122,7 +121,7 @@ impl<Authority> Questions<Authority> {
         &self,
         parts: &[PartitionPart<'_, Authority>],
         groups: Vec<SchemaRef>,
-        sources: &[KnownSource],
+        sources: &Arc<SourcesByRecency>,
         grid: &Grid,
         spec: &AggregateSpec,
     ) -> Result<Plan, QueryError> {

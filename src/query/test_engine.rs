@@ -53,6 +53,7 @@ impl<Authority> TestEngine<Authority> {
                 QueryCacheSizes {
                     rollups: 32 << 20,
                     decoded: 16 << 20,
+                    sources: 1 << 20,
                 },
             ),
             catalog,

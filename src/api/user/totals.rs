@@ -66,11 +66,8 @@ pub async fn totals(
     let now = app.clock.now().max(FIRST_KNOWN);
     let until_now = TimeRange::new(FIRST_KNOWN, now).ok_or_else(|| ApiError::internal("no time"))?;
     let totals = app.questions.totals(&permit, until_now).await?;
-    let sources = app.catalog.sources_of(person).await?;
-    let devices: BTreeSet<&str> = sources
-        .iter()
-        .filter_map(|source| product_of(&source.key))
-        .collect();
+    let sources = app.questions.sources_of(person).await?;
+    let devices: BTreeSet<&str> = sources.keys().filter_map(product_of).collect();
     let days = totals
         .starts
         .map_or(0, |(first, last)| day(last) - day(first) + 1);
@@ -79,7 +76,7 @@ pub async fn totals(
         total_days: days,
         total_devices: devices.len() as i64,
         total_records: totals.records,
-        total_sources: sources.len() as i64,
+        total_sources: sources.keys().len() as i64,
     };
     one_as(&app, &headers, query.form, &COLUMNS, &answer).await
 }

@@ -1,23 +1,23 @@
 //! Ranks the sources of a metric: by the person's own order first, then by how recently each was added.
 //!
 //! The class of a source ranks between the two and is stored with each row, so it is not known here. Made
-//! once for a question.
+//! once for a question, in the time that the person's own order takes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::catalog::Catalog;
-use crate::catalog::records::KnownSource;
-use crate::model::ids::PersonId;
-use crate::model::registry::TypeId;
-
-use super::{Preferences, PreferencesError};
+use super::known_sources::SourcesByRecency;
 
 /// The ranks of a metric's sources, by the key that their rows carry. Equal orders give equal answers on
 /// equal data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct SourceOrder(BTreeMap<String, SourcePlace>);
+pub struct SourceOrder {
+    sources: Arc<SourcesByRecency>,
+    /// The positions of the sources that the person named.
+    chosen: BTreeMap<Arc<str>, u32>,
+}
 
 /// The rank of one source. In both fields, less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,50 +37,44 @@ impl SourcePlace {
 }
 
 impl SourceOrder {
-    /// The ranking of the sources of `metric` for `person`.
-    pub async fn of(catalog: &Catalog, person: PersonId, metric: &TypeId) -> Result<Self, PreferencesError> {
-        let preferences = Preferences::of(catalog, person).await?;
-        Ok(Self::new(
-            catalog.sources_of(person).await?,
-            &preferences.chosen_sources(metric),
-        ))
-    }
-
     /// The ranks of `sources`, where `chosen` is the person's own order of them, best first.
     #[must_use]
-    pub fn new(mut sources: Vec<KnownSource>, chosen: &[Uuid]) -> Self {
-        sources.sort_by(|one, other| (other.added_at, one.id).cmp(&(one.added_at, other.id)));
-        let place = |recency: usize, source: &KnownSource| SourcePlace {
-            chosen: chosen
-                .iter()
-                .position(|id| *id == source.id)
-                .map_or(u32::MAX, |place| place as u32),
-            recency: recency as u32,
-        };
-        let places = sources
-            .iter()
-            .enumerate()
-            .map(|(recency, source)| (source.key.clone(), place(recency, source)));
-        Self(places.collect())
+    pub fn new(sources: Arc<SourcesByRecency>, chosen: &[Uuid]) -> Self {
+        let mut places = BTreeMap::new();
+        for (place, id) in (0..).zip(chosen) {
+            if let Some(key) = sources.key(*id) {
+                places.entry(Arc::clone(key)).or_insert(place);
+            }
+        }
+        Self {
+            sources,
+            chosen: places,
+        }
     }
 
     /// About how many bytes it takes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let entry = |key: &String| key.len() + size_of::<(String, SourcePlace)>();
-        self.0.keys().map(entry).sum()
+        self.sources.memory() + self.chosen.len() * size_of::<(Arc<str>, u32)>()
     }
 
     /// The rank of the source with the key `key`; the last one if it is unknown.
     #[must_use]
     pub fn place(&self, key: &str) -> SourcePlace {
-        self.0.get(key).copied().unwrap_or(SourcePlace::LAST)
+        let Some(recency) = self.sources.place(key) else {
+            return SourcePlace::LAST;
+        };
+        SourcePlace {
+            chosen: self.chosen.get(key).copied().unwrap_or(u32::MAX),
+            recency,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::records::KnownSource;
     use crate::model::time::Instant;
 
     fn source(id: u128, key: &str, added_at: i64) -> KnownSource {
@@ -100,7 +94,7 @@ mod tests {
             source(1, "new", 30),
         ];
         let chosen: Vec<Uuid> = chosen.iter().map(|id| Uuid::from_u128(*id)).collect();
-        let order = SourceOrder::new(sources, &chosen);
+        let order = SourceOrder::new(Arc::new(SourcesByRecency::new(sources)), &chosen);
         let mut keys = ["old", "b", "a", "new", "unknown"].map(str::to_owned);
         keys.sort_by_key(|key| order.place(key));
         keys.into()
@@ -115,5 +109,22 @@ mod tests {
     fn rule_1_4e_the_persons_own_order_comes_before_everything() {
         assert_eq!(ranked(&[4, 3]), ["old", "b", "new", "a", "unknown"]);
         assert_eq!(ranked(&[99, 2]), ["a", "new", "b", "old", "unknown"]);
+        assert_eq!(ranked(&[4, 3, 4]), ["old", "b", "new", "a", "unknown"]);
+    }
+
+    #[test]
+    fn orders_are_equal_where_they_rank_the_same_sources_alike() {
+        let sources = |added_at| {
+            Arc::new(SourcesByRecency::new(vec![
+                source(1, "a", 0),
+                source(2, "b", added_at),
+            ]))
+        };
+        let chosen = [Uuid::from_u128(2)];
+        let order = SourceOrder::new(sources(1), &chosen);
+        assert_eq!(order, SourceOrder::new(sources(1), &chosen));
+        assert_eq!(order, SourceOrder::new(sources(2), &chosen));
+        assert_ne!(order, SourceOrder::new(sources(-1), &chosen));
+        assert_ne!(order, SourceOrder::new(sources(1), &[]));
     }
 }

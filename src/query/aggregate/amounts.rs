@@ -7,9 +7,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ident, lit};
 use uuid::Uuid;
 
-use crate::catalog::records::KnownSource;
 use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START, VALUE};
-use crate::people::preferences::SourceOrder;
+use crate::people::preferences::{SourceOrder, SourcesByRecency};
 use crate::query::for_others::OriginalLength;
 use crate::query::ground::computed::projected;
 use crate::query::ground::measure::{are_spread, counting_of_amounts};
@@ -39,7 +38,7 @@ impl<Authority> Questions<Authority> {
     pub(super) fn amounts_by_period(
         &self,
         part: &PartitionPart<'_, Authority>,
-        known: &[KnownSource],
+        known: &Arc<SourcesByRecency>,
     ) -> Result<Plan, QueryError> {
         let PartitionPart { spec, partition, .. } = part;
         let chosen = spec
@@ -47,7 +46,7 @@ impl<Authority> Questions<Authority> {
             .iter()
             .find(|(metric, _)| *metric == partition.data_type.id);
         let chosen = chosen.map(|(_, sources)| sources.as_slice()).unwrap_or_default();
-        let ranking = Ranking::new(SourceOrder::new(known.to_vec(), chosen));
+        let ranking = Ranking::new(SourceOrder::new(Arc::clone(known), chosen));
         let parts = if spec.group.is_empty() {
             self.amounts_together(part, ranking, chosen)?
         } else {

@@ -8,12 +8,12 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::catalog::records::KnownSource;
 use crate::model::columns::VALUE;
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::registry::MetricKind;
 use crate::model::time::TimeRange;
+use crate::people::preferences::SourcesByRecency;
 use crate::query::ground::operator::Plan;
 use crate::query::ground::rollups::Kind;
 use crate::query::series::rollups::RollupsAsked;
@@ -32,7 +32,7 @@ impl<Authority> Questions<Authority> {
     pub(super) fn periods_without_rows(
         &self,
         part: &PartitionPart<'_, Authority>,
-        known: &[KnownSource],
+        known: &Arc<SourcesByRecency>,
         grid: &Grid,
     ) -> Result<Option<Plan>, QueryError> {
         let PartitionPart { spec, partition, .. } = part;

@@ -4,12 +4,16 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
+use crate::people::preferences::{KnownSources, SourcesByRecency};
+use crate::store::StoreError;
 use crate::store::find::Finder;
 use crate::store::snapshot::Snapshots;
 
 use super::dead::DeadRows;
 use super::engine::Engine;
+use super::errors::QueryError;
 use super::files::Objects;
 use super::rollups::Rollups;
 
@@ -21,6 +25,8 @@ pub struct QueryCacheSizes {
     pub rollups: u64,
     /// Decoded moments and values, 8 bytes each.
     pub decoded: u64,
+    /// Sources of people who have amounts from several.
+    pub sources: u64,
 }
 
 /// Prepares questions about records. It takes the permits of one authority only.
@@ -28,6 +34,7 @@ pub struct Questions<Authority> {
     pub(in crate::query) engine: Arc<Engine>,
     pub(in crate::query) snapshots: Snapshots,
     pub(in crate::query) catalog: Catalog,
+    pub(in crate::query) sources: KnownSources,
     pub(in crate::query) objects: Arc<Objects>,
     pub(in crate::query) rollups: Rollups,
     pub(in crate::query) dead: DeadRows,
@@ -50,6 +57,7 @@ impl<Authority> Questions<Authority> {
         Self {
             engine,
             snapshots,
+            sources: KnownSources::new(catalog.clone(), sizes.sources),
             catalog,
             objects: Arc::new(Objects::new(files, sizes.decoded)),
             rollups,
@@ -58,10 +66,16 @@ impl<Authority> Questions<Authority> {
         }
     }
 
+    /// All sources of a person.
+    pub async fn sources_of(&self, person: PersonId) -> Result<Arc<SourcesByRecency>, QueryError> {
+        Ok(self.sources.of(person).await.map_err(StoreError::from)?)
+    }
+
     /// Makes `meters` report how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         self.objects.decoded.watched_by(meters);
         self.rollups.watched_by(meters);
+        self.sources.watched_by(meters);
     }
 
     /// Drops everything that was computed or read from pieces and is held in memory, for all people.
@@ -69,6 +83,7 @@ impl<Authority> Questions<Authority> {
         self.snapshots.forget_all();
         self.objects.decoded.forget_all();
         self.rollups.forget_all();
+        self.sources.forget_all();
         self.dead.forget_all();
     }
 }

@@ -18,7 +18,6 @@ use crate::query::ground::operator::Plan;
 use crate::query::series::rollups::RollupsAsked;
 use crate::query::sleep::StageTable;
 use crate::query::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
-use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::grouped::GroupedExec;
@@ -105,18 +104,12 @@ impl<Authority> Questions<Authority> {
             .iter()
             .find(|one| one.spec.measure.counting() == Counting::BestSource);
         let known = match ranked {
-            Some(one) => self
-                .catalog
-                .sources_of(one.permit.owner())
-                .await
-                .map_err(StoreError::from)?,
-            None => Vec::new(),
+            Some(one) => self.sources_of(one.permit.owner()).await?,
+            None => Arc::default(),
         };
         let ranking = |one: &AskedSeries<'_, Authority>| {
-            Arc::new(Ranking::new(SourceOrder::new(
-                known.clone(),
-                &one.spec.chosen_sources,
-            )))
+            let order = SourceOrder::new(Arc::clone(&known), &one.spec.chosen_sources);
+            Arc::new(Ranking::new(order))
         };
         Ok(asked.iter().map(ranking).collect())
     }

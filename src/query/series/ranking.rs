@@ -86,6 +86,7 @@ mod tests {
     use super::*;
     use crate::catalog::records::KnownSource;
     use crate::model::time::Instant;
+    use crate::people::preferences::SourcesByRecency;
 
     fn known(key: &str, added: i64, id: u128) -> KnownSource {
         KnownSource {
@@ -113,6 +114,7 @@ mod tests {
             known("twin", 5, 7),
             known("first", 2, 6),
         ];
+        let sources = Arc::new(SourcesByRecency::new(sources));
         let mut ranking = Ranking::new(SourceOrder::new(sources, &[Uuid::from_u128(6)]));
         assert_eq!(
             best_first(

@@ -27,7 +27,7 @@ use crate::model::permit::Windows;
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::time::{Instant, TimeRange, parse_instant};
 use crate::model::zone::Zone;
-use crate::people::preferences::SourceOrder;
+use crate::people::preferences::{SourceOrder, SourcesByRecency};
 
 use super::{Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 
@@ -44,14 +44,16 @@ struct Sample {
 const KEYS: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
 /// All sources were added at once, so that the order of the ids decides between equals: alpha before beta.
-fn known_sources() -> Vec<KnownSource> {
+fn known_sources() -> Arc<SourcesByRecency> {
     let source = |(place, key): (usize, &&str)| KnownSource {
         id: Uuid::from_u128(place as u128),
         key: (*key).to_owned(),
         name: None,
         added_at: Instant::from_micros(0),
     };
-    KEYS.iter().enumerate().map(source).collect()
+    Arc::new(SourcesByRecency::new(
+        KEYS.iter().enumerate().map(source).collect(),
+    ))
 }
 
 fn range(start: i64, end: i64) -> TimeRange {

@@ -475,6 +475,7 @@ async fn metrics_count_requests_by_route_and_name_no_person() {
         "answers",
         "repeats",
         "annotations",
+        "sources",
     ];
     for kind in kinds {
         let kind = format!("kind=\"{kind}\"");

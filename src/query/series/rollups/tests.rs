@@ -24,7 +24,7 @@ use crate::model::permit::{ListPermit, ReadPermit, Visible, Windows};
 use crate::model::registry::{DataType as Metric, Registry, dictionary_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
-use crate::people::preferences::SourceOrder;
+use crate::people::preferences::{SourceOrder, SourcesByRecency};
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
 use crate::query::filter::{Condition, parse_all};
 use crate::query::ground::operator::Plan;
@@ -196,10 +196,8 @@ impl Bench {
             stages: None,
         };
         let with = self.questions.series(asked()).await.unwrap();
-        let order = SourceOrder::new(
-            self.catalog.sources_of(self.person).await.unwrap(),
-            &spec.chosen_sources,
-        );
+        let sources = SourcesByRecency::new(self.catalog.sources_of(self.person).await.unwrap());
+        let order = SourceOrder::new(Arc::new(sources), &spec.chosen_sources);
         let rows = self
             .questions
             .series_rows(&asked(), &self.snapshot().await)
