@@ -33,15 +33,15 @@ impl Caches {
     pub(super) const fn of(all: u64) -> Self {
         let one = all / WHOLE;
         Self {
-            snapshots: 21 * one,
+            snapshots: 23 * one,
             footers: 8 * one,
             filters: 29 * one,
-            rollups: 19 * one,
-            decoded: 6 * one,
+            rollups: 21 * one,
+            decoded: 8 * one,
             answers: 5 * one,
             repeats: 2 * one,
-            annotations: 8 * one,
-            sources: 2 * one,
+            annotations: 3 * one,
+            sources: one,
         }
     }
 
