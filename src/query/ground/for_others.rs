@@ -14,6 +14,7 @@ pub(in crate::query) mod private;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::{Result, internal_err};
@@ -32,6 +33,9 @@ use cut::{CutExec, Rule};
 use extent::Extents;
 
 pub(in crate::query) use original_length::OriginalLength;
+
+/// More than the clocks of any two zones differ.
+const ONE_DAY: Duration = Duration::from_hours(24);
 
 /// How somebody other than the owner sees the rows of a table.
 #[derive(Clone, Debug)]
@@ -68,16 +72,16 @@ impl Shared {
 
     /// The rows to scan for a selection. A part may begin at another time than its row, so rows are not
     /// selected by where they begin.
-    pub(in crate::query) fn scanned(asked: &Selection) -> Selection {
+    pub(in crate::query) fn scanned(&self, asked: &Selection) -> Selection {
         Selection {
-            windows: few(&narrowed(asked)).into(),
+            windows: few(&self.narrowed(asked)).into(),
             begins: None,
         }
     }
 
     /// `rows`, which were read by [`Shared::scanned`], as they may be seen.
     pub(in crate::query) fn cut(&self, rows: Plan, asked: &Selection) -> Plan {
-        let narrowed = narrowed(asked);
+        let narrowed = self.narrowed(asked);
         let rule = Rule {
             edges: self.edges.clone(),
             whole_within: self.edges.clone(),
@@ -90,13 +94,19 @@ impl Shared {
         };
         Arc::new(CutExec::new(rows, rule))
     }
-}
 
-fn narrowed(asked: &Selection) -> Vec<TimeRange> {
-    let windows = asked.windows.iter().copied();
-    match asked.begins {
-        Some(begins) => Windows::new(windows).within(begins).as_slice().to_vec(),
-        None => windows.collect(),
+    /// The parts of the windows in which rows lie that begin when it is asked.
+    fn narrowed(&self, asked: &Selection) -> Vec<TimeRange> {
+        let windows = asked.windows.iter().copied();
+        let Some(begins) = asked.begins else {
+            return windows.collect();
+        };
+        let reached = match self.extents {
+            Extents::Recorded | Extents::Visits => begins,
+            // The days of an event in its zone may begin after what is recorded as its start.
+            Extents::CalendarEvents => TimeRange::between(begins.start(), begins.end().after(ONE_DAY)),
+        };
+        Windows::new(windows).within(reached).as_slice().to_vec()
     }
 }
 

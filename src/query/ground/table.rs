@@ -293,7 +293,7 @@ impl PartitionTable {
     /// What is read for the rows of the table.
     fn selected(&self) -> Selection {
         match &self.shared {
-            Some(_) => Shared::scanned(&self.selection),
+            Some(shared) => shared.scanned(&self.selection),
             None => self.selection.clone(),
         }
     }

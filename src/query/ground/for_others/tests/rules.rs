@@ -417,3 +417,46 @@ async fn rule_9_2c_answers_of_different_readers_and_windows_are_different_answer
     assert_ne!(whole, part);
     assert_eq!(whole, scope(View::Shared(owner, Windows::new([day]))).await);
 }
+
+/// An event of whole days is shown by its days in its zone, and sorted by its recorded start.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_are_recorded_before_a_window_come_from_the_end_too() {
+    let bench = Bench::new().await;
+    let midnight = BEGIN + 3 * DAY;
+    let all_day = GivenRow {
+        all_day: true,
+        ..given(midnight, midnight + DAY, 1.0)
+    };
+    let other = given(midnight + HOUR, midnight + 4 * HOUR, 2.0);
+    // Where the day begins four hours later.
+    let in_new_york = |row: GivenRow| {
+        let rows = super::given::batch(CALENDAR, &[row]);
+        let zone = rows.schema().index_of("time_zone").unwrap();
+        let mut columns = rows.columns().to_vec();
+        let name: ArrayRef = Arc::new(StringArray::from(vec!["America/New_York"]));
+        columns[zone] = cast(&name, columns[zone].data_type()).unwrap();
+        RecordBatch::try_new(rows.schema(), columns).unwrap()
+    };
+    let owner = PersonId(Uuid::now_v7());
+    bench
+        .store(owner, CALENDAR, &[in_new_york(all_day), in_new_york(other)])
+        .await;
+    let window = midnight + 2 * HOUR;
+    let granted = Windows::new([range(BEGIN, BEGIN + DAY), range(window, midnight + 2 * DAY)]);
+    let permit = View::Shared(owner, granted).permit(CALENDAR, range(BEGIN, midnight + 9 * DAY));
+    let expected = [(midnight, midnight + DAY), (window, midnight + 4 * HOUR)];
+    for order in [Order::Ascending, Order::Descending] {
+        let spec = RecordsSpec { order, ..all(&[]) };
+        let partitions = [bench.partition(CALENDAR)];
+        let prepared = bench
+            .questions
+            .records(&permit, &partitions, &spec)
+            .await
+            .unwrap();
+        let mut found = starts_and_ends(&bench.run(prepared.plan).await);
+        if order == Order::Descending {
+            found.reverse();
+        }
+        assert_eq!(found, expected, "{order:?}");
+    }
+}
