@@ -1,12 +1,15 @@
 //! The number of a person's records and their range of time, from the catalogue's summaries of whole pieces.
 //!
-//! Rows are read only where a summary is not enough: where some rows of a piece are dead, or where it extends
-//! beyond the requested time; and only from those pieces that could hold the first or the last row.
+//! Rows are read only where a summary is not enough: where the first or the last row of a piece is dead, or
+//! where it extends beyond the requested time; and only from those pieces that could hold the first or the
+//! last row.
 
 use crate::catalog::records::{Bounds, PartitionSummary};
+use crate::model::ids::RecordId;
 use crate::model::permit::ListPermit;
 use crate::model::time::{Instant, TimeRange};
-use crate::store::snapshot::{Snapshot, SnapshotPiece};
+use crate::store::arrange::KeyColumns;
+use crate::store::snapshot::{PieceContent, Snapshot, SnapshotPiece};
 
 use super::ground::scan::Selection;
 use super::summary::summarise;
@@ -49,6 +52,20 @@ impl Side {
             Self::First => items.sort_by_key(|item| bounds(item).min_start),
             Self::Last => items.sort_by_key(|item| std::cmp::Reverse(bounds(item).max_start)),
         }
+    }
+
+    /// The outermost start `within` some time of sorted rows that are not dead.
+    fn of_rows(self, rows: &KeyColumns, dead: &[RecordId], within: TimeRange) -> Option<Instant> {
+        let starts = rows.starts.values();
+        let before = |moment: Instant| starts.partition_point(|start| *start < moment.micros());
+        let mut inside = before(within.start())..before(within.end());
+        let counts = |row: &usize| dead.binary_search(&rows.id(*row)).is_err();
+        let row = match self {
+            Self::First => inside.find(counts),
+            Self::Last => inside.rfind(counts),
+        };
+        row.and_then(|row| starts.get(row))
+            .map(|start| Instant::from_micros(*start))
     }
 }
 
@@ -121,9 +138,16 @@ impl<Authority> Questions<Authority> {
         side: Side,
         within: TimeRange,
     ) -> Result<Option<Instant>, QueryError> {
-        let start = side.of(piece.bounds);
-        if piece.dead.is_empty() && within.start() <= start && start < within.end() {
-            return Ok(Some(start));
+        if let PieceContent::Tail(rows) = &piece.content {
+            let keys = KeyColumns::of(rows.batch())?;
+            return Ok(side.of_rows(&keys, &piece.dead, within));
+        }
+        if let Some(dead) = self.dead.of(snapshot, piece).await? {
+            let start = side.of(piece.bounds);
+            let is_inside = within.start() <= start && start < within.end();
+            if is_inside && dead.iter().all(|row| row.start != start.micros()) {
+                return Ok(Some(start));
+            }
         }
         let alone = snapshot.only(vec![piece.clone()]);
         let starting = Selection {
@@ -136,5 +160,40 @@ impl<Authority> Questions<Authority> {
             Side::First => summary.first_start,
             Side::Last => summary.last_start,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, TimestampMicrosecondArray};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_outermost_row_is_one_that_counts_and_starts_in_the_time() {
+        let starts = [1, 3, 3, 8];
+        let ids = (0..4_u128).map(u128::to_be_bytes);
+        let times = || {
+            let times = TimestampMicrosecondArray::from_iter_values(starts);
+            Arc::new(times.with_timezone("UTC")) as ArrayRef
+        };
+        let ids = Arc::new(FixedSizeBinaryArray::try_from_iter(ids).unwrap()) as ArrayRef;
+        let columns = [("id", ids), ("start_time", times()), ("end_time", times())];
+        let rows = KeyColumns::of(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+        let found = |dead: &[u128], from: i64, to: i64| {
+            let dead: Vec<RecordId> = dead.iter().map(|id| RecordId(Uuid::from_u128(*id))).collect();
+            let within = TimeRange::between(Instant::from_micros(from), Instant::from_micros(to));
+            [Side::First, Side::Last].map(|side| side.of_rows(&rows, &dead, within).map(Instant::micros))
+        };
+        assert_eq!(found(&[], 0, 9), [Some(1), Some(8)]);
+        assert_eq!(found(&[], 2, 8), [Some(3), Some(3)]);
+        assert_eq!(found(&[0, 3], 0, 9), [Some(3), Some(3)]);
+        assert_eq!(found(&[1, 3], 2, 9), [Some(3), Some(3)]);
+        assert_eq!(found(&[1, 2], 2, 8), [None, None]);
+        assert_eq!(found(&[0, 1, 2, 3], 0, 9), [None, None]);
+        assert_eq!(found(&[], 4, 7), [None, None]);
     }
 }

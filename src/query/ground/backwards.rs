@@ -5,6 +5,7 @@
 //! rows mean.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, UInt32Array};
@@ -24,21 +25,21 @@ use crate::store::snapshot::Snapshot;
 
 /// The approximate number of rows in a stretch.
 const STRETCH_ROWS: i64 = 16_384;
+/// How many times as many parts of pieces as the stretch before may begin in a stretch. The first has one: to
+/// open a piece takes time however few rows it has, and most readers want a few of the last rows. Those who
+/// want all of them open the pieces in a few stretches.
+const GROWTH: usize = 4;
 /// The most rows that are held, however much memory there is: other questions need some too.
 const MOST_HELD: usize = 8 * STRETCH_ROWS as usize;
 /// The approximate resolution, in rows, at which starts are estimated, as if spread evenly over a piece's
 /// time.
 const PART_ROWS: i64 = 8_192;
 
-/// Stretches that together cover all time, the last first, cut where many rows begin.
-pub(in crate::query) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeRange> {
-    let first = windows.iter().map(|window| window.start()).min();
-    let last = windows.iter().map(|window| window.end()).max();
-    let (Some(first), Some(last)) = (first, last) else {
-        return Vec::new();
-    };
+/// Stretches that together cover all time, the last first, cut where many rows or pieces begin within the
+/// `touched` time: from it, only rows are wanted that begin before its end.
+pub(in crate::query) fn stretches(snapshot: &Snapshot, touched: &Range<i64>) -> Vec<TimeRange> {
     let mut parts = Vec::new();
-    for piece in &snapshot.pieces {
+    for piece in snapshot.pieces.iter().filter(|piece| !piece.is_dead()) {
         let (from, to) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
         let count = piece
             .rows
@@ -50,21 +51,23 @@ pub(in crate::query) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) ->
             i128::from(from) + (i128::from(to) - i128::from(from)) * i128::from(part) / i128::from(count)
         });
         // Never beyond the bounds of the piece.
-        let starts = starts.filter_map(|start| i64::try_from(start).ok().map(Instant::from_micros));
-        parts.extend(
-            starts
-                .filter(|start| *start > first && *start < last)
-                .map(|start| (start, piece.rows / count)),
-        );
+        let starts = starts.filter_map(|start| i64::try_from(start).ok());
+        let inside = starts.filter(|start| *start > touched.start && *start < touched.end);
+        parts.extend(inside.map(|start| (Instant::from_micros(start), piece.rows / count)));
     }
     parts.sort_unstable_by_key(|part| Reverse(*part));
+    // Little or nothing begins before the earliest: no stretch is cut there.
+    let earliest = parts.last().map(|(start, _)| *start);
     let mut stretches = Vec::new();
-    let (mut rows, mut end) = (0, TimeRange::ALWAYS.end());
+    let (mut rows, mut opened) = (0, 0_usize);
+    let (mut most_opened, mut end) = (1, TimeRange::ALWAYS.end());
     for (start, more) in parts {
-        rows += more;
-        if rows >= STRETCH_ROWS && start < end {
+        (rows, opened) = (rows + more, opened + 1);
+        let is_enough = rows >= STRETCH_ROWS || opened >= most_opened;
+        if is_enough && start < end && Some(start) != earliest {
             stretches.push(TimeRange::between(start, end));
-            (rows, end) = (0, start);
+            (rows, opened, end) = (0, 0, start);
+            most_opened = GROWTH.saturating_mul(most_opened);
         }
     }
     stretches.push(TimeRange::between(Instant::MIN, end));
@@ -140,6 +143,73 @@ mod tests {
     use datafusion::datasource::memory::MemorySourceConfig;
     use datafusion::physical_expr::PhysicalSortExpr;
     use datafusion::physical_expr::expressions::col;
+    use uuid::Uuid;
+
+    use crate::catalog::records::Bounds;
+    use crate::model::ids::{PersonId, PieceId};
+    use crate::model::registry::TypeId;
+    use crate::store::outline::ObjectPlace;
+    use crate::store::snapshot::{PieceContent, SnapshotPiece};
+
+    /// Pieces of some rows each, of which one begins a hundred microseconds after the other.
+    fn in_pieces(pieces: i64, rows: i64) -> Snapshot {
+        let piece = |number: i64| SnapshotPiece {
+            id: PieceId(Uuid::from_u128(number.unsigned_abs().into())),
+            rows,
+            bytes: 1,
+            bounds: Bounds {
+                min_start: Instant::from_micros(number * 100),
+                max_start: Instant::from_micros(number * 100 + 50),
+                max_end: Instant::from_micros(number * 100 + 50),
+            },
+            layout_version: 1,
+            checksum: 0,
+            dead: Arc::new([]),
+            content: PieceContent::Object(ObjectPlace {
+                path: "".into(),
+                bytes: 1,
+                footer_bytes: 1,
+                footer_checksum: 0,
+            }),
+        };
+        Snapshot {
+            person: PersonId(Uuid::from_u128(1)),
+            data_type: TypeId::new("HeartRate"),
+            version: 1,
+            digest: 0,
+            records: pieces * rows,
+            pieces: (0..pieces).map(piece).collect(),
+        }
+    }
+
+    /// How many pieces begin in each stretch.
+    fn beginning(snapshot: &Snapshot, touched: &Range<i64>) -> Vec<usize> {
+        let stretches = stretches(snapshot, touched);
+        let begins = |stretch: &TimeRange| {
+            let starts = snapshot.pieces.iter().map(|piece| piece.bounds.min_start);
+            starts
+                .filter(|start| stretch.start() <= *start && *start < stretch.end())
+                .count()
+        };
+        stretches.iter().map(begins).collect()
+    }
+
+    #[test]
+    fn few_pieces_begin_in_the_first_stretches() {
+        let always = i64::MIN..i64::MAX;
+        assert_eq!(beginning(&in_pieces(300, 24), &always), [1, 4, 16, 64, 215]);
+        // However few pieces have them, so many rows are enough.
+        assert_eq!(beginning(&in_pieces(9, 8_192), &always), [1, 2, 2, 2, 2]);
+        assert_eq!(beginning(&in_pieces(1, 24), &always), [1]);
+        assert_eq!(beginning(&in_pieces(0, 0), &always), [0]);
+    }
+
+    #[test]
+    fn stretches_are_counted_from_the_end_of_what_is_touched() {
+        // Before it ends 101 of the 300 pieces begin. The others lie in the first stretch and do not count.
+        let found = beginning(&in_pieces(300, 24), &(i64::MIN..10_001));
+        assert_eq!(found, [200, 4, 16, 64, 16]);
+    }
 
     async fn backwards(rows: usize) -> Vec<i64> {
         let numbers: Vec<i64> = (0..rows as i64).collect();

@@ -56,6 +56,15 @@ impl SnapshotPiece {
     pub fn written(piece: &NewPiece) -> Option<Self> {
         added(piece, None)
     }
+
+    /// Whether none of its rows counts, as far as that is known without reading an object.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        match &self.content {
+            PieceContent::Tail(rows) => rows.are_all_among(&self.dead),
+            PieceContent::Object(_) => false,
+        }
+    }
 }
 
 impl Snapshot {

@@ -58,6 +58,12 @@ impl TailRows {
         self.memory
     }
 
+    /// Whether all rows have one of `ids`, which are sorted.
+    pub(super) fn are_all_among(&self, ids: &[RecordId]) -> bool {
+        let is_among = |id| ids.binary_search(&id).is_ok();
+        ids.len() >= self.ids.len() && all_ids(&self.ids).all(is_among)
+    }
+
     /// The rows that have one of `ids`, by number and in order.
     #[must_use]
     pub(in crate::store) fn rows_of(&self, ids: &WantedIds) -> Vec<(usize, RecordId)> {

@@ -108,3 +108,23 @@ async fn a_flush_changes_the_pieces_and_not_the_rows() {
     assert!(matches!(before[0].pieces[0].content, PieceContent::Tail(_)));
     assert!(matches!(after[0].pieces[0].content, PieceContent::Object(_)));
 }
+
+#[tokio::test]
+async fn a_piece_of_the_tail_is_dead_once_all_its_rows_are() {
+    let bench = Bench::new().await;
+    let (person, snapshots) = (person(), Snapshots::new(bench.catalog.clone(), 1 << 20));
+    let batch = many(2, NEW_YEAR_2024);
+    let piece = tail::piece(piece_id(), &batch, 1).unwrap();
+    let id = piece.id;
+    bench.commit(change(person, 0, vec![piece])).await;
+    for (version, dies, is_dead) in [(1, 0, false), (2, 1, true)] {
+        let kills = PartitionChange {
+            records_delta: -1,
+            dead: vec![(id, ids_of(&batch)[dies])],
+            ..change(person, version, Vec::new())
+        };
+        bench.commit(kills).await;
+        let now = snapshots.get(person, &[heart_rate()]).await.unwrap();
+        assert_eq!(now[0].pieces[0].is_dead(), is_dead, "{version}");
+    }
+}

@@ -152,7 +152,7 @@ impl Scan {
     /// The pieces that may hold selected rows.
     fn pieces(&self) -> impl Iterator<Item = &SnapshotPiece> {
         let pieces = self.snapshot.pieces.iter();
-        pieces.filter(|piece| self.selection.may_hold(piece.bounds))
+        pieces.filter(|piece| self.selection.may_hold(piece.bounds) && !piece.is_dead())
     }
 }
 

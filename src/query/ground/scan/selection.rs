@@ -43,7 +43,7 @@ impl Selection {
     }
 
     /// The time that selected rows touch; they start before its end.
-    pub(super) fn touched(&self) -> Option<Range<i64>> {
+    pub(in crate::query::ground) fn touched(&self) -> Option<Range<i64>> {
         let from = self.windows.iter().map(|window| window.start()).min()?;
         let before = self.windows.iter().map(|window| window.end()).max()?;
         let (from, before) = match self.begins {

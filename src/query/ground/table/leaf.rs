@@ -140,8 +140,10 @@ impl Rows {
         let selection = &self.table.selection;
         let all = TimeRange::ALWAYS;
         let begins = selection.begins.unwrap_or(all);
-        let stretches = backwards::stretches(&self.table.snapshot, &selection.windows).into_iter();
-        let stretches = stretches.filter_map(|stretch| {
+        let stretches = selection.touched().map_or_else(Vec::new, |touched| {
+            backwards::stretches(&self.table.snapshot, &touched)
+        });
+        let stretches = stretches.into_iter().filter_map(|stretch| {
             TimeRange::new(
                 stretch.start().max(begins.start()),
                 stretch.end().min(begins.end()),
