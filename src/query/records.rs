@@ -3,6 +3,9 @@
 //!
 //! Knows specs, snapshots and plans; must not know HTTP, how an answer is encoded, or what the rows mean.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -338,14 +341,11 @@ impl PartitionRows<'_> {
         columns: Vec<usize>,
         limit: Option<usize>,
     ) -> Result<LogicalPlanBuilder, DataFusionError> {
-        let rows = self.table.scanned(columns, self.condition)?;
+        let table = self.table.following(self.after).wanting(limit);
+        let rows = table.scanned(columns, self.condition)?;
         let rows = match self.order {
             Order::Ascending => rows,
             Order::Descending => rows.sort(KEY_ORDER.map(|key| ident(key).sort(false, false)))?,
-        };
-        let rows = match self.after {
-            Some(after) => rows.filter(after)?,
-            None => rows,
         };
         match limit {
             Some(_) => rows.limit(0, limit),

@@ -56,6 +56,10 @@ pub(in crate::query) struct PartitionTable {
     shared: Option<Shared>,
     /// On stored columns, as they are seen.
     condition: Option<Expr>,
+    /// On the columns of the key: which rows come after a place in their order.
+    after: Option<Expr>,
+    /// How many rows are wanted, if not all.
+    wanted: Option<usize>,
     /// Whether rows with equal start and end may come in any order.
     without_ids: bool,
 }
@@ -83,6 +87,8 @@ impl<Authority> Questions<Authority> {
             },
             shared: Shared::of(permit, &partition.data_type, lengths),
             condition: None,
+            after: None,
+            wanted: None,
             without_ids: false,
         })
     }
@@ -176,6 +182,19 @@ impl PartitionTable {
     /// The rows that meet a condition on stored columns.
     pub(in crate::query) fn meeting(self, condition: Option<Expr>) -> Self {
         Self { condition, ..self }
+    }
+
+    /// The rows that meet a condition on the columns of the key, by which they come after a place in their
+    /// order. Unlike other conditions it is not used to skip rows of files: nearly all that begin late
+    /// enough meet it.
+    pub(in crate::query) fn following(self, after: Option<Expr>) -> Self {
+        Self { after, ..self }
+    }
+
+    /// The same rows for a reader who wants so many of them: once a condition has let as many pass, none
+    /// waits for more. All come to a reader who goes on.
+    pub(in crate::query) fn wanting(self, wanted: Option<usize>) -> Self {
+        Self { wanted, ..self }
     }
 
     /// The table with fewer members in its columns.

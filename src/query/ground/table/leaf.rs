@@ -11,6 +11,9 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, Statistics};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::Operator::And;
+use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_expr::utils::reassign_expr_columns;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::PlanProperties;
@@ -38,8 +41,9 @@ pub(in crate::query) struct Rows {
     columns: Vec<usize>,
     order: Order,
     schema: SchemaRef,
-    /// The condition of the table on the columns that are read.
+    /// The conditions of the table on the columns that are read: of the question, and of the page.
     condition: Option<Arc<dyn PhysicalExpr>>,
+    after: Option<Arc<dyn PhysicalExpr>>,
     taken: ChosenPlan,
 }
 
@@ -53,20 +57,22 @@ impl PartitionExec {
         } else {
             table.seen(Arc::new(EmptyExec::new(read)), &columns)?.schema()
         };
-        let condition = match &table.condition {
-            Some(condition) => {
-                let held = DFSchema::try_from(schema.as_ref().clone())?;
-                let state = table.engine.state();
-                Some(state.create_physical_expr(condition.clone(), &held)?)
-            }
-            None => None,
+        let on_rows = |condition: &Expr| {
+            let held = DFSchema::try_from(schema.as_ref().clone())?;
+            table
+                .engine
+                .state()
+                .create_physical_expr(condition.clone(), &held)
         };
+        let condition = table.condition.as_ref().map(on_rows).transpose()?;
+        let after = table.after.as_ref().map(on_rows).transpose()?;
         let rows = Rows {
             table,
             columns,
             order,
             schema,
             condition,
+            after,
             taken: ChosenPlan::default(),
         };
         Ok(Self::over(rows, Vec::new()))
@@ -117,22 +123,29 @@ impl Rows {
         self.table.scan(&self.columns, hint.transpose()?)
     }
 
-    /// The rows of a scan as they are seen, filtered by the condition. Definitions are laid over the rows
-    /// that are left, unless the condition asks about them.
+    /// The rows of a scan as they are seen, filtered by the conditions. Definitions are laid over the rows
+    /// that are left, unless a condition asks about them.
     fn over(&self, scan: Plan) -> Result<Plan> {
         let asks = self.table.condition.as_ref();
         if asks.is_some_and(annotation_definitions::are_asked_by) {
-            return self.meeting_condition(self.table.seen(scan, &self.columns)?);
+            return self.meeting_conditions(self.table.seen(scan, &self.columns)?);
         }
         let rows = self.table.seen_without_definitions(scan, &self.columns)?;
-        self.table.with_definitions(self.meeting_condition(rows)?)
+        self.table.with_definitions(self.meeting_conditions(rows)?)
     }
 
-    fn meeting_condition(&self, rows: Plan) -> Result<Plan> {
-        Ok(match &self.condition {
-            Some(condition) => Arc::new(FilterExec::try_new(Arc::clone(condition), rows)?),
-            None => rows,
-        })
+    fn meeting_conditions(&self, rows: Plan) -> Result<Plan> {
+        let conditions = self.after.iter().chain(&self.condition).cloned();
+        let Some(condition) = conditions.reduce(both) else {
+            return Ok(rows);
+        };
+        let met = FilterExec::try_new(condition, rows)?;
+        let Some(wanted) = self.table.wanted else {
+            return Ok(Arc::new(met));
+        };
+        // It gathers what meets the condition, so it would read on long after there is enough.
+        let at_a_time = wanted.clamp(1, met.batch_size());
+        Ok(Arc::new(met.with_batch_size(at_a_time)?))
     }
 
     /// The rows with the last first.
@@ -151,7 +164,8 @@ impl Rows {
         });
         let stretches = stretches.map(|stretch| -> Result<Plan> {
             let step = Self {
-                table: self.table.clone().beginning_in(Some(stretch)),
+                // Its last rows are wanted, which come after all others.
+                table: self.table.clone().beginning_in(Some(stretch)).wanting(None),
                 order: Order::Ascending,
                 taken: ChosenPlan::default(),
                 ..self.clone()
@@ -173,6 +187,10 @@ impl Rows {
             Order::Descending => self.descending(),
         }
     }
+}
+
+fn both(one: Arc<dyn PhysicalExpr>, other: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    Arc::new(BinaryExpr::new(one, And, other))
 }
 
 impl Step for Rows {

@@ -25,6 +25,7 @@ impl PartitionTable {
         let is_all = self.selection.begins.is_none()
             && self.selection.windows.first() == Some(&TimeRange::ALWAYS)
             && self.condition.is_none()
+            && self.after.is_none()
             && self.shared.is_none();
         if !is_all {
             return None;
@@ -79,9 +80,15 @@ impl PartitionTable {
         )
     }
 
-    fn scan_of(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> Result<Plan> {
+    fn scan_of(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Plan> {
         let conditions = self.condition.iter().chain(filters).cloned();
         let table = self.clone().meeting(conjunction(conditions));
+        let table = table.wanting(limit.or(self.wanted));
         let columns = projection.map_or_else(|| (0..self.storage.fields().len()).collect(), Vec::clone);
         table.rows_exactly(&columns, Order::Ascending)
     }
@@ -109,7 +116,7 @@ impl TableProvider for PartitionTable {
         _state: &'session dyn Session,
         projection: Option<&'columns Vec<usize>>,
         filters: &'filters [Expr],
-        _limit: Option<usize>,
+        limit: Option<usize>,
     ) -> BoxFuture<'scan, Result<Plan>>
     where
         Self: 'scan,
@@ -118,6 +125,6 @@ impl TableProvider for PartitionTable {
         'columns: 'scan,
         'filters: 'scan,
     {
-        future::ready(self.scan_of(projection, filters)).boxed()
+        future::ready(self.scan_of(projection, filters, limit)).boxed()
     }
 }
