@@ -75,6 +75,13 @@ impl Grid {
         self.len
     }
 
+    /// The bins from the one on that contains an instant; all of them for an instant before the first.
+    #[must_use]
+    pub fn starting(&self, from: Instant) -> Self {
+        let runs = self.runs.clone();
+        Edges { runs }.into_grid(from.micros(), self.end)
+    }
+
     /// Whether every bin begins at a multiple of `step` microseconds since 1970.
     #[must_use]
     pub fn begins_at_multiples_of(&self, step: i64) -> bool {

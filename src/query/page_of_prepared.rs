@@ -52,8 +52,8 @@ impl NextPage {
 }
 
 impl Prepared {
-    /// The rows of the answer that come after a place, and where the page after `limit` of them begins. Rows
-    /// before the place are computed again, since later rows may depend on them.
+    /// The rows of the answer that come after a place, and where the page after `limit` of them begins. What
+    /// the plan has before the place is computed again, since later rows may depend on it.
     pub fn page(
         mut self,
         key: &RowKey,

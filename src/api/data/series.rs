@@ -22,7 +22,7 @@ use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
 use crate::model::permit::Windows;
 use crate::model::registry::{MetricKind, MetricTraits, TypeId};
-use crate::model::time::TimeRange;
+use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::ResolvedType;
@@ -202,7 +202,7 @@ pub async fn metric_time_series(
         stages: stages(&app, traits),
     };
     let whole = grid_query.whole(&question.spec.grid, permit.windows());
-    let prepared = app.questions.series(question).await?;
+    let prepared = app.questions.series_from(question, page.start()).await?;
     page.send(slot, (prepared, whole), unit.as_slice(), &etag_parts)
         .await
 }
@@ -285,6 +285,11 @@ impl<'a> SeriesPage<'a> {
             pages,
             after,
         })
+    }
+
+    /// The start of the window that the page before ended with.
+    fn start(&self) -> Option<Instant> {
+        self.after.map(|place| Instant::from_micros(place.start))
     }
 
     /// The page of the series `prepared`, shown in `units`, and with the windows marked that are not among

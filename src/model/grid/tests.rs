@@ -626,6 +626,13 @@ proptest! {
             }
             let middle = grid.len() / 2;
             prop_assert_eq!(grid.bins_from(middle).next().map(|bin| bin.index), Some(middle));
+            let begins = [edges[0] - 1, edges[0], grid.edge(middle).micros(), edges[edges.len() - 1]];
+            for moment in begins.into_iter().flat_map(|edge| [edge, edge + steps[0]]) {
+                let skipped = edges.iter().filter(|edge| **edge <= moment).count().saturating_sub(1);
+                let rest = grid.starting(Instant::from_micros(moment));
+                prop_assert_eq!(rest.len(), grid.len() - skipped as u64);
+                prop_assert!(rest.bins().eq(grid.bins().skip(skipped)));
+            }
             let mut cursor = grid.cursor();
             let mut at = edges[0] - 100_000;
             for step in &steps {

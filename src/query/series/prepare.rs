@@ -10,6 +10,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use crate::model::columns::{SOURCE, SOURCE_CLASS, VALUE};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
+use crate::model::time::{Instant, TimeRange};
 use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
 use crate::query::for_others::OriginalLength;
@@ -20,6 +21,7 @@ use crate::query::sleep::StageTable;
 use crate::query::{Prepared, QueryError, Questions, ReadState, Scope, TypedPartition};
 use crate::store::snapshot::Snapshot;
 
+use super::calculation::Calculation;
 use super::grouped::GroupedExec;
 use super::ranking::Ranking;
 use super::series_exec::SeriesExec;
@@ -37,6 +39,15 @@ pub struct AskedSeries<'a, Authority> {
     pub stages: Option<Arc<StageTable>>,
 }
 
+impl<Authority> AskedSeries<'_, Authority> {
+    /// Whether what a bin shows depends on nothing but the samples that touch it. Where sources compete, how
+    /// far one of them counts may be decided before.
+    fn bins_stand_alone(&self) -> bool {
+        let compete = self.spec.measure == Measure::Amounts(Counting::BestSource) || self.stages.is_some();
+        !compete && !self.spec.calculations.contains(&Calculation::RollingMean)
+    }
+}
+
 impl<Authority> Questions<Authority> {
     /// One series.
     pub async fn series(&self, asked: AskedSeries<'_, Authority>) -> Result<Prepared, QueryError> {
@@ -46,6 +57,30 @@ impl<Authority> Questions<Authority> {
             Some(plan) => Ok(prepared(plan, states, scope)),
             None => Ok(prepared(Arc::new(GroupedExec::new(plans)), states, scope)),
         }
+    }
+
+    /// One series, of which bins that end before a moment may be missing.
+    pub async fn series_from(
+        &self,
+        asked: AskedSeries<'_, Authority>,
+        moment: Option<Instant>,
+    ) -> Result<Prepared, QueryError> {
+        let Some(moment) = moment.filter(|_| asked.bins_stand_alone()) else {
+            return self.series(asked).await;
+        };
+        let scope = Scope::of([asked.permit]);
+        let grid = asked.spec.grid.starting(moment);
+        let begin = grid.edge(0);
+        let permit = asked
+            .permit
+            .within(TimeRange::between(begin, TimeRange::ALWAYS.end()));
+        let rest = AskedSeries {
+            permit: &permit,
+            spec: SeriesSpec { grid, ..asked.spec },
+            ..asked
+        };
+        let prepared = self.series(rest).await?;
+        Ok(Prepared { scope, ..prepared })
     }
 
     /// Several series of one person on one grid, side by side, all as of one moment.

@@ -112,6 +112,17 @@ impl Compared {
     }
 
     async fn series(&self, view: &View, name: &str, asked: TimeRange, spec: &SeriesSpec) -> AnswerRows {
+        self.series_from(view, name, asked, spec, None).await
+    }
+
+    async fn series_from(
+        &self,
+        view: &View,
+        name: &str,
+        asked: TimeRange,
+        spec: &SeriesSpec,
+        moment: Option<Instant>,
+    ) -> AnswerRows {
         let permit = view.permit(name, asked);
         let partition = self.bench.partition(name);
         let spec = SeriesSpec {
@@ -125,7 +136,7 @@ impl Compared {
             spec,
             stages: (name == SLEEP).then(|| self.stages()),
         };
-        let prepared = self.bench.questions.series(asked).await.unwrap();
+        let prepared = self.bench.questions.series_from(asked, moment).await.unwrap();
         self.bench.told(prepared).await
     }
 
@@ -297,6 +308,37 @@ proptest! {
                 grouped.push(compared.bench.told(prepared).await);
             }
             assert_same("side by side", &grouped[0], &grouped[1]);
+        });
+    }
+
+    #[test]
+    fn the_later_bins_of_a_series_are_the_same_without_the_earlier_ones(
+        levels in pieces(LEVEL), amounts in pieces(AMOUNT), logged in pieces(LOGGED), granted in windows(),
+        asked in asked(), kind in 0_u8..4, moment in moment()
+    ) {
+        run(async {
+            let rows = vec![(LEVEL, levels), (AMOUNT, amounts), (LOGGED, logged)];
+            let compared = Compared::new(rows, granted).await;
+            let own = View::Own(compared.shared.person());
+            let moment = Instant::from_micros(moment);
+            let questions: [(&str, &[&str], bool); 5] = [
+                (LEVEL, &[], true),
+                (LEVEL, &["max", "mean", "first", "last", "allpoints", "median", "count"], true),
+                (LEVEL, &["rollingmean"], false),
+                (AMOUNT, &[], false),
+                (LOGGED, &[], true),
+            ];
+            for (view, (name, calculations, stand_alone)) in
+                [&compared.shared, &own].into_iter().flat_map(|view| questions.map(|question| (view, question)))
+            {
+                let spec = compared.series_spec(name, grid(kind, asked), calculations);
+                let whole = compared.series(view, name, asked, &spec).await;
+                let rest = compared.series_from(view, name, asked, &spec, Some(moment)).await;
+                let bins = if stand_alone { spec.grid.starting(moment).len() } else { spec.grid.len() };
+                assert_eq!(rest.len() as u64, bins, "{name} {calculations:?}");
+                let (_, later) = whole.split_at(whole.len() - rest.len());
+                assert_same(&format!("{name} {calculations:?} {view:?}"), &rest, later);
+            }
         });
     }
 
