@@ -201,15 +201,8 @@ async fn a_copy_is_called_unfinished_before_there_is_anything_else_of_it() {
     let directory = tempfile::tempdir().unwrap();
     // It breaks off as soon as anything is to be copied.
     catalog.close().await;
-    let copied = back_up(
-        catalog,
-        objects,
-        None,
-        directory.path(),
-        Arc::new(SystemClock),
-        &|_| (),
-    )
-    .await;
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds::default()));
+    let copied = back_up(catalog, objects, None, directory.path(), clock, ids, &|_| ()).await;
     assert!(copied.is_err(), "{copied:?}");
     assert!(directory.path().join(UNFINISHED_CATALOGUE).exists());
     for entry in std::fs::read_dir(directory.path()).unwrap() {
