@@ -12,6 +12,7 @@ pub mod documents;
 pub mod file_names;
 pub mod files;
 pub mod frames;
+mod kept;
 pub mod key_quota;
 pub mod limits;
 pub mod preferences;

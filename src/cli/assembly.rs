@@ -267,7 +267,8 @@ fn people_services(
             clock,
             ids,
             settings.sends_directly().then(|| meters.clone()),
-        ),
+        )
+        .keeping_lists(caches.file_lists),
         frames: Frames::of_stores(stores, settings.frames),
         exports: Exports::new(stores.clone(), settings.exports, source_prefix),
     }
@@ -283,6 +284,7 @@ fn watch_caches(app: &App, files: &PieceFiles) {
     app.recent.watched_by(meters);
     app.repeats.watched_by(meters);
     app.annotations.watched_by(meters);
+    app.files.watched_by(meters);
 }
 
 /// Limits the questions that run and wait.

@@ -23,6 +23,8 @@ pub(super) struct Caches {
     pub repeats: u64,
     pub annotations: u64,
     pub sources: u64,
+    /// Lists of files.
+    pub file_lists: u64,
 }
 
 /// The shares are in hundredths of the budget.
@@ -33,15 +35,16 @@ impl Caches {
     pub(super) const fn of(all: u64) -> Self {
         let one = all / WHOLE;
         Self {
-            snapshots: 23 * one,
+            snapshots: 22 * one,
             footers: 8 * one,
             filters: 29 * one,
-            rollups: 21 * one,
-            decoded: 8 * one,
+            rollups: 20 * one,
+            decoded: 7 * one,
             answers: 5 * one,
             repeats: 2 * one,
-            annotations: 3 * one,
+            annotations: 2 * one,
             sources: one,
+            file_lists: 3 * one,
         }
     }
 
@@ -71,6 +74,7 @@ mod tests {
             repeats,
             annotations,
             sources,
+            file_lists,
         } = Caches::of(100 << 20);
         let all = [
             snapshots,
@@ -82,6 +86,7 @@ mod tests {
             repeats,
             annotations,
             sources,
+            file_lists,
         ];
         assert_eq!(all.iter().sum::<u64>(), 100 << 20);
         assert!(all.iter().all(|share| *share > 0));

@@ -10,6 +10,7 @@ mod bring_back;
 mod direct;
 mod errors;
 mod file;
+mod file_list;
 mod handle;
 mod listing;
 #[cfg(test)]

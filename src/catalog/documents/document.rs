@@ -139,13 +139,16 @@ pub enum Changed {
     },
 }
 
-/// Tells the states of a person's documents of one kind apart. The sum of versions grows with every change;
-/// the moment differs where a restored catalogue counts up to the same sum again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Tells the states of a person's documents of one kind apart. The sum of versions grows with every change of
+/// one that stays; the digest differs where others took the places of some that were removed, and the moment
+/// where a restored catalogue counts up to the same sum again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DocumentStamp {
     pub(super) documents: i64,
     pub(super) versions: i64,
     pub(super) latest: i64,
+    /// That of the folder.
+    pub(super) digest: i64,
 }
 
 /// The state of a person, and that of their documents of one kind. While both stay the same, so do these

@@ -79,17 +79,18 @@ impl Catalog {
         Ok(documents)
     }
 
-    /// All of a person's documents of one kind, one by one, so that they are never in memory together. What
-    /// `each` received is valid only if this returns `Ok`.
+    /// All of a person's documents of one kind, one by one, so that they are never in memory together; returns
+    /// the stamp of these documents. What `each` received is valid only if this returns `Ok`.
     pub async fn each_document(
         &self,
         person: PersonId,
         kind: DocumentKind,
         each: impl FnMut(Document) + Send,
-    ) -> Result<(), CatalogError> {
+    ) -> Result<DocumentStamp, CatalogError> {
         let mut session = self.database.read().await?;
-        look_at_all(&mut session, person, kind, each).await?;
-        session.commit().await
+        let stamp = look_at_all(&mut session, person, kind, each).await?;
+        session.commit().await?;
+        Ok(stamp)
     }
 
     /// The next `limit` documents after `after`, oldest first.
@@ -123,6 +124,23 @@ impl Catalog {
         let rest = "WHERE person = $1 AND kind = $2 AND updated_at >= $3 ORDER BY updated_at, document";
         let rows = self.database.select(&DOCUMENTS, rest, values).await?;
         rows.iter().map(document_of).collect()
+    }
+
+    /// How many documents changed at `moment` or later, and how many there are.
+    pub async fn count_changed_since(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        moment: Instant,
+    ) -> Result<(u64, u64), CatalogError> {
+        let counted = "SELECT COUNT(*), COALESCE((SELECT documents FROM folders WHERE person = $1 AND kind = \
+                       $2), 0) FROM documents WHERE person = $1 AND kind = $2 AND updated_at >= $3";
+        let values = vec![id(person.0), text(kind.as_str()), Value::Int(moment.micros())];
+        let rows = self.database.look_up_once(counted.to_owned(), values).await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| CatalogError::corrupt("a count has no row"))?;
+        Ok((row.int(0)?.unsigned_abs(), row.int(1)?.unsigned_abs()))
     }
 
     /// The documents with a link of this kind to one of `targets`, deleted ones too, in the order of their
@@ -231,15 +249,15 @@ impl Catalog {
         })
     }
 
-    /// Tells the states of a person's documents of one kind apart, by a look at each of them. Only for kinds
-    /// whose documents are never removed.
+    /// Tells the states of a person's documents of one kind apart, by a look at each of them.
     pub async fn document_stamp(
         &self,
         person: PersonId,
         kind: DocumentKind,
     ) -> Result<DocumentStamp, CatalogError> {
         let summed = "SELECT COUNT(*), CAST(COALESCE(SUM(version), 0) AS BIGINT), COALESCE(MAX(updated_at), \
-                      0) FROM documents WHERE person = $1 AND kind = $2";
+                      0), COALESCE((SELECT digest FROM folders WHERE person = $1 AND kind = $2), 0) FROM \
+                      documents WHERE person = $1 AND kind = $2";
         let values = vec![id(person.0), text(kind.as_str())];
         let rows = self.database.look_up(summed.to_owned(), values).await?;
         let row = rows
@@ -249,6 +267,7 @@ impl Catalog {
             documents: row.int(0)?,
             versions: row.int(1)?,
             latest: row.int(2)?,
+            digest: row.int(3)?,
         })
     }
 
@@ -335,16 +354,17 @@ async fn verified(
     Ok(documents)
 }
 
-/// Passes the documents of a folder to `each`, oldest first. Fails if they are not all that were ever stored
-/// in it.
+/// Passes the documents of a folder to `each`, oldest first; returns their stamp. Fails if they are not all
+/// that were ever stored in it.
 async fn look_at_all(
     session: &mut Session,
     person: PersonId,
     kind: DocumentKind,
     mut each: impl FnMut(Document) + Send,
-) -> Result<(), CatalogError> {
+) -> Result<DocumentStamp, CatalogError> {
     let folder = read_folder(session, person, kind.as_str()).await?;
     let mut found = Folder::default();
+    let mut stamp = DocumentStamp::default();
     let (mut created_at, mut last) = (Instant::MIN.micros(), Uuid::nil());
     loop {
         let values = vec![
@@ -358,6 +378,8 @@ async fn look_at_all(
         for row in &rows {
             found.gain(&[row.checksum]);
             let document = document_of(row)?;
+            stamp.versions += document.version;
+            stamp.latest = stamp.latest.max(document.updated_at.micros());
             (created_at, last) = (document.created_at.micros(), document.id);
             each(document);
         }
@@ -371,7 +393,9 @@ async fn look_at_all(
         found.digest ^= link.checksum;
     }
     if found == folder {
-        return Ok(());
+        stamp.documents = folder.documents;
+        stamp.digest = i64::from(folder.digest);
+        return Ok(stamp);
     }
     Err(CatalogError::corrupt(format!(
         "person {person}: documents of kind {} are not those that were written",

@@ -268,6 +268,24 @@ impl File {
         self.changed_at
     }
 
+    /// Its place among the latest changes.
+    #[must_use]
+    pub const fn latest_change(&self) -> (Instant, Uuid) {
+        (self.changed_at, self.id)
+    }
+
+    /// How many bytes of memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let texts = [&self.path, &self.name, &self.content_type].map(String::len);
+        let optional = [&self.source_id, &self.source_name, &self.sha256].map(|text| text.as_ref());
+        let types = self.data_types.iter();
+        size_of::<Self>()
+            + texts.iter().sum::<usize>()
+            + optional.into_iter().flatten().map(String::len).sum::<usize>()
+            + types.map(|id| size_of::<TypeId>() + id.0.len()).sum::<usize>()
+    }
+
     /// Whether it changed in `range`.
     #[must_use]
     pub fn changed_in(&self, range: TimeRange) -> bool {

@@ -11,12 +11,14 @@ use uuid::Uuid;
 
 use super::errors::FilesError;
 use super::file::File;
+use super::file_list::FileList;
 use crate::catalog::documents::{Change, Changed, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
-use crate::model::meters::UpkeepMeters;
+use crate::model::meters::{CacheMeters, UpkeepMeters};
 use crate::model::time::Instant;
+use crate::people::kept::Kept;
 use crate::people::limits::PersonLimits;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents};
@@ -43,6 +45,7 @@ pub struct Files {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn IdSource>,
     pub(super) settings: FileSettings,
+    pub(super) kept: Kept<FileList>,
     /// Set where senders put bytes into the object store themselves: the meters for that.
     pub(super) direct: Option<UpkeepMeters>,
     /// Notified when a file waits to be scanned.
@@ -64,9 +67,26 @@ impl Files {
             clock,
             ids,
             settings,
+            kept: Kept::of(DocumentKind::File, 0),
             direct: None,
             to_scan: Arc::new(Notify::new()),
         }
+    }
+
+    /// These files, of which lists are kept in `memory` bytes.
+    #[must_use]
+    pub fn keeping_lists(mut self, memory: u64) -> Self {
+        self.kept = Kept::of(DocumentKind::File, memory);
+        self
+    }
+
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        self.kept.watched_by("file_lists", meters);
+    }
+
+    /// Drops everything from memory.
+    pub fn forget_all(&self) {
+        self.kept.forget_all();
     }
 
     #[must_use]

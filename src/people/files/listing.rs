@@ -1,13 +1,18 @@
 //! Lists files: by folder, by name, by state, and by their latest changes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::errors::FilesError;
 use super::file::{File, FileState};
+use super::file_list::{FileList, Gathering};
 use super::handle::Files;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
-use crate::model::time::TimeRange;
+use crate::model::time::{Instant, TimeRange};
+
+/// If at least one in so many versions changed, the changes are taken from a list of all of them.
+const MANY_CHANGED: u64 = 4;
 
 /// Which files to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,42 +76,26 @@ impl Files {
         Ok(listing)
     }
 
-    async fn listed(
+    async fn listed<S: Fn(&File) -> bool + Sync>(
         &self,
         person: PersonId,
         filter: &ListingFilter,
-        may_be_seen: &(impl Fn(&File) -> bool + Sync),
+        may_be_seen: &S,
     ) -> Result<Listing, FilesError> {
-        let mut files = Vec::new();
-        let mut folders = BTreeSet::new();
-        let mut damaged = None;
-        // Of many versions few match, so at most one page of them is in memory.
-        let look = |document: Document| match File::of(&document) {
-            Err(error) => {
-                damaged.get_or_insert(error);
-            }
-            Ok(file) if !filter.wants(&file) || !may_be_seen(&file) => {}
-            Ok(file) => {
-                if let Some(folder) = filter.folder_of(&file) {
-                    folders.insert(folder.to_owned());
-                }
-                if filter.path.as_ref().is_none_or(|path| *path == file.path) {
-                    files.push(file);
-                }
-            }
+        let mut selection = Selection {
+            filter,
+            may_be_seen,
+            files: Vec::new(),
+            folders: BTreeSet::new(),
         };
-        self.catalog
-            .each_document(person, DocumentKind::File, look)
-            .await?;
-        if let Some(error) = damaged {
-            return Err(error);
+        match self.kept.current(&self.catalog, person).await? {
+            Some(list) => {
+                let files = list.within(filter.path.as_deref().unwrap_or_default());
+                files.for_each(|file| selection.consider(file));
+            }
+            None => self.read_all(person, |file| selection.consider(file)).await?,
         }
-        // The sort is stable: equal names stay in the order of announcement.
-        files.sort_by(|one, other| (&one.path, &one.name).cmp(&(&other.path, &other.name)));
-        Ok(Listing {
-            files,
-            folders: folders.into_iter().collect(),
-        })
+        Ok(selection.listing())
     }
 
     /// The files that changed in `range`, in the order of their latest changes.
@@ -114,20 +103,96 @@ impl Files {
         &self,
         person: PersonId,
         range: TimeRange,
-        may_be_seen: impl Fn(&File) -> bool,
+        may_be_seen: impl Fn(&File) -> bool + Sync,
     ) -> Result<Vec<File>, FilesError> {
-        let kind = DocumentKind::File;
-        let changed = self
-            .catalog
-            .documents_changed_since(person, kind, range.start())
-            .await?;
-        let mut files = Vec::new();
-        for document in changed {
-            let file = File::of(&document)?;
-            if file.changed_in(range) && may_be_seen(&file) {
-                files.push(file);
+        let (kind, begin) = (DocumentKind::File, range.start());
+        let mut files: Vec<File> = Vec::new();
+        let mut consider = |file: &File| {
+            if begin <= file.changed_at() && file.changed_in(range) && may_be_seen(file) {
+                files.push(file.clone());
             }
+        };
+        if !self.reads_all_since(person, begin).await? {
+            for document in self.catalog.documents_changed_since(person, kind, begin).await? {
+                consider(&File::of(&document)?);
+            }
+        } else if let Some(list) = self.kept.current(&self.catalog, person).await? {
+            list.changed_since(begin).for_each(consider);
+        } else {
+            self.read_all(person, consider).await?;
+            files.sort_by_key(File::latest_change);
         }
         Ok(files)
+    }
+
+    /// Whether so many versions changed since `moment` that it is better to read all, if they can be kept.
+    async fn reads_all_since(&self, person: PersonId, moment: Instant) -> Result<bool, FilesError> {
+        let kind = DocumentKind::File;
+        let (changed, all) = self.catalog.count_changed_since(person, kind, moment).await?;
+        let may_be_kept = FileList::least_bytes(all) <= self.kept.room() as u64;
+        Ok(may_be_kept && all <= changed.saturating_mul(MANY_CHANGED))
+    }
+
+    /// Passes all versions of a person's files to `each`, oldest first, and keeps them if there is room. What
+    /// `each` received is valid only if this returns `Ok`.
+    async fn read_all(&self, person: PersonId, mut each: impl FnMut(&File) + Send) -> Result<(), FilesError> {
+        let state = self.catalog.person_state(person).await?;
+        let mut gathering = Gathering::within(self.kept.room());
+        let mut damaged = None;
+        // If there are more than can be kept, at most one page of them is in memory.
+        let look = |document: Document| match File::of(&document) {
+            Err(error) => {
+                damaged.get_or_insert(error);
+            }
+            Ok(file) => {
+                each(&file);
+                gathering.add(file);
+            }
+        };
+        let stamp = self
+            .catalog
+            .each_document(person, DocumentKind::File, look)
+            .await?;
+        if let Some(error) = damaged {
+            return Err(error);
+        }
+        if let Some((list, bytes)) = gathering.list() {
+            self.kept.keep(person, (state, stamp), Arc::new(list), bytes);
+        }
+        Ok(())
+    }
+}
+
+/// What a filter chooses.
+struct Selection<'a, S> {
+    filter: &'a ListingFilter,
+    may_be_seen: &'a S,
+    files: Vec<File>,
+    folders: BTreeSet<String>,
+}
+
+impl<S: Fn(&File) -> bool> Selection<'_, S> {
+    fn consider(&mut self, file: &File) {
+        if !self.filter.wants(file) || !(self.may_be_seen)(file) {
+            return;
+        }
+        if let Some(folder) = self.filter.folder_of(file)
+            && !self.folders.contains(folder)
+        {
+            self.folders.insert(folder.to_owned());
+        }
+        if self.filter.path.as_ref().is_none_or(|path| *path == file.path) {
+            self.files.push(file.clone());
+        }
+    }
+
+    fn listing(self) -> Listing {
+        let mut files = self.files;
+        // The sort is stable: equal names stay in the order of announcement.
+        files.sort_by(|one, other| (&one.path, &one.name).cmp(&(&other.path, &other.name)));
+        Listing {
+            files,
+            folders: self.folders.into_iter().collect(),
+        }
     }
 }

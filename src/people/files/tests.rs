@@ -2,6 +2,7 @@
 
 mod brought_back;
 mod direct;
+mod listed;
 mod machine;
 mod purged;
 
@@ -35,6 +36,7 @@ const LIMITS: PersonLimits = PersonLimits {
     ..PersonLimits::GENEROUS
 };
 const LIFETIME: Duration = Duration::from_hours(24);
+const LIST_MEMORY: u64 = 1 << 20;
 
 /// The files of one person with everything that they live in.
 struct Bench {
@@ -76,7 +78,8 @@ impl Bench {
             scanned: false,
         };
         Self {
-            files: Files::new(catalog.clone(), contents, clock.clone(), ids, settings),
+            files: Files::new(catalog.clone(), contents, clock.clone(), ids, settings)
+                .keeping_lists(LIST_MEMORY),
             catalog,
             objects,
             clock,

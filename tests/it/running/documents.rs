@@ -476,6 +476,7 @@ async fn metrics_count_requests_by_route_and_name_no_person() {
         "repeats",
         "annotations",
         "sources",
+        "file_lists",
     ];
     for kind in kinds {
         let kind = format!("kind=\"{kind}\"");
