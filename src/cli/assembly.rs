@@ -244,7 +244,8 @@ fn people_services(
             Arc::clone(clock),
             Arc::clone(ids),
             limits.sessions,
-        ),
+        )
+        .keeping_ends(caches.session_ends),
         types: Types::new(
             Arc::clone(registry),
             catalog.clone(),
@@ -285,6 +286,7 @@ fn watch_caches(app: &App, files: &PieceFiles) {
     app.repeats.watched_by(meters);
     app.annotations.watched_by(meters);
     app.files.watched_by(meters);
+    app.sessions.watched_by(meters);
 }
 
 /// Limits the questions that run and wait.

@@ -25,6 +25,8 @@ pub(super) struct Caches {
     pub sources: u64,
     /// Lists of files.
     pub file_lists: u64,
+    /// When sessions end.
+    pub session_ends: u64,
 }
 
 /// The shares are in hundredths of the budget.
@@ -45,6 +47,7 @@ impl Caches {
             annotations: 2 * one,
             sources: one,
             file_lists: 3 * one,
+            session_ends: one,
         }
     }
 
@@ -75,6 +78,7 @@ mod tests {
             annotations,
             sources,
             file_lists,
+            session_ends,
         } = Caches::of(100 << 20);
         let all = [
             snapshots,
@@ -87,6 +91,7 @@ mod tests {
             annotations,
             sources,
             file_lists,
+            session_ends,
         ];
         assert_eq!(all.iter().sum::<u64>(), 100 << 20);
         assert!(all.iter().all(|share| *share > 0));

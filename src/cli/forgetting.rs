@@ -55,6 +55,7 @@ async fn look(
         app.intake.stores.snapshots.forget_all();
         files.forget_all();
         app.files.forget_all();
+        app.sessions.forget_all();
         app.types.forget_all();
         app.annotations.forget_all();
         app.compiled.forget_all();

@@ -17,10 +17,12 @@ use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
+use crate::model::meters::CacheMeters;
 use crate::model::stored_json;
 use crate::model::time::Instant;
 
 use super::condition::{Condition, Outdated};
+use super::kept::Kept;
 use super::limits::LimitReached;
 use super::text::Name;
 
@@ -133,17 +135,36 @@ pub struct Sessions {
     ids: Arc<dyn IdSource>,
     /// The most sessions that one person may have.
     limit: u64,
+    /// When those end that were not revoked. Only to count them: nobody is let in by what is kept.
+    ends: Kept<Vec<Instant>>,
 }
 
 impl Sessions {
     #[must_use]
-    pub const fn new(catalog: Catalog, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, limit: u64) -> Self {
+    pub fn new(catalog: Catalog, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, limit: u64) -> Self {
         Self {
             catalog,
             clock,
             ids,
             limit,
+            ends: Kept::of(DocumentKind::Session, 0),
         }
+    }
+
+    /// These sessions, of which the ends are kept in `memory` bytes.
+    #[must_use]
+    pub fn keeping_ends(mut self, memory: u64) -> Self {
+        self.ends = Kept::of(DocumentKind::Session, memory);
+        self
+    }
+
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        self.ends.watched_by("session_ends", meters);
+    }
+
+    /// Drops everything from memory.
+    pub fn forget_all(&self) {
+        self.ends.forget_all();
     }
 
     /// Opens a new session of `person` for `lifetime`. Ended sessions make room for it.
@@ -199,6 +220,41 @@ impl Sessions {
         let mut sessions = self.all(person).await?;
         sessions.retain(|session| session.is_open(now));
         Ok(sessions)
+    }
+
+    /// How many open sessions `person` has.
+    pub async fn count_open(&self, person: PersonId) -> Result<u64, SessionError> {
+        let now = self.clock.now();
+        let ends = match self.ends.current(&self.catalog, person).await? {
+            Some(ends) => ends,
+            None => self.read_ends(person).await?,
+        };
+        Ok(ends.iter().filter(|end| now < **end).count() as u64)
+    }
+
+    /// When the sessions of `person` end that were not revoked.
+    async fn read_ends(&self, person: PersonId) -> Result<Arc<Vec<Instant>>, SessionError> {
+        let state = self.catalog.person_state(person).await?;
+        let mut ends = Vec::new();
+        let mut damaged = None;
+        let look = |document: Document| match Session::read(&document) {
+            Err(error) => {
+                damaged.get_or_insert(error);
+            }
+            Ok(session) if session.revoked_at.is_some() => {}
+            Ok(session) => ends.push(session.expires_at),
+        };
+        let stamp = self
+            .catalog
+            .each_document(person, DocumentKind::Session, look)
+            .await?;
+        if let Some(error) = damaged {
+            return Err(error);
+        }
+        let bytes = ends.capacity() * size_of::<Instant>();
+        let ends = Arc::new(ends);
+        self.ends.keep(person, (state, stamp), Arc::clone(&ends), bytes);
+        Ok(ends)
     }
 
     /// One session of `person`, open or not. Of ended sessions only the latest are still known.

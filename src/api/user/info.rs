@@ -176,7 +176,7 @@ pub async fn info(
 
 /// How much the person may have of each thing, and how much they have.
 async fn limits_of(app: &App, person: PersonId) -> Result<Limits, ApiError> {
-    let sessions = app.sessions.open_of(person).await?;
+    let sessions = app.sessions.count_open(person).await?;
     let counts = app.catalog.document_counts(person).await?;
     let registered = app.catalog.registered_counts(person).await?;
     let keys = app.catalog.key_count(person).await?;
@@ -207,7 +207,7 @@ async fn limits_of(app: &App, person: PersonId) -> Result<Limits, ApiError> {
         },
         sessions: Limit {
             limit: limits.sessions,
-            used: sessions.len() as u64,
+            used: sessions,
         },
         files: of(DocumentKind::File, limits.files),
         exports: of(DocumentKind::Export, limits.exports),

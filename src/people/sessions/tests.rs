@@ -18,7 +18,7 @@ const HOUR: Duration = Duration::from_hours(1);
 struct Bench {
     nodes: [Sessions; 2],
     clock: Arc<ManualClock>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Bench {
@@ -36,13 +36,13 @@ impl Bench {
         let clock = Arc::new(ManualClock::at(NOW));
         let node = async || {
             let catalog = Catalog::open(address, clock.clone()).await.unwrap();
-            Sessions::new(catalog, clock.clone(), Arc::new(SystemIds::default()), LIMIT)
+            Sessions::new(catalog, clock.clone(), Arc::new(SystemIds::default()), LIMIT).keeping_ends(1 << 10)
         };
         let nodes = [node().await, node().await];
         Self {
             nodes,
             clock,
-            _directory: directory,
+            directory,
         }
     }
 }
@@ -133,6 +133,26 @@ async fn a_limit_below_the_open_sessions_is_reached_whatever_has_ended() {
         assert!(node.get(owner, ended.id).await.is_ok());
         assert!(node.open(owner, named("one more"), HOUR).await.is_ok());
     }
+}
+
+#[tokio::test]
+async fn open_sessions_are_counted_without_reading_them_until_one_changes() {
+    let bench = Bench::all().await.swap_remove(0);
+    let ([node, other], owner) = (&bench.nodes, person());
+    assert_eq!(node.count_open(owner).await.unwrap(), 0);
+    let session = node.open(owner, named("laptop"), HOUR).await.unwrap();
+    other.open(owner, named("phone"), HOUR * 2).await.unwrap();
+    assert_eq!(node.count_open(owner).await.unwrap(), 2);
+    // From now on nobody can read it.
+    let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.db")).unwrap();
+    let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
+    assert_eq!(catalogue.execute(sql, [session.id.as_bytes()]).unwrap(), 1);
+    assert_eq!(node.count_open(owner).await.unwrap(), 2);
+    bench.clock.set(later(NOW, 1));
+    assert_eq!(node.count_open(owner).await.unwrap(), 1, "one is over");
+    other.open(owner, named("watch"), HOUR).await.unwrap();
+    let failed = node.count_open(owner).await;
+    assert!(matches!(failed, Err(SessionError::Catalog(_))), "{failed:?}");
 }
 
 /// One step of a person with several programs.
@@ -259,6 +279,9 @@ async fn follow(bench: &Bench, steps: &[(Step, usize)]) {
             .map(|session| session.id)
             .collect();
         assert_eq!(listed, open);
+        for node in &bench.nodes {
+            assert_eq!(node.count_open(owner).await.unwrap(), open.len() as u64);
+        }
         for (id, known) in &model {
             let found = other.get(owner, *id).await.unwrap();
             let found = Modelled {

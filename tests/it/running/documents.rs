@@ -477,6 +477,7 @@ async fn metrics_count_requests_by_route_and_name_no_person() {
         "annotations",
         "sources",
         "file_lists",
+        "session_ends",
     ];
     for kind in kinds {
         let kind = format!("kind=\"{kind}\"");
