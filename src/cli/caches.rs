@@ -2,7 +2,7 @@
 //! of each kind.
 //!
 //! The shares are near those with which the jobs in docs/PERFORMANCE.md were measured; nobody should have to
-//! choose nine sizes. Knows sizes; what is kept is the business of each cache.
+//! choose that many sizes. Knows sizes; what is kept is the business of each cache.
 
 use crate::query::QueryCacheSizes;
 

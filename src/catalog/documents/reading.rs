@@ -79,8 +79,8 @@ impl Catalog {
         Ok(documents)
     }
 
-    /// All of a person's documents of one kind, one by one, so that they are never in memory together; returns
-    /// the stamp of these documents. What `each` received is valid only if this returns `Ok`.
+    /// All of a person's documents of one kind, one by one, so that they are never in memory together.
+    /// Returns the stamp of these documents. What `each` received is valid only if this returns `Ok`.
     pub async fn each_document(
         &self,
         person: PersonId,
