@@ -207,11 +207,7 @@ impl Installation {
         let changes = PartitionChanges {
             data_type: data_type.id.clone(),
             layout: Arc::clone(&data_type.layout),
-            changes: vec![Change::Put {
-                rows: rows.rows,
-                given: rows.given.into(),
-                undated: rows.undated.into(),
-            }],
+            changes: vec![Change::put(rows.rows, rows.given.into(), rows.undated.into())],
         };
         let upload = Upload {
             person,

@@ -9,7 +9,5 @@ mod document;
 mod reading;
 
 pub(super) use document::document_of;
-pub use document::{
-    Change, Changed, Document, DocumentCursor, DocumentKind, DocumentStamp, DocumentState, Link,
-};
+pub use document::{Change, Changed, Document, DocumentCursor, DocumentKind, DocumentStamp, Link};
 pub use reading::{DeletedPage, DeletedPlace};

@@ -3,10 +3,10 @@
 //!
 //! A deleted annotation is kept and can be restored. Knows the catalogue; knows nothing of stored rows.
 
+mod annotation_set;
 mod catalogued;
 pub mod colour;
 pub mod display;
-mod kept;
 pub mod measurement;
 mod read;
 mod row;
@@ -23,7 +23,6 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::catalog::documents::{Document, DocumentKind};
-use crate::model::cache::Cache;
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
@@ -31,15 +30,14 @@ use crate::model::registry::ValueLimits;
 
 use super::condition::Condition;
 use super::documents::{DocumentError, Documents, read as stored, written};
-use kept::{AnnotationSet, Kept};
+use super::kept::{Kept, state_of};
+use annotation_set::AnnotationSet;
 use shown::ShownAnnotations;
 
 pub use row::AnnotationRow;
 pub use variants::{AnnotationRoot, AnnotationType};
 
 const KIND: DocumentKind = DocumentKind::Annotation;
-/// The size of the annotations of a person who has many.
-const LARGE_BYTES: u64 = 2 << 20;
 /// The annotations that can restrict the values of their records.
 const RESTRICTED_KINDS: [AnnotationType; 2] = [AnnotationType::Numeric, AnnotationType::Scale];
 
@@ -50,7 +48,7 @@ pub struct Annotations {
     limit: u64,
     source_prefix: Arc<str>,
     /// Any node may change them, so what is kept is compared with the catalogue whenever it is used.
-    kept: Cache<PersonId, Kept>,
+    kept: Kept<AnnotationSet>,
 }
 
 impl Annotations {
@@ -61,18 +59,18 @@ impl Annotations {
             documents,
             limit,
             source_prefix,
-            kept: Cache::of_bytes(memory, LARGE_BYTES, |_, kept: &Kept| kept.annotations.bytes),
+            kept: Kept::of(KIND, memory),
         }
     }
 
     /// Makes `meters` report how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
-        meters.watch("annotations", &self.kept);
+        self.kept.watched_by("annotations", meters);
     }
 
     /// Drops everything that is held in memory, for all people.
     pub fn forget_all(&self) {
-        self.kept.clear();
+        self.kept.forget_all();
     }
 
     /// The prefix of the sources of all annotations, up to their ids.
@@ -113,25 +111,15 @@ impl Annotations {
 
     async fn present(&self, person: PersonId) -> Result<Arc<AnnotationSet>, DocumentError> {
         let catalog = self.documents.catalog();
-        let kept = self.kept.get(&person);
+        if let Some(annotations) = self.kept.current(catalog, person).await? {
+            return Ok(annotations);
+        }
         // State and stamp are read before the documents: any later change yields others.
-        let state = catalog.document_state(person, KIND).await;
-        if let Some(kept) = kept.as_ref().filter(|kept| state == Some(kept.state)) {
-            return Ok(Arc::clone(&kept.annotations));
-        }
+        let state = state_of(catalog, person).await;
         let stamp = catalog.document_stamp(person, KIND).await?;
-        let annotations = match kept.filter(|kept| kept.stamp == stamp) {
-            Some(kept) => kept.annotations,
-            None => Arc::new(self.read_all(person).await?),
-        };
-        if let Some(state) = state {
-            let kept = Kept {
-                state,
-                stamp,
-                annotations: Arc::clone(&annotations),
-            };
-            self.kept.insert(person, kept);
-        }
+        let annotations = Arc::new(self.read_all(person).await?);
+        let made = Arc::clone(&annotations);
+        self.kept.keep(person, (state, stamp), made, annotations.bytes);
         Ok(annotations)
     }
 

@@ -51,7 +51,7 @@ impl<T> Kept<T> {
             return Ok(None);
         };
         // Read before the stamp: what changes afterwards makes another state.
-        let Some(state) = catalog.person_state(person).await? else {
+        let Some(state) = state_of(catalog, person).await else {
             self.entries.remove(&person);
             return Ok(None);
         };
@@ -97,6 +97,12 @@ impl<T> Kept<T> {
     pub(super) fn forget_all(&self) {
         self.entries.clear();
     }
+}
+
+/// The state of a person, to be read before their documents. `None` also where it cannot be read, because
+/// something of the person's is damaged: then nothing of theirs is kept, and their documents are read.
+pub(super) async fn state_of(catalog: &Catalog, person: PersonId) -> Option<PersonState> {
+    catalog.person_state(person).await.ok().flatten()
 }
 
 impl<T: Send + Sync + 'static> Kept<T> {

@@ -4,8 +4,6 @@ use uuid::Uuid;
 
 use crate::catalog::database::Value;
 use crate::catalog::errors::CatalogError;
-use crate::catalog::folders::Folder;
-use crate::catalog::ledgers::PersonState;
 use crate::catalog::rows::{id, optional_text, text};
 use crate::catalog::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
@@ -149,16 +147,6 @@ pub struct DocumentStamp {
     pub(super) latest: i64,
     /// That of the folder.
     pub(super) digest: i64,
-}
-
-/// The state of a person, and that of their documents of one kind. While both stay the same, so do these
-/// documents. It changes with everything that is stored of the person, so another state does not mean other
-/// documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DocumentState {
-    pub(super) person: PersonState,
-    /// Tells states apart where an older database was put back that counts up to the same state again.
-    pub(super) folder: Folder,
 }
 
 /// Where a listing continues: after this document, which was listed last.

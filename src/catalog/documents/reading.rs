@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use super::document::{Document, DocumentCursor, DocumentKind, DocumentStamp, DocumentState, document_of};
+use super::document::{Document, DocumentCursor, DocumentKind, DocumentStamp, document_of};
 use crate::catalog::Catalog;
 use crate::catalog::damage::besides_rows;
 use crate::catalog::database::{Session, Value};
@@ -233,20 +233,6 @@ impl Catalog {
         let rows = self.database.fetch(DOCUMENTS.select(rest), values).await?;
         let sound = rows.iter().filter_map(|row| DOCUMENTS.verify(row).ok());
         Ok(sound.filter_map(|row| document_of(&row).ok()).collect())
-    }
-
-    /// The state that a person and their documents of one kind are in. Finds two rows by their keys. `None`
-    /// where nothing can be said, since there is nobody, or something is damaged.
-    pub async fn document_state(&self, person: PersonId, kind: DocumentKind) -> Option<DocumentState> {
-        let state = self.person_state(person).await.ok().flatten()?;
-        let values = vec![id(person.0), text(kind.as_str())];
-        let of_kind = "WHERE person = $1 AND kind = $2";
-        let found = self.database.find(&FOLDERS, of_kind, values).await.ok()?;
-        let folder = found.first().map_or(Ok(Folder::default()), Folder::read).ok()?;
-        Some(DocumentState {
-            person: state,
-            folder,
-        })
     }
 
     /// Tells the states of a person's documents of one kind apart, by a look at each of them.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
-use super::kept::AnnotationSet;
+use super::annotation_set::AnnotationSet;
 use super::row::AnnotationRow;
 
 /// What only the owner is shown: a reader may know the owner by another id, and tags are not shared.

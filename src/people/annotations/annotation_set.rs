@@ -7,19 +7,10 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::row::AnnotationRow;
-use crate::catalog::documents::{Document, DocumentStamp, DocumentState};
+use crate::catalog::documents::Document;
 
 /// The size of an annotation besides its text.
 const ROW_BYTES: usize = 544;
-
-/// Annotations, and when they are valid: while their person is in this state. In another state they still are
-/// if the catalogue gives them this stamp, which takes longer to find out.
-#[derive(Clone)]
-pub(super) struct Kept {
-    pub(super) state: DocumentState,
-    pub(super) stamp: DocumentStamp,
-    pub(super) annotations: Arc<AnnotationSet>,
-}
 
 /// All annotations of a person, deleted ones too, oldest first.
 #[derive(Debug)]
