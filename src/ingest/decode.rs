@@ -321,6 +321,7 @@ impl RecordDecoder {
         let source = self.sources.get(row.source.number)?;
         let known = SourceAndTime {
             source: &source.key,
+            definition: row.source.source_id.as_deref(),
             start: row.start,
             end: row.end,
         };

@@ -28,6 +28,8 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_7d0e_93c4_5b2a_8e57_20d9_b41c_f30
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SourceAndTime<'k> {
     pub source: &'k str,
+    /// The definition that its sources name.
+    pub definition: Option<&'k str>,
     pub start: Instant,
     pub end: Instant,
 }
@@ -42,7 +44,7 @@ pub(super) fn natural_id(compiled: &CompiledType, known: SourceAndTime<'_>, json
         identity.extend_from_slice(&moment.micros().to_le_bytes());
     }
     if !is_known_by_its_time(&compiled.data_type) {
-        append_content(&mut identity, compiled, json);
+        append_content(&mut identity, compiled, known.definition, json);
     }
     RecordId(Uuid::new_v5(&NAMESPACE, &identity))
 }
@@ -62,8 +64,8 @@ fn append(identity: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Appends all content of a record except its id and time, in one spelling.
-fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, json: &[u8]) {
-    for (name, value) in content(compiled, json) {
+fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, definition: Option<&str>, json: &[u8]) {
+    for (name, value) in content(compiled, definition, json) {
         append(identity, name.as_bytes());
         append_value(identity, &value);
     }
@@ -71,7 +73,7 @@ fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, json: &[u8]) 
 
 /// The content of a record by the names of its fields, spelt as it is stored: what makes no difference there
 /// makes none here.
-fn content(compiled: &CompiledType, json: &[u8]) -> BTreeMap<String, Value> {
+fn content(compiled: &CompiledType, definition: Option<&str>, json: &[u8]) -> BTreeMap<String, Value> {
     let plan = &compiled.plan;
     let mut content = BTreeMap::new();
     let mut extras = Map::new();
@@ -94,6 +96,7 @@ fn content(compiled: &CompiledType, json: &[u8]) -> BTreeMap<String, Value> {
     }
     spread(extras, &mut content, plan);
     content.retain(|_, value| !value.is_null());
+    leave_out_named_definition(&mut content, plan, definition);
     leave_out_own_unit(&mut content, compiled);
     undo_conversion(&mut content, compiled);
     content
@@ -121,6 +124,20 @@ fn spread(extras: Map<String, Value>, content: &mut BTreeMap<String, Value>, pla
     }
     if !left.is_empty() {
         content.insert(EXTRAS.to_owned(), Value::Object(left));
+    }
+}
+
+/// Leaves out a definition that is taken from the sources where it is not sent: rows that are read have both.
+fn leave_out_named_definition(content: &mut BTreeMap<String, Value>, plan: &FieldPlan, named: Option<&str>) {
+    let mut fields = plan.fields.iter();
+    let field = plan
+        .source_id
+        .and_then(|column| fields.find(|field| field.role == Role::Column(column)));
+    let Some(name) = field.map(|field| &field.name) else {
+        return;
+    };
+    if named.is_some() && content.get(name).and_then(Value::as_str) == named {
+        content.remove(name);
     }
 }
 

@@ -143,6 +143,13 @@ fn a_row_that_was_read_is_the_record_that_was_sent() {
     let pain = r#""start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z""#;
     for (name, what, sent, read) in [
         ("Event", start, r#""foo":1"#, r#""extras":{"foo":1}"#),
+        (
+            "MomentAnnotation",
+            start,
+            r#""sources":["x","com.almanac.annotation.0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D5E"]"#,
+            r#""sources":["x","com.almanac.annotation.0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D5E"],
+               "source_id":"com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#,
+        ),
         ("SleepStage", stage, r#""foo":1"#, r#""extras":{"foo":1}"#),
         (
             "CalendarEvent",

@@ -3,14 +3,17 @@
 use serde_json::Value;
 
 use super::{assert_close, column, rows, sample, series};
-use crate::harness::{Setup, heart_rate, id};
+use crate::harness::{Setup, id};
 
 /// The last hour of a year is all that is stored, and one of its levels lasts into the next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_1_5a_rule_1_5b_a_level_over_new_year_is_one_point_of_each_hour() {
     let server = Setup::default().busy_upkeep().start();
     let person = server.person();
-    let before = |n: u32| heart_rate(id(n), &format!("2023-12-31T23:{n}0:00Z"), 50);
+    let before = |n: u32| {
+        let at = format!("2023-12-31T23:{n}0:00Z");
+        sample(id(n), 0, &at, &at, 50.0)
+    };
     let mut samples: Vec<Value> = (0..6).map(before).collect();
     samples.push(sample(
         id(6),
