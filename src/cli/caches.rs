@@ -37,16 +37,16 @@ impl Caches {
     pub(super) const fn of(all: u64) -> Self {
         let one = all / WHOLE;
         Self {
-            snapshots: 22 * one,
+            snapshots: 21 * one,
             footers: 8 * one,
             filters: 29 * one,
-            rollups: 20 * one,
+            rollups: 17 * one,
             decoded: 7 * one,
             answers: 5 * one,
             repeats: 2 * one,
-            annotations: 2 * one,
-            sources: one,
-            file_lists: 3 * one,
+            annotations: 6 * one,
+            sources: 2 * one,
+            file_lists: 2 * one,
             session_ends: one,
         }
     }

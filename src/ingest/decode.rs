@@ -319,9 +319,17 @@ impl RecordDecoder {
             return None;
         }
         let source = self.sources.get(row.source.number)?;
+        let source_id = row.source.source_id.as_deref();
+        let mut cells = row.cells.iter();
+        let said = cells.find(|(column, _)| self.compiled.plan.source_id == Some(*column));
+        let stored = match said {
+            Some((_, Cell::Text(said))) => Some(said.as_ref()),
+            _ => source_id,
+        };
         let known = SourceAndTime {
             source: &source.key,
-            definition: row.source.source_id.as_deref(),
+            source_id,
+            is_defined: stored.is_some_and(|stored| self.context.definition_of(stored).is_some()),
             start: row.start,
             end: row.end,
         };

@@ -28,8 +28,10 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_7d0e_93c4_5b2a_8e57_20d9_b41c_f30
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SourceAndTime<'k> {
     pub source: &'k str,
-    /// The definition that its sources name.
-    pub definition: Option<&'k str>,
+    /// The definition that its sources name, or their first one.
+    pub source_id: Option<&'k str>,
+    /// Whether it belongs to a definition, which then says what its records repeat of it.
+    pub is_defined: bool,
     pub start: Instant,
     pub end: Instant,
 }
@@ -44,7 +46,7 @@ pub(super) fn natural_id(compiled: &CompiledType, known: SourceAndTime<'_>, json
         identity.extend_from_slice(&moment.micros().to_le_bytes());
     }
     if !is_known_by_its_time(&compiled.data_type) {
-        append_content(&mut identity, compiled, known.definition, json);
+        append_content(&mut identity, compiled, known, json);
     }
     RecordId(Uuid::new_v5(&NAMESPACE, &identity))
 }
@@ -64,8 +66,8 @@ fn append(identity: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Appends all content of a record except its id and time, in one spelling.
-fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, definition: Option<&str>, json: &[u8]) {
-    for (name, value) in content(compiled, definition, json) {
+fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, known: SourceAndTime<'_>, json: &[u8]) {
+    for (name, value) in content(compiled, known, json) {
         append(identity, name.as_bytes());
         append_value(identity, &value);
     }
@@ -73,7 +75,7 @@ fn append_content(identity: &mut Vec<u8>, compiled: &CompiledType, definition: O
 
 /// The content of a record by the names of its fields, spelt as it is stored: what makes no difference there
 /// makes none here.
-fn content(compiled: &CompiledType, definition: Option<&str>, json: &[u8]) -> BTreeMap<String, Value> {
+fn content(compiled: &CompiledType, known: SourceAndTime<'_>, json: &[u8]) -> BTreeMap<String, Value> {
     let plan = &compiled.plan;
     let mut content = BTreeMap::new();
     let mut extras = Map::new();
@@ -81,14 +83,14 @@ fn content(compiled: &CompiledType, definition: Option<&str>, json: &[u8]) -> BT
         let Ok(value) = serde_json::from_str::<Value>(field.raw) else {
             continue;
         };
-        let known = plan.field(&field.name).and_then(|field| plan.fields.get(field));
-        let Some(known) = known else {
+        let named = plan.field(&field.name).and_then(|field| plan.fields.get(field));
+        let Some(named) = named else {
             content.insert(field.name.into_owned(), value);
             continue;
         };
-        match (known.role, value) {
+        match (named.role, value) {
             (Role::Column(_) | Role::Unit, value) => {
-                content.insert(known.name.clone(), kept(value, known, plan));
+                content.insert(named.name.clone(), kept(value, named, plan));
             }
             (Role::Extras, Value::Object(members)) => extras.extend(members),
             _ => {}
@@ -96,7 +98,7 @@ fn content(compiled: &CompiledType, definition: Option<&str>, json: &[u8]) -> BT
     }
     spread(extras, &mut content, plan);
     content.retain(|_, value| !value.is_null());
-    leave_out_named_definition(&mut content, plan, definition);
+    leave_out_definition(&mut content, plan, known);
     leave_out_own_unit(&mut content, compiled);
     undo_conversion(&mut content, compiled);
     content
@@ -127,16 +129,24 @@ fn spread(extras: Map<String, Value>, content: &mut BTreeMap<String, Value>, pla
     }
 }
 
-/// Leaves out a definition that is taken from the sources where it is not sent: rows that are read have both.
-fn leave_out_named_definition(content: &mut BTreeMap<String, Value>, plan: &FieldPlan, named: Option<&str>) {
-    let mut fields = plan.fields.iter();
-    let field = plan
-        .source_id
-        .and_then(|column| fields.find(|field| field.role == Role::Column(column)));
-    let Some(name) = field.map(|field| &field.name) else {
-        return;
+/// Leaves out what a record repeats of its definition, and the definition itself where it is taken from the
+/// sources: rows that are read have all of it.
+fn leave_out_definition(content: &mut BTreeMap<String, Value>, plan: &FieldPlan, known: SourceAndTime<'_>) {
+    let name_of = |column: usize| {
+        let mut fields = plan.fields.iter();
+        fields
+            .find(|field| field.role == Role::Column(column))
+            .map(|field| &field.name)
     };
-    if named.is_some() && content.get(name).and_then(Value::as_str) == named {
+    if known.is_defined {
+        for name in plan.of_definition.into_iter().flatten().filter_map(name_of) {
+            content.remove(name);
+        }
+    }
+    if let Some(name) = plan.source_id.and_then(name_of)
+        && known.source_id.is_some()
+        && content.get(name).and_then(Value::as_str) == known.source_id
+    {
         content.remove(name);
     }
 }

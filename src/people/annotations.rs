@@ -30,7 +30,7 @@ use crate::model::registry::ValueLimits;
 
 use super::condition::Condition;
 use super::documents::{DocumentError, Documents, read as stored, written};
-use super::kept::{Kept, state_of};
+use super::kept::Kept;
 use annotation_set::AnnotationSet;
 use shown::ShownAnnotations;
 
@@ -115,7 +115,7 @@ impl Annotations {
             return Ok(annotations);
         }
         // State and stamp are read before the documents: any later change yields others.
-        let state = state_of(catalog, person).await;
+        let state = self.kept.state(catalog, person).await;
         let stamp = catalog.document_stamp(person, KIND).await?;
         let annotations = Arc::new(self.read_all(person).await?);
         let made = Arc::clone(&annotations);

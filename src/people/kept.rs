@@ -1,7 +1,7 @@
 //! Keeps what was made from all of a person's documents of one kind, while these documents do not change.
 //!
-//! Whatever is stored of a person makes another state of the person, which is found by its key. Only then are
-//! the documents themselves asked whether they have changed, by their stamp. So any node's change is noticed.
+//! Whatever is stored of a person makes another state, which is found by its key. Only then are the documents
+//! themselves asked whether they have changed, by their stamp. So any node's change is noticed.
 //! Knows documents by their stamp; knows nothing of what is made from them.
 
 #[cfg(test)]
@@ -10,7 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::catalog::documents::{DocumentKind, DocumentStamp};
-use crate::catalog::{Catalog, CatalogError, PersonState};
+use crate::catalog::{Catalog, CatalogError, KindState};
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
@@ -24,7 +24,7 @@ pub(super) struct Kept<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
-    state: PersonState,
+    state: KindState,
     stamp: DocumentStamp,
     made: Arc<T>,
     bytes: usize,
@@ -41,6 +41,12 @@ impl<T> Kept<T> {
         Self { kind, entries }
     }
 
+    /// The state of a person's documents, to be read before they are. Where it cannot be read, because
+    /// something of the person's is damaged, nothing is kept.
+    pub(super) async fn state(&self, catalog: &Catalog, person: PersonId) -> Option<KindState> {
+        catalog.document_state(person, self.kind).await
+    }
+
     /// What was made from a person's documents, if it is kept and they have not changed since.
     pub(super) async fn current(
         &self,
@@ -51,7 +57,7 @@ impl<T> Kept<T> {
             return Ok(None);
         };
         // Read before the stamp: what changes afterwards makes another state.
-        let Some(state) = state_of(catalog, person).await else {
+        let Some(state) = self.state(catalog, person).await else {
             self.entries.remove(&person);
             return Ok(None);
         };
@@ -71,7 +77,7 @@ impl<T> Kept<T> {
     pub(super) fn keep(
         &self,
         person: PersonId,
-        (state, stamp): (Option<PersonState>, DocumentStamp),
+        (state, stamp): (Option<KindState>, DocumentStamp),
         made: Arc<T>,
         bytes: usize,
     ) {
@@ -97,12 +103,6 @@ impl<T> Kept<T> {
     pub(super) fn forget_all(&self) {
         self.entries.clear();
     }
-}
-
-/// The state of a person, to be read before their documents. `None` also where it cannot be read, because
-/// something of the person's is damaged: then nothing of theirs is kept, and their documents are read.
-pub(super) async fn state_of(catalog: &Catalog, person: PersonId) -> Option<PersonState> {
-    catalog.person_state(person).await.ok().flatten()
 }
 
 impl<T: Send + Sync + 'static> Kept<T> {

@@ -22,7 +22,7 @@ use crate::model::stored_json;
 use crate::model::time::Instant;
 
 use super::condition::{Condition, Outdated};
-use super::kept::{Kept, state_of};
+use super::kept::Kept;
 use super::limits::LimitReached;
 use super::text::Name;
 
@@ -234,7 +234,7 @@ impl Sessions {
 
     /// When the sessions of `person` end that were not revoked.
     async fn read_ends(&self, person: PersonId) -> Result<Arc<Vec<Instant>>, SessionError> {
-        let state = state_of(&self.catalog, person).await;
+        let state = self.ends.state(&self.catalog, person).await;
         let mut ends = Vec::new();
         let mut damaged = None;
         let look = |document: Document| match Session::read(&document) {

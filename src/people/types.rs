@@ -15,7 +15,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::catalog::records::StoredDefinition;
-use crate::catalog::{Catalog, CatalogError, DefinitionsStamp, PersonState};
+use crate::catalog::{Catalog, CatalogError, DefinitionsStamp, KindState};
 use crate::model::cache::Cache;
 use crate::model::clock::Clock;
 use crate::model::excerpt::beginning;
@@ -100,8 +100,8 @@ struct CachedType {
 /// All own types of a person.
 #[derive(Clone)]
 struct CachedList {
-    /// As long as the person's state is this, nothing of theirs has changed;
-    state: PersonState,
+    /// As long as the state is this, nothing of the person's has changed;
+    state: KindState,
     /// and as long as the stamp is this, none of their definitions has.
     stamp: DefinitionsStamp,
     types: Arc<OwnTypes>,
@@ -268,7 +268,7 @@ impl Types {
     /// All of `owner`'s own types, archived ones too.
     pub async fn all_own(&self, owner: PersonId) -> Result<Arc<OwnTypes>, TypesError> {
         // Read before the stamp, and that before the definitions: whatever changes later changes them.
-        let state = self.catalog.person_state(owner).await?;
+        let state = self.catalog.definitions_state(owner).await;
         let known = self.lists.get(&owner);
         if let Some(known) = &known
             && Some(known.state) == state

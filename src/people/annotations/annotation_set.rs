@@ -11,6 +11,10 @@ use crate::catalog::documents::Document;
 
 /// The size of an annotation besides its text.
 const ROW_BYTES: usize = 544;
+/// As many texts within an annotation are part of that size.
+const FEW_TEXTS: usize = 32;
+/// The size of each further text besides its characters: tags and labels are texts of their own.
+const TEXT_BYTES: usize = 72;
 
 /// All annotations of a person, deleted ones too, oldest first.
 #[derive(Debug)]
@@ -27,7 +31,9 @@ pub(super) struct AnnotationSet {
 impl AnnotationSet {
     /// `rows`: what is in `documents`, in the same order.
     pub(super) fn of(documents: &[Document], rows: Vec<AnnotationRow>) -> Self {
-        let sizes = documents.iter().map(|document| document.body.len() + ROW_BYTES);
+        let sizes = documents
+            .iter()
+            .map(|document| size_of_annotation(&document.body));
         let places = rows.iter().enumerate().map(|(place, row)| (row.id, place));
         Self {
             places: places.collect(),
@@ -40,6 +46,12 @@ impl AnnotationSet {
     pub(super) fn find(&self, id: Uuid) -> Option<&AnnotationRow> {
         self.rows.get(*self.places.get(&id)?)
     }
+}
+
+/// About how many bytes the annotation with this text takes.
+fn size_of_annotation(text: &str) -> usize {
+    let texts = text.bytes().filter(|byte| *byte == b'"').count() / 2;
+    text.len() + ROW_BYTES + texts.saturating_sub(FEW_TEXTS) * TEXT_BYTES
 }
 
 fn digest_of(documents: &[Document]) -> u64 {

@@ -10,7 +10,6 @@ use super::handle::Files;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
-use crate::people::kept::state_of;
 
 /// If at least one in so many versions changed, the changes are taken from a list of all of them.
 const MANY_CHANGED: u64 = 4;
@@ -137,7 +136,7 @@ impl Files {
     /// Passes all versions of a person's files to `each`, oldest first, and keeps them if there is room. What
     /// `each` received is valid only if this returns `Ok`.
     async fn read_all(&self, person: PersonId, mut each: impl FnMut(&File) + Send) -> Result<(), FilesError> {
-        let state = state_of(&self.catalog, person).await;
+        let state = self.kept.state(&self.catalog, person).await;
         let mut gathering = Gathering::within(self.kept.room());
         let mut damaged = None;
         // If there are more than can be kept, at most one page of them is in memory.

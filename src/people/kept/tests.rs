@@ -67,7 +67,7 @@ impl Bench {
 
     async fn read(&self) {
         let catalog = &self.nodes[0];
-        let state = catalog.person_state(self.person).await.unwrap();
+        let state = self.kept.state(catalog, self.person).await;
         let mut documents = Vec::new();
         let each = |document| documents.push(document);
         let stamp = catalog.each_document(self.person, KIND, each).await.unwrap();
@@ -164,4 +164,22 @@ async fn a_document_in_place_of_another_one_is_noticed() {
         bench.read().await;
         assert_eq!(*bench.current().await.unwrap(), [other]);
     }
+}
+
+#[tokio::test]
+async fn two_pasts_that_count_alike_are_not_the_same_state() {
+    let (one, other) = (&Bench::all().await[0], &Bench::all().await[0]);
+    for bench in [one, other] {
+        let document = Document {
+            person: one.person,
+            ..bench.document("theirs")
+        };
+        bench.change(vec![insert(&document)]).await;
+    }
+    let person_states = [one, other].map(|bench| bench.nodes[0].person_state(one.person));
+    let [first, second] = futures::future::join_all(person_states).await.try_into().unwrap();
+    assert_eq!(first.unwrap(), second.unwrap());
+    let states = [one, other].map(|bench| bench.nodes[0].document_state(one.person, KIND));
+    let [first, second] = futures::future::join_all(states).await.try_into().unwrap();
+    assert!(first.is_some() && first != second, "{first:?}");
 }

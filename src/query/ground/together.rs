@@ -72,7 +72,7 @@ impl Together {
         }
         for schema in beside {
             for field in schema.fields() {
-                gather(&mut columns, field);
+                gather(&mut columns, field).has_nulls |= field.is_nullable();
             }
         }
         let places = columns.iter().map(|(name, column)| (name.clone(), column.place));
