@@ -131,3 +131,17 @@ fn schemas_beside_the_rows_decide_what_a_column_can_hold() {
     ]);
     assert_eq!(together.schema().as_ref(), &expected);
 }
+
+#[test]
+fn a_column_that_may_be_null_beside_the_rows_may_be_null_in_them() {
+    let unit = |nullable: bool| Arc::new(Schema::new(vec![Field::new("unit", ArrowType::Utf8, nullable)]));
+    let is_nullable = |rows: Vec<SchemaRef>, beside: Vec<SchemaRef>| {
+        Together::of(rows, beside).schema().field(0).is_nullable()
+    };
+    assert!(!is_nullable(vec![unit(false)], vec![unit(false)]));
+    // Whichever of two types has rows, the schema is the same.
+    for (rows, beside) in [(false, true), (true, false)] {
+        assert!(is_nullable(vec![unit(rows)], vec![unit(beside)]));
+    }
+    assert!(is_nullable(Vec::new(), vec![unit(true), unit(false)]));
+}
