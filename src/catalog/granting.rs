@@ -12,7 +12,6 @@ use super::database::Value;
 use super::documents::{Document, DocumentKind, document_of};
 use super::errors::CatalogError;
 use super::rows::{id, text};
-use super::sound_rows::WithDamage;
 use super::tables::{DOCUMENTS, LINKS};
 use super::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::PersonId;
@@ -126,19 +125,6 @@ impl Catalog {
         Ok(shares)
     }
 
-    /// The links of memberships whose groups are gone, without damaged ones, in the order of their documents:
-    /// at most `limit`, beginning after the document `after`. None is the end.
-    pub async fn memberships_without_group(
-        &self,
-        after: Uuid,
-        limit: usize,
-    ) -> Result<WithDamage<StoredLink>, CatalogError> {
-        let rest = format!("WHERE {} AND document > $2 ORDER BY document", without_group());
-        let values = vec![text(MEMBER_OF), id(after)];
-        let found = self.sound_page(&LINKS, &rest, values, limit).await?;
-        found.try_map(|row| link_of(&row))
-    }
-
     /// The links of `kind` that the documents of `person` have.
     pub async fn links_by(&self, person: PersonId, kind: &str) -> Result<Vec<StoredLink>, CatalogError> {
         let values = vec![id(person.0), text(kind)];
@@ -152,15 +138,6 @@ impl Catalog {
             .await?;
         rows.iter().map(link_of).collect()
     }
-}
-
-/// What holds for a link of kind `$1`, [`MEMBER_OF`], whose group is gone.
-pub(super) fn without_group() -> String {
-    let group = DocumentKind::Group.as_str();
-    format!(
-        "kind = $1 AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.kind = '{group}' AND d.document = \
-         links.target)"
-    )
 }
 
 /// Shares with the reader, `$1`, and with groups of the reader, each with the link that leads to it; and the

@@ -2,13 +2,11 @@
 //! removes it for good.
 //!
 //! Only what its owner deleted is removed. Versions of files that newer ones replaced were not deleted, and
-//! stay. Memberships go at once where the group is gone and did not take them along. Lives as long as the
-//! process; works on one node at a time.
+//! stay. Lives as long as the process; works on one node at a time.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
@@ -58,41 +56,10 @@ impl Purging {
         }
     }
 
-    /// Removes everything that was deleted long enough ago, and memberships that lead nowhere; returns the
-    /// number of documents.
+    /// Removes everything that was deleted long enough ago; returns the number of documents.
     pub async fn purge(&self) -> Result<usize, StoreError> {
         let moment = self.catalog.now().await?.before(self.after);
-        let memberships = self.memberships().await?;
-        Ok(memberships + self.documents(moment).await? + self.deleted_files(moment).await?)
-    }
-
-    /// Removes the memberships whose groups are gone.
-    async fn memberships(&self) -> Result<usize, CatalogError> {
-        // A group that is missing only until a repair is finished is not gone.
-        if self.catalog.unfinished_repair().await?.is_some() {
-            return Ok(0);
-        }
-        let (mut removed, mut after) = (0, Uuid::nil());
-        loop {
-            let found = self.catalog.memberships_without_group(after, AT_ONCE).await?;
-            let links = found.reported();
-            let Some(last) = links.last() else {
-                return Ok(removed);
-            };
-            after = last.document;
-            for link in &links {
-                match self
-                    .catalog
-                    .document(DocumentKind::Membership, link.document)
-                    .await
-                {
-                    Ok(Some(membership)) => removed += self.remove(&membership).await?,
-                    Ok(None) => {}
-                    Err(error @ CatalogError::Corrupt { .. }) => report_kept(&error),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
+        Ok(self.documents(moment).await? + self.deleted_files(moment).await?)
     }
 
     async fn documents(&self, moment: Instant) -> Result<usize, CatalogError> {
@@ -104,24 +71,16 @@ impl Purging {
                 .await?;
             report_damaged(page.damaged);
             for document in &page.documents {
-                removed += self.remove(document).await?;
+                match self.catalog.change_documents(vec![removal(document)]).await {
+                    Ok(changed) => removed += usize::from(changed == Changed::Done),
+                    Err(error @ CatalogError::Corrupt { .. }) => report_kept(&error),
+                    Err(error) => return Err(error),
+                }
             }
             match page.next {
                 Some(next) => after = Some(next),
                 None => return Ok(removed),
             }
-        }
-    }
-
-    /// Removes a document, unless it has changed or is damaged; returns the number of removed ones.
-    async fn remove(&self, document: &Document) -> Result<usize, CatalogError> {
-        match self.catalog.change_documents(vec![removal(document)]).await {
-            Ok(changed) => Ok(usize::from(changed == Changed::Done)),
-            Err(error @ CatalogError::Corrupt { .. }) => {
-                report_kept(&error);
-                Ok(0)
-            }
-            Err(error) => Err(error),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::catalog::database::{Session, Value};
 use crate::catalog::documents::DocumentKind;
 use crate::catalog::errors::CatalogError;
 use crate::catalog::folders::{read_folder, write_folder};
-use crate::catalog::granting::{MEMBER_OF, without_group};
+use crate::catalog::granting::MEMBER_OF;
 use crate::catalog::inserting::Existing;
 use crate::catalog::ledgers::lock_for_change;
 use crate::catalog::registers::strike;
@@ -154,7 +154,11 @@ impl Catalog {
 
     /// Removes memberships in groups that are gone, such as those of the person.
     async fn purge_memberships(&self, erasure: &Erasure) -> Result<u64, CatalogError> {
-        let rest = format!("WHERE {} ORDER BY document LIMIT $2", without_group());
+        let group = DocumentKind::Group.as_str();
+        let rest = format!(
+            "WHERE kind = $1 AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.kind = '{group}' AND \
+             d.document = links.target) ORDER BY document LIMIT $2"
+        );
         let values = vec![text(MEMBER_OF), Value::Int(MENTIONS_AT_ONCE)];
         let found = self.database.select(&LINKS, &rest, values).await?;
         let mut removed = 0;

@@ -2,8 +2,10 @@
 //! memberships after that.
 //!
 //! A membership without its group has no effect, so the answer does not depend on whether they could be
-//! removed; those that stay are purged later. Whoever has joined a group looks again whether it is there, and
-//! ends a membership that was too late to be ended here.
+//! removed. Those that stay count against the limits of their people until these leave or somebody is erased.
+//! No other job looks for them: a group whose row is damaged or lost looks like one that was removed. Whoever
+//! has joined a group looks again whether it is there, and ends a membership that was too late to be ended
+//! here.
 
 use uuid::Uuid;
 
@@ -38,7 +40,7 @@ impl Sharing {
             };
             if self.catalog.change_documents(vec![remove]).await? == Changed::Done {
                 if let Err(error) = self.end_memberships(id).await {
-                    tracing::warn!(%error, "memberships of a removed group stay until they are purged");
+                    tracing::warn!(%error, "memberships of a removed group stay, without effect");
                 }
                 return Ok(());
             }

@@ -92,8 +92,7 @@ impl Sharing {
     /// The new membership of `person`, if its group is still there. A group that was removed while somebody
     /// joined it did not take their membership along, so it is ended here.
     async fn unless_ended(&self, person: PersonId, joined: Participant) -> Result<Participant, SharingError> {
-        // They have joined, so an error must not be the answer. At worst the membership has no effect until
-        // it is purged.
+        // They have joined, so an error must not be the answer. At worst the membership stays without effect.
         match self.catalog.document(DocumentKind::Group, joined.group).await {
             Ok(Some(_)) => return Ok(joined),
             Ok(None) => {}
@@ -105,7 +104,7 @@ impl Sharing {
         match self.quit(person, joined.group).await {
             // Whoever removed the group may have ended it.
             Ok(_) | Err(SharingError::Unknown(_)) => {}
-            Err(error) => tracing::warn!(%error, "a membership of a removed group stays until it is purged"),
+            Err(error) => tracing::warn!(%error, "a membership of a removed group stays, without effect"),
         }
         Err(SharingError::Unknown("group"))
     }

@@ -3,8 +3,7 @@
 use sqlx::Connection as _;
 
 use super::*;
-use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
-use crate::catalog::granting::MEMBER_OF;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::model::meters::Meters;
 use crate::people::purging::Purging;
 use crate::upkeep::lease::Leases;
@@ -74,17 +73,6 @@ fn purging(bench: &Bench, after: Duration) -> Purging {
     }
 }
 
-/// Changes the row of a document behind the catalogue's back.
-async fn damage(bench: &Bench, document: Uuid) {
-    let file = bench.directory.path().join("catalogue.sqlite");
-    let address = format!("sqlite://{}", file.display());
-    let mut connection = sqlx::SqliteConnection::connect(&address).await.unwrap();
-    let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = $1";
-    let sql = sqlx::query(sql).bind(document.as_bytes().to_vec());
-    assert_eq!(sql.execute(&mut connection).await.unwrap().rows_affected(), 1);
-    connection.close().await.unwrap();
-}
-
 #[tokio::test]
 async fn damaged_rows_of_what_was_deleted_keep_nothing_else() {
     let bench = Bench::sqlite().await;
@@ -112,7 +100,13 @@ async fn damaged_rows_of_what_was_deleted_keep_nothing_else() {
         assert_eq!(changed.unwrap(), Changed::Done);
         bench.pass(Duration::from_secs(1));
     }
-    damage(&bench, ids[0]).await;
+    let file = bench.directory.path().join("catalogue.sqlite");
+    let address = format!("sqlite://{}", file.display());
+    let mut connection = sqlx::SqliteConnection::connect(&address).await.unwrap();
+    let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = $1";
+    let sql = sqlx::query(sql).bind(ids[0].as_bytes().to_vec());
+    assert_eq!(sql.execute(&mut connection).await.unwrap().rows_affected(), 1);
+    connection.close().await.unwrap();
     let purging = purging(&bench, Duration::from_secs(1));
     bench.pass(Duration::from_secs(1));
     assert_eq!(purging.purge().await.unwrap(), 2);
@@ -167,55 +161,4 @@ async fn only_what_was_deleted_long_ago_is_purged() {
     // What newer versions took the place of was not deleted.
     assert_eq!(bench.get(old).await.state, FileState::Archived);
     assert_eq!(bench.bytes(new).await.unwrap(), b"new");
-}
-
-/// Inserts a document of somebody new, linked to `group` if there is one; its id.
-async fn inserted(bench: &Bench, kind: DocumentKind, group: Option<Uuid>) -> Uuid {
-    let now = bench.clock.now();
-    let document = Document {
-        kind,
-        id: Uuid::now_v7(),
-        person: PersonId(Uuid::now_v7()),
-        name: None,
-        body: "{}".to_owned(),
-        version: 1,
-        created_at: now,
-        updated_at: now,
-        deleted_at: None,
-    };
-    let id = document.id;
-    let links = group.map(|target| Link {
-        kind: MEMBER_OF,
-        target,
-    });
-    let insert = Change::Insert {
-        document,
-        links: links.into_iter().collect(),
-        limit: 10,
-    };
-    let changed = bench.catalog.change_documents(vec![insert]).await;
-    assert_eq!(changed.unwrap(), Changed::Done);
-    id
-}
-
-#[tokio::test]
-async fn memberships_are_purged_where_their_group_is_gone_and_not_only_lost_for_a_while() {
-    let bench = Bench::sqlite().await;
-    let group = inserted(&bench, DocumentKind::Group, None).await;
-    let member = inserted(&bench, DocumentKind::Membership, Some(group)).await;
-    let gone = Uuid::now_v7();
-    let damaged = inserted(&bench, DocumentKind::Membership, Some(gone)).await;
-    damage(&bench, damaged).await;
-    let leads_nowhere = inserted(&bench, DocumentKind::Membership, Some(gone)).await;
-    let purging = purging(&bench, Duration::from_hours(1));
-
-    bench.catalog.begin_repair().await.unwrap();
-    assert_eq!(purging.purge().await.unwrap(), 0);
-    bench.catalog.finish_repair().await.unwrap();
-    assert_eq!(purging.purge().await.unwrap(), 1);
-    assert_eq!(purging.purge().await.unwrap(), 0);
-    let found = async |id| bench.catalog.document(DocumentKind::Membership, id).await;
-    assert!(found(member).await.unwrap().is_some());
-    assert!(found(leads_nowhere).await.unwrap().is_none());
-    assert!(found(damaged).await.is_err());
 }
