@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, Row as _, SqliteConnection};
 
 use crate::harness::{Almanac, Call, Person, Reply, Setup, Table, heart_rate, id, instant};
@@ -506,6 +506,35 @@ async fn one_damaged_row_of_a_file_leaves_the_others_in_a_backup_and_in_the_chec
     assert_eq!(files_below(&copy.join("objects/files")).len(), 2, "{ended:?}");
     let said = String::from_utf8(server.run(&["check"]).stdout).unwrap();
     assert!(said.contains("2 objects"), "{said}");
+}
+
+#[tokio::test]
+async fn a_tombstone_for_a_definition_that_was_lost_is_not_accepted() {
+    let server = Setup::default().no_upkeep().start();
+    let owner = server.person();
+    let tea = owner.define("Event", &json!({"name": "Tea"})).await;
+    let walk = json!({"annotation_type": "moment", "name": "Walk", "description": "", "tags": []});
+    let walk = owner
+        .post("/user/v1alpha1/annotation", &walk)
+        .await
+        .must_be(201)
+        .json();
+    let walk = format!("MomentAnnotation/{}", walk["id"].as_str().unwrap());
+    for (data_type, sql) in [
+        (tea, "DELETE FROM definitions"),
+        (walk, "DELETE FROM documents WHERE kind = 'annotation'"),
+    ] {
+        let tombstone = json!({"deleted_id": id(1), "deleted_type": data_type});
+        owner.record("DeletedRecord", &tombstone).await.must_be(201);
+        server.stop();
+        let address = format!("sqlite://{}", catalogue_of(&server).display());
+        let mut connection = SqliteConnection::connect(&address).await.unwrap();
+        assert_eq!(connection.execute(sql).await.unwrap().rows_affected(), 1);
+        connection.close().await.unwrap();
+        server.launch();
+        let reply = owner.record("DeletedRecord", &tombstone).await;
+        assert_clear(reply, &server);
+    }
 }
 
 /// The newest manifest, once the catalogue knows of one.

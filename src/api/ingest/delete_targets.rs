@@ -83,6 +83,7 @@ impl Deleter {
         }
     }
 
+    /// Looks up own types by their ids; all, where one is not found.
     async fn look_up_own(
         &mut self,
         app: &App,
@@ -90,15 +91,22 @@ impl Deleter {
         ids: Vec<(TypeId, Uuid)>,
     ) -> Result<(), ApiError> {
         for (id, definition) in ids {
-            if let Some(found) = app.types.own(person, definition).await?
-                && found.data_type.id == id
-            {
-                self.own.insert(id, found.data_type);
+            match app.types.own(person, definition).await? {
+                Some(found) if found.data_type.id == id => {
+                    self.own.insert(id, found.data_type);
+                }
+                Some(_) => {}
+                // It may be lost, and the tombstone must not be lost with it. Reading all verifies that.
+                None => {
+                    self.all_own = app.types.all_own(person).await?;
+                    break;
+                }
             }
         }
         Ok(())
     }
 
+    /// Looks up annotations by their ids; all, where one is not found.
     async fn look_up_annotations(
         &mut self,
         app: &App,
@@ -108,7 +116,11 @@ impl Deleter {
         for (_, definition) in ids {
             match app.annotations.one(person, definition).await {
                 Ok(found) => self.annotations.extend([named(&found)]),
-                Err(DocumentError::Unknown(_)) => {}
+                // As with own types.
+                Err(DocumentError::Unknown(_)) => {
+                    self.annotations = all_annotations(app, person).await?;
+                    break;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
