@@ -18,6 +18,7 @@ use super::database::Value;
 use super::errors::CatalogError;
 use super::inserting::Existing;
 use super::rows::id;
+use super::sound_rows::WithDamage;
 use super::tables::{
     ALL, DEFINITIONS, DOCUMENTS, ERASURES, FOLDERS, LEDGERS, LINKS, MANIFESTS, PARTITIONS, SOURCES, Table,
 };
@@ -40,6 +41,9 @@ const TABLES_REMOVED_FIRST: [&Table; 8] = [
     &PARTITIONS,
     &LEDGERS,
 ];
+
+/// The erasures that are not over.
+const UNDER_WAY: &str = "WHERE ended_at IS NULL ORDER BY begun_at, mark";
 
 /// Rows in which a person is still found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,9 +134,15 @@ impl Catalog {
 
     /// The erasures that are not over, the longest under way first.
     pub async fn erasures_under_way(&self) -> Result<Vec<Erasure>, CatalogError> {
-        let rest = "WHERE ended_at IS NULL ORDER BY begun_at, mark";
-        let found = self.database.select(&ERASURES, rest, Vec::new()).await?;
+        let found = self.database.select(&ERASURES, UNDER_WAY, Vec::new()).await?;
         found.iter().map(Erasure::of).collect()
+    }
+
+    /// The erasures that are not over, without damaged ones, the longest under way first. Whose damaged ones
+    /// are must not stay in a log.
+    pub async fn sound_erasures_under_way(&self) -> Result<WithDamage<Erasure>, CatalogError> {
+        let found = self.with_damage(&ERASURES, UNDER_WAY, Vec::new()).await?;
+        found.try_map(|row| Erasure::of(&row))
     }
 
     /// Stores the progress of an erasure. `false` if it is over already: then nothing is stored.

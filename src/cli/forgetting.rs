@@ -4,13 +4,13 @@
 //! memory. All of it is dropped, not only the person's part: erasures are rare, caches fill again by
 //! themselves, and a search might overlook something.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::{App, Shared};
-use crate::catalog::CatalogError;
+use crate::catalog::{CatalogError, WithDamage};
 use crate::model::erasure::ErasureMark;
 use crate::model::time::Instant;
 use crate::store::files::PieceFiles;
@@ -18,9 +18,17 @@ use crate::store::files::PieceFiles;
 /// The shortest pause; shorter ones are lengthened to this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
+/// For which erasures everything was dropped.
+#[derive(Default)]
+struct Forgotten {
+    purged: HashSet<(ErasureMark, Instant)>,
+    /// Those of which nobody can tell how far they are, each described.
+    damaged: BTreeSet<String>,
+}
+
 /// Checks regularly whether somebody was erased, until `stop` is called.
 pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop: CancellationToken) {
-    let mut forgotten = HashSet::new();
+    let mut forgotten = Forgotten::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -33,20 +41,23 @@ pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop
 }
 
 /// Looks for erasures whose data is gone from the store: whatever is read from now on is without it. Such
-/// erasures stay under way for hours, so that no node can miss one.
-async fn look(
-    app: &App,
-    files: &PieceFiles,
-    forgotten: &mut HashSet<(ErasureMark, Instant)>,
-) -> Result<(), CatalogError> {
-    let under_way = app.catalog.erasures_under_way().await?;
+/// erasures stay under way for hours, so that no node can miss one. One whose row is damaged may be that far.
+async fn look(app: &App, files: &PieceFiles, forgotten: &mut Forgotten) -> Result<(), CatalogError> {
+    let WithDamage {
+        sound: under_way,
+        set_aside: damaged,
+    } = app.catalog.sound_erasures_under_way().await?;
     let purged: HashSet<(ErasureMark, Instant)> = under_way
         .iter()
         .filter(|erasure| erasure.purged_at.is_some())
         .map(|erasure| (erasure.mark, erasure.begun_at))
         .collect();
-    let is_new = !purged.is_subset(forgotten);
-    if is_new {
+    // Once for each, or damage that stays would leave everybody without caches.
+    let is_newly_damaged = !damaged.is_subset(&forgotten.damaged);
+    if is_newly_damaged {
+        tracing::error!("an erasure is damaged, so nobody goes on with it; run `almanac check`");
+    }
+    if is_newly_damaged || !purged.is_subset(&forgotten.purged) {
         app.questions.forget_all();
         app.recent.forget_all();
         app.repeats.forget_all();
@@ -62,6 +73,6 @@ async fn look(
         app.verifier.forget_all();
         app.catalog.forget_all();
     }
-    *forgotten = purged;
+    *forgotten = Forgotten { purged, damaged };
     Ok(())
 }

@@ -295,8 +295,14 @@ impl Upkeep {
     pub async fn erase_due(&self) -> Result<(), StoreError> {
         // Before the lease is taken, which is a write. Each is read again when it is its turn.
         let now = self.stores.catalog.now().await?;
+        let WithDamage {
+            sound: under_way,
+            set_aside,
+        } = self.stores.catalog.sound_erasures_under_way().await?;
+        // Apart from those that failed when they had their turn, of whom none may be due now.
+        self.set_aside.replace("erasures", set_aside);
         let mut due = Vec::new();
-        for erasure in self.stores.catalog.erasures_under_way().await? {
+        for erasure in under_way {
             if erase::is_due(&erase::as_dated(&self.stores, &erasure, now).await?, now) {
                 due.push(erasure);
             }

@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
+use super::erasing::begin;
 use super::*;
 use crate::catalog::documents::Changed;
 use crate::model::meters::Meters;
@@ -13,6 +14,7 @@ use crate::store::contents::Content;
 use crate::store::faults::{Fate, Fault, Faults, FaultyStore, Operation};
 use crate::store::folder_names::{DATA_FOLDER, PEOPLE_FOLDER};
 use crate::upkeep::Upkeep;
+use crate::upkeep::erase::ERASURE_LENGTH;
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::scrub::Scrub;
@@ -77,6 +79,37 @@ async fn a_damaged_row_of_one_person_stops_neither_flush_nor_compaction_nor_coll
         let checked = crate::upkeep::check::check(&bench.stores, &|_| ()).await.unwrap();
         assert!(checked.wrong > 0, "{sql}");
     }
+}
+
+#[tokio::test]
+async fn an_erasure_whose_row_is_damaged_holds_up_no_other() {
+    let (mut bench, neighbour) = neighbours().await;
+    let damaged = bench.key.person;
+    begin(&bench).await;
+    bench.key = neighbour;
+    begin(&bench).await;
+    let damage = async |step: i64| {
+        let person = damaged.0.simple();
+        let sql = format!("UPDATE erasures SET checksum = checksum + {step} WHERE person = x'{person}'");
+        tamper(&bench, &sql).await;
+    };
+    damage(1).await;
+    bench.pass(ERASURE_LENGTH);
+    let (upkeep, meters) = upkeep(&bench);
+    let is_over = async |person| {
+        let erasure = bench.stores.catalog.erasure_of(person).await.unwrap();
+        erasure.is_some_and(|erasure| erasure.is_over())
+    };
+    // Whether or not there is anything else to do.
+    for _ in 0..2 {
+        upkeep.erase_due().await.unwrap();
+        assert!(is_over(bench.key.person).await);
+        assert_eq!(meters.set_aside_partitions.get(), 1);
+    }
+    damage(-1).await;
+    upkeep.erase_due().await.unwrap();
+    assert!(is_over(damaged).await);
+    assert_eq!(meters.set_aside_partitions.get(), 0);
 }
 
 /// Changes behind the catalogue's back how many rows the tail of a partition is said to have.
