@@ -18,9 +18,15 @@ use crate::store::files::PieceFiles;
 /// The shortest pause; shorter ones are lengthened to this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
+/// An erasure is under way for longer than this. A node that has not looked for as long, because it was
+/// suspended or cut off, may have missed one.
+const LONGEST_GAP: Duration = Duration::from_hours(1);
+
 /// For which erasures everything was dropped.
 #[derive(Default)]
 struct Forgotten {
+    /// When erasures were last looked for.
+    looked_at: Option<Instant>,
     purged: HashSet<(ErasureMark, Instant)>,
     /// Those of which nobody can tell how far they are, each described.
     damaged: BTreeSet<String>,
@@ -34,7 +40,7 @@ pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop
             () = stop.cancelled() => return,
             () = tokio::time::sleep(interval.max(SHORTEST_PAUSE)) => {}
         }
-        if let Err(error) = look(&app, &files, &mut forgotten).await {
+        if let Err(error) = look(&app, &files, interval, &mut forgotten).await {
             tracing::warn!(%error, "could not check for erasures; will check again");
         }
     }
@@ -42,7 +48,15 @@ pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop
 
 /// Looks for erasures whose data is gone from the store: whatever is read from now on is without it. Such
 /// erasures stay under way for hours, so that no node can miss one. One whose row is damaged may be that far.
-async fn look(app: &App, files: &PieceFiles, forgotten: &mut Forgotten) -> Result<(), CatalogError> {
+async fn look(
+    app: &App,
+    files: &PieceFiles,
+    interval: Duration,
+    forgotten: &mut Forgotten,
+) -> Result<(), CatalogError> {
+    let now = app.clock.now();
+    let gap = LONGEST_GAP.max(interval.saturating_mul(2));
+    let may_have_missed = forgotten.looked_at.is_some_and(|last| last.after(gap) < now);
     let WithDamage {
         sound: under_way,
         set_aside: damaged,
@@ -57,7 +71,7 @@ async fn look(app: &App, files: &PieceFiles, forgotten: &mut Forgotten) -> Resul
     if is_newly_damaged {
         tracing::error!("an erasure is damaged, so nobody goes on with it; run `almanac check`");
     }
-    if is_newly_damaged || !purged.is_subset(&forgotten.purged) {
+    if may_have_missed || is_newly_damaged || !purged.is_subset(&forgotten.purged) {
         app.questions.forget_all();
         app.recent.forget_all();
         app.repeats.forget_all();
@@ -73,6 +87,10 @@ async fn look(app: &App, files: &PieceFiles, forgotten: &mut Forgotten) -> Resul
         app.verifier.forget_all();
         app.catalog.forget_all();
     }
-    *forgotten = Forgotten { purged, damaged };
+    *forgotten = Forgotten {
+        looked_at: Some(now),
+        purged,
+        damaged,
+    };
     Ok(())
 }
