@@ -75,7 +75,9 @@ start_s3() {
         >"$directory.log" 2>&1 &
     s3_process=$!
     deadline=$((SECONDS + 60))
-    until curl -sf "$AWS_ENDPOINT_URL/healthz" >/dev/null; do
+    # It answers before it has made the bucket.
+    until curl -sf "$AWS_ENDPOINT_URL/healthz" >/dev/null &&
+        curl -sf -H 'Accept: application/json' "http://127.0.0.1:${ports[2]}/buckets/almanac/" >/dev/null; do
         if [ $SECONDS -ge $deadline ] || ! kill -0 "$s3_process" 2>/dev/null; then
             echo "the S3 server does not come up:" >&2
             tail -20 "$directory.log" >&2
