@@ -65,7 +65,7 @@ mod allocator {
         #[inline]
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if is_aligned_anyway(layout) {
-                // SAFETY: any size may be asked for. Told of an alignment, it takes a third longer.
+                // SAFETY: any size may be asked for. Told of an alignment, it goes a longer way.
                 return unsafe { mi_malloc(layout.size()) }.cast();
             }
             // SAFETY: the caller's promises hold for the larger size too.

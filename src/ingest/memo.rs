@@ -1,7 +1,8 @@
 //! Remembers values of earlier records for the next ones: bodies repeat their sources, devices and tags line
 //! after line.
 //!
-//! Lives from one `take` to the next, bounded. Only the complete way adds to it; the fast way only looks up.
+//! Lives from one `take` to the next, bounded. Only the complete way adds values to it; the fast way looks
+//! them up, and notes the order of members.
 
 use std::sync::Arc;
 

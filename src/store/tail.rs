@@ -25,8 +25,8 @@ use crate::model::ids::PieceId;
 const HEADER_BYTES: usize = 5;
 /// The fastest level that still finds repetitions; blobs are soon rewritten as Parquet.
 const LEVEL: i32 = 1;
-/// Streams of up to so many bytes are compressed with Snappy. Of a few rows, ZSTD takes ten times as long,
-/// most of it for tables of which hardly anything is used.
+/// Streams of up to so many bytes are compressed with Snappy. Of a single row, ZSTD takes nearly five times
+/// as many instructions, most of them for tables of which hardly anything is used.
 const SHORT_STREAM: usize = 16 << 10;
 
 /// How many compressors are kept; more are made when needed.
