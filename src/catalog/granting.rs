@@ -31,6 +31,11 @@ pub const OPEN_TO: &str = "group_public";
 /// The target of the links of public groups.
 pub const EVERYBODY: Uuid = Uuid::nil();
 
+/// The index by which links are found by whose they are.
+const BY_PERSON: &str = "links_by_person";
+/// The links of the documents that a person has of one kind.
+const OF_DOCUMENTS: &str =
+    "WHERE document IN (SELECT document FROM documents WHERE person = $1 AND kind = $2)";
 /// How many documents' links one statement looks up.
 const DOCUMENTS_AT_ONCE: usize = 64;
 
@@ -55,34 +60,35 @@ pub struct StoredLink {
 impl Catalog {
     /// The shares of `owner` that reach `reader`.
     ///
-    /// Where none does, the reader's own links are verified: a damaged one no longer leads where it led, and
-    /// a membership that cannot be read must not look like one that never was. The owner's links are not,
-    /// since the time that takes would tell a stranger who has an account here and how much they share; the
-    /// owner learns of damage where their shares are listed.
+    /// Where none does, the links of the reader's memberships are verified: a damaged one no longer leads
+    /// where it led, and a membership that cannot be read must not look like one that never was. The owner's
+    /// links are not, since the time that takes would tell a stranger who has an account here and how much
+    /// they share; the owner learns of damage where their shares are listed.
     pub async fn grants_between(
         &self,
         owner: PersonId,
         reader: PersonId,
     ) -> Result<Vec<Grant>, CatalogError> {
         let values = vec![id(reader.0), id(owner.0)];
-        let grants = self.grants(statement("l.person = $2 AND"), values).await?;
+        let statement = statement(Givers::One, &self.database.by_index(BY_PERSON));
+        let grants = self.grants(statement, values).await?;
         if grants.is_empty() {
-            self.verify_links(reader).await?;
+            self.verify_memberships(reader).await?;
         }
         Ok(grants)
     }
 
-    async fn verify_links(&self, person: PersonId) -> Result<(), CatalogError> {
-        let rest = "WHERE person = $1";
-        self.database
-            .select(&LINKS, rest, vec![id(person.0)])
-            .await
-            .map(drop)
+    /// Verifies the links of a person's memberships. They are found by these, since a damaged link may say
+    /// that it is of another kind or person.
+    async fn verify_memberships(&self, person: PersonId) -> Result<(), CatalogError> {
+        let values = vec![id(person.0), text(DocumentKind::Membership.as_str())];
+        self.database.select(&LINKS, OF_DOCUMENTS, values).await.map(drop)
     }
 
     /// All shares that reach `reader`, whoever gave them.
     pub async fn grants_to(&self, reader: PersonId) -> Result<Vec<Grant>, CatalogError> {
-        self.grants(statement(""), vec![id(reader.0)]).await
+        let statement = statement(Givers::All, &self.database.by_index(BY_PERSON));
+        self.grants(statement, vec![id(reader.0)]).await
     }
 
     /// The links of some documents.
@@ -128,36 +134,51 @@ impl Catalog {
     /// The links of `kind` that the documents of `person` have.
     pub async fn links_by(&self, person: PersonId, kind: &str) -> Result<Vec<StoredLink>, CatalogError> {
         let values = vec![id(person.0), text(kind)];
-        let rows = self
-            .database
-            .select(
-                &LINKS,
-                "WHERE person = $1 AND kind = $2 ORDER BY target, document",
-                values,
-            )
-            .await?;
+        let rest = of_kind(&self.database.by_index(BY_PERSON));
+        let rows = self.database.select(&LINKS, &rest, values).await?;
         rows.iter().map(link_of).collect()
     }
 }
 
+/// Whose shares a statement looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Givers {
+    /// Those of the person `$2`.
+    One,
+    All,
+}
+
+/// A person's links of one kind, as the rest of a `select`.
+fn of_kind(by_person: &str) -> String {
+    format!("{by_person} WHERE person = $1 AND kind = $2 ORDER BY target, document")
+}
+
 /// Shares with the reader, `$1`, and with groups of the reader, each with the link that leads to it; and the
-/// groups, each with the reader's membership. `narrowed` limits the links of shares.
-fn statement(narrowed: &str) -> String {
+/// groups, each with the reader's membership. `by_person` makes the database find links by whose they are.
+/// SQLite reads what stands before a `CROSS JOIN` first: the reader's own memberships, not what everybody
+/// shares with groups.
+fn statement(givers: Givers, by_person: &str) -> String {
+    let (narrowed, by_giver) = match givers {
+        Givers::One => ("l.person = $2 AND", by_person),
+        Givers::All => ("", ""),
+    };
     let share = format!("{}, {}", LINKS.selected_as("l"), DOCUMENTS.selected_as("d"));
     let group = format!("{}, {}", LINKS.selected_as("m"), DOCUMENTS.selected_as("d"));
     let (of_shares, of_groups) = (DocumentKind::Share.as_str(), DocumentKind::Group.as_str());
     format!(
-        "SELECT {share} FROM links l JOIN documents d ON d.kind = '{of_shares}' AND d.document = l.document \
+        "SELECT {share} FROM links l{by_giver} CROSS JOIN documents d \
          WHERE {narrowed} l.kind = '{SHARED_WITH_PERSON}' AND l.target = $1 \
+         AND d.kind = '{of_shares}' AND d.document = l.document \
          UNION ALL \
-         SELECT {share} FROM links m \
-         JOIN links l ON {narrowed} l.kind = '{SHARED_WITH_GROUP}' AND l.target = m.target \
-         JOIN documents d ON d.kind = '{of_shares}' AND d.document = l.document \
+         SELECT {share} FROM links m{by_person} CROSS JOIN links l{by_giver} CROSS JOIN documents d \
          WHERE m.person = $1 AND m.kind = '{MEMBER_OF}' \
+         AND {narrowed} l.kind = '{SHARED_WITH_GROUP}' AND l.target = m.target \
+         AND d.kind = '{of_shares}' AND d.document = l.document \
          UNION ALL \
-         SELECT {group} FROM links m \
-         JOIN documents d ON d.kind = '{of_groups}' AND d.document = m.target \
-         WHERE m.person = $1 AND m.kind = '{MEMBER_OF}' AND EXISTS (SELECT 1 FROM links l \
+         SELECT {group} FROM links m{by_person} CROSS JOIN documents d \
+         WHERE m.person = $1 AND m.kind = '{MEMBER_OF}' \
+         AND d.kind = '{of_groups}' AND d.document = m.target \
+         AND EXISTS (SELECT 1 FROM links l{by_giver} \
          WHERE {narrowed} l.kind = '{SHARED_WITH_GROUP}' AND l.target = m.target)"
     )
 }
@@ -169,4 +190,43 @@ fn link_of(row: &VerifiedRow) -> Result<StoredLink, CatalogError> {
         document: row.id(2, |bytes| Uuid::from_slice(bytes).ok())?,
         person: row.id(3, PersonId::from_slice)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::clock::ManualClock;
+    use crate::model::time::Instant;
+
+    #[tokio::test]
+    async fn what_ties_two_people_is_found_without_reading_what_ties_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
+        let catalog = Catalog::open(&address, clock).await.unwrap();
+        let by_person = catalog.database.by_index(BY_PERSON);
+        for sql in [
+            statement(Givers::One, &by_person),
+            statement(Givers::All, &by_person),
+            LINKS.select(&of_kind(&by_person)),
+            LINKS.select(OF_DOCUMENTS),
+        ] {
+            let values = vec![text(""); if sql.contains("$2") { 2 } else { 1 }];
+            let steps = catalog
+                .database
+                .fetch(format!("EXPLAIN QUERY PLAN {sql}"), values)
+                .await;
+            let steps: Vec<String> = steps.unwrap().iter().map(|row| row.text(3).unwrap()).collect();
+            assert!(
+                steps.iter().any(|step| step.starts_with("SEARCH")),
+                "{sql}: {steps:?}"
+            );
+            for step in &steps {
+                let is_of_all = step.starts_with("SCAN") || step.ends_with("(kind=?)");
+                assert!(!is_of_all, "{sql}: {step}");
+            }
+        }
+    }
 }

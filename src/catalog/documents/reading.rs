@@ -20,6 +20,8 @@ use crate::model::time::Instant;
 
 /// How many targets one statement looks up.
 const TARGETS_AT_ONCE: usize = 64;
+/// The index by which the documents of a kind are found by whose they are.
+const BY_CHANGE: &str = "documents_by_change";
 /// How many documents are in memory at once while all of a person's are read.
 const PAGE: usize = 1000;
 
@@ -241,11 +243,9 @@ impl Catalog {
         person: PersonId,
         kind: DocumentKind,
     ) -> Result<DocumentStamp, CatalogError> {
-        let summed = "SELECT COUNT(*), CAST(COALESCE(SUM(version), 0) AS BIGINT), COALESCE(MAX(updated_at), \
-                      0), COALESCE((SELECT digest FROM folders WHERE person = $1 AND kind = $2), 0) FROM \
-                      documents WHERE person = $1 AND kind = $2";
+        let summed = sum_of_kind(&self.database.by_index(BY_CHANGE));
         let values = vec![id(person.0), text(kind.as_str())];
-        let rows = self.database.look_up(summed.to_owned(), values).await?;
+        let rows = self.database.look_up(summed, values).await?;
         let row = rows
             .first()
             .ok_or_else(|| CatalogError::corrupt("a sum has no row"))?;
@@ -329,6 +329,16 @@ impl Catalog {
     }
 }
 
+/// What tells the states of a person's documents of one kind apart. `by_person` makes the database find them
+/// by whose they are.
+fn sum_of_kind(by_person: &str) -> String {
+    format!(
+        "SELECT COUNT(*), CAST(COALESCE(SUM(version), 0) AS BIGINT), COALESCE(MAX(updated_at), 0), \
+         COALESCE((SELECT digest FROM folders WHERE person = $1 AND kind = $2), 0) \
+         FROM documents{by_person} WHERE person = $1 AND kind = $2"
+    )
+}
+
 /// The documents of a folder, verified to be complete.
 async fn verified(
     session: &mut Session,
@@ -387,4 +397,26 @@ async fn look_at_all(
         "person {person}: documents of kind {} are not those that were written",
         kind.as_str()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::clock::ManualClock;
+
+    #[tokio::test]
+    async fn the_documents_of_others_are_not_read_for_a_stamp() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
+        let catalog = Catalog::open(&address, clock).await.unwrap();
+        let sql = sum_of_kind(&catalog.database.by_index(BY_CHANGE));
+        let plan = format!("EXPLAIN QUERY PLAN {sql}");
+        let steps = catalog.database.fetch(plan, vec![text(""); 2]).await.unwrap();
+        let ways: Vec<String> = steps.iter().map(|step| step.text(3).unwrap()).collect();
+        let is_of_one = |way: &String| way.contains("documents") && way.ends_with("(person=? AND kind=?)");
+        assert!(ways.iter().any(is_of_one), "{ways:?}");
+    }
 }

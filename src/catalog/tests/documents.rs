@@ -293,13 +293,22 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Inserts a document of `owner` with one link, which is then damaged so that it leads nowhere.
-async fn damaged_link(catalog: &Catalog, owner: PersonId, kind: DocumentKind, link: Link) -> Document {
+/// Makes a link lead nowhere.
+const ASTRAY: &str = "kind = 'astray'";
+
+/// Inserts a document of `owner` with one link, which `damage` then changes.
+async fn damaged_link(
+    catalog: &Catalog,
+    owner: PersonId,
+    kind: DocumentKind,
+    link: Link,
+    damage: &str,
+) -> Document {
     let document = Document {
         kind,
         ..tag(owner, "linked", "{}")
     };
-    let sql = format!("UPDATE links SET kind = 'astray' WHERE kind = '{}'", link.kind);
+    let sql = format!("UPDATE links SET {damage} WHERE kind = '{}'", link.kind);
     let done = catalog
         .change_documents(vec![insert(&document, vec![link])])
         .await;
@@ -312,18 +321,20 @@ async fn damaged_link(catalog: &Catalog, owner: PersonId, kind: DocumentKind, li
 
 #[tokio::test]
 async fn a_membership_whose_link_is_damaged_is_not_taken_for_one_that_never_was() {
-    let bench = Bench::sqlite().await;
-    let (owner, reader) = (person(), person());
-    let link = Link {
-        kind: MEMBER_OF,
-        target: Uuid::new_v4(),
-    };
-    damaged_link(&bench.catalog, reader, DocumentKind::Membership, link).await;
-    let refused = bench.catalog.grants_between(owner, reader).await;
-    assert!(
-        matches!(refused, Err(CatalogError::Corrupt { .. })),
-        "{refused:?}"
-    );
+    for damage in [ASTRAY, "target = randomblob(16)", "person = randomblob(16)"] {
+        let bench = Bench::sqlite().await;
+        let (owner, reader) = (person(), person());
+        let link = Link {
+            kind: MEMBER_OF,
+            target: Uuid::new_v4(),
+        };
+        damaged_link(&bench.catalog, reader, DocumentKind::Membership, link, damage).await;
+        let refused = bench.catalog.grants_between(owner, reader).await;
+        assert!(
+            matches!(refused, Err(CatalogError::Corrupt { .. })),
+            "{damage}: {refused:?}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -334,11 +345,14 @@ async fn the_owner_of_a_share_whose_link_is_damaged_learns_of_it_and_no_stranger
         kind: SHARED_WITH_PERSON,
         target: person().0,
     };
-    let share = damaged_link(&bench.catalog, owner, DocumentKind::Share, link).await;
+    let share = damaged_link(&bench.catalog, owner, DocumentKind::Share, link, ASTRAY).await;
     let seen = bench.catalog.links_of(&[share.id]).await;
     assert!(matches!(seen, Err(CatalogError::Corrupt { .. })), "{seen:?}");
-    let grants = bench.catalog.grants_between(owner, stranger).await.unwrap();
-    assert_eq!(grants, []);
+    // Nor does it matter for what others share with the owner.
+    for (giver, reader) in [(owner, stranger), (stranger, owner)] {
+        let grants = bench.catalog.grants_between(giver, reader).await.unwrap();
+        assert_eq!(grants, []);
+    }
 }
 
 proptest! {
