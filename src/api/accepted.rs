@@ -2,18 +2,25 @@
 //! neither the session nor a possible erasure has to be checked again, so one catalogue read answers both
 //! whether the reader may enter and whether anything of theirs has changed.
 //!
+//! Nothing is remembered for long: a database that was put back under a service that runs may count up to the
+//! same state again, with a session that was revoked since.
+//!
 //! Knows nothing of tokens except what identifies them.
+
+use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::auth::tokens::Reader;
 use crate::catalog::PersonState;
-use crate::model::cache::Cache;
+use crate::model::cache::ShortLived;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
 /// How many tokens are remembered; each takes a few hundred bytes.
 const REMEMBERED_TOKENS: u64 = 20_000;
+/// After this a token is checked again, whatever its person's state.
+const REMEMBERED_FOR: Duration = Duration::from_mins(1);
 
 /// The parts of a token that decide whether it is accepted.
 type Token = (PersonId, Option<Uuid>, Option<Instant>);
@@ -21,19 +28,23 @@ type Token = (PersonId, Option<Uuid>, Option<Instant>);
 /// Tokens that were accepted recently.
 #[derive(Clone, Debug)]
 pub struct Accepted {
-    seen: Cache<Token, PersonState>,
+    seen: ShortLived<Token, PersonState>,
 }
 
 impl Default for Accepted {
     fn default() -> Self {
-        Self {
-            seen: Cache::of(REMEMBERED_TOKENS),
-        }
+        Self::lasting(REMEMBERED_FOR)
     }
 }
 
 impl Accepted {
-    /// Whether the reader was accepted while their person was in this state.
+    fn lasting(lasts: Duration) -> Self {
+        Self {
+            seen: ShortLived::of(REMEMBERED_TOKENS, lasts),
+        }
+    }
+
+    /// Whether the reader was accepted a short while ago, while their person was in this state.
     #[must_use]
     pub fn in_state(&self, reader: &Reader, state: PersonState) -> bool {
         self.seen.get(&token(reader)) == Some(state)
@@ -52,4 +63,30 @@ impl Accepted {
 
 const fn token(reader: &Reader) -> Token {
     (reader.person(), reader.session(), reader.issued())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::model::clock::SystemClock;
+
+    #[tokio::test]
+    async fn a_token_is_checked_again_after_a_while_though_its_person_has_not_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let person = PersonId(Uuid::from_u128(1));
+        catalog.ensure_person(person, None).await.unwrap();
+        assert!(catalog.swap_preferences(person, None, "{}").await.unwrap());
+        let state = catalog.person_state(person).await.unwrap().expect("a state");
+        let reader = Reader::for_tests(person);
+        for (lasts, is_accepted) in [(REMEMBERED_FOR, true), (Duration::ZERO, false)] {
+            let accepted = Accepted::lasting(lasts);
+            accepted.note(&reader, state);
+            assert_eq!(accepted.in_state(&reader, state), is_accepted);
+        }
+    }
 }

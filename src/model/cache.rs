@@ -162,6 +162,11 @@ impl<K: Hash + Eq + Clone, V: Clone> ShortLived<K, V> {
         self.entries.remove(key);
     }
 
+    /// Removes all entries.
+    pub fn clear(&self) {
+        self.entries.clear();
+    }
+
     /// The kept value, or the one that `make` makes now.
     pub fn get_or_make(&self, key: &K, make: impl FnOnce() -> V) -> V {
         self.forget_old(key);
