@@ -6,8 +6,9 @@
 //! The files are checked while the service runs, so rotation needs no restart. Lives as long as the service.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -101,17 +102,20 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// Replaces the signing key by a new one; the old one still checks tokens. Returns the new key's id.
+/// Replaces the signing key by a new one; the old one still checks tokens. Returns the new key's id. Of
+/// several at once each waits for the one before, or it would replace a key that nobody has kept.
 pub fn rotate(directory: &Path) -> Result<String, KeyError> {
-    let before = SigningKey::open_or_create(directory)?;
+    SigningKey::open_or_create(directory)?;
     let path = directory.join(FILE_NAME);
-    let kept = kept_path(directory, &before.id());
     let failed = |source| KeyError::Io {
         path: path.clone(),
         source,
     };
+    let _alone = alone_with(&path).map_err(failed)?;
+    let kept = kept_path(directory, &read(&path)?.id());
     let draft = directory.join(format!("{FILE_NAME}.{}", passing_name()));
     write_private(&draft, &new_key_text()).map_err(failed)?;
+    let id = read(&draft)?.id();
     // A process that ends in between leaves one key under both names.
     match fs::hard_link(&path, &kept) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -120,11 +124,30 @@ pub fn rotate(directory: &Path) -> Result<String, KeyError> {
         }
         _ => {}
     }
+    // From here on the next one has its turn.
     fs::rename(&draft, &path).map_err(failed)?;
-    fs::File::open(directory)
+    File::open(directory)
         .and_then(|directory| directory.sync_all())
         .map_err(failed)?;
-    Ok(read(&path)?.id())
+    Ok(id)
+}
+
+/// The file at `path`. While it is held and has not been replaced, nobody else is given it. Where the system
+/// has no locks, nobody is kept out.
+fn alone_with(path: &Path) -> io::Result<File> {
+    loop {
+        // Over a network, only a file that is open for writing can be locked.
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        match file.lock() {
+            Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
+            _ => {}
+        }
+        // Whoever had it before may have put another one in its place.
+        let (held, there) = (file.metadata()?, fs::metadata(path)?);
+        if (held.dev(), held.ino()) == (there.dev(), there.ino()) {
+            return Ok(file);
+        }
+    }
 }
 
 /// Stops the key with this `id` from checking tokens. `false`: there is none, or it is the signing key.
@@ -138,7 +161,7 @@ pub fn retire(directory: &Path, id: &str) -> Result<bool, KeyError> {
         source,
     };
     fs::remove_file(&found.path).map_err(failed)?;
-    fs::File::open(directory)
+    File::open(directory)
         .and_then(|directory| directory.sync_all())
         .map_err(failed)?;
     Ok(true)
@@ -247,6 +270,23 @@ mod tests {
             ring.keys().generation > generation,
             "remembered tokens are checked again"
         );
+    }
+
+    #[test]
+    fn rotations_at_the_same_time_lose_no_key() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let first = SigningKey::open_or_create(path).unwrap().id();
+        let mut ids: Vec<String> = std::thread::scope(|scope| {
+            let rotate_some = move || -> Vec<String> { (0..8).map(|_| rotate(path).unwrap()).collect() };
+            let rotating: Vec<_> = (0..4).map(|_| scope.spawn(rotate_some)).collect();
+            rotating.into_iter().flat_map(|one| one.join().unwrap()).collect()
+        });
+        ids.push(first);
+        ids.sort_unstable();
+        let mut listed: Vec<String> = list(path).unwrap().into_iter().map(|key| key.id).collect();
+        listed.sort_unstable();
+        assert_eq!(listed, ids);
     }
 
     #[test]
