@@ -2,11 +2,13 @@
 //!
 //! An erasure begins with one transaction, after which nobody stores or reads anything of the person, and
 //! goes on in small ones that can stop anywhere: each finds what is left to remove by looking for it. The
-//! columns of a table tell whether its rows belong to a person, so that a new table cannot be forgotten.
+//! columns of a table tell whether its rows belong to a person, so that a new table cannot be forgotten. Only
+//! the person's groups are noted, since they cannot be looked for when they are gone.
 //! Knows rows; knows nothing of what they mean, and nothing of the object store.
 
 pub(super) mod erasure;
 mod mentions;
+mod owned_groups;
 mod purging;
 
 pub use erasure::Erasure;
@@ -81,6 +83,7 @@ impl Catalog {
             session.rollback().await?;
             return Ok(under_way);
         }
+        owned_groups::note(&mut session, mark, person).await?;
         for table in TABLES_REMOVED_FIRST {
             let sql = format!("DELETE FROM {} WHERE person = $1", table.name);
             session.execute(sql, vec![id(person.0)]).await?;
@@ -155,6 +158,9 @@ impl Catalog {
         session
             .insert(&ERASURES, vec![erasure.values()], Existing::Replace)
             .await?;
+        if erasure.is_over() {
+            owned_groups::forget(&mut session, erasure.mark).await?;
+        }
         self.conclude(session).await?;
         Ok(true)
     }

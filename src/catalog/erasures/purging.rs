@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::erasure::{Erasure, stays_under_way};
 use super::mentions::{says, without};
+use super::owned_groups;
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::documents::DocumentKind;
@@ -24,6 +25,7 @@ use crate::catalog::rows::{id, text};
 use crate::catalog::tables::{
     ACCESS_LOG, ALL, DOCUMENTS, ERASURES, LINKS, META, ORPHANS, PEOPLE, PIECES, RETIRED_OBJECTS, Table,
 };
+use crate::catalog::verified_rows::VerifiedRow;
 use crate::model::ids::PersonId;
 
 /// How many rows one step removes.
@@ -32,7 +34,7 @@ const ROWS_AT_ONCE: i64 = 1_000;
 const PIECES_AT_ONCE: i64 = 64;
 /// How many rows of others one step changes.
 const MENTIONS_AT_ONCE: i64 = 64;
-/// Facts that name objects; no other fact is about a person.
+/// Facts that name objects; no other fact names a person.
 const FACTS_OF_OBJECTS: &str = "(name LIKE 'damage:%' OR name LIKE 'scrub:%')";
 
 impl Catalog {
@@ -65,9 +67,9 @@ impl Catalog {
             return Ok(false);
         };
         Ok(self.purge_links(erasure, person).await? > 0
-            || self.purge_memberships(erasure).await? > 0
             || self.purge_bodies(erasure, person).await? > 0
-            || self.purge_log(erasure, person).await? > 0)
+            || self.purge_log(erasure, person).await? > 0
+            || self.purge_memberships(erasure).await? > 0)
     }
 
     async fn purge_rows(
@@ -152,40 +154,45 @@ impl Catalog {
         Ok(changed)
     }
 
-    /// Removes memberships in groups that are gone, such as those of the person.
+    /// Removes memberships in the person's groups. They name nobody, and have no effect any more.
     async fn purge_memberships(&self, erasure: &Erasure) -> Result<u64, CatalogError> {
-        let group = DocumentKind::Group.as_str();
-        let rest = format!(
-            "WHERE kind = $1 AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.kind = '{group}' AND \
-             d.document = links.target) ORDER BY document LIMIT $2"
-        );
-        let values = vec![text(MEMBER_OF), Value::Int(MENTIONS_AT_ONCE)];
-        let found = self.database.select(&LINKS, &rest, values).await?;
+        let rest = "WHERE kind = $1 AND target = $2 ORDER BY document LIMIT $3";
         let mut removed = 0;
-        for link in found {
-            let owner = link.id(3, PersonId::from_slice)?;
-            let document = link.id(2, |bytes| Uuid::from_slice(bytes).ok())?;
-            let Some(mut session) = self.locked(erasure, owner).await? else {
-                return Ok(removed);
-            };
-            let of_document = "WHERE document = $1 AND person = $2";
-            let key = vec![id(document), id(owner.0)];
-            let mut digest = 0;
-            for table in [&LINKS, &DOCUMENTS] {
-                let rows = session.select(table, of_document, key.clone()).await?;
-                digest = rows.iter().fold(digest, |digest, row| digest ^ row.checksum);
-                let sql = format!("DELETE FROM {} {of_document}", table.name);
-                let gone = session.execute(sql, key.clone()).await?;
-                if table.name == DOCUMENTS.name && gone > 0 {
-                    let kind = DocumentKind::Membership.as_str();
-                    recount(&mut session, owner, kind, -1, digest).await?;
+        for group in owned_groups::noted(self, erasure.mark).await? {
+            let values = vec![text(MEMBER_OF), id(group), Value::Int(MENTIONS_AT_ONCE)];
+            for link in self.database.select(&LINKS, rest, values).await? {
+                if !self.end_membership(erasure, &link).await? {
+                    return Ok(removed);
                 }
+                removed += 1;
             }
-            self.note_urgent_manifest(&mut session, owner).await?;
-            self.conclude(session).await?;
-            removed += 1;
         }
         Ok(removed)
+    }
+
+    /// Removes the membership that a link belongs to. `false` if the erasure is over.
+    async fn end_membership(&self, erasure: &Erasure, link: &VerifiedRow) -> Result<bool, CatalogError> {
+        let owner = link.id(3, PersonId::from_slice)?;
+        let document = link.id(2, |bytes| Uuid::from_slice(bytes).ok())?;
+        let Some(mut session) = self.locked(erasure, owner).await? else {
+            return Ok(false);
+        };
+        let of_document = "WHERE document = $1 AND person = $2";
+        let key = vec![id(document), id(owner.0)];
+        let mut digest = 0;
+        for table in [&LINKS, &DOCUMENTS] {
+            let rows = session.select(table, of_document, key.clone()).await?;
+            digest = rows.iter().fold(digest, |digest, row| digest ^ row.checksum);
+            let sql = format!("DELETE FROM {} {of_document}", table.name);
+            let gone = session.execute(sql, key.clone()).await?;
+            if table.name == DOCUMENTS.name && gone > 0 {
+                let kind = DocumentKind::Membership.as_str();
+                recount(&mut session, owner, kind, -1, digest).await?;
+            }
+        }
+        self.note_urgent_manifest(&mut session, owner).await?;
+        self.conclude(session).await?;
+        Ok(true)
     }
 
     /// Removes the person from other people's documents.

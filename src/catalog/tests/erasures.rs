@@ -12,6 +12,7 @@ use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::erasures::{Erasure, Trace};
 use crate::catalog::granting::{MEMBER_OF, SHARED_WITH_PERSON};
 use crate::catalog::records::{Commit, PartitionChange, SeenSource};
+use crate::catalog::rows::id;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -185,6 +186,55 @@ async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
         assert_eq!(catalog.erasure_of(one).await.unwrap(), Some(over));
         assert!(catalog.ensure_person(one, None).await.unwrap(), "they begin anew");
     }
+}
+
+#[tokio::test]
+async fn memberships_go_with_the_groups_of_who_is_erased_and_with_no_other() {
+    let bench = Bench::sqlite().await;
+    let [erased, owner, member] = [person(), person(), person()];
+    let catalog = &bench.catalog;
+    let joined = async |member, group| {
+        let link = Link {
+            kind: MEMBER_OF,
+            target: group,
+        };
+        keep(
+            &bench,
+            member,
+            DocumentKind::Membership,
+            "{}".to_owned(),
+            vec![link],
+        )
+        .await;
+    };
+    let group_of = async |owner| keep(&bench, owner, DocumentKind::Group, "{}".to_owned(), Vec::new()).await;
+    let (gone, damaged) = (group_of(erased).await, group_of(owner).await);
+    joined(member, gone).await;
+    joined(member, damaged).await;
+    // It is not found any more, like one that was removed.
+    let mut session = catalog.database.write().await.unwrap();
+    let sql = "UPDATE documents SET kind = 'astray' WHERE document = $1";
+    let changed = session.execute(sql.to_owned(), vec![id(damaged)]).await;
+    assert_eq!(changed.unwrap(), 1);
+    session.commit().await.unwrap();
+
+    let begun = catalog.begin_erasure(erased).await.unwrap();
+    purge(&bench, &begun).await;
+    let left = catalog.links_by(member, MEMBER_OF).await.unwrap();
+    let left: Vec<Uuid> = left.iter().map(|link| link.target).collect();
+    assert_eq!(left, [damaged]);
+    let memberships = catalog.documents_of(member, DocumentKind::Membership).await;
+    assert_eq!(memberships.unwrap().len(), 1);
+    // Somebody may have been joining when the erasure began.
+    joined(owner, gone).await;
+    purge(&bench, &begun).await;
+    assert_eq!(catalog.links_by(owner, MEMBER_OF).await.unwrap(), []);
+    assert!(catalog.note_erasure(&ended(&begun)).await.unwrap());
+    let mut session = catalog.database.read().await.unwrap();
+    let sql = "SELECT name FROM meta WHERE name LIKE 'erase:%'";
+    let facts = session.fetch(sql.to_owned(), Vec::new()).await.unwrap();
+    assert!(facts.is_empty(), "nothing of it stays noted");
+    session.commit().await.unwrap();
 }
 
 #[tokio::test]

@@ -2,10 +2,9 @@
 //! memberships after that.
 //!
 //! A membership without its group has no effect, so the answer does not depend on whether they could be
-//! removed. Those that stay count against the limits of their people until these leave or somebody is erased.
-//! No other job looks for them: a group whose row is damaged or lost looks like one that was removed. Whoever
-//! has joined a group looks again whether it is there, and ends a membership that was too late to be ended
-//! here.
+//! removed. Those that stay count against the limits of their people until these leave. No job looks for
+//! them: a group whose row is damaged or lost looks like one that was removed. Whoever has joined a group
+//! looks again whether it is there, and ends a membership that was too late to be ended here.
 
 use uuid::Uuid;
 
