@@ -13,8 +13,6 @@ mod purging;
 
 pub use erasure::Erasure;
 
-use std::collections::BTreeMap;
-
 use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
@@ -27,7 +25,6 @@ use super::tables::{
 use super::witness::is_repeated;
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
-use crate::model::time::Instant;
 use erasure::{read, stays_under_way};
 use mentions::mentioning;
 
@@ -126,16 +123,14 @@ impl Catalog {
         Ok(erasure.is_some_and(|erasure| !erasure.is_over()))
     }
 
-    /// When each erasure began that was ever noted here, by the mark of its person.
-    pub async fn erasures_begun(&self) -> Result<BTreeMap<ErasureMark, Instant>, CatalogError> {
-        let found = self.database.select(&ERASURES, "", Vec::new()).await?;
-        let erasures = found.iter().map(Erasure::of);
-        erasures
-            .map(|erasure| erasure.map(|erasure| (erasure.mark, erasure.begun_at)))
-            .collect()
+    /// The erasures that were ever noted here, without damaged ones. Whose these are must not stay in a log.
+    pub async fn sound_erasures(&self) -> Result<WithDamage<Erasure>, CatalogError> {
+        let found = self.with_damage(&ERASURES, "", Vec::new()).await?;
+        found.try_map(|row| Erasure::of(&row))
     }
 
     /// The erasures that are not over, the longest under way first.
+    #[cfg(test)]
     pub async fn erasures_under_way(&self) -> Result<Vec<Erasure>, CatalogError> {
         let found = self.database.select(&ERASURES, UNDER_WAY, Vec::new()).await?;
         found.iter().map(Erasure::of).collect()

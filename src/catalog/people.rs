@@ -13,6 +13,7 @@ use super::reading::verify_partitions;
 use super::records::{Effect, KeptUpload, KeyCount, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
+use super::sound_rows::WithDamage;
 use super::tables::{PEOPLE, SOURCES, UPDATES, UPLOADS};
 use super::verified_rows::{VerifiedRow, one_of};
 use crate::model::ids::{PersonId, UploadId};
@@ -47,14 +48,10 @@ impl Catalog {
         found.first().map(known_person).transpose()
     }
 
-    /// All people, in the order of their ids.
-    pub async fn people(&self) -> Result<Vec<KnownPerson>, CatalogError> {
-        self.database
-            .select(&PEOPLE, "ORDER BY person", Vec::new())
-            .await?
-            .iter()
-            .map(known_person)
-            .collect()
+    /// All people whose rows are intact, in the order of their ids.
+    pub async fn sound_people(&self) -> Result<WithDamage<KnownPerson>, CatalogError> {
+        let found = self.with_damage(&PEOPLE, "ORDER BY person", Vec::new()).await?;
+        found.try_map(|row| known_person(&row))
     }
 
     /// The ids of all people, including those whose row is damaged elsewhere than in its id.

@@ -1,10 +1,12 @@
 //! `almanac users` and `almanac status`: who is stored here, and the state of the store. Both only read,
 //! beside a running service or without one.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::records::KnownPerson;
+use crate::catalog::{Catalog, CatalogError, WithDamage};
 use crate::model::clock::SystemClock;
 
 use super::failed::Failed;
@@ -12,28 +14,55 @@ use super::settings::Settings;
 use super::standard_output::print;
 use super::{data_directory, installation, runtimes};
 
-/// Prints everybody, one line each: id, types, records, name.
+/// Prints everybody, one line each: id, types, records, name. Whose data is damaged is told apart from these.
 pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
-    print(&looked(settings, async |catalog| {
-        let mut text = String::new();
-        let erasures = catalog.erasures_under_way().await?;
-        let is_being_erased = |person| erasures.iter().any(|erasure| erasure.person == Some(person));
-        for person in catalog.people().await? {
-            if is_being_erased(person.id) {
-                continue;
+    let (text, damaged) = looked(settings, listed)?;
+    print(&text)?;
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    let damaged = damaged.into_iter().collect::<Vec<_>>().join("; ");
+    Err(Failed::because(format!(
+        "not listed, because something of theirs is damaged: {damaged}; run `almanac check`"
+    )))
+}
+
+/// A line for each person, and who is not among them because of damage.
+async fn listed(catalog: &Catalog) -> Result<(String, BTreeSet<String>), CatalogError> {
+    let WithDamage {
+        sound: people,
+        set_aside: mut damaged,
+    } = catalog.sound_people().await?;
+    let mut text = String::new();
+    for person in people {
+        match line_of(catalog, &person).await {
+            Ok(Some(line)) => {
+                let _infallible = writeln!(text, "{line}");
             }
-            let partitions = catalog.partitions_of(person.id).await?;
-            let records: i64 = partitions.iter().map(|partition| partition.records).sum();
-            let name = person.name.unwrap_or_default();
-            let line = format!(
-                "{}\t{} types\t{records} records\t{name}",
-                person.id,
-                partitions.len()
-            );
-            let _infallible = writeln!(text, "{}", line.trim_end());
+            Ok(None) => {}
+            Err(CatalogError::Corrupt { .. }) => {
+                damaged.insert(format!("person {}", person.id));
+            }
+            Err(error) => return Err(error),
         }
-        Ok(text)
-    })?)
+    }
+    Ok((text, damaged))
+}
+
+/// What is said of a person; nothing of somebody who is being erased.
+async fn line_of(catalog: &Catalog, person: &KnownPerson) -> Result<Option<String>, CatalogError> {
+    if catalog.is_being_erased(person.id).await? {
+        return Ok(None);
+    }
+    let partitions = catalog.partitions_of(person.id).await?;
+    let records: i64 = partitions.iter().map(|partition| partition.records).sum();
+    let name = person.name.as_deref().unwrap_or_default();
+    let line = format!(
+        "{}\t{} types\t{records} records\t{name}",
+        person.id,
+        partitions.len()
+    );
+    Ok(Some(line.trim_end().to_owned()))
 }
 
 /// Prints what an operator looks at first.
@@ -67,17 +96,17 @@ pub(super) fn status(settings: &Settings) -> Result<(), Failed> {
     })?)
 }
 
-fn looked(
+fn looked<T>(
     settings: &Settings,
-    look: impl AsyncFnOnce(&Catalog) -> Result<String, CatalogError>,
-) -> Result<String, Failed> {
+    look: impl AsyncFnOnce(&Catalog) -> Result<T, CatalogError>,
+) -> Result<T, Failed> {
     installation::needed(settings)?;
     let runtime = runtimes::one_thread()?;
-    let text = runtime.block_on(async {
+    let found = runtime.block_on(async {
         let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock)).await?;
-        let text = look(&catalog).await;
+        let found = look(&catalog).await;
         catalog.close().await;
-        text
+        found
     });
-    text.map_err(Failed::from_error)
+    found.map_err(Failed::from_error)
 }

@@ -9,7 +9,7 @@
 //! the erasure over, and the person may begin anew. A node may be held up anywhere for so long that another
 //! one ends the erasure; before it removes anything more, it asks whether the erasure still is under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use super::collect::ORPHAN_AGE;
 use super::purge::forget_older_manifests;
 use super::stores::UpkeepStores;
-use crate::catalog::CatalogError;
 use crate::catalog::dated_ahead::is_ahead;
 use crate::catalog::erasures::Erasure;
+use crate::catalog::{CatalogError, WithDamage};
 use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -193,21 +193,30 @@ pub async fn remembered(objects: &ObjectStorage) -> Result<BTreeMap<ErasureMark,
 }
 
 /// Begins erasures again that the store remembers and the catalogue does not, because the catalogue was
-/// restored from an older copy.
-pub async fn heed_notes(stores: &UpkeepStores) -> Result<(), StoreError> {
+/// restored from an older copy. Returns what is damaged of those that the catalogue knows, each described:
+/// these stay as they are, since nobody can tell how far they are.
+pub async fn heed_notes(stores: &UpkeepStores) -> Result<BTreeSet<String>, StoreError> {
     let mut unknown = remembered(stores.objects()).await?;
     if unknown.is_empty() {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
-    let known = stores.catalog.erasures_begun().await?;
+    let WithDamage {
+        sound: known,
+        set_aside,
+    } = stores.catalog.sound_erasures().await?;
+    let known: BTreeMap<ErasureMark, Instant> = known
+        .into_iter()
+        .map(|erasure| (erasure.mark, erasure.begun_at))
+        .collect();
     unknown.retain(|mark, begun_at| known.get(mark).is_none_or(|known| known < begun_at));
     if unknown.is_empty() {
-        return Ok(());
+        return Ok(set_aside);
     }
     for person in stores.catalog.people_ids().await? {
-        if unknown.contains_key(&ErasureMark::of(person)) {
-            unknown.remove(&ErasureMark::of(person));
-            let erasure = stores.catalog.begin_erasure(person).await?;
+        if unknown.remove(&ErasureMark::of(person)).is_none() {
+            continue;
+        }
+        if let Some(erasure) = unless_damaged(stores.catalog.begin_erasure(person).await)? {
             remember(stores.objects(), &erasure).await?;
         }
     }
@@ -220,9 +229,18 @@ pub async fn heed_notes(stores: &UpkeepStores) -> Result<(), StoreError> {
             purged_at: None,
             ended_at: None,
         };
-        stores.catalog.enter_erasure(&erasure).await?;
+        unless_damaged(stores.catalog.enter_erasure(&erasure).await)?;
     }
-    Ok(())
+    Ok(set_aside)
+}
+
+/// The outcome of work on an erasure whose row may be damaged, which is known already.
+fn unless_damaged<T>(outcome: Result<T, CatalogError>) -> Result<Option<T>, CatalogError> {
+    match outcome {
+        Ok(done) => Ok(Some(done)),
+        Err(CatalogError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The mark and the start in the name of a note, which contain all that is in it.

@@ -291,6 +291,13 @@ impl Upkeep {
         self.under_lease("manifests", work).await
     }
 
+    /// Begins erasures that the store remembers and the catalogue does not.
+    pub async fn heed_erasures(&self) -> Result<(), StoreError> {
+        let set_aside = erase::heed_notes(&self.stores).await?;
+        self.set_aside.replace("heed erasures", set_aside);
+        Ok(())
+    }
+
     /// Continues erasures that are not over.
     pub async fn erase_due(&self) -> Result<(), StoreError> {
         // Before the lease is taken, which is a write. Each is read again when it is its turn.

@@ -12,7 +12,6 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::erase;
 use super::jobs::Upkeep;
 use super::scrub::{self, Scrub};
 use super::settings::UpkeepSettings;
@@ -102,7 +101,7 @@ impl Upkeep {
             if heeded.is_none_or(|heeded| {
                 heeded.elapsed() >= self.settings.interval * ROUNDS_BETWEEN_ERASURE_CHECKS
             }) {
-                let work = self.attempt("heed erasures", erase::heed_notes(&self.stores));
+                let work = self.attempt("heed erasures", self.heed_erasures());
                 heeded = Box::pin(work).await.then(Moment::now);
             }
             if !self.pause(self.settings.interval).await {

@@ -509,6 +509,44 @@ async fn one_damaged_row_of_a_file_leaves_the_others_in_a_backup_and_in_the_chec
 }
 
 #[tokio::test]
+async fn who_is_damaged_hides_nobody_else_from_the_list_of_users() {
+    let server = Setup::default().no_upkeep().start();
+    let [one, another, sound] = [server.person(), server.person(), server.person()];
+    for person in [&one, &another, &sound] {
+        person.two_heart_rates().await;
+    }
+    server.stop();
+    let address = format!("sqlite://{}", catalogue_of(&server).display());
+    let mut connection = SqliteConnection::connect(&address).await.unwrap();
+    for (sql, person) in [
+        (
+            "UPDATE people SET checksum = checksum + 1 WHERE person = $1",
+            &one,
+        ),
+        (
+            "UPDATE ledgers SET checksum = checksum + 1 WHERE person = $1",
+            &another,
+        ),
+    ] {
+        let damage = sqlx::query(sql).bind(person.id.as_bytes().to_vec());
+        assert_eq!(damage.execute(&mut connection).await.unwrap().rows_affected(), 1);
+    }
+    connection.close().await.unwrap();
+    let ended = server.run(&["users"]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let listed = String::from_utf8(ended.stdout).unwrap();
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(
+        matches!(lines.as_slice(), [line] if line.starts_with(&sound.id.to_string())),
+        "{listed}"
+    );
+    let told = String::from_utf8(ended.stderr).unwrap();
+    for person in [&one, &another] {
+        assert!(told.contains(&person.id.to_string()), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_tombstone_for_a_definition_that_was_lost_is_not_accepted() {
     let server = Setup::default().no_upkeep().start();
     let owner = server.person();

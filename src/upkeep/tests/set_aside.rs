@@ -9,12 +9,14 @@ use tokio_util::sync::CancellationToken;
 use super::erasing::begin;
 use super::*;
 use crate::catalog::documents::Changed;
+use crate::catalog::erasures::Erasure;
+use crate::model::erasure::ErasureMark;
 use crate::model::meters::Meters;
 use crate::store::contents::Content;
 use crate::store::faults::{Fate, Fault, Faults, FaultyStore, Operation};
 use crate::store::folder_names::{DATA_FOLDER, PEOPLE_FOLDER};
 use crate::upkeep::Upkeep;
-use crate::upkeep::erase::ERASURE_LENGTH;
+use crate::upkeep::erase::{ERASURE_LENGTH, remember};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::manifest_names::{manifest_path, numbers};
 use crate::upkeep::scrub::Scrub;
@@ -110,6 +112,28 @@ async fn an_erasure_whose_row_is_damaged_holds_up_no_other() {
     upkeep.erase_due().await.unwrap();
     assert!(is_over(damaged).await);
     assert_eq!(meters.set_aside_partitions.get(), 0);
+}
+
+#[tokio::test]
+async fn an_erasure_whose_row_is_damaged_keeps_no_note_of_another_unheeded() {
+    let (bench, neighbour) = neighbours().await;
+    begin(&bench).await;
+    tamper(&bench, "UPDATE erasures SET checksum = checksum + 1").await;
+    let noted = Erasure {
+        mark: ErasureMark::of(neighbour.person),
+        person: None,
+        begun_at: bench.clock.now(),
+        purged_at: None,
+        ended_at: None,
+    };
+    remember(bench.stores.objects(), &noted).await.unwrap();
+    let (upkeep, meters) = upkeep(&bench);
+    for _ in 0..2 {
+        upkeep.heed_erasures().await.unwrap();
+        let is_being_erased = bench.stores.catalog.is_being_erased(neighbour.person);
+        assert!(is_being_erased.await.unwrap());
+        assert_eq!(meters.set_aside_partitions.get(), 1);
+    }
 }
 
 /// Changes behind the catalogue's back how many rows the tail of a partition is said to have.
