@@ -546,32 +546,79 @@ async fn who_is_damaged_hides_nobody_else_from_the_list_of_users() {
     }
 }
 
+/// Runs one statement in the catalogue of a server, which changes one row, while it does not run.
+async fn change_row(server: &Almanac, sql: &'static str) {
+    server.stop();
+    let address = format!("sqlite://{}", catalogue_of(server).display());
+    let mut connection = SqliteConnection::connect(&address).await.unwrap();
+    assert_eq!(connection.execute(sql).await.unwrap().rows_affected(), 1, "{sql}");
+    connection.close().await.unwrap();
+    server.launch();
+}
+
+fn tombstone(number: u32, data_type: &str) -> Value {
+    json!({"deleted_id": id(number), "deleted_type": data_type})
+}
+
+/// The id of a new annotation of moments, as a type.
+async fn annotation(owner: &Person, name: &str) -> String {
+    let sent = json!({"annotation_type": "moment", "name": name, "description": "", "tags": []});
+    let made = owner.post("/user/v1alpha1/annotation", &sent).await;
+    let made = made.must_be(201).json();
+    format!("MomentAnnotation/{}", made["id"].as_str().unwrap())
+}
+
 #[tokio::test]
-async fn a_tombstone_for_a_definition_that_was_lost_is_not_accepted() {
+async fn a_tombstone_for_a_type_that_was_lost_is_not_accepted_while_its_records_are_there() {
     let server = Setup::default().no_upkeep().start();
     let owner = server.person();
     let tea = owner.define("Event", &json!({"name": "Tea"})).await;
-    let walk = json!({"annotation_type": "moment", "name": "Walk", "description": "", "tags": []});
-    let walk = owner
-        .post("/user/v1alpha1/annotation", &walk)
+    let cup = json!({"id": id(1), "start_time": instant(1)});
+    owner.records(&tea, &[cup]).await;
+    owner
+        .record("DeletedRecord", &tombstone(2, &tea))
         .await
-        .must_be(201)
-        .json();
-    let walk = format!("MomentAnnotation/{}", walk["id"].as_str().unwrap());
-    for (data_type, sql) in [
-        (tea, "DELETE FROM definitions"),
-        (walk, "DELETE FROM documents WHERE kind = 'annotation'"),
+        .must_be(201);
+    change_row(&server, "DELETE FROM definitions").await;
+    let reply = owner.record("DeletedRecord", &tombstone(1, &tea)).await;
+    assert_clear(reply, &server);
+    // Of any other nothing is stored.
+    let unknown = format!("Event/{}", id(7));
+    let reply = owner.record("DeletedRecord", &tombstone(1, &unknown)).await;
+    assert_eq!(reply.must_be(201).json()["deleted"], 0);
+}
+
+#[tokio::test]
+async fn tombstones_find_the_records_of_annotations_that_were_damaged_or_lost() {
+    let server = Setup::default().no_upkeep().start();
+    let owner = server.person();
+    let (walk, swim) = (annotation(&owner, "Walk").await, annotation(&owner, "Swim").await);
+    for (number, data_type) in [(1, &walk), (2, &walk), (3, &swim), (4, &swim)] {
+        let record = json!({"id": id(number), "recorded_at": instant(number)});
+        owner.records(data_type, &[record]).await;
+    }
+    let deleted = async |number: u32, data_type: &str| {
+        let reply = owner.record("DeletedRecord", &tombstone(number, data_type)).await;
+        reply.must_be(201).json()["deleted"].clone()
+    };
+    let unknown = format!("MomentAnnotation/{}", id(7));
+    for (first, sql) in [
+        (
+            1,
+            "UPDATE documents SET checksum = checksum + 1 WHERE document = \
+             (SELECT min(document) FROM documents WHERE kind = 'annotation')",
+        ),
+        (
+            2,
+            "DELETE FROM documents WHERE document = \
+             (SELECT min(document) FROM documents WHERE kind = 'annotation')",
+        ),
     ] {
-        let tombstone = json!({"deleted_id": id(1), "deleted_type": data_type});
-        owner.record("DeletedRecord", &tombstone).await.must_be(201);
-        server.stop();
-        let address = format!("sqlite://{}", catalogue_of(&server).display());
-        let mut connection = SqliteConnection::connect(&address).await.unwrap();
-        assert_eq!(connection.execute(sql).await.unwrap().rows_affected(), 1);
-        connection.close().await.unwrap();
-        server.launch();
-        let reply = owner.record("DeletedRecord", &tombstone).await;
-        assert_clear(reply, &server);
+        change_row(&server, sql).await;
+        assert_eq!(deleted(first, &unknown).await, 0, "{sql}");
+        assert_eq!(deleted(first + 2, &walk).await, 0, "{sql}");
+        assert_eq!(deleted(first, &walk).await, 1, "{sql}");
+        assert_eq!(deleted(first + 2, &swim).await, 1, "{sql}");
     }
 }
 

@@ -3,19 +3,20 @@
 //! Knows a person's types and annotations; knows nothing of the tombstones' form, nor whether the records
 //! exist.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use crate::api::app::App;
 use crate::api::problem::ApiError;
+use crate::catalog::CatalogError;
 use crate::ingest::tombstone::Target;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, Registry, TypeId};
 use crate::people::annotations::AnnotationRow;
 use crate::people::documents::DocumentError;
-use crate::people::types::OwnTypes;
+use crate::people::types::{OwnTypes, TypesError};
 
 /// The most definitions that are looked up one by one. Where more are named, all are read.
 const FEW: usize = 16;
@@ -61,16 +62,12 @@ impl Deleter {
                 needs_all = true;
             }
         }
-        if needs_all || own.len() > FEW {
+        if needs_all {
             deleter.all_own = app.types.all_own(person).await?;
         } else {
             deleter.look_up_own(app, person, own).await?;
         }
-        if annotations.len() > FEW {
-            deleter.annotations = all_annotations(app, person).await?;
-        } else {
-            deleter.look_up_annotations(app, person, annotations).await?;
-        }
+        deleter.look_up_annotations(app, person, annotations).await?;
         Ok(deleter)
     }
 
@@ -83,48 +80,105 @@ impl Deleter {
         }
     }
 
-    /// Looks up own types by their ids; all, where one is not found.
+    /// Looks up own types by their ids; all, where they are many or one is not found: that one may be lost,
+    /// and the tombstone must not be lost with it. Reading all verifies that.
     async fn look_up_own(
         &mut self,
         app: &App,
         person: PersonId,
         ids: Vec<(TypeId, Uuid)>,
     ) -> Result<(), ApiError> {
-        for (id, definition) in ids {
-            match app.types.own(person, definition).await? {
-                Some(found) if found.data_type.id == id => {
-                    self.own.insert(id, found.data_type);
-                }
-                Some(_) => {}
-                // It may be lost, and the tombstone must not be lost with it. Reading all verifies that.
-                None => {
-                    self.all_own = app.types.all_own(person).await?;
-                    break;
-                }
-            }
+        if ids.len() <= FEW && self.find_own(app, person, &ids).await? {
+            return Ok(());
         }
-        Ok(())
+        match app.types.all_own(person).await {
+            Ok(all) => {
+                self.all_own = all;
+                Ok(())
+            }
+            Err(error) if is_damage(&error) => self.find_stored(app, person, ids, error).await,
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Looks up annotations by their ids; all, where one is not found.
+    /// Finds own types by their ids; `false` if one is not there.
+    async fn find_own(
+        &mut self,
+        app: &App,
+        person: PersonId,
+        ids: &[(TypeId, Uuid)],
+    ) -> Result<bool, ApiError> {
+        for (id, definition) in ids {
+            match app.types.own(person, *definition).await? {
+                Some(found) if found.data_type.id == *id => {
+                    self.own.insert(id.clone(), found.data_type);
+                }
+                Some(_) => {}
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Finds those own types of which records are stored, where not all types can be read. One of these that
+    /// is not there is lost, which is an error. Of the others there is nothing to delete, whether or not they
+    /// ever were there.
+    async fn find_stored(
+        &mut self,
+        app: &App,
+        person: PersonId,
+        mut ids: Vec<(TypeId, Uuid)>,
+        damage: TypesError,
+    ) -> Result<(), ApiError> {
+        let partitions = app.catalog.partitions_of(person).await?;
+        let stored: HashSet<&TypeId> = partitions.iter().map(|partition| &partition.data_type).collect();
+        ids.retain(|(id, _)| stored.contains(id));
+        if self.find_own(app, person, &ids).await? {
+            return Ok(());
+        }
+        Err(damage.into())
+    }
+
+    /// Looks up annotations by their ids; all, where they are many or one is not found, as with own types.
     async fn look_up_annotations(
         &mut self,
         app: &App,
         person: PersonId,
         ids: Vec<(TypeId, Uuid)>,
     ) -> Result<(), ApiError> {
+        if ids.len() <= FEW && self.find_annotations(app, person, &ids).await? {
+            return Ok(());
+        }
+        match app.annotations.all(person).await {
+            Ok(all) => self.annotations = all.iter().map(named).collect(),
+            // Their records name them, and are found whether or not they are there themselves.
+            Err(error) if is_damaged(&error) => {
+                let is_base = |id: &TypeId| self.registry.get(id.base()).is_some_and(|base| base.is_base);
+                let source = |definition| -> Arc<str> { app.annotations.source_id(definition).into() };
+                let meant = ids.into_iter().filter(|(id, _)| is_base(id));
+                self.annotations = meant.map(|(id, definition)| (id, source(definition))).collect();
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Finds annotations by their ids; `false` if one is not there, or is damaged.
+    async fn find_annotations(
+        &mut self,
+        app: &App,
+        person: PersonId,
+        ids: &[(TypeId, Uuid)],
+    ) -> Result<bool, ApiError> {
         for (_, definition) in ids {
-            match app.annotations.one(person, definition).await {
+            match app.annotations.one(person, *definition).await {
                 Ok(found) => self.annotations.extend([named(&found)]),
-                // As with own types.
-                Err(DocumentError::Unknown(_)) => {
-                    self.annotations = all_annotations(app, person).await?;
-                    break;
-                }
+                Err(DocumentError::Unknown(_)) => return Ok(false),
+                Err(error) if is_damaged(&error) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Where a tombstone for `name` deletes. A name that means nothing deletes nothing.
@@ -184,6 +238,22 @@ async fn all_annotations(app: &App, person: PersonId) -> Result<HashMap<TypeId, 
 /// An annotation as a type, with the source that names it.
 fn named(annotation: &AnnotationRow) -> (TypeId, Arc<str>) {
     (annotation.type_id(), Arc::from(annotation.svc_source_id.as_str()))
+}
+
+/// Whether a definition could not be read because one is damaged or lost.
+const fn is_damage(error: &TypesError) -> bool {
+    matches!(
+        error,
+        TypesError::Damaged { .. } | TypesError::Catalog(CatalogError::Corrupt { .. })
+    )
+}
+
+/// The same of annotations.
+const fn is_damaged(error: &DocumentError) -> bool {
+    matches!(
+        error,
+        DocumentError::Damaged { .. } | DocumentError::Catalog(CatalogError::Corrupt { .. })
+    )
 }
 
 /// All records that are stored under a type.
