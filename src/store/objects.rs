@@ -3,36 +3,31 @@
 //! When a write returns `Ok`, the object survives a crash and everybody who shares the store can read it.
 //! Lives as long as the process. Knows nothing of what the objects contain.
 
+mod s3;
+mod writing;
+
 use std::ops::Range;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::prefix::PrefixStore;
 use object_store::{
-    BackoffConfig, ClientOptions, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt as _,
-    PutMode, PutOptions, PutPayload, RetryConfig, WriteMultipart,
+    GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
 };
 
+use super::blocking::run_blocking;
 use super::errors::StoreError;
 use super::local::{Disk, DurableDirectory, SystemDisk};
 use super::signing::Signing;
 use crate::model::time::Instant;
-
-/// Objects up to this size are sent in one request, larger ones in parts of it.
-const PART_BYTES: usize = 8 << 20;
-/// Objects up to this size are written to a directory at once, larger ones in parts of it: parts need no
-/// requests there, and unwritten bytes are held in memory.
-const WRITTEN_BYTES: usize = 1 << 20;
-/// How many parts are sent at once.
-const PARTS_AT_ONCE: usize = 4;
+use s3::open_s3;
+pub use writing::Upload;
+use writing::{Claim, PART_BYTES, WRITTEN_BYTES, create, not_written};
 
 /// Where objects are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +78,7 @@ impl ObjectStorage {
     pub fn open(settings: &ObjectStoreSettings) -> Result<Self, StoreError> {
         match settings {
             ObjectStoreSettings::Local(root) => Self::directory(root, Arc::new(SystemDisk)),
-            ObjectStoreSettings::S3 { url, options } => open_s3(url, options),
+            ObjectStoreSettings::S3 { url, options } => Self::s3(url, options),
         }
     }
 
@@ -95,7 +90,7 @@ impl ObjectStorage {
                 let files = LocalFileSystem::new_with_prefix(root)?;
                 Ok(Some(Self::over(Arc::new(files))))
             }
-            ObjectStoreSettings::S3 { url, options } => open_s3(url, options).map(Some),
+            ObjectStoreSettings::S3 { url, options } => Self::s3(url, options).map(Some),
         }
     }
 
@@ -108,6 +103,14 @@ impl ObjectStorage {
             store: Arc::new(directory.clone()),
             directory: Some(directory),
             signing: None,
+        })
+    }
+
+    fn s3(url: &str, options: &[(String, String)]) -> Result<Self, StoreError> {
+        let (store, signing) = open_s3(url, options)?;
+        Ok(Self {
+            signing: Some(signing),
+            ..Self::over(store)
         })
     }
 
@@ -140,8 +143,7 @@ impl ObjectStorage {
 
     /// Writes an object that must not exist yet.
     pub async fn put(&self, path: &str, content: Bytes) -> Result<(), StoreError> {
-        self.create(&location(path)?, PutPayload::from_bytes(content))
-            .await
+        create(&*self.store, &location(path)?, PutPayload::from_bytes(content)).await
     }
 
     /// Writes an object, replacing any that exists. Readers see the one or the other.
@@ -258,7 +260,7 @@ impl ObjectStorage {
     pub async fn remove_empty_folders(&self, folder: &str) -> Result<(), StoreError> {
         if let Some(directory) = self.directory.clone() {
             let folder = location(folder)?;
-            blocking(move || directory.remove_empty(&folder)).await?;
+            on_disk(move || directory.remove_empty(&folder)).await?;
         }
         Ok(())
     }
@@ -268,7 +270,7 @@ impl ObjectStorage {
     pub async fn remove_quiet_folders(&self, folder: &str, age: Duration) -> Result<(), StoreError> {
         if let Some(directory) = self.directory.clone() {
             let folder = location(folder)?;
-            blocking(move || directory.remove_quiet(&folder, age)).await?;
+            on_disk(move || directory.remove_quiet(&folder, age)).await?;
         }
         Ok(())
     }
@@ -279,7 +281,7 @@ impl ObjectStorage {
             return Ok(false);
         };
         let place = location(folder)?;
-        let is_there = blocking(move || Ok(directory.has_folder(&place))).await?;
+        let is_there = on_disk(move || Ok(directory.has_folder(&place))).await?;
         Ok(is_there && self.list(folder)?.next().await.is_none())
     }
 
@@ -289,7 +291,7 @@ impl ObjectStorage {
         let Some(directory) = self.directory.clone() else {
             return Ok(Vec::new());
         };
-        blocking(move || directory.staged(age)).await
+        on_disk(move || directory.staged(age)).await
     }
 
     /// Every object whose path begins with the folders of `prefix`, in no particular order.
@@ -325,19 +327,17 @@ impl ObjectStorage {
     }
 
     fn begin(&self, path: &str, claim: Claim) -> Result<Upload, StoreError> {
-        Ok(Upload {
-            storage: self.clone(),
+        let part_bytes = if self.directory.is_some() {
+            WRITTEN_BYTES
+        } else {
+            PART_BYTES
+        };
+        Ok(Upload::new(
+            Arc::clone(&self.store),
+            location(path)?,
+            part_bytes,
             claim,
-            location: location(path)?,
-            part_bytes: if self.directory.is_some() {
-                WRITTEN_BYTES
-            } else {
-                PART_BYTES
-            },
-            pending: Vec::new(),
-            pending_bytes: 0,
-            parts: None,
-        })
+        ))
     }
 
     /// Removes what interrupted uploads left in a directory: what nobody holds, and all that is older than
@@ -346,7 +346,7 @@ impl ObjectStorage {
         let Some(directory) = self.directory.clone() else {
             return Ok(0);
         };
-        blocking(move || directory.clear_staging(age)).await
+        on_disk(move || directory.clear_staging(age)).await
     }
 
     /// What the store knows of an object without its content.
@@ -361,134 +361,16 @@ impl ObjectStorage {
             found => found,
         }
     }
-
-    async fn create(&self, location: &Path, payload: PutPayload) -> Result<(), StoreError> {
-        let content = payload.clone();
-        let put = self
-            .store
-            .put_opts(location, payload, PutOptions::from(PutMode::Create));
-        match put.await {
-            // A store's answer may be lost; a repeated request then finds the object that the first one
-            // wrote.
-            Err(exists @ object_store::Error::AlreadyExists { .. }) => {
-                if self.holds(location, &content).await? {
-                    Ok(())
-                } else {
-                    Err(exists.into())
-                }
-            }
-            done => done.map(drop).map_err(not_written),
-        }
-    }
-
-    /// Puts an empty object in the place of one that will be written.
-    async fn claim(&self, location: &Path) -> Result<(), StoreError> {
-        let mode = PutOptions::from(PutMode::Create);
-        let put = self.store.put_opts(location, PutPayload::default(), mode).await;
-        // One that is there is not compared as in `create`: an empty object may be anybody's.
-        put.map(drop).map_err(not_written)
-    }
-
-    /// Whether an object has exactly this content.
-    async fn holds(&self, location: &Path, content: &PutPayload) -> Result<bool, StoreError> {
-        // Its size first: a claim is not read, as its owner may be about to replace it. An object that came
-        // and went is none that was written.
-        let found = self.store.head(location).await.map_err(not_written)?;
-        if found.size != content.content_length() as u64 {
-            return Ok(false);
-        }
-        let found = self.store.get(location).await.map_err(not_written)?;
-        let found = found.bytes().await?;
-        Ok(content.iter().flatten().eq(found.iter()))
-    }
-}
-
-/// Whether the name of an object belongs to its writer before the object is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
-    /// Nobody else wants it.
-    Needless,
-    /// Before the first part is sent.
-    Due,
-    Made,
-}
-
-/// An object being written. Dropping it leaves nothing visible, except the claim of a contested name.
-#[derive(Debug)]
-pub struct Upload {
-    storage: ObjectStorage,
-    claim: Claim,
-    location: Path,
-    part_bytes: usize,
-    pending: Vec<Bytes>,
-    pending_bytes: usize,
-    parts: Option<WriteMultipart>,
-}
-
-impl Upload {
-    /// Appends to the object; waits while too much is being sent.
-    pub async fn write(&mut self, content: Bytes) -> Result<(), StoreError> {
-        if let Some(parts) = &mut self.parts {
-            parts
-                .wait_for_capacity(PARTS_AT_ONCE)
-                .await
-                .map_err(not_written)?;
-            parts.put(content);
-            return Ok(());
-        }
-        self.pending_bytes += content.len();
-        self.pending.push(content);
-        if self.pending_bytes > self.part_bytes {
-            if self.claim == Claim::Due {
-                self.storage.claim(&self.location).await?;
-                self.claim = Claim::Made;
-            }
-            let begun = self.storage.store.put_multipart(&self.location).await;
-            let upload = begun.map_err(not_written)?;
-            let mut parts = WriteMultipart::new_with_chunk_size(upload, self.part_bytes);
-            for content in self.pending.drain(..) {
-                parts.put(content);
-            }
-            self.parts = Some(parts);
-        }
-        Ok(())
-    }
-
-    /// Makes the object durable and visible.
-    pub async fn finish(self) -> Result<(), StoreError> {
-        match self.parts {
-            Some(parts) => parts.finish().await.map(drop).map_err(not_written),
-            None => {
-                self.storage
-                    .create(&self.location, PutPayload::from_iter(self.pending))
-                    .await
-            }
-        }
-    }
-
-    /// Gives up, and removes what was sent, and then the claim: nothing can take its place any more.
-    pub async fn abort(self) -> Result<(), StoreError> {
-        if let Some(parts) = self.parts {
-            parts.abort().await?;
-        }
-        if self.claim == Claim::Made {
-            self.storage.delete(self.location.as_ref()).await?;
-        }
-        Ok(())
-    }
 }
 
 /// Runs disk work on a thread that may wait.
-async fn blocking<T: Send + 'static>(
+async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let unavailable = |error: &dyn std::error::Error| StoreError::Unavailable {
+    let unavailable = |error: std::io::Error| StoreError::Unavailable {
         detail: error.to_string(),
     };
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|error| unavailable(&error)),
-        Err(error) => Err(unavailable(&error)),
-    }
+    run_blocking(move || work().map_err(unavailable)).await
 }
 
 /// What an error of the store means for the object at `path`. A directory says where on the disk it looked;
@@ -505,63 +387,8 @@ fn failure(path: &str) -> impl Fn(object_store::Error) -> StoreError {
     }
 }
 
-/// What an error of the store means for an object that is being written. The object itself need not exist, so
-/// what is missing is what it goes into, such as the bucket. The store cannot be used; nothing is damaged.
-fn not_written(error: object_store::Error) -> StoreError {
-    let detail = error.to_string();
-    match StoreError::from(error) {
-        StoreError::Missing { .. } => StoreError::Unavailable {
-            detail: format!("what it is written to, such as the bucket, does not exist: {detail}"),
-        },
-        failure => failure,
-    }
-}
-
 fn location(path: &str) -> Result<Path, StoreError> {
     Path::parse(path).map_err(|error| StoreError::Settings {
         detail: error.to_string(),
-    })
-}
-
-fn open_s3(url: &str, options: &[(String, String)]) -> Result<ObjectStorage, StoreError> {
-    let settings = |detail: String| StoreError::Settings { detail };
-    let rest = url
-        .strip_prefix("s3://")
-        .ok_or_else(|| settings(format!("{url:?} is not understood: expected s3://BUCKET/PREFIX")))?;
-    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut builder = AmazonS3Builder::new()
-        .with_bucket_name(bucket)
-        .with_retry(RetryConfig {
-            backoff: BackoffConfig {
-                init_backoff: Duration::from_millis(50),
-                max_backoff: Duration::from_secs(2),
-                base: 2.0,
-            },
-            max_retries: 5,
-            retry_timeout: Duration::from_secs(20),
-        })
-        .with_client_options(
-            ClientOptions::new()
-                .with_connect_timeout(Duration::from_secs(3))
-                .with_timeout(Duration::from_secs(30)),
-        );
-    for (name, value) in options {
-        // Other variables of the same family, such as profiles, mean nothing here.
-        if let Ok(key) = AmazonS3ConfigKey::from_str(&name.to_ascii_lowercase()) {
-            builder = builder.with_config(key, value);
-        }
-    }
-    let store = builder.build().map_err(|error| settings(error.to_string()))?;
-    let signer = Arc::new(store.clone());
-    let prefix = location(prefix.trim_matches('/'))?;
-    let signing = Some(Signing::new(signer, prefix.clone()));
-    let store: Arc<dyn ObjectStore> = if prefix.as_ref().is_empty() {
-        Arc::new(store)
-    } else {
-        Arc::new(PrefixStore::new(store, prefix))
-    };
-    Ok(ObjectStorage {
-        signing,
-        ..ObjectStorage::over(store)
     })
 }
