@@ -119,30 +119,20 @@ impl Packer {
         let stream = stream_of(batch)?;
         let length = u32::try_from(stream.len())
             .map_err(|_| StoreError::rows("more than 4 GB in one batch; write it as an object"))?;
-        let (form, mut blob, compressed) = if stream.len() <= SHORT_STREAM {
-            let mut blob = vec![0; HEADER_BYTES + snap::raw::max_compress_len(stream.len())];
-            let compressed = self.of_short.lend(
-                || Ok(snap::raw::Encoder::new()),
-                |compressor| {
-                    let compressed = compressor.compress(&stream, &mut blob[HEADER_BYTES..]);
-                    compressed.map_err(StoreError::rows)
-                },
-            )?;
-            (SNAPPY_ARROW_STREAM, blob, compressed)
+        let (form, mut blob) = if stream.len() <= SHORT_STREAM {
+            let make = || Ok(snap::raw::Encoder::new());
+            let most = snap::raw::max_compress_len(stream.len());
+            let compress = |with: &mut snap::raw::Encoder, room: &mut [u8]| with.compress(&stream, room);
+            (SNAPPY_ARROW_STREAM, packed(&self.of_short, make, most, compress)?)
         } else {
-            let mut blob = vec![0; HEADER_BYTES + zstd::zstd_safe::compress_bound(stream.len())];
-            let compressed = self.of_long.lend(
-                || Compressor::new(LEVEL),
-                |compressor| {
-                    let compressed = compressor.compress_to_buffer(&stream, &mut blob[HEADER_BYTES..]);
-                    compressed.map_err(StoreError::rows)
-                },
-            )?;
-            (ZSTD_ARROW_STREAM, blob, compressed)
+            let make = || Compressor::new(LEVEL);
+            let most = zstd::zstd_safe::compress_bound(stream.len());
+            let compress =
+                |with: &mut Compressor<'_>, room: &mut [u8]| with.compress_to_buffer(&stream, room);
+            (ZSTD_ARROW_STREAM, packed(&self.of_long, make, most, compress)?)
         };
         blob[0] = form;
         blob[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
-        blob.truncate(HEADER_BYTES + compressed);
         blob.shrink_to_fit();
         let checksum = crc32fast::hash(&blob);
         Ok((blob.into(), checksum))
@@ -157,6 +147,21 @@ pub fn piece(id: PieceId, rows: &RecordBatch, layout_version: u32) -> Result<New
 /// The batch as a blob, and its CRC-32.
 pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     Packer::default().encode(batch)
+}
+
+/// Room for a header, and behind it what `compress` wrote there, which is `most` bytes at the most.
+fn packed<T, E: ToString>(
+    idle: &Idle<T>,
+    make: impl FnOnce() -> std::io::Result<T>,
+    most: usize,
+    compress: impl FnOnce(&mut T, &mut [u8]) -> Result<usize, E>,
+) -> Result<Vec<u8>, StoreError> {
+    let mut blob = vec![0; HEADER_BYTES + most];
+    let written = idle.lend(make, |compressor| {
+        compress(compressor, &mut blob[HEADER_BYTES..]).map_err(StoreError::rows)
+    })?;
+    blob.truncate(HEADER_BYTES + written);
+    Ok(blob)
 }
 
 fn stream_of(batch: &RecordBatch) -> Result<Vec<u8>, StoreError> {
