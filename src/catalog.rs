@@ -44,6 +44,8 @@ mod rows;
 mod sound_rows;
 mod tables;
 #[cfg(test)]
+pub(crate) mod test_databases;
+#[cfg(test)]
 mod tests;
 mod value;
 mod verified_rows;

@@ -20,6 +20,7 @@ use super::records::{
     PartitionChange, Place, Replace, SeenPartition, SeenSource, UploadReceipt,
 };
 use super::{Catalog, CatalogError};
+use crate::catalog::test_databases::{address_in, databases_at_hand};
 use crate::model::clock::{Clock, ManualClock};
 use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::TypeId;
@@ -38,7 +39,7 @@ struct Bench {
 impl Bench {
     async fn sqlite() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let address = address_in(directory.path());
         Self::open(directory, address).await
     }
 
@@ -55,9 +56,9 @@ impl Bench {
 
     /// Every database that is at hand.
     async fn all() -> Vec<Self> {
-        let mut benches = vec![Self::sqlite().await];
-        if let Ok(address) = std::env::var("ALMANAC_TEST_POSTGRES_URL") {
-            benches.push(Self::open(tempfile::tempdir().unwrap(), address).await);
+        let mut benches = Vec::new();
+        for (directory, address) in databases_at_hand() {
+            benches.push(Self::open(directory, address).await);
         }
         benches
     }

@@ -169,6 +169,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::records::{Commit, Effect, UploadReceipt};
+    use crate::catalog::test_databases::address_in;
     use crate::model::clock::SystemClock;
     use crate::model::ids::UploadId;
 
@@ -191,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn who_keeps_as_many_as_there_may_be_is_not_counted_again_although_some_are_in_use() {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let address = address_in(directory.path());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let quota = KeyQuota::new(catalog.clone(), 2);
         keep(&catalog, "one").await;

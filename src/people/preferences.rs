@@ -275,6 +275,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::catalog::test_databases::address_in;
     use crate::model::clock::SystemClock;
     use crate::model::ids::SystemIds;
     use crate::model::registry::{Base, Registry};
@@ -282,7 +283,7 @@ mod tests {
     #[tokio::test]
     async fn a_type_that_is_named_again_is_not_looked_up_again() {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let address = address_in(directory.path());
         let clock = Arc::new(SystemClock);
         let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
         let registry = Arc::new(Registry::builtin().unwrap());

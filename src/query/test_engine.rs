@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalog::Catalog;
+use crate::catalog::test_databases::address_in;
 use crate::model::clock::SystemClock;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -31,7 +32,7 @@ impl<Authority> TestEngine<Authority> {
         let directory = tempfile::tempdir().unwrap();
         let objects =
             ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let address = address_in(directory.path());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let files = PieceFiles::new(objects, 1 << 20);
         let snapshots = Snapshots::new(catalog.clone(), 1 << 20);

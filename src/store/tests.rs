@@ -22,6 +22,7 @@ use super::objects::{ObjectStorage, ObjectStoreSettings};
 use super::piece::Target;
 use crate::catalog::Catalog;
 use crate::catalog::records::{Commit, CommitOutcome, NewPiece, PartitionChange};
+use crate::catalog::test_databases::address_in;
 use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
@@ -116,7 +117,7 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let address = address_in(directory.path());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let objects =
             ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();

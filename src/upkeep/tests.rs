@@ -35,6 +35,7 @@ use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::Catalog;
 use crate::catalog::records::{Commit, CommitOutcome, NewPiece, PartitionChange};
+use crate::catalog::test_databases::{address_in, file_in};
 use crate::model::clock::{Clock, ManualClock, SystemClock};
 use crate::model::ids::{PersonId, PieceId, RecordId, SystemIds};
 use crate::model::registry::TypeId;
@@ -58,7 +59,7 @@ type Model = BTreeMap<RecordId, (i64, f64)>;
 
 /// Changes the catalogue behind its back.
 async fn tamper(bench: &Bench, sql: &str) {
-    let file = bench.directory.path().join("catalogue.sqlite");
+    let file = file_in(bench.directory.path());
     let mut connection = SqliteConnection::connect(&format!("sqlite://{}", file.display()))
         .await
         .unwrap();
@@ -151,7 +152,7 @@ impl Bench {
 
     async fn over(directory: tempfile::TempDir, objects: ObjectStorage) -> Self {
         let clock = Arc::new(ManualClock::at(SystemClock.now()));
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let address = address_in(directory.path());
         let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
         let files = PieceFiles::new(objects, 1 << 20);
         let stores = UpkeepStores {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::catalog::Catalog;
 use crate::catalog::documents::Changed;
+use crate::catalog::test_databases::address_in;
 use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::time::Instant;
@@ -28,7 +29,7 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let address = address_in(directory.path());
         let clock = Arc::new(SystemClock);
         let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
         let settings = ObjectStoreSettings::Local(directory.path().join("objects"));

@@ -6,6 +6,7 @@ use super::pages::{TABLES, order_of, page_of};
 use super::reader::PAGE_OF_BLOBS;
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
+use crate::catalog::test_databases::address_in;
 use crate::model::clock::ManualClock;
 use crate::model::time::Instant;
 
@@ -19,7 +20,7 @@ async fn plan(session: &mut Session, sql: &str, values: usize) -> Vec<String> {
 #[tokio::test]
 async fn no_page_walks_past_the_rows_before_it() {
     let directory = tempfile::tempdir().unwrap();
-    let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+    let address = address_in(directory.path());
     let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
     let catalog = Catalog::open(&address, clock).await.unwrap();
     let mut session = catalog.database.write().await.unwrap();

@@ -4,6 +4,7 @@ use super::*;
 use crate::catalog::database::{Database, Value};
 use crate::catalog::inserting::Existing;
 use crate::catalog::tables::{ALL, Kind, OF_THIS_STORE, Table};
+use crate::catalog::test_databases::file_in;
 
 /// A row of a table: `number` where nothing else is asked for.
 fn row_of(table: &Table, person: PersonId, number: u64) -> Vec<Value> {
@@ -181,7 +182,7 @@ async fn what_is_on_either_side_of_a_part_that_cannot_be_read_is_copied() {
     session.insert(log, rows, Existing::Refuse).await.unwrap();
     session.commit().await.unwrap();
     catalog.close().await;
-    let file = directory.path().join("catalogue.sqlite");
+    let file = file_in(directory.path());
     let mut content = std::fs::read(&file).unwrap();
     let in_the_middle = content
         .windows(9)

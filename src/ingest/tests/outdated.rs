@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::catalog::Catalog;
 use crate::catalog::records::Effect;
+use crate::catalog::test_databases::address_in;
 use crate::ingest::changes::Change;
 use crate::ingest::pressure::TailPressure;
 use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
@@ -32,7 +33,7 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) async fn over(directory: &std::path::Path) -> Self {
-        let address = format!("sqlite://{}", directory.join("catalogue.sqlite").display());
+        let address = address_in(directory);
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let objects = ObjectStoreSettings::Local(directory.join("objects"));
         let objects = ObjectStorage::open(&objects).unwrap();

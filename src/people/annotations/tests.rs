@@ -14,6 +14,7 @@ use super::measurement::{MeasurementConfiguration, QuantityMeasurement};
 use super::{AnnotationRoot, AnnotationRow, Annotations, schema};
 use crate::catalog::Catalog;
 use crate::catalog::documents::DocumentKind;
+use crate::catalog::test_databases::databases_at_hand;
 use crate::model::clock::ManualClock;
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::registry::Registry;
@@ -502,11 +503,9 @@ struct Bench {
 
 impl Bench {
     async fn all() -> Vec<Self> {
-        let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
-        let mut benches = vec![Self::open(directory, &address).await];
-        if let Ok(address) = std::env::var("ALMANAC_TEST_POSTGRES_URL") {
-            benches.push(Self::open(tempfile::tempdir().unwrap(), &address).await);
+        let mut benches = Vec::new();
+        for (directory, address) in databases_at_hand() {
+            benches.push(Self::open(directory, &address).await);
         }
         benches
     }

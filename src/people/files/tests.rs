@@ -18,6 +18,7 @@ use super::{
     ScanState, Sent, UploadError,
 };
 use crate::catalog::Catalog;
+use crate::catalog::test_databases::{address_in, databases_at_hand, file_in};
 use crate::model::clock::{Clock, ManualClock, SystemClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::time::{Instant, TimeRange};
@@ -51,15 +52,15 @@ struct Bench {
 impl Bench {
     async fn sqlite() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let address = address_in(directory.path());
         Self::open(directory, &address).await
     }
 
     /// Every database that is at hand.
     async fn all() -> Vec<Self> {
-        let mut benches = vec![Self::sqlite().await];
-        if let Ok(address) = std::env::var("ALMANAC_TEST_POSTGRES_URL") {
-            benches.push(Self::open(tempfile::tempdir().unwrap(), &address).await);
+        let mut benches = Vec::new();
+        for (directory, address) in databases_at_hand() {
+            benches.push(Self::open(directory, &address).await);
         }
         benches
     }
@@ -589,7 +590,7 @@ async fn a_damaged_file_keeps_nobody_elses_from_being_scanned() {
     let damaged = bench.put("a", b"one").await;
     bench.person = PersonId(Uuid::now_v7());
     let sound = bench.put("a", b"two").await;
-    let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.sqlite")).unwrap();
+    let catalogue = rusqlite::Connection::open(file_in(bench.directory.path())).unwrap();
     let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
     assert_eq!(catalogue.execute(sql, [damaged.as_bytes()]).unwrap(), 1);
     let waiting = bench.files.to_scan().await.unwrap();

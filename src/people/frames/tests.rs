@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{Described, Frame, FrameError, FrameSettings, Frames};
 use crate::catalog::Catalog;
+use crate::catalog::test_databases::{address_in, file_in};
 use crate::model::clock::{Clock, ManualClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::time::Instant;
@@ -33,7 +34,7 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let address = address_in(directory.path());
         let clock = Arc::new(ManualClock::at(Instant::from_micros(1_717_200_000_000_000)));
         let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
         let settings = ObjectStoreSettings::Local(directory.path().join("objects"));
@@ -126,7 +127,7 @@ async fn a_damaged_frame_keeps_nobody_elses() {
     let damaged = bench.made(Instant::MAX).await.unwrap();
     bench.person = PersonId(Uuid::now_v7());
     let sound = bench.made(Instant::MAX).await.unwrap();
-    let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.db")).unwrap();
+    let catalogue = rusqlite::Connection::open(file_in(bench.directory.path())).unwrap();
     let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
     assert_eq!(catalogue.execute(sql, [damaged.id.as_bytes()]).unwrap(), 1);
     let found: Vec<Uuid> = bench

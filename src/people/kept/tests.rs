@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document};
+use crate::catalog::test_databases::databases_at_hand;
 use crate::model::clock::ManualClock;
 use crate::model::time::Instant;
 
@@ -22,11 +23,9 @@ struct Bench {
 
 impl Bench {
     async fn all() -> Vec<Self> {
-        let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
-        let mut benches = vec![Self::open(directory, &address).await];
-        if let Ok(address) = std::env::var("ALMANAC_TEST_POSTGRES_URL") {
-            benches.push(Self::open(tempfile::tempdir().unwrap(), &address).await);
+        let mut benches = Vec::new();
+        for (directory, address) in databases_at_hand() {
+            benches.push(Self::open(directory, &address).await);
         }
         benches
     }

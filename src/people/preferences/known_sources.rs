@@ -126,6 +126,7 @@ impl Hash for SourcesByRecency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::test_databases::address_in;
     use crate::model::clock::SystemClock;
     use crate::model::time::Instant;
 
@@ -141,7 +142,7 @@ mod tests {
     #[tokio::test]
     async fn sources_are_read_again_only_when_one_was_added_on_any_node() {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let address = address_in(directory.path());
         let here = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let elsewhere = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let person = PersonId(Uuid::from_u128(1));

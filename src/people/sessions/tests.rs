@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::catalog::test_databases::{databases_at_hand, file_in};
 use crate::model::clock::ManualClock;
 use crate::model::ids::SystemIds;
 
@@ -23,11 +24,9 @@ struct Bench {
 
 impl Bench {
     async fn all() -> Vec<Self> {
-        let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
-        let mut benches = vec![Self::open(directory, &address).await];
-        if let Ok(address) = std::env::var("ALMANAC_TEST_POSTGRES_URL") {
-            benches.push(Self::open(tempfile::tempdir().unwrap(), &address).await);
+        let mut benches = Vec::new();
+        for (directory, address) in databases_at_hand() {
+            benches.push(Self::open(directory, &address).await);
         }
         benches
     }
@@ -144,7 +143,7 @@ async fn open_sessions_are_counted_without_reading_them_until_one_changes() {
     other.open(owner, named("phone"), HOUR * 2).await.unwrap();
     assert_eq!(node.count_open(owner).await.unwrap(), 2);
     // From now on nobody can read it.
-    let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.db")).unwrap();
+    let catalogue = rusqlite::Connection::open(file_in(bench.directory.path())).unwrap();
     let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
     assert_eq!(catalogue.execute(sql, [session.id.as_bytes()]).unwrap(), 1);
     assert_eq!(node.count_open(owner).await.unwrap(), 2);

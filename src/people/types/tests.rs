@@ -4,6 +4,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::catalog::test_databases::address_in;
 use crate::model::clock::SystemClock;
 use crate::model::ids::SystemIds;
 
@@ -13,7 +14,7 @@ const DECOMPOSED: &str = "cafe\u{301}";
 
 async fn types() -> (TempDir, Types) {
     let directory = tempfile::tempdir().unwrap();
-    let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+    let address = address_in(directory.path());
     let clock = Arc::new(SystemClock);
     let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
     catalog.ensure_person(PERSON, None).await.unwrap();

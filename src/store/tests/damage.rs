@@ -10,6 +10,7 @@ use super::super::{StoreError, tail};
 use super::pieces::read_back;
 use super::*;
 use crate::catalog::records::NewPlace;
+use crate::catalog::test_databases::file_in;
 use crate::model::ids::SystemIds;
 
 #[test]
@@ -131,7 +132,7 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
     };
     let expected = read(&bench.catalog).await.unwrap();
     bench.catalog.close().await;
-    let good = std::fs::read(bench.directory.path().join("catalogue.sqlite")).unwrap();
+    let good = std::fs::read(file_in(bench.directory.path())).unwrap();
 
     let elsewhere = tempfile::tempdir().unwrap();
     let mut noticed = 0;

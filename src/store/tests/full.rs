@@ -7,6 +7,7 @@ use super::super::StoreError;
 use super::*;
 use crate::catalog::CatalogError;
 use crate::catalog::records::{Bounds, NewPlace};
+use crate::catalog::test_databases::address_in;
 use crate::model::time::Instant;
 
 fn noise(bytes: usize) -> Bytes {
@@ -39,7 +40,7 @@ async fn a_full_disk_refuses_writes_and_goes_on_reading() {
         return;
     };
     let directory = tempfile::tempdir_in(small).unwrap();
-    let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+    let address = address_in(directory.path());
     let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
     let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
     let filler = directory.path().join("filler");

@@ -3,6 +3,7 @@
 use super::*;
 use crate::catalog::CatalogError;
 use crate::catalog::records::{Effect, UploadReceipt};
+use crate::catalog::test_databases::file_in;
 use crate::model::ids::UploadId;
 use crate::store::orphans::delete_uncommitted;
 use crate::store::piece::object_path;
@@ -179,7 +180,7 @@ async fn an_object_is_condemned_before_it_is_removed_and_from_then_on_nobody_can
 async fn with_clock_ahead(bench: &Bench, ahead: Duration) -> UpkeepStores {
     let ahead = bench.clock.now().micros() + ahead.as_micros() as i64;
     let clock = Arc::new(ManualClock::at(Instant::from_micros(ahead)));
-    let file = bench.directory.path().join("catalogue.sqlite");
+    let file = file_in(bench.directory.path());
     let catalog = Catalog::open(&format!("sqlite://{}", file.display()), clock.clone())
         .await
         .unwrap();

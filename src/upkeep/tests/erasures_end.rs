@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::erasing::{begin, database_files_with, friends, go_on, left};
 use super::*;
 use crate::catalog::CatalogError;
+use crate::catalog::test_databases::file_in;
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::store::sealing::{MasterKeys, PersonKeys, Wrapping};
 use crate::upkeep::erase::{ERASURE_LENGTH, erase};
@@ -125,7 +126,7 @@ async fn an_erasure_that_damage_held_open_ends_with_nothing_in_the_files_of_the_
     assert!(held_open.is_err_and(|error| error.is_damage()));
     damage(-1).await;
     // What is removed now cannot be overwritten: somebody reads an earlier state of the database.
-    let file = bench.directory.path().join("catalogue.sqlite");
+    let file = file_in(bench.directory.path());
     let address = format!("sqlite://{}", file.display());
     let mut reader = SqliteConnection::connect(&address).await.unwrap();
     reader

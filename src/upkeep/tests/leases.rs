@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::catalog::test_databases::{address_in, file_in};
 use crate::model::meters::{Meters, UpkeepMeters};
 use crate::store::faults::{Fate, Fault, FaultyStore, Operation};
 use crate::upkeep::Upkeep;
@@ -240,10 +241,7 @@ async fn nodes_whose_clocks_differ_hold_a_lease_by_one_time() {
     let ahead = Arc::new(ManualClock::at(Instant::from_micros(
         bench.clock.now().micros() + 24 * 3600 * SECOND,
     )));
-    let address = format!(
-        "sqlite://{}",
-        bench.directory.path().join("catalogue.sqlite").display()
-    );
+    let address = address_in(bench.directory.path());
     let other = Catalog::open(&address, ahead)
         .await
         .unwrap()
@@ -259,7 +257,7 @@ async fn nodes_whose_clocks_differ_hold_a_lease_by_one_time() {
 
 /// The log of the catalogue, of which every commit makes another.
 async fn log_of(bench: &Bench) -> Vec<u8> {
-    tokio::fs::read(bench.directory.path().join("catalogue.sqlite-wal"))
+    tokio::fs::read(file_in(bench.directory.path()).with_extension("db-wal"))
         .await
         .unwrap()
 }

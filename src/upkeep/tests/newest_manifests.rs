@@ -7,6 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::catalog::test_databases::file_in;
 use crate::model::meters::Meters;
 use crate::upkeep::Upkeep;
 use crate::upkeep::check::{CheckProgress, check};
@@ -55,7 +56,7 @@ fn of_another_format(content: &[u8]) -> Vec<u8> {
 /// The catalogue as it is now, kept beside the same store.
 async fn copied(bench: &Bench) -> Bench {
     let directory = tempfile::tempdir().unwrap();
-    let file = |directory: &tempfile::TempDir| directory.path().join("catalogue.sqlite");
+    let file = |directory: &tempfile::TempDir| file_in(directory.path());
     let address = format!("sqlite://{}", file(&bench.directory).display());
     let mut connection = SqliteConnection::connect(&address).await.unwrap();
     let copy = format!("VACUUM INTO '{}'", file(&directory).display());

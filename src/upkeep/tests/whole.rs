@@ -5,9 +5,8 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
-use crate::upkeep::backup::{
-    BackupReport, CATALOGUE_FILE, COPY_MARK, OBJECTS_FOLDER, UNFINISHED_CATALOGUE, back_up,
-};
+use crate::catalog::test_databases::file_in;
+use crate::upkeep::backup::{BackupReport, COPY_MARK, OBJECTS_FOLDER, UNFINISHED_CATALOGUE, back_up};
 use crate::upkeep::check::{self, check};
 use crate::upkeep::flush::flush;
 use crate::upkeep::identity::{ApartError, settle};
@@ -51,10 +50,6 @@ async fn lived_in() -> Bench {
 async fn opened(directory: tempfile::TempDir, key: &PartitionKey) -> Bench {
     let objects =
         ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join(OBJECTS_FOLDER))).unwrap();
-    let catalogue = directory.path().join(CATALOGUE_FILE);
-    if catalogue.exists() {
-        std::fs::rename(&catalogue, directory.path().join("catalogue.sqlite")).unwrap();
-    }
     Bench {
         key: key.clone(),
         ..Bench::over(directory, objects).await
@@ -136,7 +131,7 @@ async fn a_check_tells_of_every_damaged_object_and_forgets_what_was_put_right() 
 async fn a_check_tells_of_a_damaged_catalogue() {
     let bench = lived_in().await;
     bench.stores.catalog.close().await;
-    let file = bench.directory.path().join("catalogue.sqlite");
+    let file = file_in(bench.directory.path());
     let good = std::fs::read(&file).unwrap();
     let path = bench.key.data_type.as_str().as_bytes();
     let places: Vec<usize> = good
@@ -150,7 +145,7 @@ async fn a_check_tells_of_a_damaged_catalogue() {
         let mut damaged = good.clone();
         damaged[place] ^= 1;
         let elsewhere = tempfile::tempdir().unwrap();
-        std::fs::write(elsewhere.path().join("catalogue.sqlite"), &damaged).unwrap();
+        std::fs::write(file_in(elsewhere.path()), &damaged).unwrap();
         let objects = bench.stores.objects().clone();
         let other = Bench {
             key: bench.key.clone(),

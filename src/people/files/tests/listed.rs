@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::catalog::test_databases::file_in;
 
 async fn put_at(bench: &Bench, path: &str, name: &str) -> Uuid {
     let file = AnnouncedFile {
@@ -117,7 +118,7 @@ async fn versions_that_are_deleted_at_one_moment_are_listed_as_deleted() {
 
 /// Makes the row of a version differ from what was written, so that nobody can read it any more.
 fn damage(bench: &Bench, id: Uuid) {
-    let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.sqlite")).unwrap();
+    let catalogue = rusqlite::Connection::open(file_in(bench.directory.path())).unwrap();
     let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
     assert_eq!(catalogue.execute(sql, [id.as_bytes()]).unwrap(), 1);
 }

@@ -4,6 +4,7 @@ use sqlx::Connection as _;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::catalog::test_databases::file_in;
 use crate::model::meters::Meters;
 use crate::people::purging::Purging;
 use crate::upkeep::lease::Leases;
@@ -100,7 +101,7 @@ async fn damaged_rows_of_what_was_deleted_keep_nothing_else() {
         assert_eq!(changed.unwrap(), Changed::Done);
         bench.pass(Duration::from_secs(1));
     }
-    let file = bench.directory.path().join("catalogue.sqlite");
+    let file = file_in(bench.directory.path());
     let address = format!("sqlite://{}", file.display());
     let mut connection = sqlx::SqliteConnection::connect(&address).await.unwrap();
     let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = $1";

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::catalog::Catalog;
+use crate::catalog::test_databases::{address_in, file_in};
 use crate::model::clock::{Clock, ManualClock, SystemClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::meters::UpkeepMeters;
@@ -44,7 +45,7 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let address = address_in(directory.path());
         // Close to the disk's time, by which orphans are told.
         let clock = Arc::new(ManualClock::at(SystemClock.now()));
         let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
@@ -165,7 +166,7 @@ async fn a_damaged_export_keeps_nobody_elses_from_being_made_or_from_going() {
         if is_made {
             bench.round().await;
         }
-        let catalogue = rusqlite::Connection::open(bench.directory.path().join("catalogue.db")).unwrap();
+        let catalogue = rusqlite::Connection::open(file_in(bench.directory.path())).unwrap();
         let sql = "UPDATE documents SET checksum = checksum + 1 WHERE document = ?1";
         assert_eq!(catalogue.execute(sql, [damaged.id.as_bytes()]).unwrap(), 1);
         bench.round().await;
