@@ -27,7 +27,7 @@ use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{Content, Contents, PART_BYTES, PartWriter};
+use crate::store::contents::{Content, Contents, OpenPart};
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::UpkeepStores;
 use frame::{EVERY, KEPT_LINK};
@@ -113,8 +113,7 @@ impl Frames {
         Ok(FrameWriter {
             frames: self.clone(),
             content: Content::of_frame(self.ids.next(), person, Vec::new(), None),
-            part: None,
-            digest: Sha256::new(),
+            open: OpenPart::after(Sha256::new()),
             bytes: 0,
         })
     }
@@ -199,8 +198,7 @@ pub struct FrameWriter {
     frames: Frames,
     /// The content with its durable parts.
     content: Content,
-    part: Option<PartWriter>,
-    digest: Sha256,
+    open: OpenPart,
     bytes: u64,
 }
 
@@ -214,15 +212,9 @@ impl FrameWriter {
         if self.bytes > limit {
             return Err(FrameError::TooLarge(limit));
         }
-        self.digest.update(&bytes);
-        let mut part = match self.part.take() {
-            Some(part) => part,
-            None => self.frames.contents().part(&self.content)?,
-        };
-        part.write(bytes).await?;
-        let is_full = part.bytes() >= PART_BYTES;
-        self.part = Some(part);
-        if is_full {
+        let begin = || self.frames.contents().part(&self.content);
+        self.open.write(bytes, begin).await?;
+        if self.open.is_full() {
             self.end_part().await?;
         }
         Ok(())
@@ -232,7 +224,7 @@ impl FrameWriter {
     pub async fn finish(mut self, described: Described) -> Result<Frame, FrameError> {
         self.end_part().await?;
         let now = self.frames.clock.now();
-        let sha256 = hexadecimal(&self.digest.clone().finalize());
+        let sha256 = hexadecimal(&self.open.digest().finalize());
         let until = self.frames.expiry(now, described.until);
         let frame = Frame::made(&self.content, sha256, described, now, until);
         let paths: Vec<String> = frame.content().objects().map(|(path, _)| path).collect();
@@ -255,20 +247,14 @@ impl FrameWriter {
 
     /// Gives up and removes what was written.
     pub async fn abandon(mut self) {
-        if let Some(part) = self.part.take()
-            && let Err(error) = part.abandon().await
-        {
-            tracing::warn!(%error, "what was sent of a part stays until orphans are collected");
-        }
+        self.open.abandon().await;
         if let Err(error) = self.frames.clear(&self.content).await {
             tracing::warn!(%error, "parts of a frame stay until orphans are collected");
         }
     }
 
     async fn end_part(&mut self) -> Result<(), FrameError> {
-        if let Some(part) = self.part.take() {
-            self.content.parts.push(part.finish().await?);
-        }
+        self.content.parts.extend(self.open.finish().await?);
         Ok(())
     }
 }

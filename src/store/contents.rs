@@ -8,6 +8,7 @@
 mod content;
 mod handle;
 mod incoming;
+mod open_part;
 mod parts;
 mod reading;
 mod usage;
@@ -15,5 +16,6 @@ mod usage;
 pub use content::{Content, ContentKind, MOST_PARTS, PART_BYTES, Part, PartName};
 pub use handle::Contents;
 pub use incoming::IncomingName;
+pub use open_part::OpenPart;
 pub use parts::PartWriter;
 pub use usage::Usage;

@@ -12,7 +12,7 @@ use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::people::documents::{BroughtBack, brought_back};
 use crate::store::StoreError;
-use crate::store::contents::{Content, PART_BYTES, PartWriter};
+use crate::store::contents::{Content, OpenPart};
 
 /// Why bytes were not brought back. `E` is the error of reading them.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +53,7 @@ impl Files {
         let mut incoming = IncomingContent {
             files: self,
             content: Content::announced(id, person, 0, now, now),
-            digest: Sha256::new(),
-            part: None,
+            open: OpenPart::after(Sha256::new()),
         };
         let outcome = incoming.all(bytes).await;
         let content = incoming.content.finished();
@@ -128,8 +127,7 @@ impl Files {
 struct IncomingContent<'f> {
     files: &'f Files,
     content: Content,
-    digest: Sha256,
-    part: Option<PartWriter>,
+    open: OpenPart,
 }
 
 impl IncomingContent<'_> {
@@ -139,16 +137,10 @@ impl IncomingContent<'_> {
     {
         while let Some(bytes) = bytes.next().await {
             let bytes = bytes.map_err(BringBackError::Body)?;
-            self.digest.update(&bytes);
             self.content.length += bytes.len() as u64;
-            let mut part = match self.part.take() {
-                Some(part) => part,
-                None => self.files.contents.part(&self.content)?,
-            };
-            part.write(bytes).await?;
-            let is_full = part.bytes() >= PART_BYTES;
-            self.part = Some(part);
-            if is_full {
+            let begin = || self.files.contents.part(&self.content);
+            self.open.write(bytes, begin).await?;
+            if self.open.is_full() {
                 self.end_part().await?;
             }
         }
@@ -157,9 +149,8 @@ impl IncomingContent<'_> {
     }
 
     async fn end_part(&mut self) -> Result<(), StoreError> {
-        if let Some(part) = self.part.take() {
-            let part = part.finish().await?;
-            self.content = self.content.clone().with_part(part, self.digest.clone());
+        if let Some(part) = self.open.finish().await? {
+            self.content = self.content.clone().with_part(part, self.open.digest());
         }
         Ok(())
     }

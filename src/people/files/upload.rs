@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use futures::{Stream, StreamExt as _};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::errors::FilesError;
@@ -16,7 +15,7 @@ use super::file::{File, FileState, ScanState};
 use super::handle::{ATTEMPTS, Files};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
-use crate::store::contents::{Content, MOST_PARTS, PART_BYTES, Part, PartWriter};
+use crate::store::contents::{Content, MOST_PARTS, OpenPart, Part};
 
 /// Slowly arriving bytes that are older than this are registered when the next ones arrive.
 const PART_AGE: Duration = Duration::from_mins(1);
@@ -168,10 +167,9 @@ impl Files {
         let intake = Intake {
             files: self,
             file: id,
-            digest: content.digest(),
+            open: OpenPart::after(content.digest()),
             known: content.received() - from,
             content,
-            part: None,
         };
         match (intake.run(&mut body, until - from).await, sent) {
             // A sender of ranges continues from the current position.
@@ -198,10 +196,9 @@ impl Files {
         let intake = Intake {
             files: self,
             file: id,
-            digest: content.digest(),
+            open: OpenPart::after(content.digest()),
             known: 0,
             content,
-            part: None,
         };
         intake.run(&mut body, expected).await
     }
@@ -286,11 +283,9 @@ struct Intake<'a> {
     file: Uuid,
     /// The registered content.
     content: Content,
-    /// Over all bytes, including those of the unfinished part.
-    digest: Sha256,
+    open: OpenPart,
     /// How many of the bytes to come are stored already.
     known: u64,
-    part: Option<PartWriter>,
 }
 
 impl Intake<'_> {
@@ -309,7 +304,7 @@ impl Intake<'_> {
                 }
             };
             let Some(rest) = left.checked_sub(bytes.len() as u64) else {
-                self.abandon().await;
+                self.open.abandon().await;
                 return Err(UploadError::TooLong { announced });
             };
             left = rest;
@@ -324,7 +319,7 @@ impl Intake<'_> {
             let came = self.content.received();
             return Err(UploadError::TooShort { announced, came });
         }
-        let there = self.content.received() + self.part.as_ref().map_or(0, PartWriter::bytes);
+        let there = self.content.received() + self.open.bytes();
         if there == announced {
             return self.complete().await.map(|file| Received::Whole(Box::new(file)));
         }
@@ -339,30 +334,24 @@ impl Intake<'_> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.digest.update(&bytes);
-        let mut part = match self.part.take() {
-            Some(part) => part,
-            None if self.content.parts.len() >= MOST_PARTS => return Err(UploadError::TooManyParts),
-            None => self.files.contents.part(&self.content)?,
-        };
-        part.write(bytes).await?;
-        self.part = Some(part);
-        Ok(())
+        if !self.open.is_begun() && self.content.parts.len() >= MOST_PARTS {
+            return Err(UploadError::TooManyParts);
+        }
+        let begin = || self.files.contents.part(&self.content);
+        Ok(self.open.write(bytes, begin).await?)
     }
 
     fn is_due(&self) -> bool {
         let old = self.files.clock.now().before(PART_AGE);
-        self.part
-            .as_ref()
-            .is_some_and(|part| part.bytes() >= PART_BYTES || part.began() < old)
+        self.open.is_full() || self.open.is_from_before(old)
     }
 
     /// Makes the received bytes durable and registers them.
     async fn register<E>(&mut self) -> Result<(), UploadError<E>> {
-        let Some(part) = self.finish_part().await? else {
+        let Some(part) = self.open.finish().await? else {
             return Ok(());
         };
-        let content = self.content.clone().with_part(part, self.digest.clone());
+        let content = self.content.clone().with_part(part, self.open.digest());
         let update = content.update(self.files.clock.now())?;
         let path = content.path_of(&part);
         if !self.files.attempt_naming(vec![update], &[path]).await? {
@@ -373,27 +362,12 @@ impl Intake<'_> {
         Ok(())
     }
 
-    async fn finish_part<E>(&mut self) -> Result<Option<Part>, UploadError<E>> {
-        let Some(writer) = self.part.take() else {
-            return Ok(None);
-        };
-        Ok(Some(writer.finish().await?))
-    }
-
-    async fn abandon(&mut self) {
-        if let Some(part) = self.part.take()
-            && let Err(error) = part.abandon().await
-        {
-            tracing::warn!(%error, "what was sent of a part stays until orphans are collected");
-        }
-    }
-
     /// Registers the last bytes, archives the older version and makes this one current, in one transaction.
     async fn complete<E>(mut self) -> Result<File, UploadError<E>> {
-        let last = self.finish_part().await?;
+        let last = self.open.finish().await?;
         let mut content = self.content.clone();
         if let Some(part) = last {
-            content = content.with_part(part, self.digest.clone());
+            content = content.with_part(part, self.open.digest());
         }
         let content = content.finished();
         let outcome = self.files.put_in_place(self.file, &content, last.as_ref()).await;

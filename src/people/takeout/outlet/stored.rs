@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::model::hexadecimal::hexadecimal;
 use crate::people::takeout::export::{Export, ExportError};
 use crate::people::takeout::exports::Exports;
-use crate::store::contents::{PART_BYTES, PartWriter};
+use crate::store::contents::OpenPart;
 
 /// The shortest time between two progress reports to the owner.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,8 +24,7 @@ pub(in crate::people::takeout) struct StoredOutlet<'e> {
     export: Export,
     /// When it was stored.
     stored_at: Moment,
-    part: Option<PartWriter>,
-    digest: Sha256,
+    open: OpenPart,
 }
 
 impl<'e> StoredOutlet<'e> {
@@ -39,8 +38,7 @@ impl<'e> StoredOutlet<'e> {
             exports,
             export: export.clone(),
             stored_at: Moment::now(),
-            part: None,
-            digest: Sha256::new(),
+            open: OpenPart::after(Sha256::new()),
         };
         match outlet.put(export.begun(), &[]).await {
             Ok(()) => {}
@@ -57,15 +55,9 @@ impl<'e> StoredOutlet<'e> {
 
     /// Appends to the archive.
     pub(in crate::people::takeout) async fn write(&mut self, bytes: Bytes) -> Result<(), ExportError> {
-        self.digest.update(&bytes);
-        let mut part = match self.part.take() {
-            Some(part) => part,
-            None => self.exports.contents().part(&self.export.content())?,
-        };
-        part.write(bytes).await?;
-        let is_full = part.bytes() >= PART_BYTES;
-        self.part = Some(part);
-        if is_full {
+        let begin = || self.exports.contents().part(&self.export.content());
+        self.open.write(bytes, begin).await?;
+        if self.open.is_full() {
             self.register().await?;
         }
         Ok(())
@@ -73,7 +65,7 @@ impl<'e> StoredOutlet<'e> {
 
     /// The SHA-256 of everything so far, in hexadecimal digits.
     pub(super) fn digest(&self) -> String {
-        hexadecimal(&self.digest.clone().finalize())
+        hexadecimal(&self.open.digest().finalize())
     }
 
     /// Records the progress, and stores it now and then.
@@ -105,18 +97,13 @@ impl<'e> StoredOutlet<'e> {
 
     /// Gives up the part that is not registered yet.
     pub(in crate::people::takeout) async fn abandon(&mut self) {
-        if let Some(part) = self.part.take()
-            && let Err(error) = part.abandon().await
-        {
-            tracing::warn!(%error, "what was sent of a part stays until orphans are collected");
-        }
+        self.open.abandon().await;
     }
 
     async fn register(&mut self) -> Result<(), ExportError> {
-        let Some(part) = self.part.take() else {
+        let Some(part) = self.open.finish().await? else {
             return Ok(());
         };
-        let part = part.finish().await?;
         let mut export = self.export.clone();
         export.parts.push(part);
         let content = export.content();
