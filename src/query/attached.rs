@@ -6,8 +6,6 @@ mod attach_exec;
 
 use std::sync::Arc;
 
-use datafusion::physical_plan::ExecutionPlan;
-
 use crate::model::columns::VALUE;
 use crate::model::permit::ReadPermit;
 
@@ -69,11 +67,6 @@ impl<Authority> Questions<Authority> {
             attached.push((samples, metric));
         }
         let plan = AttachedExec::new(Arc::new(cycles), attached, reach);
-        Ok(Prepared {
-            schema: plan.schema(),
-            plan: Arc::new(plan),
-            states,
-            scope,
-        })
+        Ok(Prepared::of(Arc::new(plan), states, scope))
     }
 }

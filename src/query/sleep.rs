@@ -25,8 +25,6 @@ mod tests;
 
 use std::sync::Arc;
 
-use datafusion::physical_plan::ExecutionPlan as _;
-
 use crate::model::columns::{SOURCE, VALUE};
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
@@ -65,12 +63,8 @@ impl<Authority> Questions<Authority> {
             (question.clipped(), None)
         };
         let plan = SleepExec::new(input, question, permit.windows(), Arc::clone(stages), names);
-        Ok(Prepared {
-            schema: plan.schema(),
-            plan: Arc::new(plan),
-            states: vec![ReadState::of(permit, partition, &snapshot)],
-            scope: Scope::of([permit]),
-        })
+        let states = vec![ReadState::of(permit, partition, &snapshot)];
+        Ok(Prepared::of(Arc::new(plan), states, Scope::of([permit])))
     }
 
     /// The part of the stages of sleep that `permit` makes visible, without conflicts: `start_time`,

@@ -150,12 +150,7 @@ async fn planned<Authority: 'static>(
     let plan = columns::with_names_of_their_own(plan, &own_names).map_err(wrong)?;
     let plan = guard::with_guards(plan, state.config().batch_size()).map_err(wrong)?;
     Ok(Planned {
-        prepared: Prepared {
-            schema: plan.schema(),
-            plan,
-            states: Vec::new(),
-            scope: Scope::default(),
-        },
+        prepared: Prepared::of(plan, Vec::new(), Scope::default()),
         show: asked.show,
     })
 }

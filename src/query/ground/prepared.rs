@@ -26,6 +26,18 @@ pub struct Prepared {
     pub scope: Scope,
 }
 
+impl Prepared {
+    /// An answer with the columns of its plan.
+    pub(in crate::query) fn of(plan: Plan, states: Vec<ReadState>, scope: Scope) -> Self {
+        Self {
+            schema: plan.schema(),
+            plan,
+            states,
+            scope,
+        }
+    }
+}
+
 /// Who reads, if not the owner, and what they may see of which types; empty for the owner. Answers of equal
 /// scope go to the same reader through the same windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -141,12 +141,7 @@ impl<Authority> Questions<Authority> {
         };
         let chosen: Plan = Arc::new(Operator::over(step, vec![stored]));
         let plan = shown(chosen, &granted.permit, &granted.partition, spec)?;
-        Ok(Prepared {
-            schema: plan.schema(),
-            plan,
-            states: vec![pinned.state()],
-            scope: pinned.scope(),
-        })
+        Ok(Prepared::of(plan, vec![pinned.state()], pinned.scope()))
     }
 }
 

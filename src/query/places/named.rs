@@ -38,12 +38,7 @@ pub fn with_names(
         columns,
     };
     let plan: Plan = Arc::new(Operator::over(step, vec![prepared.plan]));
-    Prepared {
-        schema: plan.schema(),
-        plan,
-        states: prepared.states,
-        scope: prepared.scope,
-    }
+    Prepared::of(plan, prepared.states, prepared.scope)
 }
 
 #[derive(Clone, Debug)]

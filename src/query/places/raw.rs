@@ -44,12 +44,7 @@ impl<Authority> Questions<Authority> {
     pub async fn raw(&self, granted: &Granted<Authority>, spec: &RawSpec) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
         let plan = self.shown(&pinned, spec, None)?;
-        Ok(Prepared {
-            schema: plan.schema(),
-            plan,
-            states: vec![pinned.state()],
-            scope: pinned.scope(),
-        })
+        Ok(Prepared::of(plan, vec![pinned.state()], pinned.scope()))
     }
 
     /// The rows inside `wanted`, or all that are visible.

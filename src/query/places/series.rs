@@ -85,12 +85,7 @@ impl<Authority> Questions<Authority> {
             change_meters: spec.change_meters,
         };
         let plan: Plan = Arc::new(Operator::over(step, inputs));
-        Ok(Prepared {
-            schema: plan.schema(),
-            plan,
-            states,
-            scope,
-        })
+        Ok(Prepared::of(plan, states, scope))
     }
 }
 

@@ -77,12 +77,7 @@ impl<Authority> Questions<Authority> {
             ids,
         };
         let plan: Plan = Arc::new(Operator::over(step, vec![rows]));
-        Ok(Prepared {
-            schema: plan.schema(),
-            plan,
-            states: vec![pinned.state()],
-            scope: pinned.scope(),
-        })
+        Ok(Prepared::of(plan, vec![pinned.state()], pinned.scope()))
     }
 }
 

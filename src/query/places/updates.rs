@@ -112,12 +112,7 @@ impl<Authority> Questions<Authority> {
     ) -> Result<Prepared, QueryError> {
         let (pinned, _, states) = self.pinned_with_visits(sources, None).await?;
         let plan = self.update_rows(&pinned, ids)?;
-        Ok(Prepared {
-            schema: plan.schema(),
-            plan,
-            states,
-            scope: scope_of(sources, None),
-        })
+        Ok(Prepared::of(plan, states, scope_of(sources, None)))
     }
 
     /// Updates and visits as of one moment, and their states.

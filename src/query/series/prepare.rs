@@ -54,8 +54,8 @@ impl<Authority> Questions<Authority> {
         let scope = Scope::of([asked.permit]);
         let (mut plans, states) = self.series_plans(vec![asked]).await?;
         match plans.pop() {
-            Some(plan) => Ok(prepared(plan, states, scope)),
-            None => Ok(prepared(Arc::new(GroupedExec::new(plans)), states, scope)),
+            Some(plan) => Ok(Prepared::of(plan, states, scope)),
+            None => Ok(Prepared::of(Arc::new(GroupedExec::new(plans)), states, scope)),
         }
     }
 
@@ -90,7 +90,7 @@ impl<Authority> Questions<Authority> {
     ) -> Result<Prepared, QueryError> {
         let scope = Scope::of(asked.iter().map(|one| one.permit));
         let (plans, states) = self.series_plans(asked).await?;
-        Ok(prepared(Arc::new(GroupedExec::new(plans)), states, scope))
+        Ok(Prepared::of(Arc::new(GroupedExec::new(plans)), states, scope))
     }
 
     /// The series of the visible rows in `snapshot`, for questions that build on it.
@@ -235,13 +235,4 @@ fn levels_of(stages: Plan) -> PlanResult<Plan> {
     });
     let columns = columns.into_iter().collect::<PlanResult<Vec<_>>>()?;
     Ok(Arc::new(ProjectionExec::try_new(columns, stages)?))
-}
-
-fn prepared(plan: Plan, states: Vec<ReadState>, scope: Scope) -> Prepared {
-    Prepared {
-        schema: plan.schema(),
-        plan,
-        states,
-        scope,
-    }
 }
