@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::Schema;
 use datafusion::common::{Result, internal_err};
 use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::PlanProperties;
@@ -15,7 +14,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::backwards::from_its_end;
 use super::key::KEY_ORDER;
-use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
+use super::operator::{Input, Needs, Operator, Plan, Step, Task, first_columns, one_partition};
 
 /// Reads its inputs in turn. Each has one partition; no row of an input sorts before a row of an earlier
 /// input.
@@ -66,10 +65,7 @@ impl Step for InTurn {
     }
 
     fn gives(&self, inputs: &[Plan]) -> PlanProperties {
-        let schema = inputs
-            .first()
-            .map_or_else(|| Arc::new(Schema::empty()), |input| input.schema());
-        one_partition(schema, [self.order.clone()])
+        one_partition(first_columns(inputs), [self.order.clone()])
     }
 
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {

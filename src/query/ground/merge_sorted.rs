@@ -13,7 +13,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray as _, FixedSizeBinaryArray, RecordBatch};
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::interleave_record_batch;
-use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -24,7 +23,7 @@ use futures::stream::BoxStream;
 
 use crate::model::columns::{END, ID, START};
 
-use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
+use super::operator::{Input, Needs, Operator, Plan, Step, Task, first_columns, one_partition};
 use super::row_times::micros_of;
 
 /// A run of at least this many rows is passed on as it is: reading a batch of its own costs a consumer about
@@ -65,10 +64,7 @@ impl Step for MergeSorted {
     }
 
     fn gives(&self, inputs: &[Plan]) -> PlanProperties {
-        let schema = inputs
-            .first()
-            .map_or_else(|| Arc::new(Schema::empty()), |input| input.schema());
-        one_partition(schema, [self.order.clone()])
+        one_partition(first_columns(inputs), [self.order.clone()])
     }
 
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {

@@ -27,7 +27,7 @@ use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::key::{KEY_COLUMNS, KEY_ORDER};
 use crate::query::ground::measure::{LONG, prorated};
 use crate::query::ground::operator::{
-    Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only,
+    Input, Needs, Operator, Plan, Step, Task, ascending, first_columns, one_partition, only,
 };
 use crate::query::ground::rollups::ROLLUP_LONG;
 use crate::query::ground::row_times::micros_of;
@@ -83,10 +83,7 @@ impl Step for Cut {
     }
 
     fn gives(&self, inputs: &[Plan]) -> PlanProperties {
-        let rows = inputs
-            .first()
-            .map_or_else(|| Arc::new(Schema::empty()), |input| input.schema());
-        let schema = self.rule.schema(&rows);
+        let schema = self.rule.schema(&first_columns(inputs));
         let order = ascending(&schema, &KEY_ORDER);
         one_partition(schema, order)
     }

@@ -35,6 +35,12 @@ pub(in crate::query) fn like(inputs: &[Plan]) -> PlanProperties {
     }
 }
 
+/// The columns of the first input.
+pub(in crate::query) fn first_columns(inputs: &[Plan]) -> SchemaRef {
+    let first = inputs.first();
+    first.map_or_else(|| Arc::new(Schema::empty()), |input| input.schema())
+}
+
 /// Whether every operator of a plan gets what it requires, as DataFusion checks it.
 pub(in crate::query) fn is_sound(plan: &Plan) -> bool {
     let check = SanityCheckPlan::new();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableFunction, TableFunctionArgs, TableFunctionImpl};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, ScalarValue, plan_err, project_schema};
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
@@ -135,10 +135,7 @@ impl TableProvider for AnswerTable {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = match projection {
-            Some(columns) => Arc::new(self.schema.project(columns)?),
-            None => Arc::clone(&self.schema),
-        };
+        let schema = project_schema(&self.schema, projection)?;
         let plan = AnswerExec::try_new(Arc::clone(&self.plan), &schema, limit, self.label.clone(), &[])?;
         Ok(Arc::new(plan))
     }

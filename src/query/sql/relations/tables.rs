@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, Session};
-use datafusion::common::Result;
+use datafusion::common::{Result, project_schema};
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown};
@@ -278,10 +278,7 @@ impl<Authority: 'static> TableProvider for PermittedTable<Authority> {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = match projection {
-            Some(columns) => Arc::new(self.schema.project(columns)?),
-            None => Arc::clone(&self.schema),
-        };
+        let schema = project_schema(&self.schema, projection)?;
         self.rows(schema, filters, limit).await
     }
 }
