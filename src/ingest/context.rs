@@ -62,18 +62,18 @@ impl DecodeContext {
     /// The definition that a source of the form `<prefix>.annotation.<uuid>` names.
     #[must_use]
     pub fn definition_of(&self, source: &str) -> Option<Uuid> {
-        let rest = source
-            .strip_prefix(&*self.source_prefix)?
-            .strip_prefix(".annotation.")?;
-        Uuid::try_parse(rest).ok()
+        self.named_by(source, ".annotation.")
     }
 
     /// The file that a source of the form `<prefix>.file.<uuid>` names, which the record was read from.
     #[must_use]
     pub fn file_of(&self, source: &str) -> Option<Uuid> {
-        let rest = source
-            .strip_prefix(&*self.source_prefix)?
-            .strip_prefix(".file.")?;
+        self.named_by(source, ".file.")
+    }
+
+    /// What a source of ours names after `kind`.
+    fn named_by(&self, source: &str, kind: &str) -> Option<Uuid> {
+        let rest = source.strip_prefix(&*self.source_prefix)?.strip_prefix(kind)?;
         Uuid::try_parse(rest).ok()
     }
 
