@@ -11,7 +11,10 @@ use uuid::Uuid;
 use crate::api::app::App;
 use crate::api::problem::ApiError;
 use crate::catalog::CatalogError;
+use crate::auth::reach::Beyond;
+use crate::auth::tokens::Reader;
 use crate::ingest::tombstone::Target;
+use crate::ingest::upload::PartitionChanges;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, Registry, TypeId};
 use crate::people::annotations::AnnotationRow;
@@ -220,6 +223,17 @@ impl Deleter {
             [only] => Some(only.clone()),
             _ => None,
         }
+    }
+}
+
+/// Refuses changes of types beyond the reader's reach. What tombstones delete from is known only once they
+/// are resolved.
+pub(super) fn refuse_beyond_reach(reader: &Reader, changes: &[PartitionChanges]) -> Result<(), ApiError> {
+    let reach = reader.reach();
+    if changes.iter().all(|change| reach.covers(&change.data_type)) {
+        Ok(())
+    } else {
+        Err(ApiError::forbidden(Beyond::Types.to_string()))
     }
 }
 

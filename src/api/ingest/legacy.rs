@@ -29,7 +29,7 @@ use crate::model::faults::{Fault, MOST_FAULTS, first_of};
 
 use super::body_headers::{content_length, idempotency_key};
 use super::commit_body::{Submission, Uploaded, commit};
-use super::delete_targets::Deleter;
+use super::delete_targets::{Deleter, refuse_beyond_reach};
 use super::recordable::{Recordable, recordable};
 use super::run_blocking::run_blocking;
 
@@ -85,7 +85,7 @@ async fn store(
     body: Body,
     form: fn(BodyForm) -> Form,
 ) -> Result<Response, ApiError> {
-    let (person, reach) = (reader.person(), reader.reach());
+    let person = reader.person();
     content_length(app, headers)?;
     let form = BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).map(form);
     let form = form.ok_or_else(|| {
@@ -107,10 +107,7 @@ async fn store(
     let names = run_blocking(move || names_in(form, &unread)).await??;
     let (types, closed) = types_of(app, reader, names).await?;
     let (changes, seen) = run_blocking(move || decode(form, &bytes, &types, Several::new(person))).await??;
-    // What tombstones delete from is known only now.
-    if !changes.iter().all(|change| reach.covers(&change.data_type)) {
-        return Err(ApiError::forbidden(Beyond::Types.to_string()));
-    }
+    refuse_beyond_reach(reader, &changes)?;
     refuse_too_many(&seen.files)?;
     let work = Work::Small(changes);
     memory.resize(work.bytes()).await?;

@@ -28,7 +28,7 @@ use crate::model::excerpt::beginning;
 
 use super::body_headers::{body_reader, content_length, idempotency_key};
 use super::commit_body::{Submission, Uploaded, commit};
-use super::delete_targets::Deleter;
+use super::delete_targets::{Deleter, refuse_beyond_reach};
 use super::recordable::{Recordable, recordable};
 use super::run_blocking::run_blocking;
 
@@ -184,7 +184,7 @@ async fn with_types(tombstones: Vec<Tombstone>) -> Result<(Vec<Tombstone>, BTree
     run_blocking(move || gather(tombstones)).await
 }
 
-/// The changes that an accepted body stands for. What its tombstones delete from is known only now.
+/// The changes that an accepted body stands for.
 async fn work_of(app: &App, reader: &Reader, accepted: Accepted) -> Result<RecordedWork, ApiError> {
     match accepted {
         Accepted::Rows(recorded) => Ok(recorded),
@@ -193,10 +193,7 @@ async fn work_of(app: &App, reader: &Reader, accepted: Accepted) -> Result<Recor
             let deleter = Deleter::of(app, reader.person(), &names).await?;
             let changes = move || deletions(&tombstones, |name| deleter.targets_of(name));
             let changes = run_blocking(changes).await?;
-            let reach = reader.reach();
-            if !changes.iter().all(|change| reach.covers(&change.data_type)) {
-                return Err(ApiError::forbidden(Beyond::Types.to_string()));
-            }
+            refuse_beyond_reach(reader, &changes)?;
             Ok(RecordedWork {
                 work: Work::Small(changes),
                 sources: Vec::new(),
