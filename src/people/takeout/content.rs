@@ -186,13 +186,8 @@ impl Archive<'_, '_> {
         let kind = DocumentKind::File;
         let mut list = self.begin_list(FILES).await?;
         let mut contents: HashMap<Uuid, (Uuid, bool)> = HashMap::new();
-        let mut after = None;
-        loop {
-            let page = page(self.exports, self.person, kind, after).await?;
-            let Some(next) = page.last().map(cursor) else {
-                break;
-            };
-            after = Some(next);
+        let mut pages = DocumentPages::of(kind);
+        while let Some(page) = pages.next(self.exports, self.person).await? {
             for document in page {
                 let file = File::of(&document).map_err(of_files)?;
                 // A version whose bytes never arrived is kept only if it was deleted.
@@ -277,13 +272,8 @@ impl Archive<'_, '_> {
 
     async fn documents(&mut self, kind: DocumentKind, name: &str) -> Result<(), ExportError> {
         let mut list = self.begin_list(name).await?;
-        let mut after = None;
-        loop {
-            let page = page(self.exports, self.person, kind, after).await?;
-            let Some(next) = page.last().map(cursor) else {
-                break;
-            };
-            after = Some(next);
+        let mut pages = DocumentPages::of(kind);
+        while let Some(page) = pages.next(self.exports, self.person).await? {
             let ids: Vec<Uuid> = page.iter().map(|document| document.id).collect();
             let mut links: HashMap<Uuid, Vec<KeptLink>> = HashMap::new();
             for link in self.exports.stores.catalog.links_of(&ids).await? {
@@ -362,18 +352,32 @@ impl Archive<'_, '_> {
 }
 
 /// The next page of a person's documents.
-async fn page(
-    exports: &Exports,
-    person: PersonId,
+/// A person's documents of one kind, page by page.
+struct DocumentPages {
     kind: DocumentKind,
     after: Option<DocumentCursor>,
-) -> Result<Vec<Document>, ExportError> {
-    let catalog = &exports.stores.catalog;
-    Ok(catalog.documents_after(person, kind, after, PAGE).await?)
 }
 
-const fn cursor(document: &Document) -> DocumentCursor {
-    (document.created_at, document.id)
+impl DocumentPages {
+    const fn of(kind: DocumentKind) -> Self {
+        Self { kind, after: None }
+    }
+
+    async fn next(
+        &mut self,
+        exports: &Exports,
+        person: PersonId,
+    ) -> Result<Option<Vec<Document>>, ExportError> {
+        let catalog = &exports.stores.catalog;
+        let page = catalog
+            .documents_after(person, self.kind, self.after, PAGE)
+            .await?;
+        let Some(last) = page.last() else {
+            return Ok(None);
+        };
+        self.after = Some((last.created_at, last.id));
+        Ok(Some(page))
+    }
 }
 
 fn of_files(error: FilesError) -> ExportError {
