@@ -141,6 +141,29 @@ impl Check {
         }
     }
 
+    /// The members of an object with no more than are allowed.
+    fn members<'v>(&mut self, path: &FieldPath, value: &'v Value) -> Option<&'v Map<String, Value>> {
+        let Some(members) = value.as_object() else {
+            self.fault(path, "dict_type", "expected an object or null");
+            return None;
+        };
+        self.allows(path, members.len()).then_some(members)
+    }
+
+    /// The items of a list with no more than are allowed.
+    fn items<'v>(
+        &mut self,
+        path: &FieldPath,
+        value: &'v Value,
+        expected: &'static str,
+    ) -> Option<&'v Vec<Value>> {
+        let Some(items) = value.as_array() else {
+            self.fault(path, "list_type", expected);
+            return None;
+        };
+        self.allows(path, items.len()).then_some(items)
+    }
+
     /// Whether so many entries are allowed. If not, that is their one fault.
     fn allows(&mut self, path: &FieldPath, entries: usize) -> bool {
         if entries > MOST_ENTRIES {
@@ -158,13 +181,7 @@ impl Check {
             Kind::Periods => self.periods(path, value),
             Kind::Targets => self.targets(path, value),
             Kind::Each(form) => {
-                let Some(members) = value.as_object() else {
-                    return self.fault(path, "dict_type", "expected an object or null");
-                };
-                if !self.allows(path, members.len()) {
-                    return;
-                }
-                for (name, value) in members {
+                for (name, value) in self.members(path, value).into_iter().flatten() {
                     self.form(&path.at(name.as_str()), form, value);
                 }
             }
@@ -183,13 +200,8 @@ impl Check {
     }
 
     fn texts(&mut self, path: &FieldPath, value: &Value) {
-        let Some(items) = value.as_array() else {
-            return self.fault(path, "list_type", "expected a list of strings");
-        };
-        if !self.allows(path, items.len()) {
-            return;
-        }
-        for (index, item) in items.iter().enumerate() {
+        let items = self.items(path, value, "expected a list of strings");
+        for (index, item) in items.into_iter().flatten().enumerate() {
             if !item.is_string() {
                 self.fault(&path.at(index), "string_type", "expected a string");
             }
@@ -197,16 +209,10 @@ impl Check {
     }
 
     fn ids(&mut self, path: &FieldPath, value: &Value) {
-        let Some(items) = value.as_array() else {
-            return self.fault(
-                path,
-                "list_type",
-                "expected a list of the ids of sources, best first",
-            );
-        };
-        if !self.allows(path, items.len()) {
+        let expected = "expected a list of the ids of sources, best first";
+        let Some(items) = self.items(path, value, expected) else {
             return;
-        }
+        };
         let mut seen = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             match item.as_str().and_then(|text| Uuid::parse_str(text).ok()) {
@@ -245,13 +251,7 @@ impl Check {
     }
 
     fn targets(&mut self, path: &FieldPath, value: &Value) {
-        let Some(members) = value.as_object() else {
-            return self.fault(path, "dict_type", "expected an object or null");
-        };
-        if !self.allows(path, members.len()) {
-            return;
-        }
-        for (name, value) in members {
+        for (name, value) in self.members(path, value).into_iter().flatten() {
             let path = path.at(name.as_str());
             match TARGETS.iter().find(|(known, _)| known == name) {
                 None => {
@@ -276,13 +276,7 @@ impl Check {
     }
 
     fn periods(&mut self, path: &FieldPath, value: &Value) {
-        let Some(members) = value.as_object() else {
-            return self.fault(path, "dict_type", "expected an object or null");
-        };
-        if !self.allows(path, members.len()) {
-            return;
-        }
-        for (name, value) in members {
+        for (name, value) in self.members(path, value).into_iter().flatten() {
             let path = path.at(name.as_str());
             if !PERIODS.contains(&name.as_str()) {
                 let message = format!(
