@@ -416,16 +416,36 @@ mod tests {
     proptest! {
         /// Content survives compression, whatever the chunks.
         #[test]
-        fn what_was_compressed_comes_back(content in proptest::collection::vec(any::<u8>(), 0..5000), chunk in 1_usize..600) {
-            prop_assert_eq!(&decompress(ContentEncoding::Gzip, &gzip(&content), chunk, u64::MAX).unwrap().0, &content);
+        fn what_was_compressed_comes_back(
+            content in proptest::collection::vec(any::<u8>(), 0..5000),
+            chunk in 1_usize..600
+        ) {
+            prop_assert_eq!(
+                &decompress(ContentEncoding::Gzip, &gzip(&content), chunk, u64::MAX)
+                    .unwrap()
+                    .0,
+                &content
+            );
             let body = zstd::encode_all(content.as_slice(), 3).unwrap();
-            prop_assert_eq!(&decompress(ContentEncoding::Zstd, &body, chunk, u64::MAX).unwrap().0, &content);
+            prop_assert_eq!(
+                &decompress(ContentEncoding::Zstd, &body, chunk, u64::MAX)
+                    .unwrap()
+                    .0,
+                &content
+            );
         }
 
         /// Any bytes at all are content or damage, never a crash.
         #[test]
-        fn arbitrary_bytes_do_not_panic(body in proptest::collection::vec(any::<u8>(), 0..500), chunk in 1_usize..100) {
-            for encoding in [ContentEncoding::Identity, ContentEncoding::Gzip, ContentEncoding::Zstd] {
+        fn arbitrary_bytes_do_not_panic(
+            body in proptest::collection::vec(any::<u8>(), 0..500),
+            chunk in 1_usize..100
+        ) {
+            for encoding in [
+                ContentEncoding::Identity,
+                ContentEncoding::Gzip,
+                ContentEncoding::Zstd,
+            ] {
                 if let Ok((content, _)) = decompress(encoding, &body, chunk, 100_000) {
                     prop_assert!(content.len() <= 100_000);
                 }

@@ -256,7 +256,10 @@ mod tests {
         }
 
         #[test]
-        fn distance_is_symmetric_and_zero_to_oneself(from in (-90.0..=90.0_f64, -180.0..180.0_f64), to in (-90.0..=90.0_f64, -180.0..180.0_f64)) {
+        fn distance_is_symmetric_and_zero_to_oneself(
+            from in (-90.0..=90.0_f64, -180.0..180.0_f64),
+            to in (-90.0..=90.0_f64, -180.0..180.0_f64)
+        ) {
             let (one, other) = (Position::new(from.0, from.1), Position::new(to.0, to.1));
             prop_assert!((one.distance_to(other) - other.distance_to(one)).abs() < 1e-6);
             prop_assert!(one.distance_to(one) == 0.0);

@@ -140,7 +140,10 @@ mod tests {
         }
 
         #[test]
-        fn every_measurement_reads_back_and_is_the_shortest(digits in -10_000_000_000i64..10_000_000_000, decimals in 0i32..6) {
+        fn every_measurement_reads_back_and_is_the_shortest(
+            digits in -10_000_000_000i64..10_000_000_000,
+            decimals in 0i32..6
+        ) {
             let value = digits as f64 / 10f64.powi(decimals);
             let text = double(value).unwrap();
             prop_assert_eq!(text.parse::<f64>().unwrap().to_bits(), value.to_bits());

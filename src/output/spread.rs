@@ -230,13 +230,23 @@ mod tests {
     proptest! {
         #[test]
         fn members_are_those_that_serde_sees(value in json(), pretty in any::<bool>()) {
-            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+            let text = if pretty {
+                serde_json::to_string_pretty(&value)
+            } else {
+                serde_json::to_string(&value)
+            }
+            .unwrap();
             let found = members(&text).unwrap();
             prop_assert_eq!(found.is_some(), value.is_object());
             if let (Some(found), Value::Object(map)) = (found, value) {
                 let back: Map<String, Value> = found
                     .iter()
-                    .map(|(name, value)| (serde_json::from_str(name).unwrap(), serde_json::from_str(value).unwrap()))
+                    .map(|(name, value)| {
+                        (
+                            serde_json::from_str(name).unwrap(),
+                            serde_json::from_str(value).unwrap(),
+                        )
+                    })
                     .collect();
                 prop_assert_eq!(back, map);
             }

@@ -107,7 +107,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn json_strings_are_what_serde_writes(text in "(?s)[\\x00-\\x7f\u{80}\u{7fff}\u{1f600}\"\\\\\\PC]{0,40}") {
+        fn json_strings_are_what_serde_writes(
+            text in "(?s)[\\x00-\\x7f\u{80}\u{7fff}\u{1f600}\"\\\\\\PC]{0,40}"
+        ) {
             let mut out = Vec::new();
             write_json_string(&text, &mut out);
             let back: String = serde_json::from_slice(&out).unwrap();

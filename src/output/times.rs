@@ -356,7 +356,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(5_000))]
 
         #[test]
-        fn every_instant_reads_back(zone in prop::sample::select(chrono_tz::TZ_VARIANTS.to_vec()), value in -62_135_596_800_000_000_i64..253_402_300_800_000_000) {
+        fn every_instant_reads_back(
+            zone in prop::sample::select(chrono_tz::TZ_VARIANTS.to_vec()),
+            value in -62_135_596_800_000_000_i64..253_402_300_800_000_000
+        ) {
             let shown = text(TimeUnit::Microsecond, zone.name(), value);
             let back = DateTime::parse_from_rfc3339(&shown);
             prop_assert_eq!(back.unwrap().timestamp_micros(), value, "{}", shown);
@@ -365,8 +368,14 @@ mod tests {
         #[test]
         fn utc_is_what_the_calendar_says(value in -62_135_596_800_000_000_i64..253_402_300_800_000_000) {
             let instant = DateTime::from_timestamp_micros(value).unwrap();
-            prop_assert_eq!(text(TimeUnit::Microsecond, "UTC", value), instant.to_rfc3339_opts(SecondsFormat::AutoSi, true));
-            prop_assert_eq!(civil(value.div_euclid(86_400_000_000)), (i64::from(instant.year()), instant.month(), instant.day()));
+            prop_assert_eq!(
+                text(TimeUnit::Microsecond, "UTC", value),
+                instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+            );
+            prop_assert_eq!(
+                civil(value.div_euclid(86_400_000_000)),
+                (i64::from(instant.year()), instant.month(), instant.day())
+            );
         }
     }
 }

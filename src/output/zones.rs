@@ -158,14 +158,20 @@ mod tests {
         fn a_remembered_stretch_answers_as_a_lookup(
             index in 0..chrono_tz::TZ_VARIANTS.len(),
             start in -5_000_000_000_i64..5_000_000_000,
-            steps in prop::collection::vec(-40_000_i64..90_000, 1..60),
+            steps in prop::collection::vec(-40_000_i64..90_000, 1..60)
         ) {
             let tz = chrono_tz::TZ_VARIANTS[index];
             let mut zone = Zone::parse(tz.name()).unwrap();
             let mut second = start;
             for step in steps {
                 second += step;
-                prop_assert_eq!(zone.minutes_at(second), minutes_at(tz, second), "{} at {}", tz.name(), second);
+                prop_assert_eq!(
+                    zone.minutes_at(second),
+                    minutes_at(tz, second),
+                    "{} at {}",
+                    tz.name(),
+                    second
+                );
             }
         }
     }

@@ -370,7 +370,11 @@ proptest! {
                 let (changes, expected) = match step {
                     Step::Insert(name) => {
                         let document = tag(owner, &name.to_string(), "");
-                        let change = Change::Insert { document: document.clone(), links: vec![], limit: 100 };
+                        let change = Change::Insert {
+                            document: document.clone(),
+                            links: vec![],
+                            limit: 100,
+                        };
                         let free = !model.contains_key(&name.to_string());
                         if free {
                             model.insert(name.to_string(), document);
@@ -378,13 +382,19 @@ proptest! {
                         (vec![change], free)
                     }
                     Step::Rename(from, to) => {
-                        let Some(found) = model.get(&from.to_string()).cloned() else { continue };
+                        let Some(found) = model.get(&from.to_string()).cloned() else {
+                            continue;
+                        };
                         let document = Document {
                             name: Some(to.to_string()),
                             version: found.version + 1,
                             ..found.clone()
                         };
-                        let change = Change::Update { document: document.clone(), expected: found.version, links: None };
+                        let change = Change::Update {
+                            document: document.clone(),
+                            expected: found.version,
+                            links: None,
+                        };
                         let free = from == to || !model.contains_key(&to.to_string());
                         if free {
                             model.remove(&from.to_string());
@@ -393,15 +403,29 @@ proptest! {
                         (vec![change], free)
                     }
                     Step::Remove(name) => {
-                        let Some(found) = model.remove(&name.to_string()) else { continue };
+                        let Some(found) = model.remove(&name.to_string()) else {
+                            continue;
+                        };
                         let (id, expected) = (found.id, found.version);
-                        (vec![Change::Remove { kind: DocumentKind::Tag, id, person: owner, expected }], true)
+                        (
+                            vec![Change::Remove {
+                                kind: DocumentKind::Tag,
+                                id,
+                                person: owner,
+                                expected,
+                            }],
+                            true,
+                        )
                     }
                 };
                 let outcome = bench.catalog.change_documents(changes).await.unwrap();
                 assert_eq!(outcome == Changed::Done, expected);
             }
-            let mut found = bench.catalog.documents_of(owner, DocumentKind::Tag).await.unwrap();
+            let mut found = bench
+                .catalog
+                .documents_of(owner, DocumentKind::Tag)
+                .await
+                .unwrap();
             found.sort_by(|one, other| one.name.cmp(&other.name));
             let expected: Vec<Document> = model.into_values().collect();
             assert_eq!(found, expected);

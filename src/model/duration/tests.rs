@@ -194,9 +194,16 @@ proptest! {
     }
 
     #[test]
-    fn short_and_iso_forms_mean_the_same(hours in 0_i64..1000, minutes in 0_i64..1000, seconds in 1_i64..1000) {
+    fn short_and_iso_forms_mean_the_same(
+        hours in 0_i64..1000,
+        minutes in 0_i64..1000,
+        seconds in 1_i64..1000
+    ) {
         let short = Truncation::parse(&format!("{hours}h{minutes}m{seconds}s"));
-        prop_assert_eq!(&short, &Truncation::parse(&format!("PT{hours}H{minutes}M{seconds}S")));
+        prop_assert_eq!(
+            &short,
+            &Truncation::parse(&format!("PT{hours}H{minutes}M{seconds}S"))
+        );
         let length = (hours * 3600 + minutes * 60 + seconds) * SECOND;
         prop_assert_eq!(short, Ok(plain(Every::Fixed(length))));
         prop_assert_eq!(parse_length(&format!("{hours}h{minutes}m{seconds}s")), Ok(length));

@@ -592,16 +592,31 @@ proptest! {
         (zone, start) in moments(),
         period in periods(),
         offset in prop_oneof![3 => Just(0_i64), 1 => prop::sample::select(vec![-1440_i64, -90, 15, 720, 840])],
-        length in 1_i64..4000,
+        length in 1_i64..4000
     ) {
-        let text = format!("{}@{}{}m", period.text(), if offset < 0 { "-" } else { "" }, offset.abs());
+        let text = format!(
+            "{}@{}{}m",
+            period.text(),
+            if offset < 0 { "-" } else { "" },
+            offset.abs()
+        );
         let grid = every(&text).grid(&zone, span(start * MINUTE, (start + length) * MINUTE));
-        let found: Vec<i64> = grid.bins().map(|(from, _)| from.micros()).skip_while(|from| *from < start * MINUTE).collect();
-        let expected: Vec<i64> = watched(&zone, period, offset, start, start + length).iter().map(|minute| minute * MINUTE).collect();
+        let found: Vec<i64> = grid
+            .bins()
+            .map(|(from, _)| from.micros())
+            .skip_while(|from| *from < start * MINUTE)
+            .collect();
+        let expected: Vec<i64> = watched(&zone, period, offset, start, start + length)
+            .iter()
+            .map(|minute| minute * MINUTE)
+            .collect();
         prop_assert_eq!(&found, &expected, "{} {}", zone.name(), text);
         prop_assert!(grid.edge(0).micros() <= start * MINUTE);
         // The first edge is the one that a longer range shows too.
-        let wider = every(&text).grid(&zone, span((start - 200 * 1440) * MINUTE, (start + length) * MINUTE));
+        let wider = every(&text).grid(
+            &zone,
+            span((start - 200 * 1440) * MINUTE, (start + length) * MINUTE),
+        );
         let bin = wider.bin_of(Instant::from_micros(start * MINUTE)).unwrap();
         prop_assert_eq!(wider.edge(bin), grid.edge(0));
     }

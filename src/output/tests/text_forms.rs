@@ -40,16 +40,28 @@ proptest! {
         let (schema, batches, expected) = (schema(), batches(&rows, length), expected(&rows));
 
         let lines = text(OutputMethod::Ndjson, &schema, &batches);
-        let read: Vec<Map<String, Value>> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let read: Vec<Map<String, Value>> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         prop_assert_eq!(&read, &expected);
         prop_assert!(lines.is_empty() || lines.ends_with('\n'));
 
-        let table: Vec<Map<String, Value>> = serde_json::from_str(&text(OutputMethod::Jstable, &schema, &batches)).unwrap();
+        let table: Vec<Map<String, Value>> =
+            serde_json::from_str(&text(OutputMethod::Jstable, &schema, &batches)).unwrap();
         prop_assert_eq!(&table, &expected);
 
-        let columns: Map<String, Value> = serde_json::from_str(&text(OutputMethod::Jscolumns, &schema, &batches)).unwrap();
+        let columns: Map<String, Value> =
+            serde_json::from_str(&text(OutputMethod::Jscolumns, &schema, &batches)).unwrap();
         let names: Vec<&String> = columns.keys().collect();
-        prop_assert_eq!(names, schema.fields().iter().map(|field| field.name()).collect::<Vec<_>>());
+        prop_assert_eq!(
+            names,
+            schema
+                .fields()
+                .iter()
+                .map(|field| field.name())
+                .collect::<Vec<_>>()
+        );
         for (name, values) in &columns {
             let of_rows: Vec<&Value> = expected.iter().map(|row| &row[name]).collect();
             prop_assert_eq!(values.as_array().unwrap().iter().collect::<Vec<_>>(), of_rows);
@@ -63,7 +75,14 @@ proptest! {
             let written = text(method, &schema, &batches);
             let mut reader = csv::Reader::from_reader(written.as_bytes());
             let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-            prop_assert_eq!(&header, &schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>());
+            prop_assert_eq!(
+                &header,
+                &schema
+                    .fields()
+                    .iter()
+                    .map(|field| field.name().clone())
+                    .collect::<Vec<_>>()
+            );
             let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
             prop_assert_eq!(records.len(), expected.len());
             for (record, row) in records.iter().zip(&expected) {

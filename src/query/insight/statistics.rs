@@ -105,22 +105,32 @@ mod tests {
         #[test]
         fn statistics_are_what_brute_force_finds(
             values in prop::collection::vec(-50..50_i32, 1..12),
-            baseline in prop::collection::vec(-50..50_i32, 1..12),
+            baseline in prop::collection::vec(-50..50_i32, 1..12)
         ) {
             let values: Vec<f64> = values.into_iter().map(f64::from).collect();
             let baseline: Vec<f64> = baseline.into_iter().map(f64::from).collect();
             let middle = by_definition(&values);
             prop_assert!(near(median(&values).unwrap(), middle));
             let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-            prop_assert!(near(median_deviation(&values).unwrap(), by_definition(&distances)));
+            prop_assert!(near(
+                median_deviation(&values).unwrap(),
+                by_definition(&distances)
+            ));
             let mut differences = Vec::new();
             for value in &values {
                 for usual in &baseline {
                     differences.push(value - usual);
                 }
             }
-            prop_assert!(near(shift(&values, &baseline).unwrap(), by_definition(&differences)));
-            let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(at, value)| (at as f64, *value)).collect();
+            prop_assert!(near(
+                shift(&values, &baseline).unwrap(),
+                by_definition(&differences)
+            ));
+            let points: Vec<(f64, f64)> = values
+                .iter()
+                .enumerate()
+                .map(|(at, value)| (at as f64, *value))
+                .collect();
             let mut slopes = Vec::new();
             for one in 0..points.len() {
                 for other in 0..one {
@@ -136,7 +146,9 @@ mod tests {
         /// A straight line has its own slope, and a shifted copy is shifted by that much.
         #[test]
         fn a_line_and_a_shift_are_found(rise in -9..9_i32, by in -9..9_i32, length in 2..20_usize) {
-            let points: Vec<(f64, f64)> = (0..length).map(|at| (at as f64, at as f64 * f64::from(rise))).collect();
+            let points: Vec<(f64, f64)> = (0..length)
+                .map(|at| (at as f64, at as f64 * f64::from(rise)))
+                .collect();
             prop_assert!(near(slope(&points).unwrap(), f64::from(rise)));
             let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
             let moved: Vec<f64> = values.iter().map(|value| value + f64::from(by)).collect();

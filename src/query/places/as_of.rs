@@ -252,25 +252,39 @@ mod tests {
             start in -20_i64..40,
             length in 0_i64..220,
             rate in 1_i64..60,
-            look_back in 0_i64..90,
+            look_back in 0_i64..90
         ) {
             fixes.sort_by_key(|fix| fix.time);
-            let slots = Slots { start, end: start + length, rate };
-            prop_assert_eq!(walked(&slots, look_back, &fixes, &visits), looked_up(&slots, look_back, &fixes, &visits));
+            let slots = Slots {
+                start,
+                end: start + length,
+                rate,
+            };
+            prop_assert_eq!(
+                walked(&slots, look_back, &fixes, &visits),
+                looked_up(&slots, look_back, &fixes, &visits)
+            );
         }
 
         #[test]
         fn rule_4_3_no_row_is_nearer_to_the_row_before_than_asked_and_none_that_is_far_is_missing(
             places in prop::collection::vec(0_u16..400, 1..40),
-            least in 0_u32..20_000,
+            least in 0_u32..20_000
         ) {
-            let places: Vec<Position> = places.into_iter().map(|place| Position::new(f64::from(place) / 1000.0, 0.0)).collect();
+            let places: Vec<Position> = places
+                .into_iter()
+                .map(|place| Position::new(f64::from(place) / 1000.0, 0.0))
+                .collect();
             let mut changes = Changes::new(Some(f64::from(least)));
             let mut last: Option<Position> = None;
             for place in places {
                 let moved = last.map(|last| last.distance_to(place));
                 let far = moved.is_none_or(|moved| moved >= f64::from(least));
-                let expected = if far { moved.map_or(Change::First, Change::Moved) } else { Change::TooNear };
+                let expected = if far {
+                    moved.map_or(Change::First, Change::Moved)
+                } else {
+                    Change::TooNear
+                };
                 prop_assert_eq!(changes.include(place), expected);
                 if far {
                     last = Some(place);

@@ -181,8 +181,11 @@ fn samples() -> impl Strategy<Value = Vec<Sample>> {
 proptest! {
     #[test]
     fn rollups_are_what_the_rows_that_start_in_them_come_to(
-        samples in samples(), cuts in prop::collection::vec(0_usize..60, 0..4), by_source in any::<bool>(),
-        step in prop::sample::select(Step::COARSE_FIRST.to_vec()), at_a_time in 1_usize..40
+        samples in samples(),
+        cuts in prop::collection::vec(0_usize..60, 0..4),
+        by_source in any::<bool>(),
+        step in prop::sample::select(Step::COARSE_FIRST.to_vec()),
+        at_a_time in 1_usize..40
     ) {
         let mut gatherer = Gatherer::new(step, by_source).at_a_time(at_a_time);
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(samples.len())).collect();
@@ -198,14 +201,25 @@ proptest! {
         prop_assert_eq!(gatherer.lasts_beyond(february), samples.iter().any(lasts));
         gathered.extend(gatherer.finish().unwrap());
         let of_value = samples.iter().filter(|sample| sample.value.is_some());
-        let months: BTreeSet<i64> = of_value.map(|sample| Month::of(sample.start).unwrap().number).collect();
-        let ended = gathered.iter().filter(|part| part.ends_month).map(|part| part.month);
+        let months: BTreeSet<i64> = of_value
+            .map(|sample| Month::of(sample.start).unwrap().number)
+            .collect();
+        let ended = gathered
+            .iter()
+            .filter(|part| part.ends_month)
+            .map(|part| part.month);
         prop_assert_eq!(ended.collect::<BTreeSet<_>>(), months);
         for parts in gathered.chunk_by(|one, next| one.month == next.month) {
             let (month, step) = (parts[0].month, step.micros());
             let expected = expected(&samples, step, month, by_source);
             for part in parts {
-                prop_assert_eq!(part.rows, rollup_rows(&part.rollups).iter().map(|rollup| rollup.3).sum::<i64>());
+                prop_assert_eq!(
+                    part.rows,
+                    rollup_rows(&part.rollups)
+                        .iter()
+                        .map(|rollup| rollup.3)
+                        .sum::<i64>()
+                );
             }
             let rollups = concat_batches(&schema(), parts.iter().map(|part| &part.rollups)).unwrap();
             prop_assert_eq!(rollup_rows(&rollups), expected);

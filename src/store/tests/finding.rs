@@ -86,35 +86,60 @@ proptest! {
     /// After any sequence of puts, replacements and deletions, in the tail and in objects, the search finds
     /// what a map would hold.
     #[test]
-    fn the_search_agrees_with_a_map(steps in prop::collection::vec((prop::collection::vec((0_u8..40, 0_u8..4), 1..12), any::<bool>()), 1..10)) {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let bench = Bench::new().await;
-            let person = person();
-            let mut live: HashMap<RecordId, (PieceId, f64)> = HashMap::new();
-            for (version, (records, small)) in steps.iter().enumerate() {
-                // An even action puts the record, an odd one deletes it; the last of a batch counts.
-                let actions: HashMap<RecordId, u8> = records.iter().map(|(number, action)| (known_id(*number), *action)).collect();
-                let dead: Vec<_> = actions.keys().filter_map(|id| live.remove(id).map(|(piece, _)| (piece, *id))).collect();
-                let put: Vec<_> = actions.iter().filter(|(_, action)| *action % 2 == 0).map(|(id, _)| (*id, NEW_YEAR_2024, version as f64)).collect();
-                let pieces = if put.is_empty() {
-                    Vec::new()
-                } else if *small {
-                    vec![tail::piece(piece_id(), &rows(&put), 1).unwrap()]
-                } else {
-                    let ids = SystemIds::default();
-                    write_batch(&bench.objects, &ids, target(person), &rows(&put)).await.unwrap()
-                };
-                live.extend(put.iter().map(|(id, _, value)| (*id, (pieces[0].id, *value))));
-                let records_delta = put.len() as i64 - dead.len() as i64;
-                bench.commit(PartitionChange { dead, records_delta, ..change(person, version as i64, pieces) }).await;
-            }
-            let ids: Vec<_> = (0..50).map(known_id).collect();
-            let expected: HashMap<RecordId, f64> = live.into_iter().map(|(id, (_, value))| (id, value)).collect();
-            for memory in [0, 1 << 22] {
-                let finder = finder_with(&bench, memory);
-                assert_eq!(found_by(&finder, &bench, person, &ids).await.unwrap(), expected);
-            }
-        });
+    fn the_search_agrees_with_a_map(
+        steps in prop::collection::vec((prop::collection::vec((0_u8..40, 0_u8..4), 1..12), any::<bool>()), 1..10)
+    ) {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(async {
+                let bench = Bench::new().await;
+                let person = person();
+                let mut live: HashMap<RecordId, (PieceId, f64)> = HashMap::new();
+                for (version, (records, small)) in steps.iter().enumerate() {
+                    // An even action puts the record, an odd one deletes it; the last of a batch counts.
+                    let actions: HashMap<RecordId, u8> = records
+                        .iter()
+                        .map(|(number, action)| (known_id(*number), *action))
+                        .collect();
+                    let dead: Vec<_> = actions
+                        .keys()
+                        .filter_map(|id| live.remove(id).map(|(piece, _)| (piece, *id)))
+                        .collect();
+                    let put: Vec<_> = actions
+                        .iter()
+                        .filter(|(_, action)| *action % 2 == 0)
+                        .map(|(id, _)| (*id, NEW_YEAR_2024, version as f64))
+                        .collect();
+                    let pieces = if put.is_empty() {
+                        Vec::new()
+                    } else if *small {
+                        vec![tail::piece(piece_id(), &rows(&put), 1).unwrap()]
+                    } else {
+                        let ids = SystemIds::default();
+                        write_batch(&bench.objects, &ids, target(person), &rows(&put))
+                            .await
+                            .unwrap()
+                    };
+                    live.extend(put.iter().map(|(id, _, value)| (*id, (pieces[0].id, *value))));
+                    let records_delta = put.len() as i64 - dead.len() as i64;
+                    bench
+                        .commit(PartitionChange {
+                            dead,
+                            records_delta,
+                            ..change(person, version as i64, pieces)
+                        })
+                        .await;
+                }
+                let ids: Vec<_> = (0..50).map(known_id).collect();
+                let expected: HashMap<RecordId, f64> =
+                    live.into_iter().map(|(id, (_, value))| (id, value)).collect();
+                for memory in [0, 1 << 22] {
+                    let finder = finder_with(&bench, memory);
+                    assert_eq!(found_by(&finder, &bench, person, &ids).await.unwrap(), expected);
+                }
+            });
     }
 }
 

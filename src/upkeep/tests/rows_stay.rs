@@ -64,15 +64,24 @@ proptest! {
 
     #[test]
     fn any_order_of_changes_and_jobs_leaves_what_a_map_would_hold(steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let bench = Bench::new().await;
-            let limits = Limits { inputs: 6, ..Limits::default() };
+            let limits = Limits {
+                inputs: 6,
+                ..Limits::default()
+            };
             let mut model = Model::new();
             for step in steps {
                 match step {
                     Step::Put { records, as_object } => {
-                        let put: Vec<_> = records.iter().map(|(number, value)| row(*number, *value)).collect();
+                        let put: Vec<_> = records
+                            .iter()
+                            .map(|(number, value)| row(*number, *value))
+                            .collect();
                         bench.put(&put, as_object).await;
                         model.extend(put.into_iter().map(|(id, start, value)| (id, (start, value))));
                     }

@@ -210,7 +210,8 @@ mod tests {
         #[test]
         fn every_covered_moment_is_answered_for_once(
             pieces in prop::collection::vec((0_i64..20, 1_i64..10, any::<bool>()), 0..6),
-            start in 0_i64..150, length in 1_i64..150
+            start in 0_i64..150,
+            length in 1_i64..150
         ) {
             let extents: Vec<Extent> = pieces
                 .iter()
@@ -219,9 +220,14 @@ mod tests {
             let window = start..start + length;
             let found = spans(&extents, window.clone(), window.start, 10);
             for moment in 0..320 {
-                let covering: Vec<usize> = (0..extents.len()).filter(|at| extents[*at].time.contains(&moment)).collect();
+                let covering: Vec<usize> = (0..extents.len())
+                    .filter(|at| extents[*at].time.contains(&moment))
+                    .collect();
                 let answering: Vec<&Span> = found.iter().filter(|span| span.time.contains(&moment)).collect();
-                prop_assert_eq!(answering.len(), usize::from(!covering.is_empty() && window.contains(&moment)));
+                prop_assert_eq!(
+                    answering.len(),
+                    usize::from(!covering.is_empty() && window.contains(&moment))
+                );
                 let rollup = down(moment, 10)..down(moment, 10) + 10;
                 let whole = window.start <= rollup.start && rollup.end <= window.end;
                 let alone = covering.len() == 1 && extents[covering[0]].fit && whole;

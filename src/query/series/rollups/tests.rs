@@ -445,9 +445,16 @@ proptest! {
     #[test]
     fn levels_are_the_same_with_and_without_rollups(
         puts in prop::collection::vec(put(false), 1..5),
-        asked in prop::collection::vec(windows(), 1..4), kind in 0_u8..5
+        asked in prop::collection::vec(windows(), 1..4),
+        kind in 0_u8..5
     ) {
-        compare("HeartRate", &puts, &asked, kind, &["max", "min", "delta", "mean", "rollingmean", "count", "sum"]);
+        compare(
+            "HeartRate",
+            &puts,
+            &asked,
+            kind,
+            &["max", "min", "delta", "mean", "rollingmean", "count", "sum"],
+        );
         compare("HeartRate", &puts, &asked, kind, &[]);
     }
 

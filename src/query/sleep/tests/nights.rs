@@ -84,13 +84,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn rule_3_3_the_best_sample_wins_every_second(samples in samples(), asked_for in asked_for(), batch in 1_usize..9) {
+    fn rule_3_3_the_best_sample_wins_every_second(
+        samples in samples(),
+        asked_for in asked_for(),
+        batch in 1_usize..9
+    ) {
         let seen = windows(&asked_for.windows);
         let found = asked(&samples, batch, Question::Resolved, &seen);
         prop_assert_eq!(hypnogram(&found), runs(stages(&samples, &asked_for)));
 
         // Without joining, a row is a stretch that one sample wins.
-        let found = asked(&samples, batch, stages_of(spec_of(&ModelQuestion { gap_stages: vec![], ..asked_for.clone() }, true), true, false), &seen);
+        let found = asked(
+            &samples,
+            batch,
+            stages_of(
+                spec_of(
+                    &ModelQuestion {
+                        gap_stages: vec![],
+                        ..asked_for.clone()
+                    },
+                    true,
+                ),
+                true,
+                false,
+            ),
+            &seen,
+        );
         let by_sample: Vec<(i64, i64, i64)> = runs(winners(&samples, &asked_for))
             .into_iter()
             .map(|(start, end, place)| (start, end, samples[place].stage))
@@ -99,42 +118,89 @@ proptest! {
     }
 
     #[test]
-    fn rule_3_5_cycles_are_parted_by_gaps(samples in samples(), asked_for in asked_for(), batch in 1_usize..9, clip in any::<bool>()) {
+    fn rule_3_5_cycles_are_parted_by_gaps(
+        samples in samples(),
+        asked_for in asked_for(),
+        batch in 1_usize..9,
+        clip in any::<bool>()
+    ) {
         let asked_for = if clip { asked_for } else { whole(&asked_for) };
-        let found = asked(&samples, batch, stages_of(spec_of(&asked_for, clip), true, true), &windows(&asked_for.windows));
+        let found = asked(
+            &samples,
+            batch,
+            stages_of(spec_of(&asked_for, clip), true, true),
+            &windows(&asked_for.windows),
+        );
         let rows: Vec<(i64, i64, i64, i64)> = integers(&found, "cycle")
             .into_iter()
             .zip(hypnogram(&found))
             .map(|(cycle, (start, end, stage))| (cycle, start, end, stage))
             .collect();
-        prop_assert!(rows.windows(2).all(|pair| pair[0].2 <= pair[1].1 && pair[0].0 <= pair[1].0), "cycles \
+        prop_assert!(
+            rows.windows(2)
+                .all(|pair| pair[0].2 <= pair[1].1 && pair[0].0 <= pair[1].0),
+            "cycles \
                                                                                                     do not \
                                                                                                     overlap: \
-                                                                                                    {rows:?}");
+                                                                                                    {rows:?}"
+        );
         prop_assert_eq!(rows, cycle_rows(&samples, &asked_for));
     }
 
     #[test]
     fn rule_3_5_a_cycle_is_summed_up_as_counting_seconds_does(
-        samples in samples(), asked_for in asked_for(), batch in 1_usize..9, clip in any::<bool>()
+        samples in samples(),
+        asked_for in asked_for(),
+        batch in 1_usize..9,
+        clip in any::<bool>()
     ) {
         let asked_for = if clip { asked_for } else { whole(&asked_for) };
-        let found = asked(&samples, batch, Question::Cycles(spec_of(&asked_for, clip)), &windows(&asked_for.windows));
+        let found = asked(
+            &samples,
+            batch,
+            Question::Cycles(spec_of(&asked_for, clip)),
+            &windows(&asked_for.windows),
+        );
         let expected = nights(&samples, &asked_for);
         let numbers: Vec<i64> = (0..expected.len() as i64).collect();
         prop_assert_eq!(integers(&found, "number"), numbers);
         let column = |value: fn(&model::Night) -> i64| expected.iter().map(value).collect::<Vec<i64>>();
         prop_assert_eq!(seconds(&found, "start_time"), column(|night| night.start));
         prop_assert_eq!(seconds(&found, "end_time"), column(|night| night.end));
-        prop_assert_eq!(integers(&found, "total_time_ms"), column(|night| (night.end - night.start) * 1000));
-        prop_assert_eq!(integers(&found, "total_time_asleep_ms"), column(|night| night.asleep * 1000));
+        prop_assert_eq!(
+            integers(&found, "total_time_ms"),
+            column(|night| (night.end - night.start) * 1000)
+        );
+        prop_assert_eq!(
+            integers(&found, "total_time_asleep_ms"),
+            column(|night| night.asleep * 1000)
+        );
         let latencies: Vec<Option<i64>> = found
             .iter()
-            .flat_map(|batch| batch.column_by_name("latency_ms").unwrap().as_primitive::<Int64Type>().iter().collect::<Vec<_>>())
+            .flat_map(|batch| {
+                batch
+                    .column_by_name("latency_ms")
+                    .unwrap()
+                    .as_primitive::<Int64Type>()
+                    .iter()
+                    .collect::<Vec<_>>()
+            })
             .collect();
-        prop_assert_eq!(latencies, expected.iter().map(|night| night.latency.map(|latency| latency * 1000)).collect::<Vec<_>>());
-        prop_assert_eq!(seconds(&found, "in_bed_start_time"), column(|night| night.in_bed[0].0));
-        prop_assert_eq!(seconds(&found, "in_bed_end_time"), column(|night| night.in_bed[night.in_bed.len() - 1].1));
+        prop_assert_eq!(
+            latencies,
+            expected
+                .iter()
+                .map(|night| night.latency.map(|latency| latency * 1000))
+                .collect::<Vec<_>>()
+        );
+        prop_assert_eq!(
+            seconds(&found, "in_bed_start_time"),
+            column(|night| night.in_bed[0].0)
+        );
+        prop_assert_eq!(
+            seconds(&found, "in_bed_end_time"),
+            column(|night| night.in_bed[night.in_bed.len() - 1].1)
+        );
         prop_assert_eq!(
             integers(&found, "total_time_in_bed_ms"),
             column(|night| night.in_bed.iter().map(|(start, end)| (end - start) * 1000).sum())
@@ -153,7 +219,10 @@ proptest! {
             prop_assert_eq!(&rows, &night.intervals);
         }
         for (list, night) in lists(&found, "in_bed_intervals").iter().zip(&expected) {
-            let rows: Vec<(i64, i64)> = seconds_of(&list[0]).into_iter().zip(seconds_of(&list[1])).collect();
+            let rows: Vec<(i64, i64)> = seconds_of(&list[0])
+                .into_iter()
+                .zip(seconds_of(&list[1]))
+                .collect();
             prop_assert_eq!(&rows, &night.in_bed);
         }
         for (list, night) in lists(&found, "sleep_stage_totals").iter().zip(&expected) {
@@ -169,7 +238,11 @@ proptest! {
 
     #[test]
     fn rule_3_5_totals_of_periods_are_those_of_counted_seconds(
-        samples in samples(), asked_for in asked_for(), batch in 1_usize..9, period in 20_i64..300, mode in 0_usize..3
+        samples in samples(),
+        asked_for in asked_for(),
+        batch in 1_usize..9,
+        period in 20_i64..300,
+        mode in 0_usize..3
     ) {
         let mode = [Mode::Start, Mode::End, Mode::Split][mode];
         let spec = AggregateSpec {
@@ -179,7 +252,12 @@ proptest! {
             zone: Zone::UTC,
             functions: vec![Statistic::Sum, Statistic::Min, Statistic::Max, Statistic::Avg],
         };
-        let found = asked(&samples, batch, Question::Aggregate(spec), &windows(&asked_for.windows));
+        let found = asked(
+            &samples,
+            batch,
+            Question::Aggregate(spec),
+            &windows(&asked_for.windows),
+        );
         let expected = totals(&samples, &asked_for, |(start, end), second| {
             let moment = match mode {
                 Mode::Start => start,
@@ -201,11 +279,21 @@ proptest! {
 
     #[test]
     fn rows_are_disjoint_and_cover_exactly_what_was_recorded(samples in samples(), asked_for in asked_for()) {
-        let rows = hypnogram(&asked(&samples, 5, Question::Resolved, &windows(&asked_for.windows)));
+        let rows = hypnogram(&asked(
+            &samples,
+            5,
+            Question::Resolved,
+            &windows(&asked_for.windows),
+        ));
         prop_assert!(rows.iter().all(|row| row.0 < row.1));
         prop_assert!(rows.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{rows:?}");
         for second in 0..HORIZON {
-            let recorded = samples.iter().any(|sample| asked_for.parts(sample).iter().any(|part| part.0 <= second && second < part.1));
+            let recorded = samples.iter().any(|sample| {
+                asked_for
+                    .parts(sample)
+                    .iter()
+                    .any(|part| part.0 <= second && second < part.1)
+            });
             let told = rows.iter().any(|row| row.0 <= second && second < row.1);
             prop_assert_eq!(recorded, told, "second {}", second);
         }
@@ -215,12 +303,20 @@ proptest! {
     fn resolving_twice_changes_nothing(samples in samples(), asked_for in asked_for()) {
         let seen = windows(&asked_for.windows);
         let once = hypnogram(&asked(&samples, 5, Question::Resolved, &seen));
-        let again: Vec<GivenSample> = once.iter().zip(1_u128..).map(|(&(start, end, stage), id)| given(stage, start, end, id)).collect();
+        let again: Vec<GivenSample> = once
+            .iter()
+            .zip(1_u128..)
+            .map(|(&(start, end, stage), id)| given(stage, start, end, id))
+            .collect();
         prop_assert_eq!(hypnogram(&asked(&again, 5, Question::Resolved, &seen)), once);
     }
 
     #[test]
-    fn split_sums_equal_the_total_of_the_rows(samples in samples(), asked_for in asked_for(), period in 20_i64..300) {
+    fn split_sums_equal_the_total_of_the_rows(
+        samples in samples(),
+        asked_for in asked_for(),
+        period in 20_i64..300
+    ) {
         let seen = windows(&asked_for.windows);
         let spec = AggregateSpec {
             cycles: spec_of(&asked_for, true),
@@ -229,56 +325,121 @@ proptest! {
             zone: Zone::UTC,
             functions: vec![Statistic::Sum],
         };
-        let split: i64 = integers(&asked(&samples, 5, Question::Aggregate(spec.clone()), &seen), "sum_ms").iter().sum();
+        let split: i64 = integers(
+            &asked(&samples, 5, Question::Aggregate(spec.clone()), &seen),
+            "sum_ms",
+        )
+        .iter()
+        .sum();
         let rows = asked(&samples, 5, stages_of(spec.cycles.clone(), true, true), &seen);
         prop_assert_eq!(split, integers(&rows, "duration_ms").iter().sum::<i64>());
     }
 
     #[test]
-    fn rule_3_4_unmerged_rows_are_the_clipped_samples(samples in samples(), asked_for in asked_for(), batch in 1_usize..9) {
-        let asked_for = ModelQuestion { gap_stages: vec![], ..asked_for };
+    fn rule_3_4_unmerged_rows_are_the_clipped_samples(
+        samples in samples(),
+        asked_for in asked_for(),
+        batch in 1_usize..9
+    ) {
+        let asked_for = ModelQuestion {
+            gap_stages: vec![],
+            ..asked_for
+        };
         let seen = windows(&asked_for.windows);
-        let found = asked(&samples, batch, stages_of(spec_of(&asked_for, true), false, false), &seen);
+        let found = asked(
+            &samples,
+            batch,
+            stages_of(spec_of(&asked_for, true), false, false),
+            &seen,
+        );
         let mut expected: Vec<(i64, i64, u128, i64)> = samples
             .iter()
             .filter(|sample| sample.end > sample.start)
-            .flat_map(|sample| asked_for.parts(sample).into_iter().map(|(start, end)| (start, end, sample.id, sample.stage)))
+            .flat_map(|sample| {
+                asked_for
+                    .parts(sample)
+                    .into_iter()
+                    .map(|(start, end)| (start, end, sample.id, sample.stage))
+            })
             .collect();
         expected.sort_unstable();
-        let expected: Vec<(i64, i64, i64)> = expected.into_iter().map(|(start, end, _, stage)| (start, end, stage)).collect();
+        let expected: Vec<(i64, i64, i64)> = expected
+            .into_iter()
+            .map(|(start, end, _, stage)| (start, end, stage))
+            .collect();
         prop_assert_eq!(hypnogram(&found), expected);
     }
 
     #[test]
-    fn rule_3_4_unmerged_rows_of_one_source_that_touch_are_joined(samples in samples(), asked_for in asked_for(), batch in 1_usize..9) {
-        let asked_for = ModelQuestion { gap_stages: vec![], ..asked_for };
+    fn rule_3_4_unmerged_rows_of_one_source_that_touch_are_joined(
+        samples in samples(),
+        asked_for in asked_for(),
+        batch in 1_usize..9
+    ) {
+        let asked_for = ModelQuestion {
+            gap_stages: vec![],
+            ..asked_for
+        };
         let seen = windows(&asked_for.windows);
-        let found = hypnogram(&asked(&samples, batch, stages_of(spec_of(&asked_for, true), false, true), &seen));
+        let found = hypnogram(&asked(
+            &samples,
+            batch,
+            stages_of(spec_of(&asked_for, true), false, true),
+            &seen,
+        ));
         let mut parts: Vec<(i64, i64, u128, i64, usize)> = samples
             .iter()
             .filter(|sample| sample.end > sample.start)
-            .flat_map(|sample| asked_for.parts(sample).into_iter().map(|(start, end)| (start, end, sample.id, sample.stage, sample.source)))
+            .flat_map(|sample| {
+                asked_for
+                    .parts(sample)
+                    .into_iter()
+                    .map(|(start, end)| (start, end, sample.id, sample.stage, sample.source))
+            })
             .collect();
         parts.sort_unstable();
         let mut expected: Vec<(i64, i64, u128, i64, usize)> = Vec::new();
         for part in parts {
-            match expected.iter_mut().find(|row| row.1 == part.0 && row.3 == part.3 && row.4 == part.4) {
+            match expected
+                .iter_mut()
+                .find(|row| row.1 == part.0 && row.3 == part.3 && row.4 == part.4)
+            {
                 Some(row) => row.1 = part.1,
                 None => expected.push(part),
             }
         }
         expected.sort_unstable();
-        prop_assert_eq!(found, expected.into_iter().map(|row| (row.0, row.1, row.3)).collect::<Vec<_>>());
+        prop_assert_eq!(
+            found,
+            expected
+                .into_iter()
+                .map(|row| (row.0, row.1, row.3))
+                .collect::<Vec<_>>()
+        );
     }
 
     #[test]
-    fn rule_3_5_gap_stages_and_overlapping_rows_find_the_same_cycles(samples in samples(), asked_for in asked_for(), batch in 1_usize..9) {
+    fn rule_3_5_gap_stages_and_overlapping_rows_find_the_same_cycles(
+        samples in samples(),
+        asked_for in asked_for(),
+        batch in 1_usize..9
+    ) {
         let seen = windows(&asked_for.windows);
-        let found = asked(&samples, batch, stages_of(spec_of(&asked_for, true), false, false), &seen);
+        let found = asked(
+            &samples,
+            batch,
+            stages_of(spec_of(&asked_for, true), false, false),
+            &seen,
+        );
         let mut rows: Vec<(i64, i64, u128, i64)> = samples
             .iter()
             .filter(|sample| sample.end > sample.start)
-            .flat_map(|sample| asked_for.parts(sample).into_iter().map(|(start, end)| (start, end, sample.id, sample.stage)))
+            .flat_map(|sample| {
+                asked_for
+                    .parts(sample)
+                    .into_iter()
+                    .map(|(start, end)| (start, end, sample.id, sample.stage))
+            })
             .collect();
         rows.sort_unstable();
         let mut spans: Vec<(i64, i64)> = Vec::new();

@@ -169,7 +169,7 @@ mod tests {
         fn a_record_that_meets_the_conditions_is_selected_by_the_range(
             conditions in prop::collection::vec((any::<bool>(), any::<bool>(), 0..OPERATORS.len(), 0_i64..8), 1..4),
             start in 0_i64..8,
-            length in 0_i64..4,
+            length in 0_i64..4
         ) {
             let end = start + length;
             let mut exprs = Vec::new();
@@ -179,8 +179,9 @@ mod tests {
                 let column = col(if of_start { "start_time" } else { "end_time" });
                 met &= holds(op, if of_start { start } else { end }, at) || op == Operator::NotEq;
                 exprs.push(match op.swap() {
-                    Some(op) if swapped => Expr::BinaryExpr(BinaryExpr::new(
-                        Box::new(moment(at)), op, Box::new(column))),
+                    Some(op) if swapped => {
+                        Expr::BinaryExpr(BinaryExpr::new(Box::new(moment(at)), op, Box::new(column)))
+                    }
                     _ => Expr::BinaryExpr(BinaryExpr::new(Box::new(column), op, Box::new(moment(at)))),
                 });
             }

@@ -255,11 +255,22 @@ proptest! {
 
     #[test]
     fn rule_9_2c_raw_rows_are_those_of_a_cut_copy(
-        levels in pieces(LEVEL), amounts in pieces(AMOUNT), visits in pieces(VISITS), workouts in pieces(WORKOUTS),
-        events in pieces(EVENTS), granted in windows(), asked in asked()
+        levels in pieces(LEVEL),
+        amounts in pieces(AMOUNT),
+        visits in pieces(VISITS),
+        workouts in pieces(WORKOUTS),
+        events in pieces(EVENTS),
+        granted in windows(),
+        asked in asked()
     ) {
         run(async {
-            for (name, rows) in [(LEVEL, levels), (AMOUNT, amounts), (VISITS, visits), (WORKOUTS, workouts), (EVENTS, events)] {
+            for (name, rows) in [
+                (LEVEL, levels),
+                (AMOUNT, amounts),
+                (VISITS, visits),
+                (WORKOUTS, workouts),
+                (EVENTS, events),
+            ] {
                 compare_records(name, rows, granted.clone(), asked).await;
             }
         });
@@ -313,8 +324,13 @@ proptest! {
 
     #[test]
     fn the_later_bins_of_a_series_are_the_same_without_the_earlier_ones(
-        levels in pieces(LEVEL), amounts in pieces(AMOUNT), logged in pieces(LOGGED), granted in windows(),
-        asked in asked(), kind in 0_u8..4, moment in moment()
+        levels in pieces(LEVEL),
+        amounts in pieces(AMOUNT),
+        logged in pieces(LOGGED),
+        granted in windows(),
+        asked in asked(),
+        kind in 0_u8..4,
+        moment in moment()
     ) {
         run(async {
             let rows = vec![(LEVEL, levels), (AMOUNT, amounts), (LOGGED, logged)];
@@ -323,18 +339,27 @@ proptest! {
             let moment = Instant::from_micros(moment);
             let questions: [(&str, &[&str], bool); 5] = [
                 (LEVEL, &[], true),
-                (LEVEL, &["max", "mean", "first", "last", "allpoints", "median", "count"], true),
+                (
+                    LEVEL,
+                    &["max", "mean", "first", "last", "allpoints", "median", "count"],
+                    true,
+                ),
                 (LEVEL, &["rollingmean"], false),
                 (AMOUNT, &[], false),
                 (LOGGED, &[], true),
             ];
-            for (view, (name, calculations, stand_alone)) in
-                [&compared.shared, &own].into_iter().flat_map(|view| questions.map(|question| (view, question)))
+            for (view, (name, calculations, stand_alone)) in [&compared.shared, &own]
+                .into_iter()
+                .flat_map(|view| questions.map(|question| (view, question)))
             {
                 let spec = compared.series_spec(name, grid(kind, asked), calculations);
                 let whole = compared.series(view, name, asked, &spec).await;
                 let rest = compared.series_from(view, name, asked, &spec, Some(moment)).await;
-                let bins = if stand_alone { spec.grid.starting(moment).len() } else { spec.grid.len() };
+                let bins = if stand_alone {
+                    spec.grid.starting(moment).len()
+                } else {
+                    spec.grid.len()
+                };
                 assert_eq!(rest.len() as u64, bins, "{name} {calculations:?}");
                 let (_, later) = whole.split_at(whole.len() - rest.len());
                 assert_same(&format!("{name} {calculations:?} {view:?}"), &rest, later);
@@ -344,11 +369,21 @@ proptest! {
 
     #[test]
     fn rule_9_2c_periods_are_those_of_a_cut_copy(
-        levels in pieces(LEVEL), amounts in pieces(AMOUNT), logged in pieces(LOGGED), events in pieces(EVENTS),
-        granted in windows(), asked in asked(), zone in prop::sample::select(vec!["UTC", "Asia/Kathmandu"])
+        levels in pieces(LEVEL),
+        amounts in pieces(AMOUNT),
+        logged in pieces(LOGGED),
+        events in pieces(EVENTS),
+        granted in windows(),
+        asked in asked(),
+        zone in prop::sample::select(vec!["UTC", "Asia/Kathmandu"])
     ) {
         run(async {
-            let rows = vec![(LEVEL, levels), (AMOUNT, amounts), (LOGGED, logged), (EVENTS, events)];
+            let rows = vec![
+                (LEVEL, levels),
+                (AMOUNT, amounts),
+                (LOGGED, logged),
+                (EVENTS, events),
+            ];
             let compared = Compared::new(rows, granted).await;
             let ranges = [LEVEL, AMOUNT, LOGGED, EVENTS].map(|name| (name, asked));
             let copy = compared.copy(&ranges).await;
@@ -384,35 +419,62 @@ proptest! {
 
     #[test]
     fn rule_9_2c_sleep_is_that_of_a_cut_copy_with_the_recorded_winners(
-        slept in pieces(SLEEP), levels in pieces(LEVEL), amounts in pieces(AMOUNT), granted in windows(),
-        asked in asked(), clip in any::<bool>(), before in 0..2 * HOUR, after in 0..2 * HOUR
+        slept in pieces(SLEEP),
+        levels in pieces(LEVEL),
+        amounts in pieces(AMOUNT),
+        granted in windows(),
+        asked in asked(),
+        clip in any::<bool>(),
+        before in 0..2 * HOUR,
+        after in 0..2 * HOUR
     ) {
         run(async {
             let rows = vec![(SLEEP, slept), (LEVEL, levels), (AMOUNT, amounts)];
             let compared = Compared::new(rows, granted).await;
             let around = widened(asked, before, after);
             let ranges = [(SLEEP, asked), (LEVEL, around), (AMOUNT, around)];
-            let copy = compared.copy_made_by(&ranges, |name, rows, windows| {
-                if name == SLEEP { resolved(rows, windows) } else { cut(name, rows, windows) }
-            }).await;
+            let copy = compared
+                .copy_made_by(&ranges, |name, rows, windows| {
+                    if name == SLEEP {
+                        resolved(rows, windows)
+                    } else {
+                        cut(name, rows, windows)
+                    }
+                })
+                .await;
             let plain = compared.copy(&ranges).await;
             let cycles = |clip| CyclesSpec {
-                range: asked, clip, gap: HOUR, gap_stages: std::iter::empty().collect(), shown: None,
+                range: asked,
+                clip,
+                gap: HOUR,
+                gap_stages: std::iter::empty().collect(),
+                shown: None,
                 nights: None,
             };
             let stages = |clip, merge_overlapping| {
-                Question::Stages(StagesSpec { cycles: cycles(clip), merge_overlapping, merge_contiguous: true })
+                Question::Stages(StagesSpec {
+                    cycles: cycles(clip),
+                    merge_overlapping,
+                    merge_contiguous: true,
+                })
             };
             let totals = |clip, mode| {
                 Question::Aggregate(SleepTotals {
-                    cycles: cycles(clip), mode, period: Truncation::DAYS, zone: Zone::UTC,
+                    cycles: cycles(clip),
+                    mode,
+                    period: Truncation::DAYS,
+                    zone: Zone::UTC,
                     functions: vec![Statistic::Sum, Statistic::Avg, Statistic::Min, Statistic::Max],
                 })
             };
             let questions = [
                 (&copy, stages(clip, true), stages(true, true)),
                 (&plain, stages(clip, false), stages(true, false)),
-                (&copy, Question::Cycles(cycles(clip)), Question::Cycles(cycles(true))),
+                (
+                    &copy,
+                    Question::Cycles(cycles(clip)),
+                    Question::Cycles(cycles(true)),
+                ),
                 (&copy, totals(clip, Mode::Start), totals(true, Mode::Start)),
                 (&copy, totals(clip, Mode::Split), totals(true, Mode::Split)),
             ];
@@ -423,7 +485,10 @@ proptest! {
                 for (view, question) in [(&compared.shared, asked_of_shared), (copy, asked_of_copy)] {
                     let permit = view.permit(SLEEP, asked);
                     let stages = compared.stages();
-                    let asked = compared.bench.questions.sleep(&permit, &partition, &stages, question, None);
+                    let asked = compared
+                        .bench
+                        .questions
+                        .sleep(&permit, &partition, &stages, question, None);
                     let prepared = asked.await.unwrap();
                     told.push(compared.bench.told(prepared).await);
                 }
@@ -431,31 +496,56 @@ proptest! {
             }
             let spec = compared.series_spec(SLEEP, grid(1, asked), &["last"]);
             let shared = compared.series(&compared.shared, SLEEP, asked, &spec).await;
-            assert_same("stages as a series", &shared, &compared.series(&copy, SLEEP, asked, &spec).await);
+            assert_same(
+                "stages as a series",
+                &shared,
+                &compared.series(&copy, SLEEP, asked, &spec).await,
+            );
             let mut told = Vec::new();
             for (view, clip) in [(&compared.shared, clip), (&copy, true)] {
                 let permit = view.permit(SLEEP, asked);
                 let order = compared.bench.sources(view.person()).await;
-                let metrics = [(LEVEL, view.permit(LEVEL, around)), (AMOUNT, view.permit(AMOUNT, around))];
+                let metrics = [
+                    (LEVEL, view.permit(LEVEL, around)),
+                    (AMOUNT, view.permit(AMOUNT, around)),
+                ];
                 let partitions = metrics.each_ref().map(|(name, _)| compared.bench.partition(name));
-                let series = metrics.iter().zip(&partitions).map(|((name, permit), partition)| AskedSeries {
-                    permit,
-                    partition,
-                    conditions: &[],
-                    spec: SeriesSpec {
-                        column: (*name).to_owned(),
-                        gaps: Gaps { drop: true, replace: false },
-                        chosen_sources: order.clone(),
-                        ..compared.series_spec(name, Grid::uniform(around, MINUTE), &[])
-                    },
-                    stages: None,
-                });
-                let reach = Reach { before, after, bin: MINUTE, most_cells: 1_000_000 };
+                let series = metrics
+                    .iter()
+                    .zip(&partitions)
+                    .map(|((name, permit), partition)| AskedSeries {
+                        permit,
+                        partition,
+                        conditions: &[],
+                        spec: SeriesSpec {
+                            column: (*name).to_owned(),
+                            gaps: Gaps {
+                                drop: true,
+                                replace: false,
+                            },
+                            chosen_sources: order.clone(),
+                            ..compared.series_spec(name, Grid::uniform(around, MINUTE), &[])
+                        },
+                        stages: None,
+                    });
+                let reach = Reach {
+                    before,
+                    after,
+                    bin: MINUTE,
+                    most_cells: 1_000_000,
+                };
                 let stages = compared.stages();
                 let prepared = compared
                     .bench
                     .questions
-                    .sleep_with_metrics(&permit, &partition, &stages, cycles(clip), series.collect(), reach)
+                    .sleep_with_metrics(
+                        &permit,
+                        &partition,
+                        &stages,
+                        cycles(clip),
+                        series.collect(),
+                        reach,
+                    )
                     .await
                     .unwrap();
                 told.push(compared.bench.told(prepared).await);
@@ -466,8 +556,13 @@ proptest! {
 
     #[test]
     fn rule_9_2c_places_are_those_of_a_cut_copy(
-        updates in pieces(UPDATES), maps in pieces(MAPS), visits in pieces(VISITS), granted in windows(),
-        asked in asked(), look_back in 0..5 * HOUR, include_after in any::<bool>(),
+        updates in pieces(UPDATES),
+        maps in pieces(MAPS),
+        visits in pieces(VISITS),
+        granted in windows(),
+        asked in asked(),
+        look_back in 0..5 * HOUR,
+        include_after in any::<bool>(),
         change in prop::option::of(0.0..300.0)
     ) {
         run(async {
@@ -487,24 +582,39 @@ proptest! {
                     rows.push(vec![(name.to_owned(), format!("{bounds:?}"))]);
                 }
                 let shape = compared.bench.granted(view, VISITS, asked);
-                let spec = RawSpec { columns: VISIT_COLUMNS, only: None, ids: IdForm::Text };
+                let spec = RawSpec {
+                    columns: VISIT_COLUMNS,
+                    only: None,
+                    ids: IdForm::Text,
+                };
                 let visits = questions.raw(&shape, &spec).await.unwrap();
                 let schema = Arc::clone(&visits.schema);
                 rows.extend(compared.bench.told(visits).await);
                 let updates = compared.bench.granted(view, UPDATES, stays::reads(asked));
-                let stays = questions.stays(&updates, asked, &schema, IdForm::Text).await.unwrap();
+                let stays = questions
+                    .stays(&updates, asked, &schema, IdForm::Text)
+                    .await
+                    .unwrap();
                 rows.extend(compared.bench.told(stays).await);
                 told.push(rows);
             }
             assert_same("updates, bounds, visits and stays", &told[0], &told[1]);
 
-            let spec = PlacesSpec { range: asked, sample_rate: 20 * MINUTE, look_back, change_meters: change };
+            let spec = PlacesSpec {
+                range: asked,
+                sample_rate: 20 * MINUTE,
+                look_back,
+                change_meters: change,
+            };
             let copy = copy_in(spec.reads(), spec.reads_visits()).await;
             let mut told = Vec::new();
             for view in [&compared.shared, &copy] {
                 let updates = compared.updates(view, spec.reads());
                 let visits = compared.bench.granted(view, VISITS, spec.reads_visits());
-                let prepared = questions.location_series(&updates, Some(&visits), &spec).await.unwrap();
+                let prepared = questions
+                    .location_series(&updates, Some(&visits), &spec)
+                    .await
+                    .unwrap();
                 told.push(compared.bench.told(prepared).await);
             }
             assert_same("a series of places", &told[0], &told[1]);
@@ -515,7 +625,10 @@ proptest! {
             for view in [&compared.shared, &copy] {
                 let updates = compared.updates(view, spec.reads());
                 let visits = compared.bench.granted(view, VISITS, spec.reads_visits());
-                let prepared = questions.location_at(&updates, Some(&visits), spec).await.unwrap();
+                let prepared = questions
+                    .location_at(&updates, Some(&visits), spec)
+                    .await
+                    .unwrap();
                 told.push(compared.bench.told(prepared).await);
             }
             assert_same("a place at a moment", &told[0], &told[1]);
