@@ -10,7 +10,8 @@ pub(super) fn refuse(now: Instant) -> Result<(), Failed> {
         return Ok(());
     }
     Err(Failed::because(format!(
-        "the clock of this machine shows {now}, and nothing can be stored with times before 1970: set it first"
+        "the clock of this machine shows {now}, and nothing can be stored with times before 1970: set it \
+         first"
     )))
 }
 

@@ -20,10 +20,11 @@ const PAGE_ROWS: i64 = 512;
 const PAGE_BLOBS: i64 = 1;
 
 /// The blobs of a person's next tail pieces, in the order of their pieces' key.
-pub(super) const PAGE_OF_BLOBS: &str = "SELECT blobs.piece, blobs.blob, pieces.content_checksum, pieces.data_type FROM \
-                             pieces JOIN blobs ON blobs.piece = pieces.piece WHERE pieces.person = $1 AND \
-                             pieces.path IS NULL AND (pieces.data_type, pieces.piece) > ($2, $3) ORDER BY \
-                             pieces.data_type, pieces.piece LIMIT $4";
+pub(super) const PAGE_OF_BLOBS: &str = "SELECT blobs.piece, blobs.blob, pieces.content_checksum, \
+                                        pieces.data_type FROM pieces JOIN blobs ON blobs.piece = \
+                                        pieces.piece WHERE pieces.person = $1 AND pieces.path IS NULL AND \
+                                        (pieces.data_type, pieces.piece) > ($2, $3) ORDER BY \
+                                        pieces.data_type, pieces.piece LIMIT $4";
 
 /// Reads everything the catalogue knows of a person.
 pub struct EstateReader {

@@ -264,7 +264,8 @@ pub const SETTINGS: &[Entry] = &[
         "token-lifetime-limit",
         "ALMANAC_TOKEN_LIFETIME_LIMIT",
         "",
-        "Longest lifetime of a token; longer ones are neither made nor accepted. Without it there is no limit",
+        "Longest lifetime of a token; longer ones are neither made nor accepted. Without it there is no \
+         limit",
     ),
     entry(
         "jwks_lifetime",

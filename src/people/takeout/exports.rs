@@ -150,7 +150,8 @@ impl Exports {
             return Ok(false);
         }
         if let Err(error) = self.clear(export).await {
-            tracing::warn!(export = %export.id, %error, "parts of an archive stay until orphans are collected");
+            let export = export.id;
+            tracing::warn!(%export, %error, "parts of an archive stay until orphans are collected");
         }
         Ok(true)
     }

@@ -319,14 +319,15 @@ async fn what_is_distinct_may_stand_anywhere() {
         ),
         (
             format!(
-                "SELECT count(*) AS n FROM {table} JOIN (VALUES (1)) AS w(y) ON x IS NOT DISTINCT FROM y AND f"
+                "SELECT count(*) AS n FROM {table} JOIN (VALUES (1)) AS w(y) \
+                 ON x IS NOT DISTINCT FROM y AND f"
             ),
             1,
         ),
         (
             format!(
-                "SELECT count(*) AS n FROM {table} WHERE x IS DISTINCT FROM (SELECT 1) AND x IN (SELECT y FROM \
-                 (VALUES (1), (2)) AS w(y) WHERE y IS DISTINCT FROM 1 AND y > 0)"
+                "SELECT count(*) AS n FROM {table} WHERE x IS DISTINCT FROM (SELECT 1) \
+                 AND x IN (SELECT y FROM (VALUES (1), (2)) AS w(y) WHERE y IS DISTINCT FROM 1 AND y > 0)"
             ),
             1,
         ),

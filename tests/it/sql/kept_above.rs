@@ -50,7 +50,8 @@ async fn a_condition_without_columns_decides_whether_there_is_the_row_of_an_aggr
         ),
         (
             format!(
-                "SELECT m, c FROM (SELECT max(n) AS m FROM {NUMBERS}) AS q LEFT JOIN ({counted}) AS z ON 1 = 0"
+                "SELECT m, c FROM (SELECT max(n) AS m FROM {NUMBERS}) AS q LEFT JOIN ({counted}) AS z \
+                 ON 1 = 0"
             ),
             json!([{"m": 4, "c": null}]),
         ),

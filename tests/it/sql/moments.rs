@@ -125,6 +125,7 @@ async fn a_local_time_that_is_shown_twice_or_never_is_a_moment() {
     // Values that differ from row to row are converted in the same way.
     let changing = "SELECT count(*) AS n FROM (VALUES (TIMESTAMP '2024-10-27 02:30:00'), \
                     (TIMESTAMP '2024-03-31 02:30:00'), (NULL)) AS t(local) \
-                    WHERE local AT TIME ZONE 'Europe/Berlin' IN ('2024-10-27T01:30:00Z', '2024-03-31T01:30:00Z')";
+                    WHERE local AT TIME ZONE 'Europe/Berlin' \
+                    IN ('2024-10-27T01:30:00Z', '2024-03-31T01:30:00Z')";
     assert_eq!(rows(&person, changing).await, [json!({"n": 2})]);
 }

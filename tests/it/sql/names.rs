@@ -29,7 +29,8 @@ async fn keys_of_groups_may_be_converted_from_one_column() {
          GROUP BY day, start_date ORDER BY day",
         "SELECT start_date::date AS day, start_date, count(*) AS n FROM heart_rate \
          GROUP BY start_date::date, start_date ORDER BY start_date::date",
-        "SELECT (start_date::date) AS day, start_date, count(*) AS n FROM heart_rate GROUP BY ALL ORDER BY day",
+        "SELECT (start_date::date) AS day, start_date, count(*) AS n FROM heart_rate \
+         GROUP BY ALL ORDER BY day",
         "SELECT * FROM (SELECT CAST(start_date AS DATE) AS day, start_date, count(*) AS n FROM heart_rate \
          GROUP BY 1, 2) AS t ORDER BY day",
         "WITH t AS (SELECT CAST(start_date AS DATE) AS day, start_date, count(*) AS n FROM heart_rate \
@@ -125,8 +126,8 @@ async fn a_name_from_with_hides_the_same_name_around_it() {
             json!({"inner": 2, "outer": 1}),
         ),
         (
-            "WITH a AS (SELECT 1 AS x) SELECT (WITH a AS (SELECT x + 1 AS x FROM a) SELECT a.x FROM a) AS inner, \
-             x AS outer FROM a",
+            "WITH a AS (SELECT 1 AS x) SELECT (WITH a AS (SELECT x + 1 AS x FROM a) SELECT a.x FROM a) \
+             AS inner, x AS outer FROM a",
             json!({"inner": 2, "outer": 1}),
         ),
         (
@@ -174,8 +175,8 @@ async fn a_member_with_capitals_is_told_with_its_quotes() {
         "SELECT source_properties.sourceBundleIdentifier FROM heart_rate",
     )
     .await;
-    let expected = "line 1, column 26: the structure has no member sourcebundleidentifier; capitals count within \
-                    double quotes: write \"sourceBundleIdentifier\"";
+    let expected = "line 1, column 26: the structure has no member sourcebundleidentifier; capitals count \
+                    within double quotes: write \"sourceBundleIdentifier\"";
     assert_eq!(message, expected);
     let message = wrong(&person, "SELECT source_properties.nothing FROM heart_rate").await;
     assert_eq!(message, "line 1, column 26: the structure has no member nothing");

@@ -26,7 +26,8 @@ async fn a_frame_ends_where_it_says_at_the_ends_of_whole_numbers_too() {
     ] {
         let text = format!(
             "SELECT rank() OVER (ORDER BY {order}) AS place, \
-             count(*) OVER (ORDER BY {order} RANGE BETWEEN {frame}) AS c FROM {numbers} ORDER BY t.i NULLS LAST"
+             count(*) OVER (ORDER BY {order} RANGE BETWEEN {frame}) AS c FROM {numbers} \
+             ORDER BY t.i NULLS LAST"
         );
         let found = rows(&person, &text).await;
         let found: Vec<_> = found.iter().map(|row| row["c"].clone()).collect();

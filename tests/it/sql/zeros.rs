@@ -114,7 +114,8 @@ async fn zeros_are_equal_in_windows_cases_and_groups() {
         ),
         (
             format!(
-                "SELECT max(c) AS found FROM (SELECT count(*) OVER (PARTITION BY make_array(w)) AS c FROM {ZEROS})"
+                "SELECT max(c) AS found FROM (SELECT count(*) OVER (PARTITION BY make_array(w)) AS c \
+                 FROM {ZEROS})"
             ),
             2,
         ),
@@ -137,8 +138,8 @@ async fn zeros_are_equal_in_windows_cases_and_groups() {
         ),
         (
             format!(
-                "SELECT max(c) AS found FROM (SELECT s, count(*) AS c FROM (SELECT struct(w) AS s FROM {ZEROS}) \
-                 GROUP BY s)"
+                "SELECT max(c) AS found FROM (SELECT s, count(*) AS c FROM (SELECT struct(w) AS s \
+                 FROM {ZEROS}) GROUP BY s)"
             ),
             2,
         ),
@@ -161,8 +162,8 @@ async fn zeros_are_equal_in_windows_cases_and_groups() {
         ),
         (
             format!(
-                "SELECT max(c) AS found FROM (SELECT n < 4 AS g, count(DISTINCT w) + count(*) AS c FROM {ZEROS} \
-                 GROUP BY n < 4)"
+                "SELECT max(c) AS found FROM (SELECT n < 4 AS g, count(DISTINCT w) + count(*) AS c \
+                 FROM {ZEROS} GROUP BY n < 4)"
             ),
             5,
         ),

@@ -308,8 +308,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "idempotency-key",
         aliases: &[],
-        description: "A name for the request, of 1 to 255 printable characters: sent again, it is not carried \
-                      out again",
+        description: "A name for the request, of 1 to 255 printable characters: sent again, it is not \
+                      carried out again",
         absent: "every request is carried out",
         example: Text("morning-upload-2024-06-01"),
     },

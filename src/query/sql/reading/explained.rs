@@ -237,8 +237,8 @@ fn first_line(text: &str) -> String {
 }
 
 /// What an author can do about an error of nanoseconds.
-const NANOSECONDS: &str = "a time lies outside of 1677 to 2262, which is as far as nanoseconds reach; date_bin \
-                           and to_timestamp count in them: leave such times out, or use date_trunc";
+const NANOSECONDS: &str = "a time lies outside of 1677 to 2262, which is as far as nanoseconds reach; \
+                           date_bin and to_timestamp count in them: leave such times out, or use date_trunc";
 
 /// Whether an error says that a moment has no value in nanoseconds.
 fn is_beyond_nanoseconds(line: &str) -> bool {

@@ -119,9 +119,9 @@ impl PartCounter {
         self.copied = self.copied.saturating_add(checked);
         if self.copied > MOST_COPIED {
             return plan_err!(
-                "what BETWEEN, coalesce, nvl and CASE look at has more than {MOST_COPIED} parts once each name \
-                 stands for what it is computed from, twice as many or more with each of them that is within \
-                 another; give coalesce all of its values at once, or nest less"
+                "what BETWEEN, coalesce, nvl and CASE look at has more than {MOST_COPIED} parts once each \
+                 name stands for what it is computed from, twice as many or more with each of them that is \
+                 within another; give coalesce all of its values at once, or nest less"
             );
         }
         Ok(())
