@@ -51,7 +51,12 @@ fn id(number: u64) -> Uuid {
     Uuid::from_u128(0x0191_f0c4_5b1e_7c3a_9d52_0000_0000_0000 | u128::from(number))
 }
 
-const WATCH: &str = r#""source_properties":{"name":"Watch","version":"10.4","productType":"Watch6,2","operatingSystemVersion":"10.4.0","sourceBundleIdentifier":"com.example.health"},"device_properties":{"name":"Watch","model":"Watch","manufacturer":"Example","hardwareVersion":"Watch6,2","softwareVersion":"10.4"}"#;
+const WATCH: &str = concat!(
+    r#""source_properties":{"name":"Watch","version":"10.4","productType":"Watch6,2","#,
+    r#""operatingSystemVersion":"10.4.0","sourceBundleIdentifier":"com.example.health"},"#,
+    r#""device_properties":{"name":"Watch","model":"Watch","manufacturer":"Example","#,
+    r#""hardwareVersion":"Watch6,2","softwareVersion":"10.4"}"#,
+);
 
 fn decode(body: &[u8], compiled: &Arc<CompiledType>, context: &DecodeContext) -> usize {
     let mut decoder = RecordDecoder::new(Arc::clone(compiled), context.clone()).expect("a decoder");

@@ -437,7 +437,13 @@ mod tests {
         /// Any bytes yield fields or a mistake.
         #[test]
         fn arbitrary_bytes_do_not_panic(
-            json in proptest::collection::vec(prop_oneof![Just(b'{'), Just(b'}'), Just(b'"'), Just(b':'), Just(b','), Just(b'\\'), Just(b'\n'), Just(b'N'), any::<u8>()], 0..60)
+            json in proptest::collection::vec(
+                prop_oneof![
+                    Just(b'{'), Just(b'}'), Just(b'"'), Just(b':'), Just(b','), Just(b'\\'), Just(b'\n'),
+                    Just(b'N'), any::<u8>(),
+                ],
+                0..60,
+            )
         ) {
             if let Err(found) = fields(&json) {
                 prop_assert!(!found.message.is_empty());

@@ -220,7 +220,9 @@ mod tests {
         /// However a body is cut into chunks, its lines are the same.
         #[test]
         fn chunks_do_not_change_lines(
-            body in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a'), Just(b' '), any::<u8>()], 0..200),
+            body in proptest::collection::vec(
+                prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a'), Just(b' '), any::<u8>()], 0..200,
+            ),
             chunk in 1_usize..50
         ) {
             prop_assert_eq!(

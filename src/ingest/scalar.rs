@@ -165,8 +165,11 @@ mod tests {
 
     #[test]
     fn types_and_bounds_are_rules() {
-        let found =
-            rule(&json!({"type": ["number", "null"], "minimum": 0, "exclusiveMaximum": 10, "description": "x", "x-role": "y"})).unwrap();
+        let found = rule(&json!({
+            "type": ["number", "null"], "minimum": 0, "exclusiveMaximum": 10, "description": "x",
+            "x-role": "y",
+        }))
+        .unwrap();
         assert!(
             found.allows(Token::Null)
                 && found.allows(Token::Integer)

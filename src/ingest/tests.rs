@@ -138,4 +138,9 @@ fn refused(name: &str, line: &str, at: &str, kind: &str) {
     );
 }
 
-const SAMPLE: &str = r#"{"id":"0191F0C4-5b1e-7c3a-9d52-6f1a2b3c4d5e","start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T10:00:05Z","value":72.5,"unit":"bpm","source_properties":{"name":"Watch","sourceBundleIdentifier":"com.example.health","productType":"Watch6,2"},"device_properties":{"name":"Watch","hardwareVersion":"Watch6,2"}}"#;
+const SAMPLE: &str = concat!(
+    r#"{"id":"0191F0C4-5b1e-7c3a-9d52-6f1a2b3c4d5e","start_date":"2024-05-01T10:00:00Z","#,
+    r#""end_date":"2024-05-01T10:00:05Z","value":72.5,"unit":"bpm","source_properties":{"name":"Watch","#,
+    r#""sourceBundleIdentifier":"com.example.health","productType":"Watch6,2"},"#,
+    r#""device_properties":{"name":"Watch","hardwareVersion":"Watch6,2"}}"#,
+);

@@ -24,9 +24,14 @@ fn by(person: &Person, class: &str, data_type: &str, resolution: &str, (start, e
 /// The events of golden cases A01 to A03, as a type of the person's own.
 async fn golden_events() -> (Person, String) {
     let person = person();
-    let schema = json!({"properties": {"note": {"type": "string"}, "cups": {"type": "integer"}, "hot": {"type": "boolean"},
-        "seen": {"type": "string", "format": "date-time"}, "words": {"type": "array", "items": {"type": "string"}},
-        "any": {"type": "object"}, "count": {"type": "integer"}}});
+    let schema = json!({
+        "properties": {
+            "note": {"type": "string"}, "cups": {"type": "integer"}, "hot": {"type": "boolean"},
+            "seen": {"type": "string", "format": "date-time"},
+            "words": {"type": "array", "items": {"type": "string"}}, "any": {"type": "object"},
+            "count": {"type": "integer"},
+        },
+    });
     let own = person
         .define(
             "Event",
@@ -178,10 +183,18 @@ async fn golden_a04_hours_of_kathmandu() {
 async fn golden_f01_filters_choose_what_is_counted() {
     let person = person();
     let rows = [
-        json!({"id": id(1), "recorded_at": at("10:00"), "source_id": "com.x.annotation.a", "value": 3, "note": "tea: \
-                                                                                                                green", "tags": ["t1"]}),
-        json!({"id": id(2), "recorded_at": at("10:01"), "source_id": "com.x.annotation.b", "value": 5, "note": null, "tags": ["t1", "t2"]}),
-        json!({"id": id(3), "recorded_at": at("10:02"), "source_id": "o'brien", "value": 4, "note": "50% off", "tags": []}),
+        json!({
+            "id": id(1), "recorded_at": at("10:00"), "source_id": "com.x.annotation.a", "value": 3,
+            "note": "tea: green", "tags": ["t1"],
+        }),
+        json!({
+            "id": id(2), "recorded_at": at("10:01"), "source_id": "com.x.annotation.b", "value": 5,
+            "note": null, "tags": ["t1", "t2"],
+        }),
+        json!({
+            "id": id(3), "recorded_at": at("10:02"), "source_id": "o'brien", "value": 4, "note": "50% off",
+            "tags": [],
+        }),
     ];
     person.records("NumericAnnotation", &rows).await;
     let day = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");
@@ -302,8 +315,14 @@ async fn rule_5_3_booleans_count_as_0_and_1_and_nulls_as_nothing() {
 async fn rule_5_3_groups_ascend_with_nulls_last_in_every_type() {
     let (person, own) = golden_events().await;
     let records = [
-        json!({"id": id(11), "start_time": at("10:00"), "cups": 10, "hot": true, "seen": at("09:00"), "note": "é"}),
-        json!({"id": id(12), "start_time": at("10:01"), "cups": 9, "hot": false, "seen": at("08:00"), "note": "a,\"b"}),
+        json!({
+            "id": id(11), "start_time": at("10:00"), "cups": 10, "hot": true, "seen": at("09:00"),
+            "note": "é",
+        }),
+        json!({
+            "id": id(12), "start_time": at("10:01"), "cups": 9, "hot": false, "seen": at("08:00"),
+            "note": "a,\"b",
+        }),
         json!({"id": id(13), "start_time": at("10:02")}),
     ];
     person.records(&own, &records).await;

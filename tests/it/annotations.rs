@@ -35,15 +35,19 @@ fn numeric(name: &str) -> Value {
 
 fn scale(name: &str) -> Value {
     json!({"annotation_type": "scale", "name": name, "description": "", "tags": [],
-        "measurement_spec": {"measurement_type": "scale", "metric_kind": "discrete", "unit": null, "value_type": "integer",
-            "scale": {"value": 3, "min_allowed": 1, "max_allowed": 5}},
+        "measurement_spec": {
+            "measurement_type": "scale", "metric_kind": "discrete", "unit": null, "value_type": "integer",
+            "scale": {"value": 3, "min_allowed": 1, "max_allowed": 5},
+        },
         "spec": {"default_note": null, "scale": {
             "label_mapping": {"mapping_type": "string", "string": {"mapping": {"1": "bad", "5": "good"}}},
             "scale_mapping": {"mapping_type": "color", "color": {"mapping": {"1": "red", "5": "#0f0"}}}}}})
 }
 
 fn people(name: &str) -> Value {
-    json!({"annotation_type": "people", "name": name, "description": "", "tags": [], "measurement_spec": null})
+    json!({
+        "annotation_type": "people", "name": name, "description": "", "tags": [], "measurement_spec": null,
+    })
 }
 
 async fn create(person: &Person, body: &Value) -> Value {

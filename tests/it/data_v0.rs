@@ -57,10 +57,17 @@ const SAMPLE_FIELDS: [&str; 10] = [
 
 fn full_sample() -> Value {
     json!({
-        "uuid": id(1), "start_date": at("10:00"), "end_date": at("10:01"), "value": 61.5, "unit": "bpm", "count": 3, "has_undetermined_duration": false,
+        "uuid": id(1), "start_date": at("10:00"), "end_date": at("10:01"), "value": 61.5, "unit": "bpm",
+        "count": 3, "has_undetermined_duration": false,
         "extras": {"context": "sitting", "n": 1},
-        "source_properties": {"name": "Watch", "version": "10.1", "productType": "Watch6,1", "operatingSystemVersion": [10, 1, 0], "sourceBundleIdentifier": "com.example.health"},
-        "device_properties": {"name": "Watch", "model": "Watch", "manufacturer": "Example", "hardwareVersion": "Watch6,1", "softwareVersion": "10.1"},
+        "source_properties": {
+            "name": "Watch", "version": "10.1", "productType": "Watch6,1",
+            "operatingSystemVersion": [10, 1, 0], "sourceBundleIdentifier": "com.example.health",
+        },
+        "device_properties": {
+            "name": "Watch", "model": "Watch", "manufacturer": "Example", "hardwareVersion": "Watch6,1",
+            "softwareVersion": "10.1",
+        },
     })
 }
 

@@ -68,7 +68,12 @@ fn large_records(round: u32) -> Vec<Value> {
         text.concat()
     };
     (0..100)
-        .map(|n| json!({"uuid": id(round * 100 + n), "start_date": instant(round * 100 + n), "value": 1, "extras": {"noise": noise()}}))
+        .map(|n| {
+            json!({
+                "uuid": id(round * 100 + n), "start_date": instant(round * 100 + n), "value": 1,
+                "extras": {"noise": noise()},
+            })
+        })
         .collect()
 }
 

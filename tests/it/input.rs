@@ -9,7 +9,14 @@ use crate::harness::{ALL_TIME, Person, Table, at, id, person};
 fn tea() -> Value {
     json!({
         "name": "Tea", "description": "A cup of tea",
-        "record_spec": {"schema": {"properties": {"kind": {"type": "string"}, "cups": {"type": "integer"}, "grams": {"type": "number"}}, "required": ["kind"]}},
+        "record_spec": {
+            "schema": {
+                "properties": {
+                    "kind": {"type": "string"}, "cups": {"type": "integer"}, "grams": {"type": "number"},
+                },
+                "required": ["kind"],
+            },
+        },
     })
 }
 
@@ -127,7 +134,13 @@ async fn a_new_type_is_in_the_catalogue_at_once() {
 #[tokio::test]
 async fn a_metric_keeps_its_unit_aggregation_scale_and_values() {
     let person = person();
-    let definition = json!({"name": "Focus", "record_spec": {"unit": "points", "aggregation": "discrete", "scale": {"min": 1, "max": 5, "step": 1}, "value_map": {"1": "low", "5": "high"}}});
+    let definition = json!({
+        "name": "Focus",
+        "record_spec": {
+            "unit": "points", "aggregation": "discrete", "scale": {"min": 1, "max": 5, "step": 1},
+            "value_map": {"1": "low", "5": "high"},
+        },
+    });
     let own = person.define("Metric", &definition).await;
     let entry = entry(&person, &own).await;
     let spec = &entry["record_spec"];
@@ -203,8 +216,10 @@ async fn the_schema_may_come_as_json_text() {
     let own = person
         .define(
             "Event",
-            &json!({"name": "Tea", "record_spec": {"schema": "{\"properties\": {\"cups\": {\"type\": \
-                                                              \"integer\"}}}"}}),
+            &json!({
+                "name": "Tea",
+                "record_spec": {"schema": "{\"properties\": {\"cups\": {\"type\": \"integer\"}}}"},
+            }),
         )
         .await;
     person
@@ -249,17 +264,23 @@ async fn records_are_held_to_the_schema() {
 async fn declared_fields_become_typed_columns() {
     let person = person();
     let schema = json!({"properties": {
-        "text": {"type": "string"}, "whole": {"type": "integer"}, "real": {"type": "number"}, "flag": {"type": "boolean"}, "moment": {"type": "string", "format": "date-time"},
-        "list": {"type": "array", "items": {"type": "number"}}, "nested": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}},
+        "text": {"type": "string"}, "whole": {"type": "integer"}, "real": {"type": "number"},
+        "flag": {"type": "boolean"}, "moment": {"type": "string", "format": "date-time"},
+        "list": {"type": "array", "items": {"type": "number"}},
+        "nested": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}},
     }});
     let own = person
         .define(
             "Metric",
-            &json!({"name": "Everything", "record_spec": {"unit": "x", "aggregation": "discrete", "schema": schema}}),
+            &json!({
+                "name": "Everything",
+                "record_spec": {"unit": "x", "aggregation": "discrete", "schema": schema},
+            }),
         )
         .await;
     let record = json!({
-        "id": id(1), "start_time": at("10:00"), "value": 1.5, "text": "a", "whole": 7, "real": 0.5, "flag": true, "moment": at("11:00"), "list": [1.5, 2.5], "nested": {"a": 1, "b": "c"},
+        "id": id(1), "start_time": at("10:00"), "value": 1.5, "text": "a", "whole": 7, "real": 0.5,
+        "flag": true, "moment": at("11:00"), "list": [1.5, 2.5], "nested": {"a": 1, "b": "c"},
         "undeclared": {"deep": [true]},
     });
     person.record(&own, &record).await.upload();
@@ -364,8 +385,8 @@ async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column()
     let person = person();
     let own = person.define("Event", &tea()).await;
     let early = json!({
-        "id": id(1), "start_time": at("10:00"), "kind": "green", "mood": "happy", "steeps": 3, "n": "not a \
-                                                                                                     number", "left": [1], "water": {"litres": 1.5, "hot": true},
+        "id": id(1), "start_time": at("10:00"), "kind": "green", "mood": "happy", "steeps": 3,
+        "n": "not a number", "left": [1], "water": {"litres": 1.5, "hot": true},
         "pot": "A1824C5F-E2FA-4B0D-9C1E-0123456789AB",
     });
     person.record(&own, &early).await.upload();
@@ -549,7 +570,8 @@ async fn own_types_survive_a_restart() {
 async fn rule_8_4_members_of_an_object_that_nobody_declared_are_read_and_written_back() {
     let person = person();
     let nested = json!({"type": "object", "properties": {
-        "x": {"type": "integer"}, "z": {"type": "string"}, "inner": {"type": "object", "properties": {"a": {"type": "number"}}},
+        "x": {"type": "integer"}, "z": {"type": "string"},
+        "inner": {"type": "object", "properties": {"a": {"type": "number"}}},
     }});
     let own = person
         .define(
@@ -582,7 +604,9 @@ async fn rule_8_4_members_of_an_object_that_nobody_declared_are_read_and_written
 #[tokio::test]
 async fn an_events_own_members_may_be_called_value_and_unit() {
     let person = person();
-    let schema = json!({"properties": {"value": {"type": "string"}, "unit": {"type": "integer"}}, "required": ["value"]});
+    let schema = json!({
+        "properties": {"value": {"type": "string"}, "unit": {"type": "integer"}}, "required": ["value"],
+    });
     let own = person
         .define(
             "Event",
@@ -615,7 +639,12 @@ async fn an_events_own_members_may_be_called_value_and_unit() {
 #[tokio::test]
 async fn a_metric_may_say_again_what_its_value_is() {
     let person = person();
-    let schema = json!({"properties": {"value": {"type": "number", "maximum": 10}, "unit": {"type": "string"}, "note": {"type": "string"}}});
+    let schema = json!({
+        "properties": {
+            "value": {"type": "number", "maximum": 10}, "unit": {"type": "string"},
+            "note": {"type": "string"},
+        },
+    });
     let own = person
         .define(
             "Metric",

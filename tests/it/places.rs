@@ -12,12 +12,17 @@ use crate::harness::{Almanac, Call, Person};
 
 /// An update of a device.
 fn update(record: Uuid, moment: &str, latitude: f64, longitude: f64, accuracy: f64) -> Value {
-    json!({"uuid": record, "timestamp": moment, "latitude_degrees": latitude, "longitude_degrees": longitude, "horizontal_accuracy_meters": accuracy})
+    json!({
+        "uuid": record, "timestamp": moment, "latitude_degrees": latitude, "longitude_degrees": longitude,
+        "horizontal_accuracy_meters": accuracy,
+    })
 }
 
 fn visit(record: Uuid, arrival: &str, departure: &str, latitude: f64, longitude: f64) -> Value {
-    json!({"uuid": record, "arrival_date": arrival, "departure_date": departure, "latitude_degrees": latitude, "longitude_degrees": longitude,
-        "horizontal_accuracy_meters": 30.0})
+    json!({
+        "uuid": record, "arrival_date": arrival, "departure_date": departure, "latitude_degrees": latitude,
+        "longitude_degrees": longitude, "horizontal_accuracy_meters": 30.0,
+    })
 }
 
 /// A read of one's own at `/data/v0/{svc_userid}/…`.

@@ -28,15 +28,21 @@ async fn what_is_sent_replaces_what_is_absent_stays_and_null_clears() {
         "timezone": "America/New_York",
         "calendars": ["home"],
         "location_resolution": {"maps": 10},
-        "periods_of_day": {"morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "22:30:00"},
+        "periods_of_day": {
+            "morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "22:30:00",
+        },
         "selected_metrics": ["HeartRate", "StepCount"],
     });
     assert_eq!(change(&person, &first).await, first);
-    let second = json!({"timezone": "Asia/Kathmandu", "location_resolution": null, "pinned_metrics_count_map": {"home": 3}});
+    let second = json!({
+        "timezone": "Asia/Kathmandu", "location_resolution": null, "pinned_metrics_count_map": {"home": 3},
+    });
     let expected = json!({
         "timezone": "Asia/Kathmandu",
         "calendars": ["home"],
-        "periods_of_day": {"morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "22:30:00"},
+        "periods_of_day": {
+            "morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "22:30:00",
+        },
         "selected_metrics": ["HeartRate", "StepCount"],
         "pinned_metrics_count_map": {"home": 3},
     });

@@ -8,7 +8,9 @@ use crate::harness::{Backends, Person, Setup, id, person};
 const PATH: &str = "/user/v1alpha1/reflection";
 
 fn nightly() -> Value {
-    json!({"cron": "0 22 * * *", "start_at": null, "end_at": null, "paused": false, "time_zone": "Europe/Berlin"})
+    json!({
+        "cron": "0 22 * * *", "start_at": null, "end_at": null, "paused": false, "time_zone": "Europe/Berlin",
+    })
 }
 
 fn body() -> Value {

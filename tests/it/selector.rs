@@ -118,7 +118,9 @@ async fn rule_5_7_the_latest_began_last_also_where_an_earlier_one_lasts_longer()
     let own = person
         .define(
             "Event",
-            &json!({"name": "Shift", "record_spec": {"schema": {"properties": {"note": {"type": "string"}}}}}),
+            &json!({
+                "name": "Shift", "record_spec": {"schema": {"properties": {"note": {"type": "string"}}}},
+            }),
         )
         .await;
     for (n, (start, end, note)) in (1..).zip(shifts) {
@@ -190,10 +192,18 @@ async fn the_last_moment_there_is_is_found_by_whoever_sets_no_end() {
 async fn rule_5_7_labels_choose_records() {
     let person = person();
     let rows = [
-        json!({"id": id(1), "recorded_at": at("10:00"), "source_id": "a.b", "sources": ["a.b"], "value": 3, "note": "tea: \
-                                                                                                                     green", "tags": ["t1"]}),
-        json!({"id": id(2), "recorded_at": at("10:01"), "source_id": "a.c", "sources": ["a.c"], "value": 5, "note": null, "tags": ["t1", "t2"]}),
-        json!({"id": id(3), "recorded_at": at("10:02"), "source_id": "o'brien", "sources": ["o'brien"], "value": 4, "note": "two\nlines", "tags": []}),
+        json!({
+            "id": id(1), "recorded_at": at("10:00"), "source_id": "a.b", "sources": ["a.b"], "value": 3,
+            "note": "tea: green", "tags": ["t1"],
+        }),
+        json!({
+            "id": id(2), "recorded_at": at("10:01"), "source_id": "a.c", "sources": ["a.c"], "value": 5,
+            "note": null, "tags": ["t1", "t2"],
+        }),
+        json!({
+            "id": id(3), "recorded_at": at("10:02"), "source_id": "o'brien", "sources": ["o'brien"],
+            "value": 4, "note": "two\nlines", "tags": [],
+        }),
     ];
     person.records("NumericAnnotation", &rows).await;
     for (labels, expected) in [

@@ -62,6 +62,8 @@ fn sample(record: Uuid, source: u64, start: &str, end: &str, value: f64) -> Valu
         .unwrap_or("Box1,1");
     json!({
         "uuid": record, "start_date": start, "end_date": end, "value": value,
-        "source_properties": {"name": product, "productType": product, "sourceBundleIdentifier": "com.example.health"},
+        "source_properties": {
+            "name": product, "productType": product, "sourceBundleIdentifier": "com.example.health",
+        },
     })
 }

@@ -36,7 +36,11 @@ pub(crate) const FIRST_OF_MAY: (&str, &str) = ("2024-05-01T00:00:00Z", "2024-05-
 
 /// The spans as samples; later ones have greater ids.
 pub(crate) fn samples(spans: &[Span]) -> Vec<Value> {
-    let sample = |(number, (stage, start, end)): (u32, &Span)| json!({"uuid": id(number), "start_date": may(start), "end_date": may(end), "value": stage});
+    let sample = |(number, (stage, start, end)): (u32, &Span)| {
+        json!({
+            "uuid": id(number), "start_date": may(start), "end_date": may(end), "value": stage,
+        })
+    };
     (0..).zip(spans).map(sample).collect()
 }
 

@@ -33,7 +33,9 @@ async fn with_a_million_rows(server: &Almanac) -> Person {
 fn sample(n: u32) -> Value {
     serde_json::json!({
         "uuid": id(n), "start_date": instant(n), "end_date": instant(n), "value": f64::from(n % 113) + 0.25,
-        "source_properties": {"name": "Watch", "productType": "Watch6,1", "sourceBundleIdentifier": "com.example.health"},
+        "source_properties": {
+            "name": "Watch", "productType": "Watch6,1", "sourceBundleIdentifier": "com.example.health",
+        },
     })
 }
 
@@ -179,10 +181,17 @@ async fn with_scattered_samples(server: &Almanac) -> Person {
         let samples: Vec<Value> = (0..30_000_u32)
             .map(|n| {
                 // Those of the last part crowd together.
-                let begin = if part < 3 { (n * 37 + part * 11) % 100_000 } else { 90_000 + n % 3 };
+                let begin = if part < 3 {
+                    (n * 37 + part * 11) % 100_000
+                } else {
+                    90_000 + n % 3
+                };
                 let number = part * 30_000 + n;
                 let end = if n % 5_000 == 0 { begin + 50_000 } else { begin };
-                serde_json::json!({"uuid": id(number), "start_date": instant(begin), "end_date": instant(end), "value": 60 + number % 9})
+                serde_json::json!({
+                    "uuid": id(number), "start_date": instant(begin), "end_date": instant(end),
+                    "value": 60 + number % 9,
+                })
             })
             .collect();
         person

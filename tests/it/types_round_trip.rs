@@ -336,7 +336,11 @@ async fn tags_and_sources_of_samples_are_read_among_the_extras_and_taken_from_th
 #[tokio::test]
 async fn severities_of_another_list_become_those_of_the_catalogue() {
     let person = person();
-    let sample = |n: u32, code: f64| json!({"uuid": id(n), "start_date": at("10:00"), "value": code, "unit": "HKCategoryValueSeverity"});
+    let sample = |n: u32, code: f64| {
+        json!({
+            "uuid": id(n), "start_date": at("10:00"), "value": code, "unit": "HKCategoryValueSeverity",
+        })
+    };
     let records: Vec<Value> = (0..5).map(|code| sample(code, f64::from(code))).collect();
     person.records("SymptomHeadache", &records).await;
     let rows = person.all_samples("SymptomHeadache").await;

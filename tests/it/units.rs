@@ -12,7 +12,11 @@ const POUNDS: f64 = 176.369_809_747_902;
 /// Eighty kilograms, 37 degrees, and a mile.
 async fn measured() -> Person {
     let person = person();
-    let sample = |n: u32, value: f64, unit: &str| json!({"uuid": id(n), "start_date": at("10:00"), "end_date": at("10:10"), "value": value, "unit": unit});
+    let sample = |n: u32, value: f64, unit: &str| {
+        json!({
+            "uuid": id(n), "start_date": at("10:00"), "end_date": at("10:10"), "value": value, "unit": unit,
+        })
+    };
     person.records("Weight", &[sample(1, 80.0, "kg")]).await;
     person
         .records(
@@ -294,7 +298,10 @@ async fn selected_records_are_told_in_units_too_and_columns_of_places_name_their
     }
     let compared = selected("Weight{value>100}[1d] @ 1714564800").with("units", "metric");
     assert_eq!(compared.await.faults(), ["query.q"]);
-    let position = json!({"uuid": id(9), "timestamp": at("10:00"), "latitude_degrees": 1.0, "longitude_degrees": 2.0, "speed": 3.0});
+    let position = json!({
+        "uuid": id(9), "timestamp": at("10:00"), "latitude_degrees": 1.0, "longitude_degrees": 2.0,
+        "speed": 3.0,
+    });
     person.records("PlatformLocationUpdate", &[position]).await;
     for path in [
         "/data/v1alpha1/event/PlatformLocationUpdate".to_owned(),

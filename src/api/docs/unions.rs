@@ -174,10 +174,17 @@ mod tests {
                 "properties": {"kind": {"type": "string", "enum": [tag]}}}]})
         };
         json!({"components": {"schemas": {
-            "Circle": {"type": "object", "required": ["radius"], "properties": {"radius": {"type": "number"}}},
+            "Circle": {
+                "type": "object", "required": ["radius"], "properties": {"radius": {"type": "number"}},
+            },
             "Point": {"type": "object"},
-            "Shape": {"description": "A shape", "oneOf": [variant("Circle", "circle"), variant("Point", "point")]},
-            "Drawn": {"description": "A shape on paper", "allOf": [reference("Shape"), {"type": "object", "properties": {"id": {"type": "string"}}}]},
+            "Shape": {
+                "description": "A shape", "oneOf": [variant("Circle", "circle"), variant("Point", "point")],
+            },
+            "Drawn": {
+                "description": "A shape on paper",
+                "allOf": [reference("Shape"), {"type": "object", "properties": {"id": {"type": "string"}}}],
+            },
             "Plain": {"oneOf": [reference("Drawn"), {"type": "null"}]},
         }}})
     }

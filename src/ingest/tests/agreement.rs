@@ -12,12 +12,18 @@ use crate::ingest::origins::Origins;
 fn any_value() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => prop::sample::select(vec![
-            r#""2024-05-01T10:00:00Z""#, r#""2024-05-01T10:00:05.123456789+02:00""#, r#""2024-05-01 10:00""#, r#""2023-05-01""#, r#""2025-05-01""#, r#""2024-02-30""#,
-            r#""0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#, r#""0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D5E""#, r#""0191f0c45b1e7c3a9d526f1a2b3c4d5e""#, r#""urn:uuid:0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#,
+            r#""2024-05-01T10:00:00Z""#, r#""2024-05-01T10:00:05.123456789+02:00""#, r#""2024-05-01 10:00""#,
+            r#""2023-05-01""#, r#""2025-05-01""#, r#""2024-02-30""#,
+            r#""0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#, r#""0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D5E""#,
+            r#""0191f0c45b1e7c3a9d526f1a2b3c4d5e""#, r#""urn:uuid:0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#,
             r#""bpm""#, r#""count/min""#, r#""kg""#, r#""lb""#, r#""%""#, r#""kJ""#, r#""""#, r#""a\u0062pm""#, r#""ü\n""#, "\"\u{1}\"", "\"\t\"",
-            "null", "true", "false", "0", "-0", "-0.0", "1", "3.0", "1e2", "72.5", "-1", "1e400", "NaN", "01", "1.", ".5", "+1", "9007199254740993", "9223372036854775808",
-            "0.1e-400", "91", "90", "-90.0", "[]", "{}", "[1]", r#"["a","b"]"#, r#"["com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60"]"#, r#"["a", 1]"#,
-            r#"{"name":"Watch","productType":"Watch6,2"}"#, r#"{"name":"Watch","productType":"Watch6,2","other":1}"#, r#"{ "name" : "Phone" }"#, r#"{"name":null}"#, r#"{"name":1}"#,
+            "null", "true", "false", "0", "-0", "-0.0", "1", "3.0", "1e2", "72.5", "-1", "1e400", "NaN", "01",
+            "1.", ".5", "+1", "9007199254740993", "9223372036854775808",
+            "0.1e-400", "91", "90", "-90.0", "[]", "{}", "[1]", r#"["a","b"]"#,
+            r#"["com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60"]"#, r#"["a", 1]"#,
+            r#"{"name":"Watch","productType":"Watch6,2"}"#,
+            r#"{"name":"Watch","productType":"Watch6,2","other":1}"#, r#"{ "name" : "Phone" }"#,
+            r#"{"name":null}"#, r#"{"name":1}"#,
             r#"{"sourceBundleIdentifier":"com.example.health"}"#, r#"{"was_user_entered":true}"#, r#"{"start_time":"2024-05-01","end_time":"2024-05-02"}"#, r#"{"name":"}"}"#, r#"{"name":"\""}"#,
         ]).prop_map(str::to_owned),
         1 => any::<f64>().prop_map(|value| value.to_string()),
@@ -29,8 +35,10 @@ fn any_value() -> impl Strategy<Value = String> {
 fn any_name() -> impl Strategy<Value = String> {
     prop_oneof![
         10 => prop::sample::select(vec![
-            "id", "uuid", "start_date", "end_date", "start_time", "end_time", "timestamp", "recorded_at", "value", "unit", "count", "sources", "tags", "note", "source_properties",
-            "device_properties", "has_undetermined_duration", "latitude_degrees", "longitude_degrees", "floor", "extras", "source_id", "source_name", "metadata",
+            "id", "uuid", "start_date", "end_date", "start_time", "end_time", "timestamp", "recorded_at",
+            "value", "unit", "count", "sources", "tags", "note", "source_properties",
+            "device_properties", "has_undetermined_duration", "latitude_degrees", "longitude_degrees",
+            "floor", "extras", "source_id", "source_name", "metadata",
         ]).prop_map(str::to_owned),
         1 => "[a-z]{1,3}",
         1 => Just("val\\u0075e".to_owned()),

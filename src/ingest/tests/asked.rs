@@ -34,7 +34,10 @@ fn a_sample_is_known_by_its_source_and_its_time_however_it_is_written() {
         &[
             r#"{"start_date":"2024-05-01T10:00:00Z","value":72}"#,
             r#"{"start_date":"2024-05-01T10:00:00Z","value":72}"#,
-            r#"{ "value": 73.0, "start_time": "2024-05-01 12:00:00.000+02:00", "end_time": "2024-05-01T10:00Z" }"#,
+            concat!(
+                r#"{ "value": 73.0, "start_time": "2024-05-01 12:00:00.000+02:00", "#,
+                r#""end_time": "2024-05-01T10:00Z" }"#,
+            ),
             r#"{"start_date":"2024-05-01T10:00:00Z","value":72,"extras":{"note":"again"}}"#,
         ],
     );
@@ -137,7 +140,10 @@ fn times_and_ids_that_a_record_names_are_the_same_in_any_spelling() {
 fn a_row_that_was_read_is_the_record_that_was_sent() {
     let start = r#""start_time":"2024-05-01T10:00:00Z""#;
     let stage = r#""start_date":"2024-05-01T10:00:00Z","value":3"#;
-    let meeting = r#""calendar_id":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e","start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z""#;
+    let meeting = concat!(
+        r#""calendar_id":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e","start_date":"2024-05-01T10:00:00Z","#,
+        r#""end_date":"2024-05-01T11:00:00Z""#,
+    );
     let place = r#""timestamp":"2024-05-01T10:00:00Z","latitude_degrees":1"#;
     let drink = r#""start_date":"2024-05-01T10:00:00Z""#;
     let pain = r#""start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z""#;
@@ -204,7 +210,10 @@ fn a_row_that_was_read_is_the_record_that_was_sent() {
             "SymptomAcne",
             pain,
             r#""value":1,"unit":"HKCategoryValueSeverity""#,
-            r#""value":0,"extras":{"not_present":true,"original_value":1,"original_unit":"HKCategoryValueSeverity"}"#,
+            concat!(
+                r#""value":0,"extras":{"not_present":true,"original_value":1,"#,
+                r#""original_unit":"HKCategoryValueSeverity"}"#,
+            ),
         ),
     ] {
         let [sent, read] = [sent, read].map(|rest| format!("{{{what},{rest}}}"));

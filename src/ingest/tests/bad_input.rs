@@ -504,7 +504,13 @@ proptest! {
     /// Any bytes are records or faults, never a crash.
     #[test]
     fn arbitrary_bytes_do_not_panic(
-        json in prop::collection::vec(prop_oneof![Just(b'{'), Just(b'}'), Just(b'"'), Just(b':'), Just(b','), Just(b'['), Just(b'\\'), any::<u8>()], 0..80)
+        json in prop::collection::vec(
+            prop_oneof![
+                Just(b'{'), Just(b'}'), Just(b'"'), Just(b':'), Just(b','), Just(b'['), Just(b'\\'),
+                any::<u8>(),
+            ],
+            0..80,
+        )
     ) {
         feed_everything(&json);
     }

@@ -98,7 +98,10 @@ fn rule_8_4_what_answers_show_among_the_extras_is_taken_from_there_once() {
 
 #[test]
 fn rule_8_4_undeclared_fields_of_built_in_types_are_kept_under_extras() {
-    let line = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"mood":{"a": [1.10, 1e2]},"extras":{"b":"\u00e4"},"big":12345678901234567890123}"#;
+    let line = concat!(
+        r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"mood":{"a": [1.10, 1e2]},"#,
+        r#""extras":{"b":"\u00e4"},"big":12345678901234567890123}"#,
+    );
     assert_eq!(
         stored("HeartRate", line, "extras"),
         r#"{"mood":{"a":[1.10,1e2]},"b":"\u00e4","big":12345678901234567890123}"#
@@ -115,7 +118,10 @@ fn rule_8_4_undeclared_fields_of_built_in_types_are_kept_under_extras() {
 
 #[test]
 fn rule_8_4_undeclared_members_of_declared_objects_are_kept_too() {
-    let line = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"source_properties":{"name":"Watch","colour":"red"}}"#;
+    let line = concat!(
+        r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"source_properties":{"name":"Watch","#,
+        r#""colour":"red"}}"#,
+    );
     let found = rows("HeartRate", &[line, line]);
     for row in 0..2 {
         assert_eq!(
@@ -129,7 +135,10 @@ fn rule_8_4_undeclared_members_of_declared_objects_are_kept_too() {
 #[test]
 fn rule_8_4_own_types_have_typed_columns_and_keep_the_rest_as_given() {
     let schema = json!({
-        "properties": {"beans": {"type": "string"}, "grams": {"type": "integer"}, "at": {"type": "string", "format": "date-time"}},
+        "properties": {
+            "beans": {"type": "string"}, "grams": {"type": "integer"},
+            "at": {"type": "string", "format": "date-time"},
+        },
         "required": ["beans"],
     });
     let definition = Definition::read(
@@ -258,7 +267,10 @@ fn rule_8_1_ids_in_own_types_are_kept_in_one_spelling() {
     let id = json!({"type": "string", "format": "uuid"});
     let schema = json!({"properties": {
         "plain": id, "chosen": {"anyOf": [id, {"type": "null"}]}, "list": {"type": "array", "items": id},
-        "nested": {"type": "object", "properties": {"deep": {"type": "object", "properties": {"id": id, "text": {"type": "string"}}}}},
+        "nested": {
+            "type": "object",
+            "properties": {"deep": {"type": "object", "properties": {"id": id, "text": {"type": "string"}}}},
+        },
         "text": {"type": "string"},
     }});
     let definition = Definition::read(
@@ -284,7 +296,8 @@ fn rule_8_1_ids_in_own_types_are_kept_in_one_spelling() {
         assert_eq!(own.holds_uuids(name), expected, "{name}");
     }
     let line = json!({
-        "start_time": "2024-05-01", "plain": SHOUTED, "chosen": SHOUTED, "list": [SHOUTED, CANONICAL], "nested": {"deep": {"id": SHOUTED, "text": SHOUTED}},
+        "start_time": "2024-05-01", "plain": SHOUTED, "chosen": SHOUTED, "list": [SHOUTED, CANONICAL],
+        "nested": {"deep": {"id": SHOUTED, "text": SHOUTED}},
         "text": SHOUTED,
     });
     let mut decoder = decoder_of(&own);
@@ -303,7 +316,10 @@ fn rule_8_1_ids_in_own_types_are_kept_in_one_spelling() {
 
 #[test]
 fn rule_4_1_the_meridian_of_an_event_has_one_name() {
-    let line = r#"{"calendar_id":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e","start_date":"2024-05-01","end_date":"2024-05-02","geolocation":{"longitude":180,"latitude":1}}"#;
+    let line = concat!(
+        r#"{"calendar_id":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e","start_date":"2024-05-01","#,
+        r#""end_date":"2024-05-02","geolocation":{"longitude":180,"latitude":1}}"#,
+    );
     let found = stored("CalendarEvent", line, "geolocation");
     assert!(found.contains("longitude: -180.0"), "{found}");
 }
@@ -311,8 +327,11 @@ fn rule_4_1_the_meridian_of_an_event_has_one_name() {
 #[test]
 fn rule_0_a_week_of_an_event_begins_on_one_of_its_seven_days() {
     let line = |day: i64| {
-        json!({"calendar_id": CANONICAL, "start_date": "2024-05-01", "end_date": "2024-05-02", "recurrence_rules": [{"recurrence_rule_id": CANONICAL, "first_day_of_the_week": day}]})
-            .to_string()
+        json!({
+            "calendar_id": CANONICAL, "start_date": "2024-05-01", "end_date": "2024-05-02",
+            "recurrence_rules": [{"recurrence_rule_id": CANONICAL, "first_day_of_the_week": day}],
+        })
+        .to_string()
     };
     for day in [0, 8, -1] {
         let found = refusals("CalendarEvent", &line(day));
@@ -374,7 +393,10 @@ fn rule_8_6_only_measurements_must_have_happened() {
 
 #[test]
 fn rule_0_2_the_years_that_stand_for_unknown_are_kept() {
-    let line = r#"{"arrival_date":"0001-01-01T00:00:00Z","departure_date":"4001-01-01T00:00:00Z","latitude_degrees":1,"longitude_degrees":2}"#;
+    let line = concat!(
+        r#"{"arrival_date":"0001-01-01T00:00:00Z","departure_date":"4001-01-01T00:00:00Z","#,
+        r#""latitude_degrees":1,"longitude_degrees":2}"#,
+    );
     let found = rows("PlatformLocationVisit", &[line]);
     assert_eq!(
         (
@@ -413,8 +435,14 @@ fn rule_0_2_null_stands_for_an_unknown_end_of_a_visit_and_of_nothing_else() {
 #[test]
 fn rule_1_4e_every_row_says_where_it_comes_from() {
     let plain = r#"{"start_date":"2024-05-01T10:00:00Z","value":1}"#;
-    let typed = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"extras":{"HKWasUserEntered":1},"sources":["com.example.app"]}"#;
-    let phone = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"source_properties":{"name":"Steps","productType":"Phone9,1"},"imported_from":null}"#;
+    let typed = concat!(
+        r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"extras":{"HKWasUserEntered":1},"#,
+        r#""sources":["com.example.app"]}"#,
+    );
+    let phone = concat!(
+        r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"source_properties":{"name":"Steps","#,
+        r#""productType":"Phone9,1"},"imported_from":null}"#,
+    );
     let imported = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"imported_from":"export.csv"}"#;
     let found = rows("HeartRate", &[SAMPLE, plain, typed, phone, imported, SAMPLE]);
     let marks: Vec<_> = (0..6)
@@ -538,9 +566,10 @@ fn rule_5_8_recorded_at_is_a_moment_or_a_span_or_now() {
         "duplicate",
     );
     assert_eq!(
-        span(
-            r#"{"recorded_at":"2024-05-01T10:00Z","start_time":"2024-05-01T10:00:00Z","end_time":"2024-05-01T10:00Z"}"#
-        ),
+        span(concat!(
+            r#"{"recorded_at":"2024-05-01T10:00Z","start_time":"2024-05-01T10:00:00Z","#,
+            r#""end_time":"2024-05-01T10:00Z"}"#,
+        )),
         (expected.0.clone(), expected.0),
         "what is said twice and agrees is accepted"
     );

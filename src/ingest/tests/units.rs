@@ -96,7 +96,10 @@ fn rule_8_7_a_converted_value_that_does_not_fit_is_told_as_it_was_sent() {
 
 #[test]
 fn rule_8_7_an_original_that_was_sent_is_not_overwritten() {
-    let written_back = r#"{"start_date":"2024-05-01","value":176.37,"unit":"lb","extras":{"original_value":80,"original_unit":"kg"}}"#;
+    let written_back = concat!(
+        r#"{"start_date":"2024-05-01","value":176.37,"unit":"lb","extras":{"original_value":80,"#,
+        r#""original_unit":"kg"}}"#,
+    );
     assert_eq!(
         stored("Weight", written_back, "extras"),
         r#"{"original_value":80,"original_unit":"kg"}"#

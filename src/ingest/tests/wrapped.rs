@@ -44,12 +44,15 @@ fn refused(data: &serde_json::Value, metadata: &serde_json::Value) -> Vec<(Strin
 #[test]
 fn what_the_wrapper_says_goes_where_the_type_has_it() {
     let metadata = json!({
-        "data_type": "HeartRate", "content_type": "application/json", "id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e",
-        "recorded_at": {"start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:01:00Z"}, "source": ["com.example.app"], "tags": ["x"],
+        "data_type": "HeartRate", "content_type": "application/json",
+        "id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e",
+        "recorded_at": {"start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:01:00Z"},
+        "source": ["com.example.app"], "tags": ["x"],
     });
     let found = unwrapped(&json!({"data": "72", "metadata": metadata, "specversion": 1}));
     let expected = json!({
-        "value": 72, "id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e", "start_date": "2024-05-01T10:00:00Z", "end_date": "2024-05-01T10:01:00Z",
+        "value": 72, "id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e", "start_date": "2024-05-01T10:00:00Z",
+        "end_date": "2024-05-01T10:01:00Z",
         "sources": ["com.example.app"], "tags": ["x"],
     });
     assert_eq!(found, expected);
@@ -131,7 +134,10 @@ fn what_is_undeclared_is_kept_from_each_place_and_must_be_the_same() {
             r#"{"start_date":"2024-05-01T10:00:00Z"}"#,
             r#","recorded_at":{"start_time":"2024-05-01T10:00:00Z","end_time":"2024-05-01T11:00:00Z","x":1}"#,
             "",
-            r#"{"start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z","recorded_at":{"x":1}}"#,
+            concat!(
+                r#"{"start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z","#,
+                r#""recorded_at":{"x":1}}"#,
+            ),
         ),
     ] {
         let unwrapped = settled(data, metadata, beside).unwrap();
@@ -509,9 +515,11 @@ fn faults_of_a_wrapper_carry_their_place() {
         [named("body.0.metadata.id", "format")]
     );
     assert_eq!(
-        places(
-            r#"[{"data":"1","data":"2","metadata":{"data_type":"X","id":null,"id":null,"tags":["a"],"tags":["b"],"y":1,"y":1,"recorded_at":{"start_time":"2024-05-01","start_time":"2024-05-02","end_time":"2024-05-03"}},"x":1,"\u0078":2}]"#
-        ),
+        places(concat!(
+            r#"[{"data":"1","data":"2","metadata":{"data_type":"X","id":null,"id":null,"tags":["a"],"#,
+            r#""tags":["b"],"y":1,"y":1,"recorded_at":{"start_time":"2024-05-01","#,
+            r#""start_time":"2024-05-02","end_time":"2024-05-03"}},"x":1,"\u0078":2}]"#,
+        )),
         [
             named("body.0.data", "duplicate"),
             named("body.0.x", "duplicate"),

@@ -591,7 +591,9 @@ proptest! {
     fn rule_2_2_edges_are_those_that_somebody_watching_the_clock_sees(
         (zone, start) in moments(),
         period in periods(),
-        offset in prop_oneof![3 => Just(0_i64), 1 => prop::sample::select(vec![-1440_i64, -90, 15, 720, 840])],
+        offset in prop_oneof![
+            3 => Just(0_i64), 1 => prop::sample::select(vec![-1440_i64, -90, 15, 720, 840]),
+        ],
         length in 1_i64..4000
     ) {
         let text = format!(

@@ -318,14 +318,20 @@ fn rule_6_3_entries_read_as_clients_expect() {
     let heart_rate = registry.get("HeartRate").unwrap();
     assert_eq!(
         heart_rate.metric_entry().unwrap(),
-        json!({"name": "HeartRate", "description": "Beats of the heart per minute.", "unit": "bpm", "metric_kind": "discrete", "is_time_series": true, "value_column": "heart_rate"})
+        json!({
+            "name": "HeartRate", "description": "Beats of the heart per minute.", "unit": "bpm",
+            "metric_kind": "discrete", "is_time_series": true, "value_column": "heart_rate",
+        })
     );
     let entry = heart_rate.catalog_entry(person());
     assert_eq!(entry["column_name"], "heart_rate");
     assert_eq!(entry["categories"], json!(["healthkit", "health"]));
     assert_eq!(
         entry["record_spec"],
-        json!({"type": "metric", "aggregation": "discrete", "unit": "bpm", "scale": null, "value_map": null, "schema": null})
+        json!({
+            "type": "metric", "aggregation": "discrete", "unit": "bpm", "scale": null, "value_map": null,
+            "schema": null,
+        })
     );
     let shared = heart_rate.shared_entry("0191f0c4-0000-7000-8000-000000000002".parse().unwrap());
     assert_eq!(shared["recordable"], json!(false));
@@ -347,7 +353,10 @@ fn rule_6_3_entries_read_as_clients_expect() {
     );
     assert_eq!(
         registry.get("Note").unwrap().list_entry(),
-        json!({"name": "Note", "description": "A text the person wrote, such as a journal entry.", "class": "entry", "category": ["annotations"]})
+        json!({
+            "name": "Note", "description": "A text the person wrote, such as a journal entry.",
+            "class": "entry", "category": ["annotations"],
+        })
     );
 }
 

@@ -366,11 +366,13 @@ fn expected_row(row: &Row) -> Map<String, Value> {
     let object = json!({
         "flag": row.flag, "small": row.small, "count": row.count, "large": row.large,
         "value": row.value, "single": row.single.and_then(single),
-        "ti\"tle": row.title, "note": row.note, "view": row.view, "unit": word(row.unit), "narrow": word(row.unit),
+        "ti\"tle": row.title, "note": row.note, "view": row.view, "unit": word(row.unit),
+        "narrow": word(row.unit),
         "id": row.id.map(|id| uuid::Uuid::from_bytes(id).to_string()),
         "bytes": row.bytes.as_ref().map(hex),
         "at": row.at.map(instant), "local": row.local.map_or(Value::Null, local), "day": row.day.map(day),
-        "tags": row.tags, "source": row.source.map(|[name, model]| json!({"name": word(name), "model": word(model)})),
+        "tags": row.tags,
+        "source": row.source.map(|[name, model]| json!({"name": word(name), "model": word(model)})),
         "spans": row.spans.as_ref().map(|spans| spans.iter().map(span).collect::<Vec<_>>()),
         "extras": row.extras.map(extras), "nothing": null,
     });

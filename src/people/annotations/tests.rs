@@ -45,9 +45,13 @@ fn labelled(scale_mapping: &Value) -> Value {
 }
 
 fn accepted() -> Vec<Value> {
-    let yes_no = json!({"measurement_type": "boolean", "metric_kind": "discrete", "unit": null, "value_type": "boolean",
-        "boolean": {"value": null}});
-    let span = json!({"measurement_type": "duration", "metric_kind": "cumulative", "unit": null, "value_type": "duration"});
+    let yes_no = json!({
+        "measurement_type": "boolean", "metric_kind": "discrete", "unit": null, "value_type": "boolean",
+        "boolean": {"value": null},
+    });
+    let span = json!({
+        "measurement_type": "duration", "metric_kind": "cumulative", "unit": null, "value_type": "duration",
+    });
     let nothing = Value::Null;
     let mut bodies = vec![
         body("boolean", &yes_no, &nothing),
@@ -89,8 +93,10 @@ fn accepted() -> Vec<Value> {
             &labelled(&nothing),
         ),
         // What an answer shows besides, and what nobody knows, does no harm.
-        json!({"annotation_type": "moment", "name": "x", "description": "", "tags": [], "id": "y", "deleted_at": null,
-            "nosuch": 1}),
+        json!({
+            "annotation_type": "moment", "name": "x", "description": "", "tags": [], "id": "y",
+            "deleted_at": null, "nosuch": 1,
+        }),
     ];
     for (kind, unit) in [
         ("count", Value::Null),
@@ -109,7 +115,9 @@ fn accepted() -> Vec<Value> {
     }
     let colours = |colours: Value| json!({"mapping": colours});
     for mapping in [
-        json!({"mapping_type": "color", "color": colours(json!({"1": "red", "2": "#0F0", "3": "rgb(1, 2, 3)"}))}),
+        json!({
+            "mapping_type": "color", "color": colours(json!({"1": "red", "2": "#0F0", "3": "rgb(1, 2, 3)"})),
+        }),
         json!({"mapping_type": "emoji", "color": colours(json!({})), "string": {"mapping": {"1": "🙁"}}}),
     ] {
         bodies.push(body(
@@ -550,7 +558,11 @@ impl Bench {
         stranger: PersonId,
         model: &mut Vec<Expected>,
     ) {
-        let named = |name: &u8| json!({"annotation_type": "moment", "name": name.to_string(), "description": "", "tags": []});
+        let named = |name: &u8| {
+            json!({
+                "annotation_type": "moment", "name": name.to_string(), "description": "", "tags": [],
+            })
+        };
         let annotations = &self.annotations;
         match step {
             Step::Create(name) => match annotations.create(owner, &named(name)).await {

@@ -337,7 +337,10 @@ mod tests {
             "calendars": ["a", "b"],
             "insight_targets": {"sleep_hours": 7.5, "daily_steps": 8000},
             "location_resolution": {"maps": 5},
-            "periods_of_day": {"morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "23:59:59"},
+            "periods_of_day": {
+                "morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00",
+                "end_of_day": "23:59:59",
+            },
             "pinned_metrics_count_map": {"home": 3},
             "selected_calendar_vendor_ids": [],
             "selected_metrics": ["HeartRate"],
@@ -366,7 +369,9 @@ mod tests {
             "insight_targets": {"sleep_hours": 0, "daily_steps": "many", "weight": 70},
             "selected_metrics": ["HeartRate", 5],
             "location_resolution": {"maps": 1.5},
-            "periods_of_day": {"noon": "12:00:00", "morning": "6:00", "evening": "24:00:00", "end_of_day": "23:59:60"},
+            "periods_of_day": {
+                "noon": "12:00:00", "morning": "6:00", "evening": "24:00:00", "end_of_day": "23:59:60",
+            },
             "selected_metrics_map": {"home": null},
             "source_order": {"StepCount": [id, "x", id], "HeartRate": {}},
             "timezone": "Mars/Olympus",

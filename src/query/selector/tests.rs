@@ -124,9 +124,10 @@ fn rule_5_7_lengths_have_any_number_of_seconds() {
 
 #[test]
 fn rule_5_7_labels_are_conditions_that_all_hold() {
-    let selector = read(
-        r#"{__name__="Event/0193b5a2-0000-7000-8000-000000000001", note="tea", note!="x", tags=~"a.*", source_id!~'b\\d'}[1d]"#,
-    );
+    let selector = read(concat!(
+        r#"{__name__="Event/0193b5a2-0000-7000-8000-000000000001", note="tea", note!="x", tags=~"a.*", "#,
+        r#"source_id!~'b\\d'}[1d]"#,
+    ));
     assert_eq!(selector.name, "Event/0193b5a2-0000-7000-8000-000000000001");
     let found: Vec<(&str, Comparison, &Comparand)> = selector
         .conditions
@@ -241,9 +242,10 @@ proptest! {
     fn no_text_does_more_than_be_refused(
         parts in prop::collection::vec(
             prop_oneof![
-                "[A-Za-z_:]{1,4}", "[0-9.]{1,22}", "[0-9]{1,3}[ywdhms]{1,2}", "[-+*/%^@(){}\\[\\],:=~!<>#\"'` \
-                                                                               ]",
-                Just(" offset ".to_owned()), Just("[5m]".to_owned()), Just(" @ ".to_owned()), Just("{a=\"b\"}".to_owned()),
+                "[A-Za-z_:]{1,4}", "[0-9.]{1,22}", "[0-9]{1,3}[ywdhms]{1,2}",
+                "[-+*/%^@(){}\\[\\],:=~!<>#\"'` ]",
+                Just(" offset ".to_owned()), Just("[5m]".to_owned()), Just(" @ ".to_owned()),
+                Just("{a=\"b\"}".to_owned()),
                 Just("Inf".to_owned()), Just("1e400".to_owned()), Just("HeartRate".to_owned()), Just("\\".to_owned()), Just("é".to_owned()),
             ],
             0..10,

@@ -87,7 +87,9 @@ proptest! {
     /// what a map would hold.
     #[test]
     fn the_search_agrees_with_a_map(
-        steps in prop::collection::vec((prop::collection::vec((0_u8..40, 0_u8..4), 1..12), any::<bool>()), 1..10)
+        steps in prop::collection::vec(
+            (prop::collection::vec((0_u8..40, 0_u8..4), 1..12), any::<bool>()), 1..10,
+        )
     ) {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -28,9 +28,14 @@ impl Walk {
     fn record(&self, n: u32) -> Value {
         let (name, product) = SOURCES[self.source];
         let moment = |minute: u32| crate::harness::instant(minute * 60);
-        json!({"uuid": id(n), "start_date": moment(self.start), "end_date": moment(self.start + self.minutes), "value": self.value,
-            "source_properties": {"name": name, "productType": product, "sourceBundleIdentifier": "com.example",
-                "version": self.version.map(|version| version.to_string())}})
+        json!({
+            "uuid": id(n), "start_date": moment(self.start), "end_date": moment(self.start + self.minutes),
+            "value": self.value,
+            "source_properties": {
+                "name": name, "productType": product, "sourceBundleIdentifier": "com.example",
+                "version": self.version.map(|version| version.to_string()),
+            },
+        })
     }
 
     fn covers(&self, minute: u32) -> bool {

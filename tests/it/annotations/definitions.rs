@@ -48,8 +48,10 @@ async fn every_variant_is_made_read_and_listed() {
         }
         assert_eq!(
             made[3]["measurement_spec"],
-            json!({"measurement_type": "custom", "metric_kind": "discrete", "unit": "cups", "value_type": "real",
-                "custom": {"value": null}}),
+            json!({
+                "measurement_type": "custom", "metric_kind": "discrete", "unit": "cups", "value_type": "real",
+                "custom": {"value": null},
+            }),
             "what a client leaves out is filled in"
         );
         let colours = &made[4]["spec"]["scale"]["scale_mapping"]["color"]["mapping"];

@@ -30,7 +30,12 @@ async fn rule_5_8_records_show_their_definition_wherever_they_are_read() {
             create(&person, &moment("Tea")).await,
             create(&person, &moment("Walk")).await,
         );
-        let record = |number: u32, annotation: &Value| json!({"id": id(number), "recorded_at": AT_TEN, "note": "so", "sources": [annotation["svc_source_id"]]});
+        let record = |number: u32, annotation: &Value| {
+            json!({
+                "id": id(number), "recorded_at": AT_TEN, "note": "so",
+                "sources": [annotation["svc_source_id"]],
+            })
+        };
         person
             .records("MomentAnnotation", &[record(1, &tea), record(2, &walk)])
             .await;
@@ -187,7 +192,9 @@ fn naming_another(own: &Value, other: &Value) -> [Value; 6] {
         json!({"sources": [other]}),
         json!({"source_id": other}),
         json!({"source_id": other, "sources": [own]}),
-        json!({"source_id": other, "sources": [other], "source_name": "other", "metadata": {"name": "other"}}),
+        json!({
+            "source_id": other, "sources": [other], "source_name": "other", "metadata": {"name": "other"},
+        }),
         json!({"source_id": "com.example.app", "sources": ["com.example.app"]}),
     ]
 }

@@ -187,8 +187,12 @@ async fn rule_5_5_a_base_of_metrics_too() {
         ("number", json!(1.5)),
         ("object", json!({"a": 1})),
     ]) {
-        let definition = json!({"name": "Own", "description": "x", "record_spec": {"unit": "u", "aggregation": "discrete",
-            "schema": {"properties": {"k": {"type": kind}}}}});
+        let definition = json!({
+            "name": "Own", "description": "x",
+            "record_spec": {
+                "unit": "u", "aggregation": "discrete", "schema": {"properties": {"k": {"type": kind}}},
+            },
+        });
         let own = person.define("Metric", &definition).await;
         let row =
             json!({"id": id(hour), "start_time": at(&format!("{hour:02}:00")), "value": hour, "k": note});

@@ -7,10 +7,18 @@ use crate::harness::{Person, at, id, person, texts};
 async fn golden_rows() -> Person {
     let person = person();
     let rows = [
-        json!({"id": id(1), "source_id": "com.x.annotation.a", "sources": ["com.x.annotation.a"], "value": 3, "note": "tea: \
-                                                                                                                       green", "tags": ["t1"]}),
-        json!({"id": id(2), "source_id": "com.x.annotation.b", "sources": ["com.x.annotation.b"], "value": 5, "note": null, "tags": ["t1", "t2"]}),
-        json!({"id": id(3), "source_id": "o'brien", "sources": ["o'brien"], "value": 4, "note": "50% off", "tags": []}),
+        json!({
+            "id": id(1), "source_id": "com.x.annotation.a", "sources": ["com.x.annotation.a"], "value": 3,
+            "note": "tea: green", "tags": ["t1"],
+        }),
+        json!({
+            "id": id(2), "source_id": "com.x.annotation.b", "sources": ["com.x.annotation.b"], "value": 5,
+            "note": null, "tags": ["t1", "t2"],
+        }),
+        json!({
+            "id": id(3), "source_id": "o'brien", "sources": ["o'brien"], "value": 4, "note": "50% off",
+            "tags": [],
+        }),
     ];
     for (n, mut row) in rows.into_iter().enumerate() {
         row["recorded_at"] = json!(crate::harness::instant(n as u32));
@@ -104,7 +112,12 @@ async fn more_than_20_filters_or_very_long_ones_are_422() {
 #[tokio::test]
 async fn fields_of_own_types_filter_too() {
     let person = person();
-    let schema = json!({"properties": {"kind": {"type": "string"}, "cups": {"type": "integer"}, "when": {"type": "string", "format": "date-time"}, "hot": {"type": "boolean"}}});
+    let schema = json!({
+        "properties": {
+            "kind": {"type": "string"}, "cups": {"type": "integer"},
+            "when": {"type": "string", "format": "date-time"}, "hot": {"type": "boolean"},
+        },
+    });
     let own = person
         .define(
             "Event",
@@ -116,7 +129,10 @@ async fn fields_of_own_types_filter_too() {
         .enumerate()
     {
         let n = n as u32;
-        let cup = json!({"id": id(n), "start_time": crate::harness::instant(n), "kind": kind, "cups": cups, "hot": hot, "when": at("10:00")});
+        let cup = json!({
+            "id": id(n), "start_time": crate::harness::instant(n), "kind": kind, "cups": cups, "hot": hot,
+            "when": at("10:00"),
+        });
         person.record(&own, &cup).await.upload();
     }
     for (filter, expected) in [
@@ -175,7 +191,9 @@ async fn zeros_are_equal_whatever_their_sign() {
         )
         .await;
     for (n, number) in (0..).zip([0.0, -0.0, 1.0]) {
-        let row = json!({"id": id(n), "start_time": crate::harness::instant(n), "real": number, "list": [7.0, number]});
+        let row = json!({
+            "id": id(n), "start_time": crate::harness::instant(n), "real": number, "list": [7.0, number],
+        });
         person.record(&own, &row).await.upload();
     }
     for (filters, expected) in [

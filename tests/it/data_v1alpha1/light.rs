@@ -121,7 +121,11 @@ async fn members_of_ones_own_types_are_read_alone_before_and_after_the_type_grew
     let person = almanac.person();
     let place = |members: &Value| json!({"type": "object", "properties": members});
     let text = json!({"type": "string"});
-    let schema = |properties: &Value| json!({"name": "Meal", "description": "x", "record_spec": {"schema": {"properties": properties}}});
+    let schema = |properties: &Value| {
+        json!({
+            "name": "Meal", "description": "x", "record_spec": {"schema": {"properties": properties}},
+        })
+    };
     let eaten = place(&json!({"dish": text, "cook": text}));
     let own = person.define("Event", &schema(&json!({"eaten": eaten}))).await;
     let record = |n: u32| {

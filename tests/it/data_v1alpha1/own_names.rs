@@ -48,7 +48,10 @@ async fn rule_5_3_a_field_may_be_called_like_anything_that_is_computed() {
                         .with("end_time", "2024-05-02")
                         .with("function", "sum,avg,min,max")
                 };
-                let expected = json!({"time": "2024-05-01T00:00:00Z", name: value, "sum": 3.0, "avg": 3.0, "min": 3.0, "max": 3.0});
+                let expected = json!({
+                    "time": "2024-05-01T00:00:00Z", name: value, "sum": 3.0, "avg": 3.0, "min": 3.0,
+                    "max": 3.0,
+                });
                 let rows = call().with("group", name).await.must_be(200).rows();
                 assert_eq!(rows, [expected], "{name} {schema} {aggregation}");
                 let filtered = call()
@@ -75,7 +78,11 @@ async fn rule_5_4_every_name_that_a_definition_allows_can_be_asked_for() {
     let definition =
         json!({"name": "Own", "description": "x", "record_spec": {"schema": {"properties": properties}}});
     let own = person.define("Event", &definition).await;
-    let row = |n: u32, name: &str, value: Value| json!({"id": id(n), "start_time": at(&format!("{n:02}:00")), name: value});
+    let row = |n: u32, name: &str, value: Value| {
+        json!({
+            "id": id(n), "start_time": at(&format!("{n:02}:00")), name: value,
+        })
+    };
     let rows = [
         row(1, "a.b", json!("v")),
         row(2, "My Field", json!("v")),

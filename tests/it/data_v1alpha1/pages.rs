@@ -173,20 +173,39 @@ async fn rows_of_several_types_that_are_alike_are_each_on_one_page() {
 async fn about(server: &Almanac) -> Person {
     let person = server.person();
     let moment = |n: u32| instant(n / 2 * 300);
-    let position = |n: u32| json!({"uuid": id(n), "timestamp": moment(n), "latitude_degrees": 40.0 + f64::from(n / 7), "longitude_degrees": 8.0, "horizontal_accuracy_meters": 5.0});
+    let position = |n: u32| {
+        json!({
+            "uuid": id(n), "timestamp": moment(n), "latitude_degrees": 40.0 + f64::from(n / 7),
+            "longitude_degrees": 8.0, "horizontal_accuracy_meters": 5.0,
+        })
+    };
     let positions: Vec<Value> = (0..30).map(position).collect();
     person.records("PlatformLocationUpdate", &positions).await;
     // The same ids at the same moments, told by somebody else.
     person.records("MapsLocationUpdate", &positions).await;
-    let workout = |n: u32| json!({"platform_workout_id": id(n), "start_date": moment(n), "end_date": instant(n / 2 * 300 + n % 3 * 60)});
+    let workout = |n: u32| {
+        json!({
+            "platform_workout_id": id(n), "start_date": moment(n),
+            "end_date": instant(n / 2 * 300 + n % 3 * 60),
+        })
+    };
     person
         .records("PlatformWorkout", &(0..11).map(workout).collect::<Vec<_>>())
         .await;
-    let calendar = |n: u32| json!({"calendar_id": id(n), "calendar_identifier": format!("{n}"), "calendar_name": format!("{n}")});
+    let calendar = |n: u32| {
+        json!({
+            "calendar_id": id(n), "calendar_identifier": format!("{n}"), "calendar_name": format!("{n}"),
+        })
+    };
     person
         .records("Calendar", &(0..5).map(calendar).collect::<Vec<_>>())
         .await;
-    let event = |n: u32| json!({"calendar_event_id": id(n), "calendar_id": id(n % 5), "start_date": moment(n), "end_date": moment(n + 4), "is_all_day": n.is_multiple_of(4)});
+    let event = |n: u32| {
+        json!({
+            "calendar_event_id": id(n), "calendar_id": id(n % 5), "start_date": moment(n),
+            "end_date": moment(n + 4), "is_all_day": n.is_multiple_of(4),
+        })
+    };
     person
         .records("CalendarEvent", &(0..13).map(event).collect::<Vec<_>>())
         .await;

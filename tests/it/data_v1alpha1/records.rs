@@ -7,7 +7,12 @@ use crate::harness::{Person, Table, at, id, number, person, steps, texts};
 
 async fn three_moments() -> Person {
     let person = person();
-    let moment = |n: u32, time: &str| json!({"id": id(n), "recorded_at": at(time), "note": format!("note {n}"), "tags": ["t"], "sources": ["com.example"]});
+    let moment = |n: u32, time: &str| {
+        json!({
+            "id": id(n), "recorded_at": at(time), "note": format!("note {n}"), "tags": ["t"],
+            "sources": ["com.example"],
+        })
+    };
     person
         .records(
             "MomentAnnotation",
@@ -107,7 +112,16 @@ async fn rule_5_8_events_and_metrics_have_the_published_shape() {
             &json!({"name": "Tea", "record_spec": {"schema": {"properties": {"cups": {"type": "integer"}}}}}),
         )
         .await;
-    person.record(&event, &json!({"id": id(1), "start_time": at("10:00"), "end_time": at("10:10"), "tags": ["hot"], "sources": ["com.example"], "cups": 2})).await.upload();
+    person
+        .record(
+            &event,
+            &json!({
+                "id": id(1), "start_time": at("10:00"), "end_time": at("10:10"), "tags": ["hot"],
+                "sources": ["com.example"], "cups": 2,
+            }),
+        )
+        .await
+        .upload();
     let row = &person.rows("event", &event).await[0];
     assert_eq!(
         (&row["id"], &row["tags"], &row["sources"], &row["cups"]),
@@ -173,7 +187,9 @@ async fn rule_5_5_the_base_alone_returns_all_its_definitions_and_each_definition
 async fn an_annotations_definition_is_read_by_its_id() {
     let person = person();
     let definition = Uuid::new_v4();
-    let named = json!({"id": id(1), "recorded_at": at("10:00"), "sources": [format!("com.almanac.annotation.{definition}")]});
+    let named = json!({
+        "id": id(1), "recorded_at": at("10:00"), "sources": [format!("com.almanac.annotation.{definition}")],
+    });
     person
         .records(
             "MomentAnnotation",

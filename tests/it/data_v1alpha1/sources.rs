@@ -61,7 +61,9 @@ async fn rule_1_4e_sources_have_stable_ids_and_belong_to_one_person() {
     let (person_, other) = (person(), person());
     let from = |n: u32, bundle: &str, product: &str| {
         let mut record = heart_rate(id(n), &at("10:00"), 60);
-        record["source_properties"] = json!({"name": format!("Name of {bundle}"), "productType": product, "sourceBundleIdentifier": bundle});
+        record["source_properties"] = json!({
+            "name": format!("Name of {bundle}"), "productType": product, "sourceBundleIdentifier": bundle,
+        });
         record
     };
     assert!(

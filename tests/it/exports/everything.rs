@@ -121,7 +121,9 @@ async fn own_types(person: &Person, random: &mut Choices) {
     let tea = json!({"name": "Tea", "description": "hot", "record_spec": {"schema": schema}});
     let tea = person.define("Event", &tea).await;
     for cups in 0..20 {
-        let record = json!({"start_time": random.moment(), "kind": random.text(), "cups": cups, "else": random.text()});
+        let record = json!({
+            "start_time": random.moment(), "kind": random.text(), "cups": cups, "else": random.text(),
+        });
         person.record(&tea, &record).await.upload();
     }
     let mood = json!({"name": "Mood", "record_spec": {"unit": "points"}});

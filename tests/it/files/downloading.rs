@@ -49,7 +49,10 @@ async fn ranges_answer_the_bytes_they_name() {
 #[tokio::test]
 async fn a_download_is_kept_and_not_shown() {
     let person = person();
-    let body = json!({"path": "/", "name": "<Zoë> \"& co\".html", "content_type": "text/html; charset=utf-8", "content_length": 2000});
+    let body = json!({
+        "path": "/", "name": "<Zoë> \"& co\".html", "content_type": "text/html; charset=utf-8",
+        "content_length": 2000,
+    });
     let answer = person.post(FILES, &body).await.must_be(200).json();
     upload(answer["url"].as_str().unwrap(), "x".repeat(2000))
         .await

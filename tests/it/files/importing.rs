@@ -46,7 +46,12 @@ async fn a_file_shows_the_types_of_the_records_that_name_it() {
         );
         let moment = json!({"recorded_at": "2024-05-01T10:00:00Z", "note": "tea", "sources": [source]});
         person.record("MomentAnnotation", &moment).await.upload();
-        person.record("Event", &json!({"start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:00Z", "sources": [source]})).await.upload();
+        person.record(
+            "Event",
+            &json!({
+                "start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:00Z", "sources": [source],
+            }),
+        ).await.upload();
         // Once is enough, however often it comes.
         person.records("HeartRate", &[heart_rate(3, &[&source])]).await;
         let all = imported(&["Event", "HeartRate", "MomentAnnotation"]);

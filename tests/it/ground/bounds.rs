@@ -48,7 +48,11 @@ async fn texts_that_compress_well_are_flushed_and_compacted_in_little_memory() {
     let server = Setup::default().no_upkeep().start();
     let person = server.person();
     let text = "well compressed ".repeat(60_000);
-    let record = |n: u32| json!({"uuid": id(n), "recorded_at": instant(n), "note": text, "sources": ["com.example.notes"]});
+    let record = |n: u32| {
+        json!({
+            "uuid": id(n), "recorded_at": instant(n), "note": text, "sources": ["com.example.notes"],
+        })
+    };
     for n in 0..60 {
         person
             .lines("MomentAnnotation", &[record(2 * n), record(2 * n + 1)])
@@ -193,7 +197,11 @@ async fn a_tail_that_nobody_flushes_has_an_end() {
 async fn a_wrapped_batch_costs_what_it_is_long() {
     let server = Setup::default().no_upkeep().start();
     let person = server.person();
-    let wrapped = |data_type: &str, data: &Value| json!({"data": data.to_string(), "metadata": {"data_type": data_type}});
+    let wrapped = |data_type: &str, data: &Value| {
+        json!({
+            "data": data.to_string(), "metadata": {"data_type": data_type},
+        })
+    };
 
     // Members that nobody knows, all in one wrapping.
     let value = json!({"start_date": instant(1), "value": 60});
@@ -241,7 +249,11 @@ async fn a_wrapped_batch_costs_what_it_is_long() {
 async fn a_wrapped_batch_deletes_what_it_recorded_before_and_nothing_after() {
     let server = Setup::default().no_upkeep().start();
     let person = server.person();
-    let wrapped = |data_type: &str, data: &Value| json!({"data": data.to_string(), "metadata": {"data_type": data_type}});
+    let wrapped = |data_type: &str, data: &Value| {
+        json!({
+            "data": data.to_string(), "metadata": {"data_type": data_type},
+        })
+    };
     let record = |n: u32| wrapped("HeartRate", &heart_rate(id(n), &instant(n), 60));
     let deletion = |n: u32| {
         wrapped(

@@ -39,7 +39,11 @@ async fn after_a_restore_the_same_numbers_are_other_tags() {
 #[tokio::test]
 async fn a_definition_that_changes_changes_the_tags_of_its_answers() {
     let person = crate::harness::person();
-    let schema = |fields: &serde_json::Value| json!({"name": "Tea", "record_spec": {"schema": {"properties": fields}}});
+    let schema = |fields: &serde_json::Value| {
+        json!({
+            "name": "Tea", "record_spec": {"schema": {"properties": fields}},
+        })
+    };
     let own_type = person
         .define("Event", &schema(&json!({"kind": {"type": "string"}})))
         .await;

@@ -69,7 +69,10 @@ pub(crate) fn sign(name: &str, claims: &Value) -> String {
 
 /// Claims that hold for an hour.
 pub(crate) fn claims(person: uuid::Uuid) -> Value {
-    json!({"sub": person, "svc_userid": person, "iss": ISSUER, "aud": AUDIENCE, "iat": now(), "exp": now() + 3600})
+    json!({
+        "sub": person, "svc_userid": person, "iss": ISSUER, "aud": AUDIENCE, "iat": now(),
+        "exp": now() + 3600,
+    })
 }
 
 pub(crate) fn now() -> u64 {

@@ -38,7 +38,11 @@ async fn a_record_counts_once_by_what_is_different_afterwards() {
     assert_eq!(counts(&[60, 61, 62]).await, [1, 0, 0, 0]);
     assert_eq!(counts(&[61, 62]).await, [0, 1, 0, 0]);
     assert_eq!(counts(&[62, 62]).await, [0, 0, 1, 0]);
-    let wrapped = |data_type: &str, data: &Value| json!({"data": data.to_string(), "metadata": {"data_type": data_type, "source": [], "tags": []}});
+    let wrapped = |data_type: &str, data: &Value| {
+        json!({
+            "data": data.to_string(), "metadata": {"data_type": data_type, "source": [], "tags": []},
+        })
+    };
     // Recorded and deleted in one body.
     let lines = [
         wrapped("HeartRate", &heart_rate(id(2), &at("11:00"), 60)),
@@ -58,7 +62,11 @@ async fn a_record_counts_once_by_what_is_different_afterwards() {
 
 #[tokio::test]
 async fn rule_8_5_what_a_body_adds_and_deletes_again_is_among_the_updates() {
-    let wrapped = |data_type: &str, data: &Value| json!({"data": data.to_string(), "metadata": {"data_type": data_type, "source": [], "tags": []}});
+    let wrapped = |data_type: &str, data: &Value| {
+        json!({
+            "data": data.to_string(), "metadata": {"data_type": data_type, "source": [], "tags": []},
+        })
+    };
     let sample = |n: u32| wrapped("HeartRate", &heart_rate(id(n), &at("11:00"), 60));
     let gone = |n: u32| wrapped("DeletedRecord", &tombstone(n));
     let nothing = [gone(1), gone(2)];

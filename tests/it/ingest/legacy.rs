@@ -7,7 +7,13 @@ use crate::harness::{at, id, jsonl, number, person, texts};
 /// A record in its wrapping.
 fn wrapped(n: u32, value: f64, metadata: &Value) -> Value {
     let data = json!({"start_date": at("10:00"), "end_date": at("10:00"), "value": value}).to_string();
-    let mut whole = json!({"specversion": 1, "data": data, "metadata": {"data_type": "HeartRate", "content_type": "application/json", "id": id(n), "source": ["com.example.watch"], "tags": []}});
+    let mut whole = json!({
+        "specversion": 1, "data": data,
+        "metadata": {
+            "data_type": "HeartRate", "content_type": "application/json", "id": id(n),
+            "source": ["com.example.watch"], "tags": [],
+        },
+    });
     for (name, value) in metadata.as_object().unwrap() {
         whole["metadata"][name] = value.clone();
     }
@@ -37,7 +43,10 @@ async fn the_metadatas_moment_serves_where_the_record_has_none() {
     let mut record = wrapped(
         1,
         60.0,
-        &json!({"data_type": "MomentAnnotation", "recorded_at": at("11:30"), "tags": ["a"], "source": ["com.almanac.annotation.x"]}),
+        &json!({
+            "data_type": "MomentAnnotation", "recorded_at": at("11:30"), "tags": ["a"],
+            "source": ["com.almanac.annotation.x"],
+        }),
     );
     record["data"] = json!(json!({"note": "tea"}).to_string());
     person.post("/ingest/v1/record", &record).await.upload();

@@ -314,7 +314,11 @@ async fn rule_8_6_samples_of_the_day_after_tomorrow_are_422_and_events_are_not()
 #[tokio::test]
 async fn values_out_of_the_schema_are_422() {
     let person = person();
-    let fix = |latitude: f64, longitude: f64| json!({"timestamp": at("10:00"), "latitude_degrees": latitude, "longitude_degrees": longitude});
+    let fix = |latitude: f64, longitude: f64| {
+        json!({
+            "timestamp": at("10:00"), "latitude_degrees": latitude, "longitude_degrees": longitude,
+        })
+    };
     for (latitude, longitude) in [(90.1, 0.0), (-91.0, 0.0), (0.0, 180.5), (0.0, -181.0)] {
         person
             .record("PlatformLocationUpdate", &fix(latitude, longitude))

@@ -122,7 +122,10 @@ async fn text_comes_back_as_it_was() {
         "\u{FEFF}bom",
     ];
     for (n, text) in texts.iter().enumerate() {
-        let record = json!({"id": id(n as u32), "recorded_at": crate::harness::instant(n as u32), "note": text, "tags": [text]});
+        let record = json!({
+            "id": id(n as u32), "recorded_at": crate::harness::instant(n as u32), "note": text,
+            "tags": [text],
+        });
         person.record("MomentAnnotation", &record).await.upload();
     }
     let rows = person.rows("event", "MomentAnnotation").await;
@@ -161,7 +164,10 @@ async fn an_instant_may_leave_out_its_end() {
 #[tokio::test]
 async fn visits_of_unknown_arrival_and_departure_keep_their_years() {
     let person = person();
-    let visit = json!({"uuid": id(1), "arrival_date": "0001-01-01T00:00:00Z", "departure_date": "4001-01-01T00:00:00Z", "latitude_degrees": 52.5, "longitude_degrees": 13.4, "horizontal_accuracy_meters": 20.0});
+    let visit = json!({
+        "uuid": id(1), "arrival_date": "0001-01-01T00:00:00Z", "departure_date": "4001-01-01T00:00:00Z",
+        "latitude_degrees": 52.5, "longitude_degrees": 13.4, "horizontal_accuracy_meters": 20.0,
+    });
     person.record("PlatformLocationVisit", &visit).await.upload();
     let rows = person.rows("event", "PlatformLocationVisit").await;
     assert!(
@@ -192,8 +198,10 @@ async fn an_annotation_without_a_moment_is_of_now() {
     person
         .record(
             "DurationAnnotation",
-            &json!({"id": id(2), "recorded_at": {"start_time": at("10:00"), "end_time": at("11:00")}, "note": "an \
-                                                                                                               hour"}),
+            &json!({
+                "id": id(2), "recorded_at": {"start_time": at("10:00"), "end_time": at("11:00")},
+                "note": "an hour",
+            }),
         )
         .await
         .upload();

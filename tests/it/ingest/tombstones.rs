@@ -110,7 +110,12 @@ async fn rule_8_3_many_tombstones_in_one_body_over_several_types() {
     person.records("HeartRate", &records).await;
     person.records("RestingHeartRate", &records).await;
     let tombstones: Vec<_> = (0..20)
-        .map(|n| json!({"deleted_id": id(n), "deleted_type": if n % 2 == 0 { "HeartRate" } else { "RestingHeartRate" }}))
+        .map(|n| {
+            json!({
+                "deleted_id": id(n),
+                "deleted_type": if n % 2 == 0 { "HeartRate" } else { "RestingHeartRate" },
+            })
+        })
         .collect();
     person.records("DeletedRecord", &tombstones).await;
     assert_eq!(person.all_samples("HeartRate").await.len(), 10);

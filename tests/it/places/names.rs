@@ -46,8 +46,10 @@ async fn rule_4_7_places_have_names_and_details_and_the_sea_has_none() {
     assert_eq!(details["formatted"], found[0]["address"]);
     assert_eq!(
         details["components"],
-        json!({"_type": "city", "city": "Reykjavik", "county": null, "state": "Capital Region", "state_code": null, "postcode": null, "country": "Iceland",
-            "country_code": "is"})
+        json!({
+            "_type": "city", "city": "Reykjavik", "county": null, "state": "Capital Region",
+            "state_code": null, "postcode": null, "country": "Iceland", "country_code": "is",
+        })
     );
     assert_eq!(keys(&details["geometry"]), ["lat", "lng"]);
     assert!(number(details, "distance_m") < 5_000.0, "{details}");
@@ -155,9 +157,14 @@ async fn outside(behaviour: Behaviour) -> (String, Arc<AtomicUsize>) {
                     "{request}"
                 );
                 assert!(request.contains("user-agent: almanac/"), "{request}");
-                let body = json!({"display_name": "Somewhere else, Iceland", "lat": "64.1466", "lon": "-21.9426", "licence": "by \
-                                                                                                                              others",
-                    "address": {"city": "Somewhere else", "postcode": "101", "country": "Iceland", "country_code": "is"}})
+                let body = json!({
+                    "display_name": "Somewhere else, Iceland", "lat": "64.1466", "lon": "-21.9426",
+                    "licence": "by others",
+                    "address": {
+                        "city": "Somewhere else", "postcode": "101", "country": "Iceland",
+                        "country_code": "is",
+                    },
+                })
                 .to_string();
                 let status = match behaviour {
                     Behaviour::Answers => "200 OK",

@@ -44,24 +44,38 @@ fn event(n: u32, calendar: Uuid, start: &str, end: &str) -> Value {
 }
 
 fn participant(name: &str) -> Value {
-    json!({"contact_id": null, "is_current_user": false, "name": name, "participant_role": "required", "participant_status": "accepted",
-        "participant_type": "person", "url": format!("mailto:{name}@example.com")})
+    json!({
+        "contact_id": null, "is_current_user": false, "name": name, "participant_role": "required",
+        "participant_status": "accepted", "participant_type": "person",
+        "url": format!("mailto:{name}@example.com"),
+    })
 }
 
 fn full_event() -> Value {
     json!({
-        "calendar_event_id": id(1), "calendar_id": id(100), "start_date": at("10:00"), "end_date": at("11:00"), "allow_new_time_proposals": true,
-        "availability": "busy", "calendar_item_external_identifier": "X-1", "calendar_item_identifier": "I-1", "event_identifier": "E-1",
-        "creation_date": at("01:00"), "last_modified_date": at("02:00"), "occurrence_date": at("10:00"), "extras": {"colour": "blue"},
-        "geolocation": {"altitude": 400.5, "ellipsoidal_altitude": 447.5, "floor": 2.0, "horizontal_accuracy": 5.0, "latitude": 47.25, "longitude": 8.5,
-            "radius": 50.0, "vertical_accuracy": 3.0, "is_produced_by_accessory": false, "is_simulated_by_software": true,
-            "location_timestamp": at("09:00"), "title": "Office"},
-        "has_alarms": true, "has_attendees": true, "has_notes": true, "has_recurrence_rules": true, "is_all_day": false, "is_detached": false,
-        "location": "Office", "notes": "Bring \"cake\"", "title": "Planning", "url": "https://example.com", "time_zone": "Europe/Zurich",
+        "calendar_event_id": id(1), "calendar_id": id(100), "start_date": at("10:00"),
+        "end_date": at("11:00"), "allow_new_time_proposals": true,
+        "availability": "busy", "calendar_item_external_identifier": "X-1", "calendar_item_identifier": "I-1",
+        "event_identifier": "E-1",
+        "creation_date": at("01:00"), "last_modified_date": at("02:00"), "occurrence_date": at("10:00"),
+        "extras": {"colour": "blue"},
+        "geolocation": {
+            "altitude": 400.5, "ellipsoidal_altitude": 447.5, "floor": 2.0, "horizontal_accuracy": 5.0,
+            "latitude": 47.25, "longitude": 8.5, "radius": 50.0, "vertical_accuracy": 3.0,
+            "is_produced_by_accessory": false, "is_simulated_by_software": true,
+            "location_timestamp": at("09:00"), "title": "Office",
+        },
+        "has_alarms": true, "has_attendees": true, "has_notes": true, "has_recurrence_rules": true,
+        "is_all_day": false, "is_detached": false,
+        "location": "Office", "notes": "Bring \"cake\"", "title": "Planning", "url": "https://example.com",
+        "time_zone": "Europe/Zurich",
         "organizer": participant("Ada"), "participants": [participant("Grace"), participant("Edsger")],
-        "recurrence_rules": [{"calendar_id": id(100), "recurrence_rule_id": id(200), "days_of_the_month": [1, -1], "days_of_the_week": [{"day": 2, "week": 0}],
-            "days_of_the_year": null, "months_of_the_year": [], "set_positions": null, "weeks_of_the_year": null, "first_day_of_the_week": 2,
-            "frequency": "weekly", "interval": 1}],
+        "recurrence_rules": [{
+            "calendar_id": id(100), "recurrence_rule_id": id(200), "days_of_the_month": [1, -1],
+            "days_of_the_week": [{"day": 2, "week": 0}], "days_of_the_year": null, "months_of_the_year": [],
+            "set_positions": null, "weeks_of_the_year": null, "first_day_of_the_week": 2,
+            "frequency": "weekly", "interval": 1,
+        }],
         "status": "confirmed",
     })
 }
@@ -272,7 +286,11 @@ async fn events_and_calendars_are_joined_by_id_however_it_was_spelt() {
 #[tokio::test]
 async fn calendars_keep_the_time_of_their_first_upload() {
     let person = person();
-    let calendar = |n: u32, name: &str| json!({"calendar_id": id(n), "calendar_identifier": name, "calendar_name": name});
+    let calendar = |n: u32, name: &str| {
+        json!({
+            "calendar_id": id(n), "calendar_identifier": name, "calendar_name": name,
+        })
+    };
     person.records("Calendar", &[calendar(1, "a")]).await;
     person.records("Calendar", &[calendar(2, "b")]).await;
     let stored = rows(own(&person, "calendars")).await;
@@ -289,7 +307,11 @@ async fn calendars_keep_the_time_of_their_first_upload() {
 #[tokio::test]
 async fn calendars_with_a_comma_in_their_identifier_can_be_chosen() {
     let person = person();
-    let calendar = |n: u32, name: &str| json!({"calendar_id": id(n), "calendar_identifier": name, "calendar_name": name});
+    let calendar = |n: u32, name: &str| {
+        json!({
+            "calendar_id": id(n), "calendar_identifier": name, "calendar_name": name,
+        })
+    };
     person
         .records(
             "Calendar",
@@ -388,9 +410,12 @@ async fn all_day_events_take_place_on_the_days_of_their_own_zone() {
 }
 
 fn calendar(n: u32, identifier: &str) -> Value {
-    json!({"calendar_id": id(n), "calendar_identifier": identifier, "calendar_name": "Work", "calendar_color": "#3366FF", "calendar_type": "caldav",
-        "calendar_source_id": "S1", "calendar_source_name": "Example", "source_type": "caldav", "svc_source": "phone", "inserted_at": at("10:00"),
-        "is_immutable": false, "is_subscribed": true, "color": "blue"})
+    json!({
+        "calendar_id": id(n), "calendar_identifier": identifier, "calendar_name": "Work",
+        "calendar_color": "#3366FF", "calendar_type": "caldav", "calendar_source_id": "S1",
+        "calendar_source_name": "Example", "source_type": "caldav", "svc_source": "phone",
+        "inserted_at": at("10:00"), "is_immutable": false, "is_subscribed": true, "color": "blue",
+    })
 }
 
 async fn calendars(person: &Person, vendors: &[&str]) -> Vec<Value> {
@@ -404,7 +429,10 @@ async fn calendars(person: &Person, vendors: &[&str]) -> Vec<Value> {
 async fn calendars_have_every_field_and_are_found_by_their_identifiers() {
     let person = person();
     assert!(calendars(&person, &[]).await.is_empty());
-    let bare = json!({"calendar_id": id(2), "calendar_identifier": "B 2", "calendar_name": "Bare", "inserted_at": at("11:00")});
+    let bare = json!({
+        "calendar_id": id(2), "calendar_identifier": "B 2", "calendar_name": "Bare",
+        "inserted_at": at("11:00"),
+    });
     person
         .records("Calendar", &[calendar(1, "A/1"), bare, calendar(3, "C-3")])
         .await;
@@ -452,12 +480,22 @@ async fn calendars_have_every_field_and_are_found_by_their_identifiers() {
 async fn a_workout_comes_back_with_every_field() {
     let almanac = Setup::default().busy_upkeep().start();
     let person = almanac.person();
-    let statistics = json!({"HeartRate": {"average": 142, "minimum": 96, "maximum": 171, "unit": "bpm", "startDate": at("07:00"), "endDate": at("07:42")}});
+    let statistics = json!({
+        "HeartRate": {
+            "average": 142, "minimum": 96, "maximum": 171, "unit": "bpm", "startDate": at("07:00"),
+            "endDate": at("07:42"),
+        },
+    });
     let full = json!({
-        "platform_workout_id": id(1), "all_statistics": statistics, "device": {"name": "Watch"}, "duration": 2460.5, "start_date": at("07:00"),
-        "end_date": at("07:42"), "extras": {"weather": "fair"}, "has_undetermined_duration": false, "source_revision": {"version": "10.4", "productType": "Watch6,2"},
-        "workout_activities": [{"uuid": id(9), "startDate": at("07:00"), "endDate": at("07:42"), "duration": 2460.5, "workoutConfiguration": {"activityType": "running"},
-            "allStatistics": statistics, "workoutEvents": [{"type": "lap"}]}],
+        "platform_workout_id": id(1), "all_statistics": statistics, "device": {"name": "Watch"},
+        "duration": 2460.5, "start_date": at("07:00"),
+        "end_date": at("07:42"), "extras": {"weather": "fair"}, "has_undetermined_duration": false,
+        "source_revision": {"version": "10.4", "productType": "Watch6,2"},
+        "workout_activities": [{
+            "uuid": id(9), "startDate": at("07:00"), "endDate": at("07:42"), "duration": 2460.5,
+            "workoutConfiguration": {"activityType": "running"}, "allStatistics": statistics,
+            "workoutEvents": [{"type": "lap"}],
+        }],
         "workout_activity_type": "running", "workout_events": [{"type": "pause", "start_date": at("07:20")}],
     });
     let bare = json!({"platform_workout_id": id(2), "start_date": at("08:00"), "end_date": at("08:30")});
@@ -477,9 +515,12 @@ async fn a_workout_comes_back_with_every_field() {
             keys(&found[0]),
             full.as_object().unwrap().keys().collect::<Vec<_>>()
         );
-        let expected = json!({"platform_workout_id": id(2), "all_statistics": {}, "device": null, "duration": 1800.0, "start_date": at("08:00"),
-            "end_date": at("08:30"), "extras": null, "has_undetermined_duration": false, "source_revision": {}, "workout_activities": [],
-            "workout_activity_type": "", "workout_events": []});
+        let expected = json!({
+            "platform_workout_id": id(2), "all_statistics": {}, "device": null, "duration": 1800.0,
+            "start_date": at("08:00"), "end_date": at("08:30"), "extras": null,
+            "has_undetermined_duration": false, "source_revision": {}, "workout_activities": [],
+            "workout_activity_type": "", "workout_events": [],
+        });
         assert_eq!(found[1], expected, "what is promised is there: {in_objects}");
     }
     let recorded = |filter: &'static str| {

@@ -25,17 +25,22 @@ const UPDATE: [&str; 15] = [
 ];
 
 fn maps(n: u32, moment: &str, source: &str) -> Value {
-    json!({"uuid": id(n), "timestamp": moment, "latitude_degrees": 48.1, "longitude_degrees": 11.5, "horizontal_accuracy_meters": 8, "source_id": source,
-        "extras": {"activity": "walking"}})
+    json!({
+        "uuid": id(n), "timestamp": moment, "latitude_degrees": 48.1, "longitude_degrees": 11.5,
+        "horizontal_accuracy_meters": 8, "source_id": source, "extras": {"activity": "walking"},
+    })
 }
 
 #[tokio::test]
 async fn rule_4_5_updates_of_the_device_have_the_published_columns() {
     let person = person();
-    let full = json!({"uuid": id(1), "timestamp": at("10:00"), "latitude_degrees": 47.25, "longitude_degrees": 8.5, "horizontal_accuracy_meters": 5.0,
-        "vertical_accuracy_meters": 3.0, "altitude_meters": 408.5, "ellipsoidal_altitude_meters": 455.5, "speed": -1.0, "speed_accuracy_meters": -1.0,
-        "course_heading_degrees": -1.0, "course_heading_accuracy_degrees": -1.0, "floor": 3, "source_is_simulated_by_software": false,
-        "source_is_produced_by_accessory": true});
+    let full = json!({
+        "uuid": id(1), "timestamp": at("10:00"), "latitude_degrees": 47.25, "longitude_degrees": 8.5,
+        "horizontal_accuracy_meters": 5.0, "vertical_accuracy_meters": 3.0, "altitude_meters": 408.5,
+        "ellipsoidal_altitude_meters": 455.5, "speed": -1.0, "speed_accuracy_meters": -1.0,
+        "course_heading_degrees": -1.0, "course_heading_accuracy_degrees": -1.0, "floor": 3,
+        "source_is_simulated_by_software": false, "source_is_produced_by_accessory": true,
+    });
     person
         .records(
             "PlatformLocationUpdate",
@@ -230,8 +235,10 @@ async fn who_reported_a_place_is_read_and_written_back() {
 #[tokio::test]
 async fn maps_updates_can_be_those_of_one_source() {
     let person = person();
-    let bundled = json!({"uuid": id(3), "timestamp": at("10:02"), "latitude_degrees": 1, "longitude_degrees": 2,
-        "source_properties": {"name": "Maps", "sourceBundleIdentifier": "com.example.maps"}});
+    let bundled = json!({
+        "uuid": id(3), "timestamp": at("10:02"), "latitude_degrees": 1, "longitude_degrees": 2,
+        "source_properties": {"name": "Maps", "sourceBundleIdentifier": "com.example.maps"},
+    });
     person
         .records(
             "MapsLocationUpdate",
@@ -378,9 +385,10 @@ async fn rule_4_1_what_cannot_be_believed_is_still_told_as_it_was() {
         update(id(6), &at("10:05"), 10.0, -180.0, 5.0),
     ];
     person.records("PlatformLocationUpdate", &records).await;
-    let again = json!({"uuid": id(7), "timestamp": at("10:06"), "latitude_degrees": 10, "longitude_degrees": 180, "note": "the \
-                                                                                                                           complete \
-                                                                                                                           way"});
+    let again = json!({
+        "uuid": id(7), "timestamp": at("10:06"), "latitude_degrees": 10, "longitude_degrees": 180,
+        "note": "the complete way",
+    });
     person.record("PlatformLocationUpdate", &again).await.upload();
     let found = rows(between(
         own(&person, "platform_location_updates"),

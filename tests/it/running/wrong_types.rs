@@ -148,8 +148,10 @@ async fn of_a_person(person: &Person) -> Vec<Document> {
     let reflection = json!({
         "name": "How was it?", "annotations": ["a"], "description": "the day", "parent_template_id": "b",
         "data_types": [{"name": "HeartRate", "resource_id": "c"}],
-        "schedule": {"cron": "0 22 * * *", "start_at": "2024-06-01T00:00:00Z", "end_at": null, "paused": false,
-            "time_zone": "Europe/Berlin"},
+        "schedule": {
+            "cron": "0 22 * * *", "start_at": "2024-06-01T00:00:00Z", "end_at": null, "paused": false,
+            "time_zone": "Europe/Berlin",
+        },
     });
     let one = made(person, path, &reflection, "/id").await;
     all.push(document(post.clone(), path, path, reflection.clone()));

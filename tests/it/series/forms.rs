@@ -33,7 +33,11 @@ const ALL: [&str; 7] = [
 #[tokio::test]
 async fn rule_1_5c_all_points_begin_with_the_first_and_end_with_the_last() {
     let person = person();
-    let sample = |n: u32, end: &str, value: u32| json!({"uuid": id(n), "start_date": at("10:00"), "end_date": at(end), "value": value});
+    let sample = |n: u32, end: &str, value: u32| {
+        json!({
+            "uuid": id(n), "start_date": at("10:00"), "end_date": at(end), "value": value,
+        })
+    };
     let samples = [sample(1, "10:00:20", 100), sample(2, "10:00:10", 50)];
     person.records("HeartRate", &samples).await;
     let mut call = series(&person, "HeartRate", &at("10:00"), &at("10:01"));
@@ -296,7 +300,9 @@ async fn rule_1_6_grouped_metrics_stand_side_by_side_in_the_order_asked() {
 async fn own_metrics_have_series_by_their_aggregation() {
     let person = person();
     let define = |name: &str, aggregation: &str| {
-        let definition = json!({"name": name, "description": name, "record_spec": {"unit": "cups", "aggregation": aggregation}});
+        let definition = json!({
+            "name": name, "description": name, "record_spec": {"unit": "cups", "aggregation": aggregation},
+        });
         let person = person.clone();
         async move { person.define("Metric", &definition).await }
     };
@@ -335,7 +341,10 @@ async fn annotations_that_are_numbers_have_series_each_definition_its_own() {
     let records: Vec<Value> = answers
         .iter()
         .map(|(time, definition, value)| {
-            json!({"recorded_at": at(time), "value": value, "source_id": format!("com.almanac.annotation.{definition}")})
+            json!({
+                "recorded_at": at(time), "value": value,
+                "source_id": format!("com.almanac.annotation.{definition}"),
+            })
         })
         .collect();
     person.records("BooleanAnnotation", &records).await;

@@ -138,7 +138,8 @@ async fn what_a_share_cannot_be_is_refused_with_its_place_and_changes_nothing() 
     let own = owner.define("Event", &json!({"name": "Tea"})).await;
     let foreign = reader.define("Event", &json!({"name": "Coffee"})).await;
     let good = json!({
-        "datashare_name": "Good", "svc_data_types": ["HeartRate", own, "MomentAnnotation", "file:/", "filehistory:/a"],
+        "datashare_name": "Good",
+        "svc_data_types": ["HeartRate", own, "MomentAnnotation", "file:/", "filehistory:/a"],
         "permissions": [{"allowed_svc_userid": reader.id}],
     });
     let made = share(&owner, &good).await;
@@ -238,8 +239,10 @@ async fn receivers_see_what_they_can_read_after_what_is_their_own() {
     body["svc_user_name"] = json!("Alex");
     let made = share(&owner, &body).await;
     let own = json!({
-        "grant_id": null, "grant_type": "self", "datashare_id": null, "datashare_name": null, "group_id": null,
-        "sharing_svc_userid": null, "sharing_svc_user_name": null, "svc_data_types": [], "share_all_data": true,
+        "grant_id": null, "grant_type": "self", "datashare_id": null, "datashare_name": null,
+        "group_id": null,
+        "sharing_svc_userid": null, "sharing_svc_user_name": null, "svc_data_types": [],
+        "share_all_data": true,
         "time_start": null, "time_end": null,
     });
     let row = |kind: &str, grant: &Value, group: Value| {

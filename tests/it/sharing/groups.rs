@@ -12,8 +12,10 @@ fn whole() -> Value {
         "title": "Sleep study", "responsible_entity": "University", "description": "How we sleep",
         "svc_data_types": ["SleepStage", "HeartRate"], "time_start": "2024-01-01T00:00:00Z", "time_end": null,
         "is_public": true, "group_url": "https://example.org", "detail_markdown": "# Detail",
-        "agreement_markdown": "I agree", "withdraw_markdown": "Leave", "header_image_url": "https://example.org/a.png",
-        "preview_image_url": "https://example.org/b.png", "friendly_id": "sleep", "view_description": "weekly",
+        "agreement_markdown": "I agree", "withdraw_markdown": "Leave",
+        "header_image_url": "https://example.org/a.png",
+        "preview_image_url": "https://example.org/b.png", "friendly_id": "sleep",
+        "view_description": "weekly",
     })
 }
 

@@ -212,7 +212,8 @@ async fn rule_9_2b_every_data_route_answers_exactly_those_who_were_given_the_typ
         let member = person();
         let friends = group(&owner, &json!({"title": "Friends", "is_public": true})).await;
         let body = json!({
-            "datashare_name": "g", "svc_data_types": types, "group_permissions": [{"allowed_group_id": friends}],
+            "datashare_name": "g", "svc_data_types": types,
+            "group_permissions": [{"allowed_group_id": friends}],
         });
         owner.post(DATASHARE, &body).await.must_be(201);
         route.ask(&member, &whose).await.must_be(403);

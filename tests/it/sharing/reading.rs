@@ -232,7 +232,11 @@ async fn an_annotation_that_is_shared_alone_is_available_without_its_tags() {
         async move { call.await.must_be(201).json() }
     };
     let (tea, coffee) = (made("tea").await, made("coffee").await);
-    let of = |annotation: &Value, time: &str| json!({"recorded_at": time, "sources": [annotation["svc_source_id"]]});
+    let of = |annotation: &Value, time: &str| {
+        json!({
+            "recorded_at": time, "sources": [annotation["svc_source_id"]],
+        })
+    };
     let records = [
         of(&tea, &at("10:00")),
         of(&tea, &at("12:00")),

@@ -182,7 +182,10 @@ async fn an_answer_is_known_again_until_something_is_recorded() {
     person
         .records(
             "SleepStage",
-            &[json!({"uuid": id(99), "start_date": "2024-05-01T20:00:00Z", "end_date": "2024-05-01T20:10:00Z", "value": 3})],
+            &[json!({
+                "uuid": id(99), "start_date": "2024-05-01T20:00:00Z", "end_date": "2024-05-01T20:10:00Z",
+                "value": 3,
+            })],
         )
         .await;
     let next = ask(&person, "sleep_cycles")
@@ -196,8 +199,10 @@ async fn an_answer_is_known_again_until_something_is_recorded() {
 async fn rows_of_samples_name_the_source_that_data_sources_lists() {
     let person = person();
     let from = |number: u32, stage: i64, start: &str, end: &str, name: &str| {
-        json!({"uuid": id(number), "start_date": super::may(start), "end_date": super::may(end), "value": stage,
-            "source_properties": {"name": name, "sourceBundleIdentifier": format!("com.example.{name}")}})
+        json!({
+            "uuid": id(number), "start_date": super::may(start), "end_date": super::may(end), "value": stage,
+            "source_properties": {"name": name, "sourceBundleIdentifier": format!("com.example.{name}")},
+        })
     };
     person
         .records(

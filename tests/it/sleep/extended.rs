@@ -122,17 +122,24 @@ async fn calculations_stand_in_each_bin() {
     assert_eq!(
         cycles[0]["heart_rate"],
         json!([
-            {"time": may("01 01:00"), "value": 65.0, "max": 70.0, "min": 60.0, "delta": 10.0, "mean": 65.0, "uniques": [60.0, 70.0],
-                "allpoints": [60.0, 70.0], "rollingmean": 65.0, "count": 2},
-            {"time": may("01 01:02"), "value": 90.0, "max": 90.0, "min": 90.0, "delta": 0.0, "mean": 90.0, "uniques": [90.0],
-                "allpoints": [90.0], "rollingmean": 220.0 / 3.0, "count": 1},
+            {
+                "time": may("01 01:00"), "value": 65.0, "max": 70.0, "min": 60.0, "delta": 10.0, "mean": 65.0,
+                "uniques": [60.0, 70.0], "allpoints": [60.0, 70.0], "rollingmean": 65.0, "count": 2,
+            },
+            {
+                "time": may("01 01:02"), "value": 90.0, "max": 90.0, "min": 90.0, "delta": 0.0, "mean": 90.0,
+                "uniques": [90.0], "allpoints": [90.0], "rollingmean": 220.0 / 3.0, "count": 1,
+            },
         ])
     );
 }
 
 /// A cycle of nearly two thousand years, as a broken device may send it.
 async fn slept_for_ages(person: &Person) {
-    let forever = json!({"uuid": id(1), "start_date": "2024-05-01T00:00:00Z", "end_date": "4001-01-01T00:00:00Z", "value": LIGHT});
+    let forever = json!({
+        "uuid": id(1), "start_date": "2024-05-01T00:00:00Z", "end_date": "4001-01-01T00:00:00Z",
+        "value": LIGHT,
+    });
     person.records("SleepStage", &[forever]).await;
 }
 
@@ -172,7 +179,10 @@ async fn ten_nights(person: &Person) {
             let (hour, minute) = (part / 3, part % 3 * 20);
             let start = format!("2024-05-{day:02}T{hour:02}:{minute:02}:00Z");
             let end = format!("2024-05-{day:02}T{hour:02}:{:02}:30Z", minute + 18 + part % 2);
-            stages.push(json!({"uuid": id(day * 100 + part), "start_date": start, "end_date": end, "value": 1 + (day + part) % 5}));
+            stages.push(json!({
+                "uuid": id(day * 100 + part), "start_date": start, "end_date": end,
+                "value": 1 + (day + part) % 5,
+            }));
             let source = if part % 2 == 0 { "Watch6,1" } else { "iPhone14,2" };
             let mut some = steps(id(day * 100 + part), &start, &end, f64::from(part * 3 + 1));
             some["source_properties"] = json!({"name": source, "productType": source});
@@ -316,7 +326,12 @@ async fn what_cannot_be_attached_is_422() {
 async fn metrics_are_told_in_the_units_and_by_the_names_that_people_chose() {
     let person = person();
     slept(&person, A_NIGHT_AND_A_NAP).await;
-    let sample = |value: f64, unit: &str| json!({"uuid": id(1), "start_date": may("01 00:30:10"), "end_date": may("01 00:30:10"), "value": value, "unit": unit});
+    let sample = |value: f64, unit: &str| {
+        json!({
+            "uuid": id(1), "start_date": may("01 00:30:10"), "end_date": may("01 00:30:10"), "value": value,
+            "unit": unit,
+        })
+    };
     person.records("Weight", &[sample(80.0, "kg")]).await;
     person.records("BodyTemperature", &[sample(37.0, "degC")]).await;
     let ask = |units: &str| {

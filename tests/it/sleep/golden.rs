@@ -262,22 +262,30 @@ async fn golden_s15_a_night_and_a_nap_are_summed_up() {
         .must_be(200)
         .rows();
     let night = json!({
-        "number": 0, "start_time": may("01 00:30"), "end_time": may("01 07:00"), "total_time_ms": 23_400_000, "total_time_asleep_ms": 21_900_000,
-        "latency_ms": 900_000, "in_bed_start_time": may("01 00:00"), "in_bed_end_time": may("01 08:00"), "total_time_in_bed_ms": 28_800_000,
+        "number": 0, "start_time": may("01 00:30"), "end_time": may("01 07:00"), "total_time_ms": 23_400_000,
+        "total_time_asleep_ms": 21_900_000,
+        "latency_ms": 900_000, "in_bed_start_time": may("01 00:00"), "in_bed_end_time": may("01 08:00"),
+        "total_time_in_bed_ms": 28_800_000,
         "in_bed_to_first_stage_ms": 1_800_000,
         "sleep_stage_intervals": [
-            interval(AWAKE, "01 00:30", "01 00:45", 900_000), interval(LIGHT, "01 00:45", "01 02:00", 4_500_000),
-            interval(DEEP, "01 02:00", "01 03:00", 3_600_000), interval(REM, "01 03:00", "01 04:00", 3_600_000),
-            interval(AWAKE, "01 04:00", "01 04:10", 600_000), interval(LIGHT, "01 04:10", "01 07:00", 10_200_000),
+            interval(AWAKE, "01 00:30", "01 00:45", 900_000),
+            interval(LIGHT, "01 00:45", "01 02:00", 4_500_000),
+            interval(DEEP, "01 02:00", "01 03:00", 3_600_000),
+            interval(REM, "01 03:00", "01 04:00", 3_600_000),
+            interval(AWAKE, "01 04:00", "01 04:10", 600_000),
+            interval(LIGHT, "01 04:10", "01 07:00", 10_200_000),
         ],
         "sleep_stage_totals": [
-            total(AWAKE, 1_500_000, 0), total(LIGHT, 14_700_000, 900_000), total(DEEP, 3_600_000, 5_400_000), total(REM, 3_600_000, 9_000_000),
+            total(AWAKE, 1_500_000, 0), total(LIGHT, 14_700_000, 900_000), total(DEEP, 3_600_000, 5_400_000),
+            total(REM, 3_600_000, 9_000_000),
         ],
         "in_bed_intervals": [interval(IN_BED, "01 00:00", "01 08:00", 28_800_000)],
     });
     let nap = json!({
-        "number": 1, "start_time": may("01 14:00"), "end_time": may("01 14:40"), "total_time_ms": 2_400_000, "total_time_asleep_ms": 2_400_000,
-        "latency_ms": 0, "in_bed_start_time": may("01 14:00"), "in_bed_end_time": may("01 14:40"), "total_time_in_bed_ms": 2_400_000,
+        "number": 1, "start_time": may("01 14:00"), "end_time": may("01 14:40"), "total_time_ms": 2_400_000,
+        "total_time_asleep_ms": 2_400_000,
+        "latency_ms": 0, "in_bed_start_time": may("01 14:00"), "in_bed_end_time": may("01 14:40"),
+        "total_time_in_bed_ms": 2_400_000,
         "in_bed_to_first_stage_ms": 0,
         "sleep_stage_intervals": [interval(UNKNOWN, "01 14:00", "01 14:40", 2_400_000)],
         "sleep_stage_totals": [total(UNKNOWN, 2_400_000, 0)],
@@ -364,6 +372,9 @@ async fn stages_are_described() {
     }
     assert_eq!(
         stages[2],
-        json!({"stage": 2, "name": "unknown", "label": "Asleep, stage unknown", "depth": null, "is_asleep": true, "is_in_bed": false, "priority": 1})
+        json!({
+            "stage": 2, "name": "unknown", "label": "Asleep, stage unknown", "depth": null, "is_asleep": true,
+            "is_in_bed": false, "priority": 1,
+        })
     );
 }

@@ -137,12 +137,14 @@ async fn defaults_are_sums_of_utc_days_by_the_end_of_cycles() {
     assert_eq!(
         rows,
         [
-            json!({"period_start_time": may("02 00:00"), "value": LIGHT, "sum_ms": 6 * HOUR, "min_start_time": may("01 \
-                                                                                                                    22:00"), "max_end_time": may("03 \
-                                                                                                                                                     00:00"), "cycles": 3}),
-            json!({"period_start_time": may("02 00:00"), "value": DEEP, "sum_ms": HOUR, "min_start_time": may("02 \
-                                                                                                               02:00"), "max_end_time": may("02 \
-                                                                                                                                                03:00"), "cycles": 1}),
+            json!({
+                "period_start_time": may("02 00:00"), "value": LIGHT, "sum_ms": 6 * HOUR,
+                "min_start_time": may("01 22:00"), "max_end_time": may("03 00:00"), "cycles": 3,
+            }),
+            json!({
+                "period_start_time": may("02 00:00"), "value": DEEP, "sum_ms": HOUR,
+                "min_start_time": may("02 02:00"), "max_end_time": may("02 03:00"), "cycles": 1,
+            }),
         ]
     );
 }

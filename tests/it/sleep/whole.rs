@@ -92,16 +92,18 @@ async fn a_range_inside_of_one_sample_is_filled_by_it() {
 #[tokio::test]
 async fn a_month_in_bed_hides_no_night_and_slows_nothing() {
     let person = person();
-    let mut samples = vec![
-        json!({"uuid": id(0), "start_date": "2024-05-01T00:00:00Z", "end_date": "2024-05-31T00:00:00Z", "value": IN_BED}),
-    ];
+    let mut samples = vec![json!({
+        "uuid": id(0), "start_date": "2024-05-01T00:00:00Z", "end_date": "2024-05-31T00:00:00Z",
+        "value": IN_BED,
+    })];
     for day in 1..=30_u32 {
         for minute in 0..60 {
             let (hour, minute) = (minute / 10 + 1, minute % 10 * 6);
             let number = samples.len() as u32;
             samples.push(json!({
                 "uuid": id(number), "value": 3 + i64::from(number % 3),
-                "start_date": format!("2024-05-{day:02}T{hour:02}:{minute:02}:00Z"), "end_date": format!("2024-05-{day:02}T{hour:02}:{:02}:00Z", minute + 5),
+                "start_date": format!("2024-05-{day:02}T{hour:02}:{minute:02}:00Z"),
+                "end_date": format!("2024-05-{day:02}T{hour:02}:{:02}:00Z", minute + 5),
             }));
         }
     }

@@ -254,7 +254,11 @@ async fn local_day_is_the_date_where_the_clocks_of_the_zone_are() {
 #[tokio::test]
 async fn the_average_resting_heart_rate_of_the_day_after_short_nights_is_one_query() {
     let person = person();
-    let night = |n: u32, start: &str, end: &str| json!({"uuid": id(n), "start_date": start, "end_date": end, "value": 3});
+    let night = |n: u32, start: &str, end: &str| {
+        json!({
+            "uuid": id(n), "start_date": start, "end_date": end, "value": 3,
+        })
+    };
     person
         .records(
             "SleepStage",

@@ -310,7 +310,10 @@ mod tests {
     fn nothing_refers_to_itself() {
         for schema in [
             json!({"properties": {"a": {"$ref": "#"}}}),
-            json!({"$defs": {"tree": {"items": {"$ref": "#/$defs/tree"}}}, "properties": {"a": {"$ref": "#/$defs/tree"}}}),
+            json!({
+                "$defs": {"tree": {"items": {"$ref": "#/$defs/tree"}}},
+                "properties": {"a": {"$ref": "#/$defs/tree"}},
+            }),
         ] {
             let found = checks(&schema);
             assert!(matches!(found, Err(TooCostly::Endless(_))), "{schema}: {found:?}");
@@ -349,7 +352,9 @@ mod tests {
 
     #[test]
     fn members_called_like_keywords_are_members() {
-        let schema = json!({"properties": {"$ref": {"type": "string"}, "enum": {"type": "string"}, "$id": {"type": "string"}}});
+        let schema = json!({
+            "properties": {"$ref": {"type": "string"}, "enum": {"type": "string"}, "$id": {"type": "string"}},
+        });
         assert_eq!(checks(&schema), Ok(2));
     }
 

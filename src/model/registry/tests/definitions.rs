@@ -44,7 +44,10 @@ fn kinds(faults: Result<Definition, Vec<Fault>>) -> Vec<(String, &'static str)> 
 
 fn reading() -> Value {
     json!({"name": "Reading", "description": "Time with a book", "record_spec": {"schema": {
-        "properties": {"title": {"type": "string", "minLength": 1}, "pages": {"type": "integer"}, "mood": {"enum": ["good", "bad"]}, "notes": {}},
+        "properties": {
+            "title": {"type": "string", "minLength": 1}, "pages": {"type": "integer"},
+            "mood": {"enum": ["good", "bad"]}, "notes": {},
+        },
         "required": ["title"]}}})
 }
 
@@ -100,8 +103,11 @@ fn rule_6_a_persons_event_is_a_type_like_any_other() {
 #[test]
 fn rule_6_what_is_read_from_a_persons_type_can_be_written_back() {
     let validator = compile(&build(&define(Base::Event, &reading())).schema).unwrap();
-    let row = json!({"id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60", "start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:00Z", "tags": null,
-        "sources": null, "title": "Emma", "pages": null, "mood": null, "notes": null, "extras": null});
+    let row = json!({
+        "id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60", "start_time": "2024-05-01T10:00:00Z",
+        "end_time": "2024-05-01T10:00:00Z", "tags": null, "sources": null, "title": "Emma", "pages": null,
+        "mood": null, "notes": null, "extras": null,
+    });
     assert!(validator.is_valid(&row));
     assert!(!validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "title": null})));
     assert!(!validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z"})));
@@ -173,8 +179,11 @@ fn rule_6_a_persons_metric_has_its_unit_and_scale() {
     let entry = kind.catalog_entry(person());
     assert_eq!(
         entry["record_spec"],
-        json!({"type": "metric", "aggregation": "cumulative", "unit": null, "scale": {"min": 1, "max": 9, "step": 2}, "value_map": {"1": "low", "9": "high"},
-            "schema": {"properties": {"place": {"type": "string"}}}})
+        json!({
+            "type": "metric", "aggregation": "cumulative", "unit": null,
+            "scale": {"min": 1, "max": 9, "step": 2}, "value_map": {"1": "low", "9": "high"},
+            "schema": {"properties": {"place": {"type": "string"}}},
+        })
     );
     let weighed = build(&define(
         Base::Metric,
@@ -253,7 +262,11 @@ fn rule_6_names_of_standard_members_are_refused() {
 
 #[test]
 fn rule_6_only_metrics_have_a_value_and_a_unit_of_their_own() {
-    let schema = json!({"properties": {"value": {"type": "string"}, "unit": {"type": "object", "properties": {"a": {"type": "integer"}}}}});
+    let schema = json!({
+        "properties": {
+            "value": {"type": "string"}, "unit": {"type": "object", "properties": {"a": {"type": "integer"}}},
+        },
+    });
     let kind = build(&define(
         Base::Event,
         &json!({"name": "Bet", "record_spec": {"schema": schema}}),
@@ -288,7 +301,15 @@ fn rule_6_only_metrics_have_a_value_and_a_unit_of_their_own() {
 
 #[test]
 fn rule_6_a_metric_may_describe_its_value_and_unit_again() {
-    let metric = |value: Value, unit: Value| json!({"name": "Mood", "record_spec": {"unit": "points", "schema": {"properties": {"value": value, "unit": unit}, "required": ["value", "unit"]}}});
+    let metric = |value: Value, unit: Value| {
+        json!({
+            "name": "Mood",
+            "record_spec": {
+                "unit": "points",
+                "schema": {"properties": {"value": value, "unit": unit}, "required": ["value", "unit"]},
+            },
+        })
+    };
     let plain = build(&define(
         Base::Metric,
         &metric(
@@ -363,7 +384,11 @@ fn rule_8_8_a_name_is_a_composed_line_without_blanks_around_it() {
 
 #[test]
 fn rule_1_6_the_scale_of_a_cumulative_metric_begins_at_0_or_above() {
-    let body = |aggregation: &str, min: i64| json!({"name": "Drift", "record_spec": {"aggregation": aggregation, "scale": {"min": min, "max": 5}}});
+    let body = |aggregation: &str, min: i64| {
+        json!({
+            "name": "Drift", "record_spec": {"aggregation": aggregation, "scale": {"min": min, "max": 5}},
+        })
+    };
     let wrong = [("body.record_spec.scale.min".to_owned(), "scale")];
     assert_eq!(
         kinds(Definition::read(Base::Metric, &body("cumulative", -5))),
@@ -386,7 +411,11 @@ fn rule_1_6_the_scale_of_a_cumulative_metric_begins_at_0_or_above() {
 
 #[test]
 fn what_is_found_out_of_a_record_cannot_be_required_of_it() {
-    let body = |name: &str| json!({"name": "Tea", "record_spec": {"schema": {"properties": {}, "required": [name]}}});
+    let body = |name: &str| {
+        json!({
+            "name": "Tea", "record_spec": {"schema": {"properties": {}, "required": [name]}},
+        })
+    };
     let wrong = [("body.record_spec.schema.required".to_owned(), "required")];
     for name in ["source", "source_class"] {
         assert_eq!(kinds(Definition::read(Base::Event, &body(name))), wrong);
@@ -455,7 +484,10 @@ fn rule_6_everything_wrong_with_a_definition_is_told() {
             vec!["schema"],
         ),
         (
-            json!({"name": "X", "record_spec": {"schema": {"properties": {"a": {"$ref": "https://example.com/schema"}}}}}),
+            json!({
+                "name": "X",
+                "record_spec": {"schema": {"properties": {"a": {"$ref": "https://example.com/schema"}}}},
+            }),
             vec!["schema"],
         ),
         (
@@ -528,7 +560,16 @@ fn rule_6_a_definition_grows_and_never_changes_what_is_stored() {
 
 #[test]
 fn rule_6_annotations_in_a_persons_schema_do_not_reach_the_product() {
-    let body = json!({"name": "X", "record_spec": {"schema": {"properties": {"when": {"type": "string", "x-role": "start", "x-hidden": true, "x-aliases": ["id"]}}}}});
+    let body = json!({
+        "name": "X",
+        "record_spec": {
+            "schema": {
+                "properties": {
+                    "when": {"type": "string", "x-role": "start", "x-hidden": true, "x-aliases": ["id"]},
+                },
+            },
+        },
+    });
     let kind = build(&define(Base::Event, &body));
     assert_eq!(
         kind.layout

@@ -167,7 +167,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_record_that_meets_the_conditions_is_selected_by_the_range(
-            conditions in prop::collection::vec((any::<bool>(), any::<bool>(), 0..OPERATORS.len(), 0_i64..8), 1..4),
+            conditions in prop::collection::vec(
+                (any::<bool>(), any::<bool>(), 0..OPERATORS.len(), 0_i64..8), 1..4,
+            ),
             start in 0_i64..8,
             length in 0_i64..4
         ) {
