@@ -51,6 +51,15 @@ fn id(number: u64) -> Uuid {
     Uuid::from_u128(0x0191_f0c4_5b1e_7c3a_9d52_0000_0000_0000 | u128::from(number))
 }
 
+fn times(start: &str, end: &str) -> String {
+    format!(r#""start_date":"{start}","end_date":"{end}""#)
+}
+
+const MOVEMENT: &str = concat!(
+    r#""horizontal_accuracy_meters":4.75,"speed":-1,"course_heading_degrees":-1,"#,
+    r#""altitude_meters":35.1234"#,
+);
+
 const WATCH: &str = concat!(
     r#""source_properties":{"name":"Watch","version":"10.4","productType":"Watch6,2","#,
     r#""operatingSystemVersion":"10.4.0","sourceBundleIdentifier":"com.example.health"},"#,
@@ -95,23 +104,18 @@ fn records(criterion: &mut Criterion) {
             "samples with ids",
             "HeartRate",
             body(|text, number, start, end| {
-                let value = 60 + number % 60;
-                let _ = write!(
-                    text,
-                    r#"{{"id":"{}","start_date":"{start}","end_date":"{end}","value":{value}.5,"unit":"bpm"}}"#,
-                    id(number)
-                );
+                let (id, times, value) = (id(number), times(start, end), 60 + number % 60);
+                let _ = write!(text, r#"{{"id":"{id}",{times},"value":{value}.5,"unit":"bpm"}}"#);
             }),
         ),
         (
             "samples with ids and sources",
             "HeartRate",
             body(|text, number, start, end| {
-                let value = 60 + number % 60;
+                let (id, times, value) = (id(number), times(start, end), 60 + number % 60);
                 let _ = write!(
                     text,
-                    r#"{{"id":"{}","start_date":"{start}","end_date":"{end}","value":{value}.5,"unit":"bpm",{WATCH}}}"#,
-                    id(number)
+                    r#"{{"id":"{id}",{times},"value":{value}.5,"unit":"bpm",{WATCH}}}"#
                 );
             }),
         ),
@@ -141,10 +145,12 @@ fn records(criterion: &mut Criterion) {
             "places",
             "PlatformLocationUpdate",
             body(|text, number, start, _| {
+                let id = id(number);
+                let degrees =
+                    format!(r#""latitude_degrees":52.{number:05},"longitude_degrees":13.{number:05}"#);
                 let _ = write!(
                     text,
-                    r#"{{"uuid":"{}","timestamp":"{start}","latitude_degrees":52.{number:05},"longitude_degrees":13.{number:05},"horizontal_accuracy_meters":4.75,"speed":-1,"course_heading_degrees":-1,"altitude_meters":35.1234}}"#,
-                    id(number)
+                    r#"{{"uuid":"{id}","timestamp":"{start}",{degrees},{MOVEMENT}}}"#
                 );
             }),
         ),
@@ -152,10 +158,8 @@ fn records(criterion: &mut Criterion) {
             "samples with extras, the complete way",
             "HeartRate",
             body(|text, number, start, end| {
-                let _ = write!(
-                    text,
-                    r#"{{"start_date":"{start}","end_date":"{end}","value":72,"extras":{{"motion":{number}}}}}"#
-                );
+                let times = times(start, end);
+                let _ = write!(text, r#"{{{times},"value":72,"extras":{{"motion":{number}}}}}"#);
             }),
         ),
     ];

@@ -67,14 +67,20 @@ fn lines(count: usize) -> Vec<String> {
     lines_from(0, count)
 }
 
+const WATCH: &str = concat!(
+    r#""source_properties":{"name":"Watch","version":"10.5","productType":"Watch6,2","#,
+    r#""operatingSystemVersion":"10.5.0","sourceBundleIdentifier":"com.example.health"},"#,
+    r#""device_properties":{"name":"Watch","model":"Watch","manufacturer":"Example","#,
+    r#""hardwareVersion":"Watch6,2","softwareVersion":"10.5"}"#,
+);
+
 /// The same from the `first` on.
 fn lines_from(first: usize, count: usize) -> Vec<String> {
     let line = |number: usize| {
         let start = Instant::from_micros(NEW_YEAR + number as i64 * 8_000_000).to_rfc3339();
         let (id, value) = (Uuid::now_v7(), 60 + number % 40);
-        format!(
-            r#"{{"uuid":"{id}","start_date":"{start}","end_date":"{start}","value":{value},"unit":"bpm","source_properties":{{"name":"Watch","version":"10.5","productType":"Watch6,2","operatingSystemVersion":"10.5.0","sourceBundleIdentifier":"com.example.health"}},"device_properties":{{"name":"Watch","model":"Watch","manufacturer":"Example","hardwareVersion":"Watch6,2","softwareVersion":"10.5"}}}}"#
-        )
+        let times = format!(r#""start_date":"{start}","end_date":"{start}""#);
+        format!(r#"{{"uuid":"{id}",{times},"value":{value},"unit":"bpm",{WATCH}}}"#)
     };
     (first..first + count).map(line).collect()
 }

@@ -175,9 +175,10 @@ async fn what_was_committed_is_read_back() {
             bytes: 10,
             checksum: 11,
         };
-        assert!(
-            matches!(&read.place, Place::Object { path, footer: read } if path == "data/x.parquet" && *read == footer)
-        );
+        assert!(matches!(
+            &read.place,
+            Place::Object { path, footer: read } if path == "data/x.parquet" && *read == footer
+        ));
         assert_eq!(
             bench
                 .catalog

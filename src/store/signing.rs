@@ -135,8 +135,9 @@ mod tests {
     #[test]
     fn signatures_are_those_of_s3() {
         let request = "GET\n/test.txt\nX-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE\
-                       %2F20130524%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400\
-                       &X-Amz-SignedHeaders=host\nhost:examplebucket.s3.amazonaws.com\n\nhost\nUNSIGNED-PAYLOAD";
+                       %2F20130524%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20130524T000000Z\
+                       &X-Amz-Expires=86400&X-Amz-SignedHeaders=host\n\
+                       host:examplebucket.s3.amazonaws.com\n\nhost\nUNSIGNED-PAYLOAD";
         assert_eq!(
             signature(request, "20130524T000000Z", SCOPE, SECRET).unwrap(),
             "aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404"
@@ -145,8 +146,9 @@ mod tests {
 
     #[test]
     fn an_address_names_its_length_among_what_is_signed() {
-        let signed = "https://bucket.example:8333/a%20b?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=old%2F20130524\
-                      %2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=60\
+        let signed = "https://bucket.example:8333/a%20b?X-Amz-Algorithm=AWS4-HMAC-SHA256\
+                      &X-Amz-Credential=old%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
+                      &X-Amz-Date=20130524T000000Z&X-Amz-Expires=60\
                       &X-Amz-SignedHeaders=host&X-Amz-Security-Token=old&X-Amz-Signature=0";
         let signed = Url::parse(signed).unwrap();
         let address = |length: u64, token: Option<&str>| {
@@ -158,8 +160,9 @@ mod tests {
             with_length(&signed, length, &credential).unwrap()
         };
         let one = address(1, None);
-        let head = "https://bucket.example:8333/a%20b?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a%2Fkey%2F20130524\
-                    %2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=60\
+        let head = "https://bucket.example:8333/a%20b?X-Amz-Algorithm=AWS4-HMAC-SHA256\
+                    &X-Amz-Credential=a%2Fkey%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
+                    &X-Amz-Date=20130524T000000Z&X-Amz-Expires=60\
                     &X-Amz-SignedHeaders=content-length%3Bhost&X-Amz-Signature=";
         assert!(one.starts_with(head), "{one}");
         assert_ne!(one, address(2, None));

@@ -136,7 +136,10 @@ async fn golden_a03_groups_within_a_period() {
     let csv = asked().with("format", "csv").await.must_be(200);
     assert_eq!(
         csv.text(),
-        "time,note,count\n2024-11-03T00:00:00-04:00,x,2\n2024-11-03T00:00:00-04:00,y,1\n2024-11-04T00:00:00-05:00,x,1\n"
+        "time,note,count\n\
+         2024-11-03T00:00:00-04:00,x,2\n\
+         2024-11-03T00:00:00-04:00,y,1\n\
+         2024-11-04T00:00:00-05:00,x,1\n"
     );
 }
 

@@ -17,8 +17,8 @@ fn moment(name: &str) -> Value {
 
 fn yes_no(name: &str) -> Value {
     json!({"annotation_type": "boolean", "name": name, "description": "", "tags": [],
-        "measurement_spec": {"measurement_type": "boolean", "metric_kind": "discrete", "unit": null, "value_type": "boolean",
-            "boolean": {"value": null}}})
+        "measurement_spec": {"measurement_type": "boolean", "metric_kind": "discrete", "unit": null,
+            "value_type": "boolean", "boolean": {"value": null}}})
 }
 
 fn duration(name: &str) -> Value {
@@ -30,7 +30,8 @@ fn duration(name: &str) -> Value {
 /// As clients send it: without what there is only one of.
 fn numeric(name: &str) -> Value {
     json!({"annotation_type": "numeric", "name": name, "description": "How much?", "tags": ["drink"],
-        "measurement_spec": {"measurement_type": "custom", "unit": "cups", "custom": {"value": null}}, "spec": null})
+        "measurement_spec": {"measurement_type": "custom", "unit": "cups", "custom": {"value": null}},
+        "spec": null})
 }
 
 fn scale(name: &str) -> Value {

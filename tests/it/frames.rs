@@ -292,7 +292,8 @@ async fn a_frame_about_a_participant_ends_when_they_leave_the_group() {
     let group = group(&owner, &body).await;
     let participant = join(&member, &group).await;
     let question = format!(
-        "/data/v0/pool/{group}/participant/{participant}/metric_samples?metric=HeartRate&start_time={}&end_time={}",
+        "/data/v0/pool/{group}/participant/{participant}/metric_samples?metric=HeartRate\
+         &start_time={}&end_time={}",
         ALL_TIME.0, ALL_TIME.1
     );
     let frame = kept(&owner, &question).await;

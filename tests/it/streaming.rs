@@ -97,7 +97,8 @@ async fn ask_and_not_read(server: &Almanac, person: &Person, method: &str) -> Tc
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
     let request = format!(
         "GET \
-         /data/v0/{}/metric_samples?metric=HeartRate&start_time=2024-05-01&end_time=2024-06-01&output={method} \
+         /data/v0/{}/metric_samples?metric=HeartRate&start_time=2024-05-01&end_time=2024-06-01\
+         &output={method} \
          HTTP/1.1\r\nHost: almanac\r\nAuthorization: Bearer {}\r\n\r\n",
         person.id,
         person.token()

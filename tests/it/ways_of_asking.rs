@@ -78,17 +78,20 @@ async fn every_spelling_of_a_day_gives_the_same_series() {
             LOCAL_DAY,
         ),
         (
-            "metric=StepCount&start=2024-03-10&end=2024-03-11&samprate=1d&time_zone=America/New_York&dates=local&strict=true",
+            "metric=StepCount&start=2024-03-10&end=2024-03-11&samprate=1d\
+             &time_zone=America/New_York&dates=local&strict=true",
             &[320.0],
             LOCAL_DAY,
         ),
         (
-            "metric=StepCount&start=2024-03-10T00:00:00Z&end=2024-03-11&samprate=1d&tz=America/New_York&dates=local",
+            "metric=StepCount&start=2024-03-10T00:00:00Z&end=2024-03-11&samprate=1d\
+             &tz=America/New_York&dates=local",
             &[1.0, 320.0],
             "2024-03-10T00:00:00Z/2024-03-11T04:00:00Z",
         ),
         (
-            "metric=StepCount&start=2024-03-10T00:00-05:00&end=2024-03-11T00:00-04:00&samprate=1d&tz=America/New_York",
+            "metric=StepCount&start=2024-03-10T00:00-05:00&end=2024-03-11T00:00-04:00&samprate=1d\
+             &tz=America/New_York",
             &[320.0],
             LOCAL_DAY,
         ),

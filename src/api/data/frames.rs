@@ -75,7 +75,8 @@ pub struct NewFrame {
     /// The address of a read that answers with rows, including its query, as it would be asked with GET. Its
     /// `output` and `format` are ignored.
     #[schema(
-        example = "/data/v1alpha1/metric/HeartRate?start_time=2024-06-03&end_time=2024-06-10&columns=start_date,value"
+        example = "/data/v1alpha1/metric/HeartRate?start_time=2024-06-03&end_time=2024-06-10\
+                   &columns=start_date,value"
     )]
     pub question: String,
     /// The form of the answer; `parquet` by default.

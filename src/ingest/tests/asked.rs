@@ -120,9 +120,8 @@ fn what_is_stored_alike_is_one_record_however_it_is_spelt() {
 #[test]
 fn times_and_ids_that_a_record_names_are_the_same_in_any_spelling() {
     let meeting = |calendar: &str, created: &str| {
-        format!(
-            r#"{{"calendar_id":"{calendar}","start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z","creation_date":"{created}"}}"#
-        )
+        let times = r#""start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T11:00:00Z""#;
+        format!(r#"{{"calendar_id":"{calendar}",{times},"creation_date":"{created}"}}"#)
     };
     let meetings = [
         meeting("0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e", "2024-04-01T08:00:00Z"),
@@ -309,9 +308,8 @@ fn a_writer_may_name_itself_source_or_source_name() {
         (r#""source":5"#, r#""extras":{"source":5}"#),
     ] {
         let line = |rest: &str| {
-            format!(
-                r#"{{"id":"0191f000-0000-7000-8000-000000000001","start_date":"2024-05-01T10:00:00Z","value":72,{rest}}}"#
-            )
+            let id = r#""id":"0191f000-0000-7000-8000-000000000001""#;
+            format!(r#"{{{id},"start_date":"2024-05-01T10:00:00Z","value":72,{rest}}}"#)
         };
         let (named, kept) = (line(named), line(as_kept));
         // The second line of a body goes the fast way.
@@ -387,9 +385,8 @@ fn numbers_as_text_and_times_as_numbers_are_taken_where_that_is_declared() {
         coercion: Some(epoch),
     };
     let id = r#""id":"0191f000-0000-7000-8000-000000000001""#;
-    let plain = format!(
-        r#"{{{id},"start_date":"2024-06-01T00:00:00Z","end_date":"2024-06-01T00:01:00Z","value":72.5,"count":2}}"#
-    );
+    let times = r#""start_date":"2024-06-01T00:00:00Z","end_date":"2024-06-01T00:01:00Z""#;
+    let plain = format!(r#"{{{id},{times},"value":72.5,"count":2}}"#);
     for (epoch, line) in [
         (
             Epoch::ByMagnitude,

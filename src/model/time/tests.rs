@@ -157,7 +157,8 @@ proptest! {
     /// Texts that almost are times are judged as the other library judges them, where both know the form.
     #[test]
     fn near_misses_agree_with_chrono(
-        text in "[0-9]{4}-[0-1][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-][0-2][0-9]:[0-5][0-9])"
+        text in "[0-9]{4}-[0-1][0-9]-[0-3][0-9]T\
+                 [0-2][0-9]:[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-][0-2][0-9]:[0-5][0-9])"
     ) {
         let theirs = DateTime::parse_from_rfc3339(&text)
             .ok()

@@ -109,7 +109,9 @@ units! {
     MassUnit { Ounce, Pound, Stone, Microgram, Milligram, Gram, Kilogram }
     PeriodUnit { Millisecond, Second, Minute, Hour, Day, Week, Month, Year }
     TemperatureUnit { Celsius, Fahrenheit, Kelvin }
-    VolumeUnit { Teaspoon, Tablespoon, FluidOunce, Cup, Pint, Quart, Gallon, Milliliter, Centiliter, Deciliter, Liter }
+    VolumeUnit {
+        Teaspoon, Tablespoon, FluidOunce, Cup, Pint, Quart, Gallon, Milliliter, Centiliter, Deciliter, Liter
+    }
 }
 
 /// The value that a new record begins with.

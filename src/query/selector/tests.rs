@@ -246,7 +246,8 @@ proptest! {
                 "[-+*/%^@(){}\\[\\],:=~!<>#\"'` ]",
                 Just(" offset ".to_owned()), Just("[5m]".to_owned()), Just(" @ ".to_owned()),
                 Just("{a=\"b\"}".to_owned()),
-                Just("Inf".to_owned()), Just("1e400".to_owned()), Just("HeartRate".to_owned()), Just("\\".to_owned()), Just("é".to_owned()),
+                Just("Inf".to_owned()), Just("1e400".to_owned()), Just("HeartRate".to_owned()),
+                Just("\\".to_owned()), Just("é".to_owned()),
             ],
             0..10,
         )

@@ -5,7 +5,11 @@ use serde_json::{Value, json};
 use crate::harness::{Call, Person, id, instant, number, person};
 
 fn steps(from: u32, to: u32) -> Vec<Value> {
-    let one = |n: u32| json!({"start_date": instant(n), "end_date": instant(n + 1), "value": 3, "source": "My Phone"});
+    let one = |n: u32| {
+        json!({
+            "start_date": instant(n), "end_date": instant(n + 1), "value": 3, "source": "My Phone",
+        })
+    };
     (from..to).map(one).collect()
 }
 

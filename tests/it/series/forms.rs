@@ -142,15 +142,22 @@ async fn texts_are_exact_to_the_byte() {
         |method: &'static str| async move { (method, call(method).await.must_be(200).text().to_owned()) };
     assert_eq!(
         text("csv").await.1,
-        "time,heart_rate,uniq_heart_rate,count_heart_rate\n2024-05-01T10:00:00Z,65.0,\"[60.0,70.0]\",2\n2024-05-01T10:01:00Z,,,0\n"
+        "time,heart_rate,uniq_heart_rate,count_heart_rate\n\
+         2024-05-01T10:00:00Z,65.0,\"[60.0,70.0]\",2\n\
+         2024-05-01T10:01:00Z,,,0\n"
     );
     assert_eq!(
         text("quotecsv").await.1,
-        "\"time\",\"heart_rate\",\"uniq_heart_rate\",\"count_heart_rate\"\n\"2024-05-01T10:00:00Z\",\"65.0\",\"[60.0,70.0]\",\"2\"\n\"2024-05-01T10:01:00Z\",\"\",\"\",\"0\"\n"
+        "\"time\",\"heart_rate\",\"uniq_heart_rate\",\"count_heart_rate\"\n\
+         \"2024-05-01T10:00:00Z\",\"65.0\",\"[60.0,70.0]\",\"2\"\n\
+         \"2024-05-01T10:01:00Z\",\"\",\"\",\"0\"\n"
     );
     assert_eq!(
         text("ndjson").await.1,
-        "{\"time\":\"2024-05-01T10:00:00Z\",\"heart_rate\":65.0,\"uniq_heart_rate\":[60.0,70.0],\"count_heart_rate\":2}\n{\"time\":\"2024-05-01T10:01:00Z\",\"heart_rate\":null,\"uniq_heart_rate\":null,\"count_heart_rate\":0}\n"
+        "{\"time\":\"2024-05-01T10:00:00Z\",\"heart_rate\":65.0,\
+         \"uniq_heart_rate\":[60.0,70.0],\"count_heart_rate\":2}\n\
+         {\"time\":\"2024-05-01T10:01:00Z\",\"heart_rate\":null,\
+         \"uniq_heart_rate\":null,\"count_heart_rate\":0}\n"
     );
 }
 

@@ -397,8 +397,12 @@ async fn columns_with_one_name_are_told_apart() {
 async fn own_types_are_tables_by_id_and_by_name_where_it_is_free() {
     let person = person();
     let tea = person
-        .define("Event", &json!({"name": "Cups of tea", "description": "How many cups",
-            "record_spec": {"schema": {"properties": {"cups": {"type": "integer", "description": "so many"}}}}}))
+        .define(
+            "Event",
+            &json!({"name": "Cups of tea", "description": "How many cups",
+            "record_spec": {"schema": {
+                "properties": {"cups": {"type": "integer", "description": "so many"}}}}}),
+        )
         .await;
     person
         .record(
@@ -428,8 +432,12 @@ async fn own_types_are_tables_by_id_and_by_name_where_it_is_free() {
 async fn the_information_schema_tells_of_tables_columns_and_what_they_mean() {
     let person = person();
     let tea = person
-        .define("Event", &json!({"name": "Tea", "description": "How much tea",
-            "record_spec": {"schema": {"properties": {"cups": {"type": "integer", "description": "so many"}}}}}))
+        .define(
+            "Event",
+            &json!({"name": "Tea", "description": "How much tea",
+            "record_spec": {"schema": {
+                "properties": {"cups": {"type": "integer", "description": "so many"}}}}}),
+        )
         .await;
     let found = rows(
         &person,

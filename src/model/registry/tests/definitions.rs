@@ -161,9 +161,14 @@ fn a_blank_unit_is_none_and_blanks_around_one_are_left_out() {
 
 #[test]
 fn rule_6_a_persons_metric_has_its_unit_and_scale() {
-    let body = json!({"name": "Energy", "record_spec": {"type": "metric", "aggregation": "cumulative", "unit": null, "scale": {"min": 1, "max": 9, "step": 2},
-        "value_map": {"1": "low", "9": "high"}, "schema": "{\"properties\": {\"place\": {\"type\": \
-                                                           \"string\"}}}"}});
+    let body = json!({
+        "name": "Energy",
+        "record_spec": {
+            "type": "metric", "aggregation": "cumulative", "unit": null,
+            "scale": {"min": 1, "max": 9, "step": 2}, "value_map": {"1": "low", "9": "high"},
+            "schema": "{\"properties\": {\"place\": {\"type\": \"string\"}}}",
+        },
+    });
     let kind = build(&define(Base::Metric, &body));
     assert_eq!(
         kind.layout.storage.field_with_name("value").unwrap().data_type(),

@@ -41,6 +41,14 @@ const SUMMARIES: [(&str, usize); 2] = [
 /// The most parts of a summary: ten times the usual number. Each group of rows has that many.
 const MOST_CENTROIDS: u64 = 1_000;
 
+/// The operators whose right side is a regular expression.
+const MATCHING: [Operator; 4] = [
+    Operator::RegexMatch,
+    Operator::RegexIMatch,
+    Operator::RegexNotMatch,
+    Operator::RegexNotIMatch,
+];
+
 /// Why a pattern of LIKE is refused.
 pub(in crate::query::sql) const OF_LIKE: &str =
     "the pattern of LIKE and ILIKE is the same for all rows, and not computed from them";
@@ -100,12 +108,7 @@ fn refuse_pattern(pattern: &ScalarValue) -> Result<()> {
 fn regular_expression(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::ScalarFunction(call) if call.func.name().starts_with("regexp_") => call.args.get(1),
-        Expr::BinaryExpr(BinaryExpr {
-            op:
-                Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch,
-            right,
-            ..
-        }) => Some(right.as_ref()),
+        Expr::BinaryExpr(BinaryExpr { op, right, .. }) if MATCHING.contains(op) => Some(right.as_ref()),
         Expr::SimilarTo(like) => Some(like.pattern.as_ref()),
         _ => None,
     }
