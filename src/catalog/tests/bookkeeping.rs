@@ -1,10 +1,16 @@
 //! What the catalogue remembers besides pieces: people, sources, definitions, leases, and what waits for
 //! upkeep.
 
-use super::super::deletions::STILL_APPEARS;
+use super::super::deletions::{NoticedDeletion, STILL_APPEARS};
 use super::super::estates::KnownManifest;
 use super::super::records::StoredDefinition;
 use super::*;
+
+/// The notice that somebody's manifest is to be written, if there is one.
+async fn urgent(catalog: &Catalog, owner: PersonId) -> Option<NoticedDeletion> {
+    let waiting = catalog.people_needing_manifest(None, None).await.unwrap().sound;
+    waiting.into_iter().find(|notice| notice.person == owner)
+}
 
 #[tokio::test]
 async fn a_lease_is_held_by_one_until_it_ends() {
@@ -54,10 +60,7 @@ async fn older_manifests_that_may_still_appear_stay_noticed_until_they_cannot() 
     let bench = Bench::sqlite().await;
     let (catalog, owner) = (&bench.catalog, person());
     catalog.ensure_person(owner, None).await.unwrap();
-    let urgent = async || {
-        let waiting = catalog.people_needing_manifest(None, None).await.unwrap().sound;
-        waiting.into_iter().find(|notice| notice.person == owner)
-    };
+    let urgent = async || urgent(catalog, owner).await;
     catalog.request_manifest(owner).await.unwrap();
     let asked = urgent().await.unwrap();
     catalog.expect_older_manifests(owner).await.unwrap();
@@ -87,10 +90,7 @@ async fn a_notice_that_is_given_while_the_last_one_is_worked_on_stays() {
     for bench in Bench::all().await {
         let (catalog, owner) = (&bench.catalog, person());
         catalog.ensure_person(owner, None).await.unwrap();
-        let urgent = async || {
-            let waiting = catalog.people_needing_manifest(None, None).await.unwrap().sound;
-            waiting.into_iter().find(|notice| notice.person == owner)
-        };
+        let urgent = async || urgent(catalog, owner).await;
         catalog.request_manifest(owner).await.unwrap();
         let first = urgent().await.unwrap();
         bench.pass(std::time::Duration::from_millis(1)).await;

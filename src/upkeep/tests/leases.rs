@@ -19,6 +19,15 @@ use crate::upkeep::lease::{LeaseRefusals, Leases};
 use crate::upkeep::manifest::write_manifest;
 use crate::upkeep::scrub::Scrub;
 
+/// The leases of a node of this name.
+fn leases_of(bench: &Bench, name: &str) -> Leases {
+    Leases::new(
+        bench.stores.catalog.clone(),
+        name.to_owned(),
+        UpkeepMeters::default(),
+    )
+}
+
 /// Once it has a token, stops when the store is asked for a list, and counts how often it is.
 #[derive(Debug, Default)]
 struct StopsAtLists {
@@ -88,13 +97,7 @@ async fn nodes_that_scrub_in_turns_check_each_object_once() {
 #[tokio::test]
 async fn a_job_runs_on_one_node_at_a_time() {
     let bench = Bench::new().await;
-    let node = |name: &str| {
-        Leases::new(
-            bench.stores.catalog.clone(),
-            name.to_owned(),
-            UpkeepMeters::default(),
-        )
-    };
+    let node = |name: &str| leases_of(&bench, name);
     let (first, second, stop) = (node("first"), node("second"), CancellationToken::new());
     let (begun, has_begun) = oneshot::channel();
     let (finish, may_finish) = oneshot::channel();
@@ -123,13 +126,7 @@ async fn a_job_runs_on_one_node_at_a_time() {
 #[tokio::test]
 async fn work_that_is_stopped_gives_its_lease_back() {
     let bench = Bench::new().await;
-    let node = |name: &str| {
-        Leases::new(
-            bench.stores.catalog.clone(),
-            name.to_owned(),
-            UpkeepMeters::default(),
-        )
-    };
+    let node = |name: &str| leases_of(&bench, name);
     let stop = CancellationToken::new();
     let endless = async {
         stop.cancel();
@@ -181,11 +178,7 @@ async fn the_lease_of_a_node_that_died_ends_by_itself() {
             .await
             .unwrap()
     );
-    let leases = Leases::new(
-        bench.stores.catalog.clone(),
-        "alive".to_owned(),
-        UpkeepMeters::default(),
-    );
+    let leases = leases_of(&bench, "alive");
     let stop = CancellationToken::new();
     assert_eq!(leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(), None);
     bench.pass(Duration::from_secs(31));
@@ -223,11 +216,7 @@ async fn a_lease_taken_by_a_clock_that_was_wrong_is_free_again() {
     bench.clock.set(Instant::from_micros(
         bench.clock.now().micros() - 365 * 24 * 3600 * SECOND,
     ));
-    let leases = Leases::new(
-        bench.stores.catalog.clone(),
-        "alive".to_owned(),
-        UpkeepMeters::default(),
-    );
+    let leases = leases_of(&bench, "alive");
     let stop = CancellationToken::new();
     assert_eq!(
         leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(),
