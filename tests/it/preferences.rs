@@ -60,11 +60,7 @@ async fn rule_1_4e_an_order_of_sources_names_metrics_and_sources() {
             &[steps(id(1), "2024-05-01T10:00:00Z", "2024-05-01T10:05:00Z", 10)],
         )
         .await;
-    let sources = person
-        .get("/data/v1alpha1/data_sources")
-        .await
-        .must_be(200)
-        .rows();
+    let sources = person.sources().await;
     let source = sources[0]["id"].clone();
     let order = json!({"source_order": {"StepCount": [source, id(7)], "HeartRate": []}});
     assert_eq!(change(&person, &order).await, order);

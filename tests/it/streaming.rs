@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::harness::{Almanac, Call, METHODS, Person, Setup, Table, id, instant, jsonl};
+use crate::harness::{Almanac, Call, METHODS, Person, Setup, Table, id, instant};
 
 const ROWS: u32 = 1_000_000;
 /// MiB of resident memory that a server may reach while it answers, whatever the answer's size.
@@ -19,12 +19,7 @@ async fn with_a_million_rows(server: &Almanac) -> Person {
     let person = server.person();
     for part in 0..10 {
         let samples: Vec<Value> = (0..ROWS / 10).map(|n| sample(part * (ROWS / 10) + n)).collect();
-        person
-            .ingest("HeartRate")
-            .header("content-type", "application/x-jsonl")
-            .body(jsonl(&samples))
-            .await
-            .upload();
+        person.records("HeartRate", &samples).await;
     }
     server.restart();
     person
@@ -195,12 +190,7 @@ async fn with_scattered_samples(server: &Almanac) -> Person {
                 })
             })
             .collect();
-        person
-            .ingest("HeartRate")
-            .header("content-type", "application/x-jsonl")
-            .body(jsonl(&samples))
-            .await
-            .upload();
+        person.records("HeartRate", &samples).await;
     }
     person
 }

@@ -221,11 +221,7 @@ async fn rule_1_4e_sums_follow_the_persons_own_order_of_sources() {
     };
     // M04: the watch counts first.
     assert_eq!(sums().await, [(json!("phone"), 50.0), (json!("watch"), 100.0)]);
-    let sources = person
-        .get("/data/v1alpha1/data_sources")
-        .await
-        .must_be(200)
-        .rows();
+    let sources = person.sources().await;
     let phone = sources
         .iter()
         .find(|source| source["vendor_id"].as_str().unwrap().contains("iPhone"))

@@ -66,14 +66,7 @@ async fn rule_1_4e_sources_have_stable_ids_and_belong_to_one_person() {
         });
         record
     };
-    assert!(
-        person_
-            .get("/data/v1alpha1/data_sources")
-            .await
-            .must_be(200)
-            .rows()
-            .is_empty()
-    );
+    assert!(person_.sources().await.is_empty());
     person_
         .records(
             "HeartRate",
@@ -84,11 +77,7 @@ async fn rule_1_4e_sources_have_stable_ids_and_belong_to_one_person() {
             ],
         )
         .await;
-    let sources = person_
-        .get("/data/v1alpha1/data_sources")
-        .await
-        .must_be(200)
-        .rows();
+    let sources = person_.sources().await;
     assert_eq!(sources.len(), 2, "{sources:?}");
     for source in &sources {
         Uuid::parse_str(source["id"].as_str().unwrap()).unwrap();
@@ -100,18 +89,7 @@ async fn rule_1_4e_sources_have_stable_ids_and_belong_to_one_person() {
     person_
         .records("StepCount", &[from(9, "com.example.health", "Watch6,1")])
         .await;
-    let again: Vec<Value> = person_
-        .get("/data/v1alpha1/data_sources")
-        .await
-        .must_be(200)
-        .rows();
+    let again: Vec<Value> = person_.sources().await;
     assert_eq!(again, sources, "the same sources, with the same ids");
-    assert!(
-        other
-            .get("/data/v1alpha1/data_sources")
-            .await
-            .must_be(200)
-            .rows()
-            .is_empty()
-    );
+    assert!(other.sources().await.is_empty());
 }

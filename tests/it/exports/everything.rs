@@ -188,11 +188,7 @@ async fn files(person: &Person, random: &mut Choices) {
 }
 
 async fn preferences(person: &Person) {
-    let sources = person
-        .get("/data/v1alpha1/data_sources")
-        .await
-        .must_be(200)
-        .rows();
+    let sources = person.sources().await;
     let ids: Vec<&Value> = sources.iter().rev().take(3).map(|source| &source["id"]).collect();
     let body = json!({"timezone": "Europe/Berlin", "selected_metrics": ["HeartRate", "StepCount"],
         "source_order": {"StepCount": ids}});

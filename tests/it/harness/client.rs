@@ -88,6 +88,11 @@ impl Person {
             .body(record.to_string())
     }
 
+    /// The sources of the person's records, as they are listed.
+    pub(crate) async fn sources(&self) -> Vec<Value> {
+        self.get("/data/v1alpha1/data_sources").await.must_be(200).rows()
+    }
+
     /// Records many.
     pub(crate) fn lines(&self, data_type: &str, records: &[Value]) -> Call {
         self.ingest(data_type)

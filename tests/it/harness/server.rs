@@ -239,26 +239,21 @@ impl Almanac {
             .expect("the command runs")
     }
 
+    fn take_running(&self) -> Running {
+        let mut running = self.running.lock().expect("lock");
+        running.take().expect("a running server")
+    }
+
     /// The power goes: no destructor runs, nothing is flushed.
     pub(crate) fn kill(&self) {
-        let mut running = self
-            .running
-            .lock()
-            .expect("lock")
-            .take()
-            .expect("a running server");
+        let mut running = self.take_running();
         running.child.kill().expect("SIGKILL");
         release(&mut running);
     }
 
     /// Asks the process to end, and waits until it did.
     pub(crate) fn stop(&self) -> ExitStatus {
-        let mut running = self
-            .running
-            .lock()
-            .expect("lock")
-            .take()
-            .expect("a running server");
+        let mut running = self.take_running();
         signal(&running.child, "TERM");
         let status = running.child.wait().expect("the exit status");
         release(&mut running);

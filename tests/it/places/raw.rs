@@ -279,11 +279,7 @@ async fn maps_updates_can_be_those_of_one_source() {
         texts(&of(Some("com.example.maps".to_owned())).await, "uuid"),
         [id(3).to_string()]
     );
-    let sources = person
-        .get("/data/v1alpha1/data_sources")
-        .await
-        .must_be(200)
-        .rows();
+    let sources = person.sources().await;
     let listed = sources
         .iter()
         .find(|source| source["vendor_id"] == json!("com.example.maps"))

@@ -20,11 +20,7 @@ async fn rule_1_4e_the_persons_own_order_comes_before_the_class_of_a_source() {
     let call = || series(&person, "StepCount", &at("10:00"), &at("10:20")).with("output", "csv");
     let tag = call().await.must_be(200).header("etag").unwrap().to_owned();
 
-    let sources = person
-        .get("/data/v1alpha1/data_sources")
-        .await
-        .must_be(200)
-        .rows();
+    let sources = person.sources().await;
     let phone = sources
         .iter()
         .find(|source| source.to_string().contains("iPhone"))

@@ -214,11 +214,7 @@ async fn rows_of_samples_name_the_source_that_data_sources_lists() {
             ],
         )
         .await;
-    let sources = person
-        .get("/data/v1alpha1/data_sources")
-        .await
-        .must_be(200)
-        .rows();
+    let sources = person.sources().await;
     let named = |name: &str| {
         let key = format!("com.example.{name}");
         let source = sources.iter().find(|source| source["vendor_id"] == json!(key));
