@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use crate::api::app::App;
 use crate::api::problem::ApiError;
-use crate::catalog::CatalogError;
 use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
+use crate::catalog::CatalogError;
 use crate::ingest::tombstone::Target;
 use crate::ingest::upload::PartitionChanges;
 use crate::model::ids::PersonId;
