@@ -2,6 +2,7 @@
 //! waits, except that a cache may wait for another caller to fill the same entry.
 
 pub mod cache;
+pub mod cache_pool;
 pub mod clock;
 pub mod columns;
 pub mod duration;

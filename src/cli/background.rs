@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::data::frames;
+use crate::model::cache_pool::CachePool;
 use crate::people::files::Arrivals;
 use crate::people::files::antivirus::Scanning;
 use crate::people::purging::Purging;
@@ -16,6 +17,7 @@ use crate::upkeep::Upkeep;
 use crate::upkeep::lease::Leases;
 
 use super::assembly::Assembly;
+use super::caches;
 use super::forgetting;
 use super::settings::Settings;
 
@@ -42,6 +44,7 @@ pub(super) fn beside(
         settings.upkeep.interval,
         stop.clone(),
     ));
+    let dividing = tokio::spawn(caches::divide(pool(assembly), stop.clone()));
     let purging = purging(settings, assembly, stop);
     let sweeping = tokio::spawn(frames::sweep(Arc::clone(&assembly.app), stop.clone()));
     let scanning = scanning(settings, assembly, stop).map(|task| ("the scanning of files", task));
@@ -49,11 +52,22 @@ pub(super) fn beside(
     let arriving = arriving(settings, assembly, stop).map(|task| ("the taking in of files", task));
     let always = [
         ("the forgetting of who was erased", forgetting),
+        ("the division of memory among caches", dividing),
         ("the purging of what was deleted", purging),
         ("the sweeping of frames", sweeping),
     ];
     let sometimes = [scanning, building, arriving].into_iter().flatten();
     sometimes.chain(always).collect()
+}
+
+/// The caches that lend each other memory: those that grow with what is stored.
+fn pool(assembly: &Assembly) -> CachePool {
+    let app = &assembly.app;
+    CachePool::of(vec![
+        app.intake.stores.snapshots.pooled(),
+        app.intake.stores.finder.pooled(),
+        app.questions.pooled_rollups(),
+    ])
 }
 
 /// Removes permanently what people deleted long ago.

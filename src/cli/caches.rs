@@ -1,11 +1,18 @@
 //! One memory budget for everything that is kept so that it need not be read or computed again, and the share
 //! of each kind.
 //!
-//! Nobody should have to choose that many sizes. When the jobs in docs/PERFORMANCE.md were measured, rollups,
-//! snapshots and decoded columns had 23, 25 and 8 hundredths, and lists of what people write had none. Knows
-//! sizes; what is kept is the business of each cache.
+//! Nobody should have to choose that many sizes. Caches that grow with what is stored lend each other what
+//! they do not use: docs/decisions/0144. Knows sizes; what is kept is the business of each cache.
 
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::model::cache_pool::CachePool;
 use crate::query::QueryCacheSizes;
+
+/// How long caches wait for memory that others do not use.
+const DIVISION_PAUSE: Duration = Duration::from_secs(1);
 
 /// Bytes for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +65,16 @@ impl Caches {
             rollups: self.rollups,
             decoded: self.decoded,
             sources: self.sources,
+        }
+    }
+}
+
+/// Divides what the caches of a pool hold together, by what they use, until `stop` is called.
+pub(super) async fn divide(pool: CachePool, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(DIVISION_PAUSE) => pool.divide(),
         }
     }
 }

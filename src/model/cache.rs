@@ -76,6 +76,11 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         self.0.retain(|key, _| keep(key));
     }
 
+    /// Makes room for this much from now on; what no longer fits goes.
+    pub fn resize(&self, memory: u64) {
+        self.0.set_capacity(memory);
+    }
+
     /// The total weight that there is room for.
     #[must_use]
     pub fn capacity(&self) -> u64 {

@@ -19,7 +19,7 @@ pub struct CacheMeters(Arc<Mutex<Vec<Watched>>>);
 struct Watched {
     kind: &'static str,
     holds: Box<dyn Fn() -> u64 + Send + Sync>,
-    capacity: u64,
+    room: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 impl fmt::Debug for CacheMeters {
@@ -35,13 +35,12 @@ impl CacheMeters {
         K: Hash + Eq + Send + Sync + 'static,
         V: Clone + Send + Sync + 'static,
     {
-        let (capacity, cache) = (cache.capacity(), cache.clone());
-        let holds = Box::new(move || cache.weight());
+        let (holding, roomy) = (cache.clone(), cache.clone());
         let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         watched.push(Watched {
             kind,
-            holds,
-            capacity,
+            holds: Box::new(move || holding.weight()),
+            room: Box::new(move || roomy.capacity()),
         });
     }
 
@@ -62,7 +61,7 @@ impl Collector for CacheMeters {
         };
         tell("bytes", "Bytes that are kept in memory", |cache| (cache.holds)())?;
         tell("limit_bytes", "Bytes that may be kept in memory", |cache| {
-            cache.capacity
+            (cache.room)()
         })
     }
 }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::model::cache_pool::Member;
 use crate::model::ids::PersonId;
 use crate::model::meters::CacheMeters;
 use crate::people::preferences::{KnownSources, SourcesByRecency};
@@ -76,6 +77,12 @@ impl<Authority> Questions<Authority> {
         self.objects.decoded.watched_by(meters);
         self.rollups.watched_by(meters);
         self.sources.watched_by(meters);
+    }
+
+    /// The rollups in memory, as a member of a pool.
+    #[must_use]
+    pub fn pooled_rollups(&self) -> Member {
+        self.rollups.pooled()
     }
 
     /// Drops everything that was computed or read from pieces and is held in memory, for all people.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 
 use crate::model::cache::Cache;
+use crate::model::cache_pool::Member;
 use crate::model::ids::PieceId;
 use crate::model::meters::CacheMeters;
 use crate::people::preferences::SourceOrder;
@@ -98,6 +99,11 @@ impl Rollups {
     /// Makes `meters` report how much is held.
     pub(in crate::query) fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("rollups", &self.held);
+    }
+
+    /// What is held, as a member of a pool.
+    pub(in crate::query) fn pooled(&self) -> Member {
+        Member::of(&self.held)
     }
 
     /// Drops what belongs to objects that were replaced.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::model::cache::Cache;
+use crate::model::cache_pool::Member;
 use crate::model::ids::RecordId;
 use crate::model::meters::CacheMeters;
 use crate::store::files::PieceFiles;
@@ -52,6 +53,12 @@ impl Finder {
     /// Lets `meters` show how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("filters", &self.0.filters);
+    }
+
+    /// The filters, as a member of a pool.
+    #[must_use]
+    pub fn pooled(&self) -> Member {
+        Member::of(&self.0.filters)
     }
 
     /// Drops everything from memory.

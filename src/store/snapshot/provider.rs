@@ -11,6 +11,7 @@ use super::tail_rows::TailRows;
 use crate::catalog::Catalog;
 use crate::catalog::records::{PartitionChange, Place, Stamp};
 use crate::model::cache::Cache;
+use crate::model::cache_pool::Member;
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::meters::CacheMeters;
 use crate::model::registry::TypeId;
@@ -69,6 +70,12 @@ impl Snapshots {
     /// Lets `meters` show how much is held.
     pub fn watched_by(&self, meters: &CacheMeters) {
         meters.watch("snapshots", &self.known);
+    }
+
+    /// What is held, as a member of a pool.
+    #[must_use]
+    pub fn pooled(&self) -> Member {
+        Member::of(&self.known)
     }
 
     /// Drops everything from memory.
