@@ -60,7 +60,7 @@ pub struct IdentitySettings {
     pub subject_as_person: bool,
     /// The longest lifetime of a token.
     pub longest: Duration,
-    /// How far the provider's clock and ours may differ.
+    /// How far the clock that made a token and ours may differ.
     pub leeway: Duration,
 }
 

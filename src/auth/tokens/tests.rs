@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::auth::mint::{TokenOrder, mint};
 use crate::auth::reach::Reach;
-use crate::auth::settings::Provider;
+use crate::auth::settings::{OutsideProvider, Provider};
 use crate::model::clock::ManualClock;
 
 const NOW: i64 = 1_700_000_000;
@@ -108,13 +108,56 @@ async fn a_minted_token_is_accepted_until_it_expires() {
     let token = mint(&case.key, &settings(), &order, None, at(NOW)).unwrap();
     let reader = case.bearer(&token).await.unwrap();
     assert_eq!((reader.person(), reader.name()), (PERSON, Some("Ada")));
-    case.clock.set(at(NOW + 60 + 29));
-    assert!(case.bearer(&token).await.is_ok(), "inside the leeway");
-    case.clock.set(at(NOW + 60 + 30));
+    case.clock.set(at(NOW + 59));
+    assert!(case.bearer(&token).await.is_ok());
+    case.clock.set(at(NOW + 60));
     assert!(
         matches!(case.bearer(&token).await, Err(Refusal::Expired)),
-        "a remembered token expires too"
+        "a remembered token expires too, and on time"
     );
+}
+
+#[tokio::test]
+async fn a_token_of_a_node_whose_clock_is_ahead_is_accepted_at_once() {
+    let hour = IdentitySettings {
+        longest: Duration::from_hours(1),
+        ..settings()
+    };
+    let key = SigningKey::for_tests(&[7; 48]);
+    let verifier = Verifier::embedded(&key, hour.clone(), Arc::new(ManualClock::at(at(NOW))));
+    let order = TokenOrder {
+        person: PERSON,
+        name: None,
+        lifetime: hour.longest,
+        reach: Reach::default(),
+    };
+    for (ahead, accepted) in [(0, true), (30, true), (31, false)] {
+        let token = mint(&key, &hour, &order, None, at(NOW + ahead)).unwrap();
+        let outcome = verifier.verify(Some(format!("Bearer {token}").as_bytes())).await;
+        assert_eq!(outcome.is_ok(), accepted, "{ahead} s");
+        assert!(
+            accepted || matches!(outcome, Err(Refusal::LongLived)),
+            "{ahead} s"
+        );
+    }
+}
+
+#[test]
+fn a_token_of_a_provider_whose_clock_is_behind_is_accepted_for_longer() {
+    let settings = IdentitySettings {
+        provider: Provider::Outside(OutsideProvider {
+            jwks_url: String::new(),
+            algorithms: Vec::new(),
+            lifetime: Duration::ZERO,
+            minimum_interval: Duration::ZERO,
+            stale: Duration::ZERO,
+        }),
+        ..settings()
+    };
+    let claims = claims();
+    let outcome = |seconds| claims::identity(claims.as_object().unwrap(), &settings, at(NOW + seconds));
+    assert_eq!(outcome(629).unwrap().expires, at(NOW + 630));
+    assert!(matches!(outcome(630), Err(Refusal::Expired)));
 }
 
 #[tokio::test]
@@ -252,13 +295,10 @@ async fn a_token_needs_an_expiry_that_is_a_number() {
         "fractions are allowed"
     );
     assert!(matches!(
-        case.with("exp", json!(NOW - 30)).await,
+        case.with("exp", json!(NOW)).await,
         Err(Refusal::Expired)
     ));
-    assert!(
-        case.with("exp", json!(NOW - 29)).await.is_ok(),
-        "inside the leeway"
-    );
+    assert!(case.with("exp", json!(NOW + 1)).await.is_ok());
     assert!(matches!(
         case.with("exp", json!(-1e300)).await,
         Err(Refusal::Expired)

@@ -74,7 +74,6 @@ fn settings(directory: &Path) -> Settings {
         "listen" => Some("127.0.0.1:0".to_owned()),
         "concurrent_queries" | "query_threads" => Some("1".to_owned()),
         "waiting_queries" => Some("0".to_owned()),
-        "token_leeway" => Some("0s".to_owned()),
         _ => None,
     };
     Settings::from_given(

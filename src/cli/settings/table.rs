@@ -257,7 +257,7 @@ pub const SETTINGS: &[Entry] = &[
         "token-leeway",
         "ALMANAC_TOKEN_LEEWAY",
         "30s",
-        "How far the provider's clock and this one may differ",
+        "How far the provider's clock and this one may differ; tokens that are made here end on time",
     ),
     entry(
         "token_lifetime_limit",
