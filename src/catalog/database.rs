@@ -36,7 +36,7 @@ use sqlite::{Disturbed, SqliteSession, turn, working};
 use statements::fetch_sqlite;
 
 pub(super) use super::value::Value;
-pub(super) use address::Address;
+pub(super) use address::{Address, SERVER_PARAMETERS};
 pub(super) use statements::{Row, Rows};
 
 /// Serialises the migrations of nodes that start together. Any number that nobody else uses would do.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::database::{Address, Database, Session};
+use super::database::{Address, Database, SERVER_PARAMETERS, Session};
 use super::disturbance::Disturbance;
 use super::errors::CatalogError;
 use super::known_states::KnownStates;
@@ -60,6 +60,9 @@ impl Catalog {
             states: KnownStates::default(),
         })
     }
+
+    /// The parameters that the address of a server may have.
+    pub const SERVER_PARAMETERS: &[&str] = SERVER_PARAMETERS;
 
     /// Whether `address` can be understood. Does not look there.
     pub fn understands(address: &str) -> Result<(), CatalogError> {

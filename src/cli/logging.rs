@@ -12,12 +12,19 @@ use super::settings::{LogFormat, LogSettings};
 /// Libraries that log parts of people's queries at detailed levels.
 const INDISCREET_LIBRARIES: [&str; 2] = ["sqlparser", "datafusion"];
 
-/// Whether a line reveals nothing that people ask, whatever the filter says.
+/// The part of a library that reads the address of a database and the file of its passwords.
+const READER_OF_PASSWORDS: &str = "sqlx_postgres::options";
+/// The fields in which it quotes them.
+const QUOTES: [&str; 2] = ["line", "value"];
+
+/// Whether a line reveals nothing that people ask, and no password, whatever the filter says.
 fn is_discreet(line: &Metadata<'_>) -> bool {
-    *line.level() <= Level::INFO
-        || !INDISCREET_LIBRARIES
-            .iter()
-            .any(|name| line.target().starts_with(name))
+    let target = line.target();
+    let is_detailed = *line.level() > Level::INFO;
+    let quotes = |name: &&str| line.fields().field(name).is_some();
+    let tells_queries = is_detailed && INDISCREET_LIBRARIES.iter().any(|name| target.starts_with(name));
+    let tells_passwords = target.starts_with(READER_OF_PASSWORDS) && QUOTES.iter().any(quotes);
+    !tells_queries && !tells_passwords
 }
 
 /// Starts the log of this process.
@@ -46,4 +53,22 @@ pub(super) fn start(settings: &LogSettings) -> Result<(), Failed> {
         tracing::error!(location, "a panic");
     }));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_tells_queries_or_passwords() {
+        let subscriber = tracing_subscriber::registry().with(filter_fn(is_discreet));
+        tracing::subscriber::with_default(subscriber, || {
+            assert!(tracing::enabled!(target: "sqlparser::parser", Level::INFO));
+            assert!(!tracing::enabled!(target: "sqlparser::parser", Level::DEBUG));
+            assert!(!tracing::enabled!(target: "sqlx_postgres::options::parse", Level::WARN, value));
+            assert!(!tracing::enabled!(target: "sqlx_postgres::options::pgpass", Level::WARN, line));
+            assert!(tracing::enabled!(target: "sqlx_postgres::options::pgpass", Level::WARN, path));
+            assert!(tracing::enabled!(target: "almanac::store", Level::DEBUG, value));
+        });
+    }
 }

@@ -256,7 +256,10 @@ fn database_url(given: &GivenSettings, data_dir: &Path) -> Result<String, Settin
     };
     match Catalog::understands(address) {
         Ok(()) => Ok(address.to_owned()),
-        Err(_) => Err(setting.wrong("sqlite://PATH or postgres://USER@HOST/DATABASE")),
+        Err(_) => Err(setting.wrong(format!(
+            "sqlite://PATH or postgres://USER@HOST/DATABASE, with no parameters but {}",
+            Catalog::SERVER_PARAMETERS.join(", ")
+        ))),
     }
 }
 

@@ -3,9 +3,33 @@
 use std::path::Path;
 use std::str::FromStr as _;
 
+use reqwest::Url;
 use sqlx::postgres::PgConnectOptions;
 
 use crate::catalog::errors::CatalogError;
+
+/// The parameters that the address of a server may have. The client would ignore others, and write their
+/// values into the log.
+pub(in crate::catalog) const SERVER_PARAMETERS: &[&str] = &[
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "statement-cache-capacity",
+    "options",
+];
 
 /// A parsed address.
 pub(in crate::catalog) enum Address<'a> {
@@ -23,7 +47,7 @@ impl<'a> Address<'a> {
         let understood = match sqlite {
             Some(path) if is_in_memory(path) => None,
             Some(path) if !path.is_empty() => Some(Self::Sqlite(Path::new(path))),
-            None if is_postgres => {
+            None if is_postgres && has_known_parameters(address) => {
                 let options = PgConnectOptions::from_str(address).ok();
                 options.map(|options| Self::Postgres(Box::new(options)))
             }
@@ -31,6 +55,12 @@ impl<'a> Address<'a> {
         };
         understood.ok_or(CatalogError::Address)
     }
+}
+
+/// Whether the client understands all parameters of the address of a server.
+fn has_known_parameters(address: &str) -> bool {
+    let is_known = |name: &str| SERVER_PARAMETERS.contains(&name) || name.starts_with("options[");
+    Url::parse(address).is_ok_and(|url| url.query_pairs().all(|(name, _)| is_known(&name)))
 }
 
 /// Whether SQLite would take a path for a database that ends with its connection.
@@ -51,7 +81,12 @@ mod tests {
                 "{address}"
             );
         }
-        for address in ["postgres://me@localhost/a", "postgresql://localhost:5433/a"] {
+        for address in [
+            "postgres://me@localhost/a",
+            "postgresql://localhost:5433/a",
+            "postgres:///a?host=/run/postgresql&sslmode=disable",
+            "postgres://localhost/a?options=-c%20work_mem%3D1&options[geqo]=off&statement-cache-capacity=9",
+        ] {
             assert!(
                 matches!(Address::read(address), Ok(Address::Postgres(_))),
                 "{address}"
@@ -67,6 +102,8 @@ mod tests {
             "sqlite://file::memory:?cache=shared",
             "sqlite:file:a?mode=memory",
             "postgres://me@host:port/a",
+            "postgres://me@localhost/a?sslmod=require",
+            "postgres://me@localhost/a?sslmode=require&sslpassword=secret",
         ] {
             assert!(Address::read(address).is_err(), "{address}");
         }

@@ -8,6 +8,8 @@ use std::ops::Range;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
+use crate::catalog::Catalog;
+
 /// Stands for what is hidden.
 const MASK: &str = "***";
 /// The value of a parameter whose name contains one of these is hidden.
@@ -20,13 +22,15 @@ pub(super) fn is_understood(address: &str) -> bool {
 }
 
 /// A text with the passwords of the address that it may be masked: whatever stands between the first colon
-/// after the scheme and the last @, and the values of parameters whose names sound like secrets.
+/// after the scheme and the last @, all parameters but those of a database that are no secrets, and whatever
+/// else has a name that sounds like a secret.
 pub(in crate::cli) fn without_passwords(text: &str) -> String {
     let Some(scheme) = text.find("://") else {
         return text.to_owned();
     };
-    let mut hidden: Vec<Range<usize>> = secret_parameters(text);
+    let mut hidden: Vec<Range<usize>> = secrets_by_name(text);
     hidden.extend(password(text, scheme + "://".len()));
+    hidden.extend(parameters(text));
     hidden.sort_unstable_by_key(|part| part.start);
     let (mut shown, mut end) = (String::new(), 0);
     for part in hidden {
@@ -47,7 +51,28 @@ fn password(text: &str, start: usize) -> Option<Range<usize>> {
     Some(colon + 1..end)
 }
 
-fn secret_parameters(text: &str) -> Vec<Range<usize>> {
+/// The values of all parameters but those that the database's client knows, and what has no name.
+fn parameters(text: &str) -> Vec<Range<usize>> {
+    // In the path of a file ? and # are letters like others.
+    let mark = text.find(['?', '#']).filter(|_| !text.starts_with("sqlite:"));
+    let Some(mut start) = mark.map(|mark| mark + 1) else {
+        return Vec::new();
+    };
+    let mut hidden = Vec::new();
+    for parameter in text.get(start..).unwrap_or_default().split('&') {
+        let end = start + parameter.len();
+        match parameter.split_once('=') {
+            Some((name, _)) if Catalog::SERVER_PARAMETERS.contains(&name) => {}
+            Some((name, _)) => hidden.push(start + name.len() + 1..end),
+            None => hidden.push(start..end),
+        }
+        start = end + 1;
+    }
+    hidden.retain(|part| !part.is_empty());
+    hidden
+}
+
+fn secrets_by_name(text: &str) -> Vec<Range<usize>> {
     let parameter = |(equals, _): (usize, &str)| {
         let before = text.get(..equals)?;
         let begin = before.rfind(['?', '&', ';', '#']).map_or(0, |mark| mark + 1);
@@ -73,16 +98,16 @@ mod tests {
                 "postgres://almanac:***@localhost/almanac",
             ),
             (
-                "postgres://almanac:se@cret@localhost:5432/almanac?a=b",
-                "postgres://almanac:***@localhost:5432/almanac?a=b",
+                "postgres://almanac:se@cret@localhost:5432/almanac?sslmode=require",
+                "postgres://almanac:***@localhost:5432/almanac?sslmode=require",
             ),
             (
                 "postgres://almanac:12/se?cr@et@localhost/almanac",
-                "postgres://almanac:***@localhost/almanac",
+                "postgres://almanac:***",
             ),
             (
-                "postgres://localhost/almanac?user=a&password=secret&b=c",
-                "postgres://localhost/almanac?user=a&password=***&b=c",
+                "postgres://localhost/almanac?user=a&password=secret&port=1",
+                "postgres://localhost/almanac?user=a&password=***&port=1",
             ),
             (
                 "postgres://localhost/a?sslpassword=one&password=two",
@@ -93,16 +118,28 @@ mod tests {
                 "postgres://localhost/a?pass%77ord=***",
             ),
             (
-                "postgres://localhost:5432/a?password=se@cret&b=c",
-                "postgres://localhost:***&b=c",
+                "postgres://localhost:5432/a?password=se@cret&user=b",
+                "postgres://localhost:***&user=b",
             ),
             (
                 "https://identity.example/keys?API_Key=secret",
                 "https://identity.example/keys?API_Key=***",
             ),
             (
-                "https://identity.example/keys?policy=users",
-                "https://identity.example/keys?policy=users",
+                "https://identity.example/keys?policy=users&p=",
+                "https://identity.example/keys?policy=***&p=",
+            ),
+            ("https://u:pw@o/?api=secret", "https://u:***@o/?api=***"),
+            ("https://o/?secret&host=o", "https://o/?***&host=o"),
+            ("https://o/#secret", "https://o/#***"),
+            ("https://o:1/?api=se@cret", "https://o:***"),
+            (
+                "postgres://localhost/a?password=se&cret&user=b",
+                "postgres://localhost/a?password=***&***&user=b",
+            ),
+            (
+                "sqlite:///srv/what?/no#1/catalogue.db",
+                "sqlite:///srv/what?/no#1/catalogue.db",
             ),
             (
                 "postgres://me@localhost:5432/almanac",

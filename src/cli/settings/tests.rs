@@ -396,6 +396,26 @@ fn nothing_of_an_address_that_is_not_understood_is_shown() {
 }
 
 #[test]
+fn no_parameter_of_an_address_is_shown_that_may_be_a_secret() {
+    for (name, value, shown) in [
+        (
+            "ALMANAC_DATABASE_URL",
+            "postgres://me@localhost/a?sslmode=require&sslpasword=topsecret",
+            "postgres://me@localhost/a?sslmode=require&sslpasword=***",
+        ),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "https://o/?api=topsecret",
+            "https://o/?api=***",
+        ),
+        ("ALMANAC_GEOCODER_URL", "https://o/?topsecret", "https://o/?***"),
+    ] {
+        let said = settings(&[(name, value)]).err().unwrap().to_string();
+        assert!(said.contains(shown) && !said.contains("topsecret"), "{said}");
+    }
+}
+
+#[test]
 fn what_nobody_sets_shows_what_follows_from_the_rest() {
     let variable = |name: &str| (name == "ALMANAC_DATA_DIR").then(|| "/srv/almanac".to_owned());
     let given = GivenSettings::gathered(&Sources {
