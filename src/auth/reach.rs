@@ -20,8 +20,10 @@ const TYPES: &str = "svc_types";
 const READING: &str = "/data/";
 /// The prefix for sending records, whose types the path or the body names.
 const RECORDING: &str = "/ingest/v1/record";
-/// The prefixes for sending records and files, and for defining types.
-const SENDING: [&str; 2] = ["/ingest/", "/input/"];
+/// The prefix for sending records in every form.
+const INGEST: &str = "/ingest/";
+/// The prefix for sending files and for defining types.
+const INPUT: &str = "/input/v1/";
 /// The paths below `/data/` that belong to no type: what they list is of all of them.
 const OF_NO_TYPE: [&str; 2] = ["/data/v1alpha1/data_sources", "/data/v1alpha1/data_types"];
 
@@ -86,9 +88,7 @@ impl Reach {
     pub fn admits(&self, is_safe: bool, path: &str) -> Result<(), Beyond> {
         match self.scope {
             Some(Scope::Read) if !is_safe && !path.starts_with(READING) => return Err(Beyond::Reads),
-            Some(Scope::Write) if is_safe || !SENDING.iter().any(|prefix| path.starts_with(prefix)) => {
-                return Err(Beyond::Writes);
-            }
+            Some(Scope::Write) if is_safe || !sends(path) => return Err(Beyond::Writes),
             _ => {}
         }
         let has_types =
@@ -148,6 +148,14 @@ impl Reach {
     }
 }
 
+/// Whether what changes something at `path` sends something. Deeper below [`INPUT`] than a kind of things and
+/// one of them stands what answers with something stored: a definition that is changed, a file that is
+/// restored.
+fn sends(path: &str) -> bool {
+    let input = path.strip_prefix(INPUT);
+    path.starts_with(INGEST) || input.is_some_and(|rest| rest.split('/').count() <= 2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,6 +210,15 @@ mod tests {
             (false, "/ingest/v1/record", [false, true, true]),
             (false, "/input/v1/file", [false, true, false]),
             (true, "/input/v1/file", [true, false, false]),
+            (false, "/input/v1/file/0191f000", [false, true, false]),
+            (false, "/input/v1/file/0191f000/restore", [false, false, false]),
+            (
+                false,
+                "/input/v1/file_upload/0191f000/restore",
+                [false, false, false],
+            ),
+            (false, "/input/v1/data_type/Event", [false, true, false]),
+            (false, "/input/v1/data_type/Event/0191f000", [false, false, false]),
             (true, "/user/v1alpha1/info", [true, false, false]),
             (false, "/user/v1alpha1/api_session", [false, false, false]),
             (false, "/user/v1alpha1/account", [false, false, false]),

@@ -506,6 +506,16 @@ async fn a_token_may_reach_less_far_than_its_person() {
     let writes = narrow(&server, person.id, &["--scope", "write"]);
     writes.record("HeartRate", &record).await.upload();
     writes.get("/data/v0/metrics_catalog").await.problem(403);
+    let schema = json!({"properties": {"cups": {"type": "integer"}}});
+    let definition = json!({"name": "Tea", "description": "A cup", "record_spec": {"schema": schema}});
+    let own = format!(
+        "/input/v1/data_type/{}",
+        writes.define("Event", &definition).await
+    );
+    person.put(&own, &json!({})).await.must_be(200);
+    writes.put(&own, &json!({})).await.problem(403);
+    let restore = format!("/input/v1/file/{}/restore", id(3));
+    writes.call(Method::POST, &restore).await.problem(403);
     writes
         .post("/user/v1alpha1/api_session", &json!({"name": "wider"}))
         .await
