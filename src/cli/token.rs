@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::auth::mint::{Minter, TokenOrder, USUAL_LIFETIME};
-use crate::auth::reach::Reach;
+use crate::auth::reach::{Reach, Scope};
 use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::nearest::{hint, nearest};
-use crate::model::registry::{Registry, TypeId};
+use crate::model::registry::{Base, Registry, TypeId};
 use crate::model::whole_units::in_whole_units;
 use crate::people::sessions::{Session, Sessions};
 use crate::people::text::Name;
@@ -97,11 +97,25 @@ fn known(reach: &Reach) -> Result<Reach, Failed> {
             Failed::because(format!("there is no type {name}{hint}"))
         })
     };
-    let types: Result<Vec<TypeId>, Failed> = types.iter().map(canonical).collect();
+    let types: Vec<TypeId> = types.iter().map(canonical).collect::<Result<_, Failed>>()?;
+    refuse_writing_beside_others(reach.scope, &types)?;
     Ok(Reach {
-        types: Some(types?.into()),
+        types: Some(types.into()),
         ..reach.clone()
     })
+}
+
+/// Refuses a token of one annotation that is not for reading alone: it could neither send nor delete. An id
+/// is looked up among the records of all annotations of a base, so it could reach those of another one.
+fn refuse_writing_beside_others(scope: Option<Scope>, types: &[TypeId]) -> Result<(), Failed> {
+    let is_beside_others = |id: &&TypeId| id.definition().is_some() && Base::named(id.base()).is_none();
+    match types.iter().find(is_beside_others) {
+        Some(id) if scope != Some(Scope::Read) => Err(Failed::because(format!(
+            "a token of {id} can only read: make it with --scope read, or for all of {}",
+            id.base()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Opens a session of the person, who is added to the catalogue if needed.
@@ -134,5 +148,23 @@ mod tests {
         let told = lifetime(Some(1), hour).unwrap_err().to_string();
         assert!(told.contains("for 1 hour at most"), "{told}");
         assert_eq!(lifetime(None, hour).unwrap(), hour);
+    }
+
+    #[test]
+    fn a_token_of_one_annotation_only_reads() {
+        let reach = |scope: Option<Scope>, base: &str| Reach {
+            scope,
+            types: Some(
+                [TypeId::new(&format!(
+                    "{base}/0191f000-0000-7000-8000-000000000001"
+                ))]
+                .into(),
+            ),
+        };
+        let told = known(&reach(None, "MomentAnnotation")).unwrap_err().to_string();
+        assert!(told.contains("for all of MomentAnnotation"), "{told}");
+        assert!(known(&reach(Some(Scope::Write), "MomentAnnotation")).is_err());
+        assert!(known(&reach(Some(Scope::Read), "MomentAnnotation")).is_ok());
+        assert!(known(&reach(None, "Event")).is_ok());
     }
 }
