@@ -13,7 +13,7 @@ use super::meaning::all_years::{self, AtTimeZone};
 use super::meaning::any_item::AnyItem;
 use super::meaning::choices;
 use super::meaning::exact_sum::ExactSum;
-use super::meaning::moving_variance::MovingVariance;
+use super::meaning::moving::Moving;
 use crate::model::time::Instant;
 use local_day::LocalDay;
 
@@ -60,13 +60,12 @@ pub(super) fn scalars(state: &SessionState, now: Instant) -> Vec<Arc<ScalarUDF>>
     allowed
 }
 
-/// The aggregate functions, of which `sum` fails rather than being wrong, and variances are not negative.
+/// The aggregate functions, of which `sum` fails rather than being wrong, and none remembers what has left a
+/// frame.
 pub(super) fn aggregates(state: &SessionState) -> Vec<Arc<AggregateUDF>> {
     // A session enters each function under its aliases itself.
     let named = state.aggregate_functions().iter();
     let named = named.filter(|(name, function)| *name == function.name());
-    let ours = named.map(|(_, function)| {
-        MovingVariance::instead_of(function).unwrap_or_else(|| ExactSum::around(function))
-    });
+    let ours = named.map(|(_, function)| ExactSum::around(&Moving::around(function)));
     ours.collect()
 }

@@ -3,8 +3,8 @@
 //! Each file stands for one rule: what is unknown is not false ([`unknown`], [`truths`], [`any_item`]), a
 //! subquery sees what is found for the row around it ([`outward`]), a list what is in it for that row
 //! ([`by_row`]), a pattern finds what it says ([`patterns`], [`similar_to`]), whole numbers do not start
-//! again at the other end ([`checked`], [`exact_sum`]) nor do distances from them ([`wide_frames`]), equal
-//! values have no variance ([`moving_variance`]), an order changes no count ([`unordered`]), zero is one
+//! again at the other end ([`checked`], [`exact_sum`]) nor do distances from them ([`wide_frames`]), what has
+//! left a frame has no part in its sum ([`moving`]), an order changes no count ([`unordered`]), zero is one
 //! number ([`one_zero`]), a moment has a value in all years ([`moments`], [`choices`], [`all_years`]), also
 //! at times that clocks show twice or never ([`local_times`]), and a span of time one length ([`spans`],
 //! [`extract`]). Knows expressions, functions and arrays; knows nothing of the text of a query or of what its
@@ -21,7 +21,7 @@ pub(super) mod exact_sum;
 mod extract;
 mod local_times;
 pub(super) mod moments;
-pub(super) mod moving_variance;
+pub(super) mod moving;
 pub(super) mod one_zero;
 pub(super) mod outward;
 pub(super) mod patterns;

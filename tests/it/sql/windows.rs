@@ -90,3 +90,68 @@ async fn a_moving_frame_of_equal_values_has_no_deviation() {
         assert_eq!(found[5]["d"].as_f64(), Some(0.0), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_moving_sum_forgets_what_has_left_its_frame() {
+    let person = person();
+    let before = "1 PRECEDING AND CURRENT ROW";
+    let after = "CURRENT ROW AND UNBOUNDED FOLLOWING";
+    for (values, call, frame, expected) in [
+        (
+            "(1, 1e17), (2, 1.0), (3, 1.0), (4, 1.0)",
+            "sum",
+            before,
+            [Some(2.0), Some(2.0)],
+        ),
+        (
+            "(1, 1e17), (2, 1.0), (3, 1.0), (4, 3.0)",
+            "avg",
+            before,
+            [Some(1.0), Some(2.0)],
+        ),
+        (
+            "(1, 9007199254740993), (2, 1), (3, 2), (4, 3)",
+            "avg",
+            before,
+            [Some(1.5), Some(2.5)],
+        ),
+        (
+            "(1, 1e308), (2, 1e308), (3, 1.0), (4, 2.0), (5, 3.0)",
+            "sum",
+            before,
+            [Some(3.0), Some(5.0)],
+        ),
+        (
+            "(1, 'NaN'::double), (2, 1.0), (3, 2.0), (4, NULL)",
+            "sum",
+            before,
+            [Some(3.0), Some(2.0)],
+        ),
+        (
+            "(1, 'inf'::double), (2, NULL), (3, NULL), (4, 1.0)",
+            "mean",
+            before,
+            [None, Some(1.0)],
+        ),
+        (
+            "(1, 1e17), (2, 1e17), (3, 1.0), (4, 1.0), (5, 2.0)",
+            "sum",
+            after,
+            [Some(3.0), Some(2.0)],
+        ),
+        (
+            "(1, 1e17), (2, 1e17), (3, 1.0), (4, 1.0), (5, 2.0)",
+            "avg",
+            after,
+            [Some(1.5), Some(2.0)],
+        ),
+    ] {
+        let text = format!(
+            "SELECT i, {call}(v) OVER (ORDER BY i ROWS BETWEEN {frame}) AS s \
+             FROM (VALUES {values}) AS t(i, v) ORDER BY i"
+        );
+        let found = rows(&person, &text).await;
+        let last: Vec<_> = found.iter().map(|row| row["s"].as_f64()).collect();
+        assert_eq!(last[last.len() - 2..], expected, "{text}");
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! The engine's own starts again at the other end. This one has the engine sum numbers that are twice as
 //! wide, which no number of rows exceeds, and only brings the result back into its type: so what fits is
-//! found, in whatever order rows arrive. Fractions are summed by the engine as ever. Knows arrays only.
+//! found, in whatever order rows arrive. Fractions are summed as ever. Knows arrays only.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 /// The type in which whole numbers are summed.
 const SUM_TYPE: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 
-/// The engine's `sum`, or another function that it is called instead of.
+/// A `sum`, which this one is called instead of.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::query::sql) struct ExactSum {
     inner: Arc<AggregateUDF>,
