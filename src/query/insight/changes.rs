@@ -108,10 +108,14 @@ fn shifted(
         slope_per_day: slope(&points),
         interquartile_ranges: None,
     };
-    compared.found(look, kind, metric, value, comparison)
+    let change = shown_change(comparison.delta);
+    compared.found(look, kind, metric, value, comparison, &change)
 }
 
 /// How much more or less activity there is than usual.
+///
+/// The days may differ from each other the one way as a rule, and their medians the other way: then there is
+/// neither more nor less, and nothing to tell.
 pub(super) fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::ActivityChange;
     let compared = match Compared::new(look, kind, metric, values, 20) {
@@ -119,7 +123,10 @@ pub(super) fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outc
         Err(outcome) => return outcome,
     };
     let delta = shift(&compared.values, &compared.baseline_values).unwrap_or_default();
-    if delta == 0.0 {
+    let of_medians = compared.value - compared.usual;
+    let is_more = delta > 0.0 && of_medians > 0.0;
+    let is_less = delta < 0.0 && of_medians < 0.0;
+    if !is_more && !is_less {
         return Outcome::Nothing;
     }
     let comparison = Comparison {
@@ -133,7 +140,11 @@ pub(super) fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outc
         interquartile_ranges: None,
     };
     let value = compared.value;
-    compared.found(look, kind, metric, value, comparison)
+    let change = format!(
+        "the median difference between a day of the one and a day of the other is {}",
+        shown_change(delta)
+    );
+    compared.found(look, kind, metric, value, comparison, &change)
 }
 
 /// A week and what came before it, both with enough days.
@@ -185,6 +196,7 @@ impl Compared {
         })
     }
 
+    /// What is told of the two, `change` after their medians.
     fn found(
         self,
         look: &Look<'_>,
@@ -192,6 +204,7 @@ impl Compared {
         metric: &Metric,
         value: f64,
         comparison: Comparison,
+        change: &str,
     ) -> Outcome {
         let ranges = (
             look.range(&self.week),
@@ -209,10 +222,9 @@ impl Compared {
         };
         let summary = format!(
             "The median of {name} over the last {WEEK} days is {} {unit}{per_day}; over the {BASELINE} days \
-             before it was {} {unit}{per_day} ({}).",
+             before it was {} {unit}{per_day} ({change}).",
             shown(value),
             shown(comparison.baseline_value),
-            shown_change(comparison.delta),
         );
         look.found(Draft {
             kind,

@@ -196,6 +196,36 @@ fn activity_is_compared_by_the_median_of_all_differences() {
     let change = found(&report, Kind::ActivityChange);
     assert_eq!(change.comparison.as_ref().unwrap().delta, 2_000.0);
     assert_eq!(change.value, 4_000.0);
+    assert_eq!(change.title, "Step count higher than in the four weeks before");
+    assert_eq!(
+        change.summary,
+        "The median of step count over the last 7 days is 4000 steps a day; over the 28 days before it was \
+         2000 steps a day (the median difference between a day of the one and a day of the other is +2000)."
+    );
+}
+
+#[test]
+fn activity_of_which_the_days_and_their_medians_tell_otherwise_is_not_told() {
+    // More than half of all differences are above zero, and the median of the week is below the other one.
+    let week = [4_000.0, 4_100.0, 4_200.0, 4_300.0, 9_000.0, 9_100.0, 9_200.0];
+    let before = |day: usize| {
+        if day % 28 < 13 {
+            1_000.0
+        } else {
+            5_000.0 + day as f64
+        }
+    };
+    let mut values: Vec<Option<f64>> = (0..113).map(|day| Some(before(day))).collect();
+    values.extend(week.map(Some));
+    let told = |values| with_metric(STEPS, "steps", MetricKind::Cumulative, values).report(PERSON);
+    assert!(is_silent(&told(values.clone()), Kind::ActivityChange));
+    values.splice(113..120, week.map(|steps| Some(steps + 2_000.0)));
+    assert!(
+        found(&told(values), Kind::ActivityChange)
+            .title
+            .contains(" higher "),
+        "where both are above zero"
+    );
 }
 
 #[test]
