@@ -1,11 +1,13 @@
 //! Puts the members of `extras` beside the others, where answers show them there: in records of a person's
-//! own types. What is valid, and where it is stored, is then the same for both ways to send a member.
+//! own types. What is valid, and where it is stored, is then the same for both ways to send a member. Only
+//! what its column, which is null beside the extras, cannot hold stays among them: so answers show what was
+//! sent before its field was declared.
 //!
 //! Works on the text, so that later steps see nothing unusual. Knows JSON and plans.
 
 use std::borrow::Cow;
 
-use arrow::datatypes::{DataType as ColumnType, Field as ColumnField};
+use arrow::datatypes::{DataType as ColumnType, Field as ColumnField, FieldRef};
 
 use super::body::RecordPosition;
 use super::cells;
@@ -68,18 +70,29 @@ fn spread_out(record: &[u8], plan: &FieldPlan) -> Option<(Vec<u8>, SentInExtras)
     if members.is_empty() {
         return None;
     }
-    let sent = members.iter().map(|member| member.name.clone().into_owned());
-    let sent = SentInExtras(sent.collect());
-    let mut besides = |fields| settled(fields, plan, &mut members);
+    let names: Vec<String> = members
+        .iter()
+        .map(|member| member.name.clone().into_owned())
+        .collect();
+    let mut misfits = Vec::new();
+    let mut besides = |fields| settled(fields, plan, &mut members, &mut misfits);
     let (before, after) = (besides(before), besides(after));
+    let stays = |name: &String| misfits.iter().any(|misfit: &Field<'_>| misfit.name == *name);
+    let sent = names.into_iter().filter(|name| !stays(name)).collect();
     // A schema that requires extras still finds them.
+    let left = json::object(members_of(&misfits));
+    let left = String::from_utf8(left).ok()?;
     let is_left = !members.iter().any(|member| is_extras(plan, member));
-    let members = members.iter().map(|member| (member.name.as_ref(), member.raw));
     let all = texts(&before)
-        .chain(members)
-        .chain(is_left.then_some((EXTRAS, "{}")))
+        .chain(members_of(&members))
+        .chain(is_left.then_some((EXTRAS, left.as_str())))
         .chain(texts(&after));
-    Some((json::object(all), sent))
+    Some((json::object(all), SentInExtras(sent)))
+}
+
+/// Whether what was sent among the extras has the name of a column that cannot hold it.
+pub(super) fn is_misfit(plan: &FieldPlan, member: &Field<'_>) -> bool {
+    column_of(plan, member).is_some_and(|column| cells::fill(member.raw, column).is_err())
 }
 
 /// Whether a record may have a member that is called extras. Most records need not be read for it.
@@ -111,25 +124,35 @@ fn gather<'a>(extras: &'a str, plan: &FieldPlan, deepest: usize, members: &mut V
 }
 
 /// The fields without extras. Of what is among the `members` of the extras too there is one, if both can be
-/// one. Else both stay, and the decoder refuses what is given twice. Null gives way to anything else.
-fn settled<'f>(
+/// one. Else both stay, and the decoder refuses what is given twice. Null gives way to anything else but what
+/// its column cannot hold: that becomes one of the `misfits`.
+fn settled<'f, 'a>(
     fields: &'f [Field<'_>],
     plan: &FieldPlan,
-    members: &mut Vec<Field<'_>>,
+    members: &mut Vec<Field<'a>>,
+    misfits: &mut Vec<Field<'a>>,
 ) -> Vec<(&'f str, Cow<'f, str>)> {
     let mut settled = Vec::with_capacity(fields.len());
     for field in fields.iter().filter(|field| !is_extras(plan, field)) {
         let number = plan.field(&field.name);
-        let is_same_field = |member: &Field<'_>| number.is_some() && plan.field(&member.name) == number;
+        let is_same_field = |member: &Field<'_>| match number {
+            Some(_) => plan.field(&member.name) == number,
+            None => member.name == field.name,
+        };
         let at = members.iter().position(is_same_field);
-        let among = at.and_then(|at| members.get(at)).map(|member| member.raw);
+        let among = at.and_then(|at| members.get(at));
         let (Some(at), Some(among)) = (at, among) else {
             settled.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
             continue;
         };
         if field.raw == "null" {
+            if is_misfit(plan, among) {
+                settled.push((field.name.as_ref(), Cow::Borrowed(field.raw)));
+                misfits.push(members.remove(at));
+            }
             continue;
         }
+        let among = among.raw;
         let united = if among == "null" {
             Some(Cow::Borrowed(field.raw))
         } else {
@@ -143,16 +166,24 @@ fn settled<'f>(
     settled
 }
 
+fn members_of<'f>(fields: &'f [Field<'_>]) -> impl Iterator<Item = (&'f str, &'f str)> {
+    fields.iter().map(|member| (member.name.as_ref(), member.raw))
+}
+
 fn texts<'f>(members: &'f [(&'f str, Cow<'f, str>)]) -> impl Iterator<Item = (&'f str, &'f str)> {
     members.iter().map(|(name, raw)| (*name, raw.as_ref()))
 }
 
 fn united_in_column<'f>(field: &'f Field<'_>, among: &str, plan: &FieldPlan) -> Option<Cow<'f, str>> {
-    let known = known(plan, field)?;
-    let Role::Column(column) = known.role else {
-        return None;
-    };
-    united(plan.columns.get(column)?, &known.canonical, field.raw, among)
+    let (column, known) = (column_of(plan, field)?, known(plan, field)?);
+    united(column, &known.canonical, field.raw, among)
+}
+
+fn column_of<'p>(plan: &'p FieldPlan, field: &Field<'_>) -> Option<&'p FieldRef> {
+    match known(plan, field)?.role {
+        Role::Column(column) => plan.columns.get(column),
+        _ => None,
+    }
 }
 
 /// What two values of one column say together: what a column cannot hold of an object, answers in columns

@@ -1,6 +1,10 @@
 //! Encodes rows as JSON objects: one a line (`ndjson`), or in one array (`jstable`).
 //!
 //! An answer without rows has no bytes in `ndjson`, and is `[]` in `jstable`.
+//!
+//! A member of a spread column stands beside the columns. Where one of them has its name, an object there
+//! takes in the members that it lacks, and what a column without a value cannot hold stays under the name of
+//! the spread one: so a column has one value in all forms.
 
 use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -32,9 +36,11 @@ pub(super) struct RowObjects {
     /// The names that the spread columns gave to the current row. Kept only if there are several such
     /// columns.
     given: Option<Names>,
-    /// Values of the current row that are in a spread column though a column has their name: fields that were
-    /// declared after records had them, whose column is null, and undeclared members of declared objects.
+    /// Undeclared members of declared objects in the current row, which are in a spread column under the name
+    /// of the object's column.
     besides: Vec<(usize, String)>,
+    /// The members of the spread column that is being written of which the columns of their names are null.
+    left: Vec<u8>,
     scratch: Vec<u8>,
     /// How to write a row of the current batch, without the closing brace.
     steps: Steps,
@@ -79,6 +85,7 @@ impl RowObjects {
             names,
             given,
             besides: Vec::new(),
+            left: Vec::new(),
             scratch: Vec::new(),
             steps: Steps::default(),
             next_row: 0,
@@ -110,12 +117,11 @@ impl RowObjects {
                 continue;
             };
             let each = |name: &str, value: &str| {
-                if !self.names.contain(name) {
+                if !value.starts_with('{') || !self.names.contain(name) {
                     return;
                 }
-                let is_named = |column: &Column| column.name.strip_suffix(b":") == Some(name.as_bytes());
-                if let Some(position) = self.columns.iter().position(is_named)
-                    && (self.columns[position].cells.is_null(row) || value.starts_with('{'))
+                if let Some((position, column)) = named(&self.columns, name)
+                    && !column.cells.is_null(row)
                     && !self.besides.iter().any(|(known, _)| *known == position)
                 {
                     self.besides.push((position, value.to_owned()));
@@ -133,7 +139,6 @@ impl RowObjects {
             out.push(if position == 0 { b'{' } else { b',' });
             out.extend_from_slice(&column.name);
             match self.besides.iter().find(|(besides, _)| *besides == position) {
-                Some((_, value)) if column.cells.is_null(row) => out.extend_from_slice(value.as_bytes()),
                 Some((_, value)) => {
                     self.scratch.clear();
                     column.cells.write_json(row, &mut self.scratch);
@@ -159,16 +164,23 @@ impl RowObjects {
             let Some(json) = column.cells.text(row) else {
                 continue;
             };
+            self.left.clear();
             let each = |name: &str, value: &str| {
-                if self.names.contain(name) || self.given.as_ref().is_some_and(|given| given.contain(name)) {
+                if self.names.contain(name) {
+                    let is_left = |column: &Column| column.cells.is_null(row) && value != "null";
+                    if named(&self.columns, name).is_some_and(|(_, column)| is_left(column)) {
+                        self.left.push(if self.left.is_empty() { b'{' } else { b',' });
+                        write_member(name, value, &mut self.left);
+                    }
+                    return;
+                }
+                if self.given.as_ref().is_some_and(|given| given.contain(name)) {
                     return;
                 }
                 if !std::mem::take(&mut empty) {
                     out.push(b',');
                 }
-                out.extend_from_slice(name.as_bytes());
-                out.push(b':');
-                out.extend_from_slice(value.as_bytes());
+                write_member(name, value, out);
                 if let Some(given) = &mut self.given {
                     given.insert_quoted(name);
                 }
@@ -176,6 +188,15 @@ impl RowObjects {
             for_each_member(json, each).map_err(|_| EncodeError::BrokenJson {
                 column: column.title.clone(),
             })?;
+            if !self.left.is_empty() {
+                if !std::mem::take(&mut empty) {
+                    out.push(b',');
+                }
+                write_json_string(&column.title, out);
+                out.push(b':');
+                out.append(&mut self.left);
+                out.push(b'}');
+            }
         }
         Ok(())
     }
@@ -230,6 +251,19 @@ impl Encoder for RowObjects {
         }
         Ok(Progress::Done)
     }
+}
+
+/// The column whose name this is as JSON, and its place.
+fn named<'c>(columns: &'c [Column], name: &str) -> Option<(usize, &'c Column)> {
+    let is_named = |column: &Column| column.name.strip_suffix(b":") == Some(name.as_bytes());
+    let mut places = columns.iter().enumerate();
+    places.find(|(_, column)| is_named(column))
+}
+
+fn write_member(name: &str, value: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_bytes());
+    out.push(b':');
+    out.extend_from_slice(value.as_bytes());
 }
 
 /// The name of a field as JSON, and a colon.

@@ -425,10 +425,14 @@ async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column()
     assert_eq!(found("mood!=null").await.len(), 2);
     assert!(found("n!=null").await.is_empty());
     let row = person.rows("event", &own).await[0].clone();
-    for name in ["mood", "steeps", "n", "left", "water"] {
+    for name in ["mood", "steeps", "left", "water"] {
         assert_eq!(row[name], early[name], "{name}: {row}");
     }
     assert_eq!(row["pot"], json!("a1824c5f-e2fa-4b0d-9c1e-0123456789ab"));
+    assert_eq!(
+        (&row["n"], &row["extras"]),
+        (&json!(null), &json!({"n": "not a number"}))
+    );
     let csv = person
         .read("event", &own)
         .with("format", "csv")
@@ -448,6 +452,41 @@ async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column()
         ["happy", "3", ""]
     );
     assert_eq!(["mood", "steeps"].map(|name| field(1, name)), ["calm", "4"]);
+    for counts in [[0, 1, 0, 0], [0, 0, 1, 0]] {
+        assert_eq!(person.record(&own, &row).await.counts(), counts);
+        assert_eq!(person.rows("event", &own).await[0], row);
+    }
+}
+
+#[tokio::test]
+async fn rule_8_4_what_does_not_fit_a_field_declared_later_is_alike_in_all_forms() {
+    let person = person();
+    let text = json!({"type": "string"});
+    let with =
+        |properties: Value| json!({"name": "Late", "record_spec": {"schema": {"properties": properties}}});
+    let own = person.define("Event", &with(json!({"t": text}))).await;
+    let sent = json!({"id": id(1), "start_time": at("10:00"), "t": "x", "late": 1.5, "free": true});
+    person.record(&own, &sent).await.upload();
+    let grown = with(json!({"t": text, "late": text}));
+    person.put(&path(&own), &grown).await.must_be(200);
+    let told = async |output: &str| {
+        let reply = person.read("event", &own).with("output", output).await;
+        reply.must_be(200).text().to_owned()
+    };
+    let table: Value = serde_json::from_str(&told("jstable").await).unwrap();
+    let line: Value = serde_json::from_str(told("ndjson").await.trim()).unwrap();
+    let columns: Value = serde_json::from_str(&told("jscolumns").await).unwrap();
+    assert_eq!(
+        (&columns["late"][0], &columns["extras"][0]["late"]),
+        (&json!(null), &json!(1.5))
+    );
+    for row in [&table[0], &line] {
+        assert_eq!(
+            (&row["late"], &row["extras"], &row["free"]),
+            (&json!(null), &json!({"late": 1.5}), &json!(true))
+        );
+        assert_eq!(person.record(&own, row).await.counts(), [0, 0, 1, 0], "{row}");
+    }
 }
 
 #[tokio::test]

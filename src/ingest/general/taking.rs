@@ -14,6 +14,7 @@ use crate::ingest::field_plan::Role;
 use crate::ingest::json::{self, MistakeKind};
 use crate::ingest::misread;
 use crate::ingest::naming::is_of_sources;
+use crate::ingest::spread_extras::is_misfit;
 use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
@@ -151,7 +152,8 @@ impl<'c, 'a> Reading<'c, 'a> {
         };
         for member in members {
             // Where the type shows extras beside the others, what could be put there has been.
-            if self.compiled.plan.spreads_extras && self.compiled.plan.field(&member.name).is_some() {
+            let plan = &self.compiled.plan;
+            if plan.spreads_extras && plan.field(&member.name).is_some() && !is_misfit(plan, &member) {
                 let message = format!("{} belongs beside extras", beginning(&member.name));
                 self.fault([name, member.name.as_ref()], "misplaced", message);
                 continue;

@@ -64,6 +64,7 @@ fn rule_8_4_what_is_sent_under_extras_is_stored_as_if_it_stood_beside_them() {
         (r#""extras":{"extras":{"n":3},"free":1}"#, r#""n":3,"free":1"#),
         (r#""n":null,"extras":{"n":3}"#, r#""n":3"#),
         (r#""n":3,"extras":{"n":null}"#, r#""n":3"#),
+        (r#""free":null,"extras":{"free":1}"#, r#""free":1"#),
         (r#""lim":5,"extras":{"lim":5.0}"#, r#""lim":5"#),
         (r#""o":{"x":1},"extras":{"o":{"y":2}}"#, r#""o":{"x":1,"y":2}"#),
         (
@@ -78,11 +79,37 @@ fn rule_8_4_what_is_sent_under_extras_is_stored_as_if_it_stood_beside_them() {
 }
 
 #[test]
+fn rule_8_4_what_was_sent_before_its_field_was_declared_comes_back_as_it_is_read() {
+    for (read, extras) in [
+        (r#""n":null,"extras":{"n":"x"}"#, r#"{"n":"x"}"#),
+        (r#""extras":{"n":1.5},"n":null,"free":1"#, r#"{"n":1.5,"free":1}"#),
+        (
+            r#""n":null,"o":null,"extras":{"o":{"x":"y","z":2}}"#,
+            r#"{"o":{"x":"y","z":2}}"#,
+        ),
+        (r#""n":null,"extras":{"extras":{"n":[3]}}"#, r#"{"n":[3]}"#),
+    ] {
+        let mut decoder = decoder_of(&open());
+        for index in 0..2 {
+            let pushed = decoder.push(index, line(read).as_bytes());
+            pushed.unwrap_or_else(|faults| panic!("{read}: {faults:?}"));
+        }
+        let found = decoder.take().unwrap();
+        for row in 0..2 {
+            assert_eq!(cell(&found, "extras", row), extras, "{read}");
+            assert_eq!(cell(&found, "n", row), "", "{read}");
+        }
+    }
+}
+
+#[test]
 fn rule_8_4_extras_let_nothing_past_the_schema_of_an_own_type() {
     let own = open();
     for (rest, at, kind) in [
         (r#""extras":{"lim":99}"#, "extras.lim", "maximum"),
         (r#""extras":{"n":"x"}"#, "extras.n", "type"),
+        (r#""lim":null,"extras":{"lim":99}"#, "extras.lim", "maximum"),
+        (r#""n":3,"extras":{"n":"x"}"#, "extras.n", "duplicate"),
         (r#""extras":{"tags":[1]}"#, "extras.tags.0", "type"),
         (r#""extras":{"extras":5}"#, "extras.extras", "type"),
         (r#""extras":{"uuid":"x"}"#, "extras.uuid", "duplicate"),

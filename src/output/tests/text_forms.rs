@@ -229,26 +229,32 @@ fn spread_members_join_the_row_unless_the_name_is_taken() {
 }
 
 #[test]
-fn a_member_declared_later_is_shown_in_the_place_of_its_empty_column() {
+fn a_member_that_does_not_fit_its_column_stays_under_the_name_of_the_spread_one() {
     let schema = Arc::new(Schema::new(vec![
         Field::new("id", DataType::Utf8, true),
         Field::new("steeps", DataType::Int64, true),
+        Field::new("a\"b", DataType::Int64, true),
         json_field("extras", true),
     ]));
     let columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from(vec!["1", "2", "3"])),
-        Arc::new(Int64Array::from(vec![None, Some(4), None])),
+        Arc::new(StringArray::from(vec!["1", "2", "3", "4", "5"])),
+        Arc::new(Int64Array::from(vec![None, Some(4), None, None, None])),
+        Arc::new(Int64Array::from(vec![None, Some(6), None, None, Some(7)])),
         Arc::new(StringArray::from(vec![
-            Some(r#"{"steeps":3,"mood":"x"}"#),
+            Some(r#"{"steeps":"three","mood":"x","a\"b":{"c":1}}"#),
             Some(r#"{"steeps":5}"#),
             None,
+            Some(r#"{"steeps":null}"#),
+            Some(r#"{"steeps":{"minutes":3}}"#),
         ])),
     ];
     let batches = [RecordBatch::try_new(schema.clone(), columns).unwrap()];
     insta::assert_snapshot!(text(OutputMethod::Ndjson, &schema, &batches), @r#"
-    {"id":"1","steeps":3,"mood":"x"}
-    {"id":"2","steeps":4}
-    {"id":"3","steeps":null}
+    {"id":"1","steeps":null,"a\"b":null,"mood":"x","extras":{"steeps":"three","a\"b":{"c":1}}}
+    {"id":"2","steeps":4,"a\"b":6}
+    {"id":"3","steeps":null,"a\"b":null}
+    {"id":"4","steeps":null,"a\"b":null}
+    {"id":"5","steeps":null,"a\"b":7,"extras":{"steeps":{"minutes":3}}}
     "#);
 }
 
