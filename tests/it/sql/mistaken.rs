@@ -95,3 +95,35 @@ async fn values_that_cannot_be_compared_are_named() {
     .await;
     rows(&person, "SELECT (struct(1))['c0'] AS one").await;
 }
+
+#[tokio::test]
+async fn what_is_read_from_says_how_it_is_written() {
+    let person = person();
+    let half = "(SELECT uuid, value FROM heart_rate)";
+    for (text, expected) in [
+        (
+            format!("SELECT * FROM {half} NATURAL JOIN {half}"),
+            "; give each table and subquery there an alias of its own",
+        ),
+        (
+            "SELECT u.l FROM (SELECT [1, 2] AS l) AS t CROSS JOIN LATERAL unnest(t.l) AS u(l)".to_owned(),
+            "unnest does not stand behind LATERAL; write it in SELECT, beside the other columns",
+        ),
+        ("SELECT mod(7, 2)".to_owned(), "Invalid function 'mod'"),
+    ] {
+        let message = wrong(&person, &text).await;
+        assert!(message.ends_with(expected), "{text}: {message}");
+    }
+    // What the messages say to write instead.
+    rows(
+        &person,
+        &format!("SELECT * FROM {half} AS a NATURAL JOIN {half} AS b"),
+    )
+    .await;
+    let found = rows(
+        &person,
+        "SELECT t.n, unnest(t.l) AS l FROM (SELECT 1 AS n, [1, 2] AS l) AS t",
+    )
+    .await;
+    assert_eq!(found.len(), 2);
+}

@@ -74,6 +74,14 @@ fn of_grammar(error: &ParserError, text: &QueryText) -> SqlError {
 }
 
 fn of_names(error: &SchemaError, text: &QueryText) -> SqlError {
+    if let SchemaError::DuplicateQualifiedField { qualifier, name } = error {
+        // What is selected from a table without another name keeps the table's.
+        let table = qualifier.table();
+        return SqlError::without_place(format!(
+            "two columns of FROM are called {table}.{name}; give each table and subquery there an alias of \
+             its own"
+        ));
+    }
     let SchemaError::FieldNotFound { field, valid_fields } = error else {
         let message = error.to_string();
         return SqlError {
@@ -139,6 +147,7 @@ pub fn readable(error: &DataFusionError) -> String {
         DataFusionError::Internal(_) => UNPLANNED.to_owned(),
         root => {
             let message = first_line(&text.replace(".\nDid you mean", "; did you mean"));
+            let message = without_far_name(message);
             match (dump_in(&message), root) {
                 (None, _) => message,
                 (Some(_), DataFusionError::NotImplemented(_)) => UNSUPPORTED_PART.to_owned(),
@@ -146,6 +155,18 @@ pub fn readable(error: &DataFusionError) -> String {
             }
         }
     }
+}
+
+/// What stands between an unknown name and the one that the engine suggests.
+const SUGGESTION: &str = "; did you mean '";
+
+/// The message without a name that nobody meant: the engine suggests one however far it is.
+fn without_far_name(message: String) -> String {
+    let without = message.split_once(SUGGESTION).and_then(|(told, suggested)| {
+        let (unknown, suggested) = (quoted(told)?, suggested.trim_end_matches("'?"));
+        nearest(unknown, [suggested]).is_none().then(|| told.to_owned())
+    });
+    without.unwrap_or(message)
 }
 
 /// Where a message begins to show a value or a plan as the engine holds it, which is no text for people.
@@ -276,6 +297,17 @@ mod tests {
             "Function 'f' user-defined coercion failed with: it takes 1"
         );
         assert_eq!(plan("Internal error: it takes 1"), "it takes 1");
+        for (suggested, expected) in [
+            ("'mod'.\nDid you mean 'cot'?", "'mod'"),
+            ("'width_bucket'.\nDid you mean 'list_cat'?", "'width_bucket'"),
+            (
+                "'local_dya'.\nDid you mean 'local_day'?",
+                "'local_dya'; did you mean 'local_day'?",
+            ),
+        ] {
+            let message = plan(&format!("Invalid function {suggested}"));
+            assert_eq!(message, format!("Invalid function {expected}"));
+        }
         let steps = "Plan: [\"SortExec: expr=[a@0 ASC]\", \"  AnswerExec: records\"] does not satisfy order";
         assert_eq!(plan(steps), UNPLANNED);
         assert_eq!(

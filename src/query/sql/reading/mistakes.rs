@@ -36,6 +36,7 @@ pub(super) fn mistake_in(error: &str) -> Option<Mistake> {
         .or_else(|| of_between(error))
         .or_else(|| of_range(error))
         .or_else(|| of_dot(error))
+        .or_else(|| of_lateral(error))
 }
 
 fn of_function(name: &str, message: String) -> Mistake {
@@ -140,6 +141,17 @@ fn of_dot(error: &str) -> Option<Mistake> {
     })
 }
 
+/// A list of the row beside it, which the engine looks for among the functions that make tables.
+fn of_lateral(error: &str) -> Option<Mistake> {
+    error
+        .contains("table function 'unnest' not found")
+        .then(|| Mistake {
+            message: "unnest does not stand behind LATERAL; write it in SELECT, beside the other columns"
+                .to_owned(),
+            place: KnownBy::Names(vec!["unnest".to_owned()]),
+        })
+}
+
 /// The type of the values where the engine keeps each of them once.
 fn of_values(data_type: &str) -> &str {
     data_type
@@ -227,6 +239,10 @@ mod tests {
                 "This feature is not implemented: Dot access not supported for non-string expr: \
                  Identifier(Ident { value: \"x\", quote_style: None })",
                 "a dot reads members of columns only; write ['x'] instead of .x",
+            ),
+            (
+                "Error during planning: table function 'unnest' not found",
+                "unnest does not stand behind LATERAL; write it in SELECT, beside the other columns",
             ),
         ] {
             assert_eq!(message(error), expected);
