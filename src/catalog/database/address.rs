@@ -8,8 +8,8 @@ use sqlx::postgres::PgConnectOptions;
 
 use crate::catalog::errors::CatalogError;
 
-/// The parameters that the address of a server may have. The client would ignore others, and write their
-/// values into the log.
+/// The parameters of the address of a server that count. Others are refused, since a misspelt one would
+/// silently not count, except [`IGNORED_PARAMETERS`].
 pub(in crate::catalog) const SERVER_PARAMETERS: &[&str] = &[
     "sslmode",
     "ssl-mode",
@@ -29,6 +29,20 @@ pub(in crate::catalog) const SERVER_PARAMETERS: &[&str] = &[
     "application_name",
     "statement-cache-capacity",
     "options",
+];
+
+/// Parameters of PostgreSQL's own client that addresses from providers have, and that the client ignores.
+const IGNORED_PARAMETERS: &[&str] = &[
+    "channel_binding",
+    "client_encoding",
+    "connect_timeout",
+    "gssencmode",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "target_session_attrs",
+    "tcp_user_timeout",
 ];
 
 /// A parsed address.
@@ -57,9 +71,13 @@ impl<'a> Address<'a> {
     }
 }
 
-/// Whether the client understands all parameters of the address of a server.
+/// Whether all parameters of the address of a server are known.
 fn has_known_parameters(address: &str) -> bool {
-    let is_known = |name: &str| SERVER_PARAMETERS.contains(&name) || name.starts_with("options[");
+    let is_known = |name: &str| {
+        SERVER_PARAMETERS.contains(&name)
+            || IGNORED_PARAMETERS.contains(&name)
+            || name.starts_with("options[")
+    };
     Url::parse(address).is_ok_and(|url| url.query_pairs().all(|(name, _)| is_known(&name)))
 }
 
@@ -85,6 +103,7 @@ mod tests {
             "postgres://me@localhost/a",
             "postgresql://localhost:5433/a",
             "postgres:///a?host=/run/postgresql&sslmode=disable",
+            "postgres://me@localhost/a?sslmode=require&channel_binding=require&connect_timeout=10",
             "postgres://localhost/a?options=-c%20work_mem%3D1&options[geqo]=off&statement-cache-capacity=9",
         ] {
             assert!(
