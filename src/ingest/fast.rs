@@ -153,6 +153,9 @@ impl<'a> FastRecord<'_, '_, 'a> {
             return None;
         }
         let raw = self.scanner.any_value()?;
+        if raw == "null" && self.compiled.plan.null_is_absent {
+            return Some(());
+        }
         self.extra(name, raw)
     }
 

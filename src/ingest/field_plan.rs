@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::extras::{ORIGINAL_UNIT, ORIGINAL_VALUE};
 use super::scalar::{self, ScalarRule};
 use crate::model::columns::EXTRAS;
-use crate::model::registry::{Canonical, DataType, ReadFrom, TimeFields, TypeId, Undeclared};
+use crate::model::registry::{Base, Canonical, DataType, ReadFrom, TimeFields, TypeId, Undeclared};
 
 /// `id`, `start_time`, `end_time` precede a type's own columns.
 pub(super) const LEADING_COLUMNS: usize = 3;
@@ -108,6 +108,9 @@ pub(super) struct FieldPlan {
     pub fields_are_independent: bool,
     /// Whether answers show the members of extras beside the others.
     pub spreads_extras: bool,
+    /// Whether null says nothing in a member that is no field. Answers show a base with what its definitions
+    /// declare, null in records of the base itself, and these come back so.
+    pub null_is_absent: bool,
     /// Whether the schema lets pass what it does not name.
     admits_undeclared: bool,
     /// Members that the schema names, though they are no fields.
@@ -152,6 +155,7 @@ impl FieldPlan {
                 && fields.list.len() <= MOST_FIELDS_ON_THE_FAST_WAY
                 && fields.hold_all_that_is_required(),
             spreads_extras: data_type.layout.undeclared == Undeclared::AsGiven,
+            null_is_absent: data_type.is_base && Base::named(data_type.id.as_str()).is_some(),
             admits_undeclared: scalar::admits_undeclared(&data_type.schema),
             only_in_schema: fields.only_in_schema(),
             required: required_bits(&fields.list),

@@ -85,6 +85,30 @@ async fn what_is_read_can_be_written_back_and_is_no_change() {
     );
 }
 
+#[tokio::test]
+async fn rule_8_2_a_record_of_a_base_is_no_change_with_the_columns_of_a_definition() {
+    let person = person();
+    for (base, class) in [("Event", "event"), ("Metric", "metric")] {
+        let definition = json!({
+            "name": format!("Own {base}"),
+            "record_spec": {"schema": {"properties": {"n": {"type": "number"}}}},
+        });
+        person.define(base, &definition).await;
+        let sent = [
+            json!({"id": id(1), "start_time": at("10:00"), "value": 2, "hello": "w"}),
+            json!({"id": id(2), "start_time": at("10:01"), "value": 2, "n": 5}),
+        ];
+        person.records(base, &sent).await;
+        let rows = person.rows(class, base).await;
+        assert_eq!(rows.len(), sent.len());
+        for row in &rows {
+            assert_eq!(row.get("n"), Some(&Value::Null), "{row}");
+            assert_eq!(person.record(base, row).await.counts(), [0, 0, 1, 0], "{row}");
+        }
+        assert_eq!(person.rows(class, base).await, rows);
+    }
+}
+
 /// Whether a row shows what the example said: the members that it had and that are no times, ids or units.
 fn shows(row: &Value, example: &Value) -> bool {
     let told = example

@@ -76,6 +76,9 @@ impl<'c, 'a> Reading<'c, 'a> {
             return;
         }
         let Some(position) = self.compiled.plan.field(&name) else {
+            if value.is_null() && self.compiled.plan.null_is_absent {
+                return;
+            }
             self.source_is_plain &= !is_of_sources(&name);
             if !self.extras.add(name.clone(), raw) {
                 return self.fault_given_twice(&name);

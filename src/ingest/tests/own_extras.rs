@@ -171,6 +171,33 @@ fn rule_8_7_what_a_conversion_kept_comes_back_where_nothing_undeclared_may() {
 }
 
 #[test]
+fn rule_8_2_a_record_of_a_base_may_repeat_the_columns_of_definitions_without_a_value() {
+    for base in ["Event", "Metric"] {
+        for (sent, read) in [
+            (r#""hello":"w""#, r#""extras":{"hello":"w"},"n":null"#),
+            (r#""n":5"#, r#""n":null,"extras":{"n":5}"#),
+            (r#""extras":{"n":null}"#, r#""extras":{"n":null},"n":null"#),
+            (r#""source":"app""#, r#""sources":["app"],"source":null"#),
+            (r#""extras":{}"#, r#""n":null,"n":null"#),
+        ] {
+            let [sent, read] = [sent, read].map(|rest| line(&format!(r#""value":2,{rest}"#)));
+            let mut decoder = decoder(base);
+            for index in 0..2 {
+                decoder.push(index, read.as_bytes()).unwrap();
+                let place = RecordPosition::Line(index);
+                decoder.push_completely(place, read.as_bytes()).unwrap();
+                decoder.push(index, sent.as_bytes()).unwrap();
+            }
+            let found = table(&decoder.take().unwrap());
+            assert!(
+                found.iter().all(|row| *row == found[0]),
+                "{base}: {read}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn extras_of_built_in_types_stay_what_they_are() {
     let extras = r#"{"value":50,"lim":1}"#;
     let line = format!(r#"{{"start_time":"2024-05-01T10:00:00Z","value":5,"extras":{extras}}}"#);
