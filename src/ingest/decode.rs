@@ -26,7 +26,7 @@ use super::compile::CompiledType;
 use super::context::DecodeContext;
 use super::general::Repeatable;
 use super::memo::{Memo, NOTHING, RepeatedValue};
-use super::naming::{WritersNameOutcome, named, with_source};
+use super::naming::{WritersNameOutcome, named, with_one_definition, with_source};
 use super::natural::{SourceAndTime, natural_id};
 pub use super::origins::DecodedSource;
 use super::origins::Origins;
@@ -151,12 +151,44 @@ impl RecordDecoder {
 
     /// Decodes a record that is too unusual for the fast way, and whose extras were looked through.
     fn push_spread(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Vec<Fault>> {
-        match named(json, &self.compiled.plan) {
-            WritersNameOutcome::AsItIs => self.push_as_it_is(place, json, None),
-            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, json, Some(member)),
+        let json = self.with_one_definition(json);
+        match named(&json, &self.compiled.plan) {
+            WritersNameOutcome::AsItIs => self.push_as_it_is(place, &json, None),
+            WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, &json, Some(member)),
             WritersNameOutcome::Renamed(renamed) if self.push_fast(&renamed) => Ok(()),
             WritersNameOutcome::Renamed(renamed) => self.push_as_it_is(place, &renamed, None),
         }
+    }
+
+    /// The record with what says to which definition it belongs in one place. Only records of a base do.
+    fn with_one_definition<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.column_of_definition().is_none() {
+            return Cow::Borrowed(json);
+        }
+        with_one_definition(json, |source| self.context.definition_of(source))
+    }
+
+    /// The column that says to which definition a record belongs. In a person's own type, and in types that
+    /// have no definitions, it is a text like any other.
+    fn column_of_definition(&self) -> Option<usize> {
+        self.compiled
+            .plan
+            .source_id
+            .filter(|_| self.compiled.data_type.is_base)
+    }
+
+    /// Whether a record says something as its `source_id` that does not count there.
+    fn has_other_id(&self, row: &Row<'_>) -> bool {
+        let Some(column) = self.column_of_definition() else {
+            return false;
+        };
+        let said = row.cells.iter().find(|(given, _)| *given == column);
+        let Some((_, Cell::Text(said))) = said else {
+            return false;
+        };
+        let names_definition = |source: &str| self.context.definition_of(source).is_some();
+        let named = row.source.source_id.as_deref();
+        said.is_empty() || (named.is_some_and(names_definition) && !names_definition(said))
     }
 
     /// Whether the fast way could decode the record.
@@ -164,6 +196,9 @@ impl RecordDecoder {
         let Some(row) = self.decoded_fast(json) else {
             return false;
         };
+        if self.has_other_id(&row) {
+            return false;
+        }
         self.append(row, json);
         true
     }
@@ -242,6 +277,7 @@ impl RecordDecoder {
     #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: RecordPosition, json: &[u8]) -> Result<(), Vec<Fault>> {
         let (json, sent) = spread(Cow::Borrowed(json), &self.compiled.plan);
+        let json = self.with_one_definition(&json);
         let pushed = match named(&json, &self.compiled.plan) {
             WritersNameOutcome::AsItIs => self.push_as_it_is(place, &json, None),
             WritersNameOutcome::TooLong(member) => self.push_as_it_is(place, &json, Some(member)),
@@ -381,8 +417,7 @@ impl RecordDecoder {
     /// Gives the definition that a record names itself the one spelling by which its records are found.
     fn spell_definition(&self, said: &mut Cell<'_>) {
         let Cell::Text(source) = said else { return };
-        // In a person's own type it is a text like any other.
-        if !self.compiled.data_type.is_base {
+        if self.column_of_definition().is_none() {
             return;
         }
         if let Some(definition) = self.context.definition_of(source) {

@@ -1,6 +1,6 @@
-//! Adds sources that a record does not name where its type has them: the definition to whose address it was
-//! sent, and the name that its writer gives itself as `source` or `source_name`. Each is put where the type
-//! has it.
+//! Puts sources where the type of a record has them: the definition to whose address it was sent, what it
+//! names as `source_id` beside a definition, and the name that its writer gives itself as `source` or
+//! `source_name`.
 //!
 //! Works on the text, so that later steps see nothing unusual. Knows JSON and plans.
 
@@ -50,14 +50,7 @@ pub(super) fn with_source<'a>(
 
 fn led_by(record: &[u8], source: &str, definition_of: impl Fn(&str) -> Option<Uuid>) -> Option<Vec<u8>> {
     let fields = json::fields(record).ok()?;
-    let sources: Option<Vec<String>> = serde_json::from_str(once(&fields, SOURCES)?).ok()?;
-    let mut sources = sources.unwrap_or_default();
-    let said: Option<String> = serde_json::from_str(once(&fields, SOURCE_ID)?).ok()?;
-    // The decoder refuses these at the place where they stand: with another source before them it would be
-    // another one.
-    if sources.iter().chain(&said).any(|named| is_refused(named)) {
-        return None;
-    }
+    let (mut sources, said) = sources_and_id(&fields)?;
     let own = definition_of(source);
     let is_own = |other: &String| other == source || (own.is_some() && definition_of(other) == own);
     let says_another = said.as_ref().is_some_and(|said| said != source);
@@ -75,6 +68,7 @@ fn led_by(record: &[u8], source: &str, definition_of: impl Fn(&str) -> Option<Uu
     }
     // Whatever gives another id says where the record comes from, and is kept as that.
     if let Some(said) = said
+        && !said.is_empty()
         && !is_own(&said)
         && !sources.contains(&said)
     {
@@ -85,6 +79,49 @@ fn led_by(record: &[u8], source: &str, definition_of: impl Fn(&str) -> Option<Uu
     let others = others.map(|field| (field.name.as_ref(), field.raw));
     let sources = Value::from(sources).to_string();
     Some(json::object(others.chain([(SOURCES, sources.as_str())])))
+}
+
+/// The record without a `source_id` that would hide the definition among its `sources`: one that names no
+/// definition itself. It says where the record comes from, and is kept as the last of them. An empty one says
+/// nothing, whatever the sources are.
+pub(super) fn with_one_definition(
+    record: &[u8],
+    definition_of: impl Fn(&str) -> Option<Uuid>,
+) -> Cow<'_, [u8]> {
+    let text = std::str::from_utf8(record).unwrap_or_default();
+    let may_have_id = text.contains("\"source_id\"") || text.contains("\\u");
+    let without = may_have_id.then(|| without_other_id(record, definition_of));
+    without.flatten().map_or(Cow::Borrowed(record), Cow::Owned)
+}
+
+fn without_other_id(record: &[u8], definition_of: impl Fn(&str) -> Option<Uuid>) -> Option<Vec<u8>> {
+    let fields = json::fields(record).ok()?;
+    let (mut sources, said) = sources_and_id(&fields)?;
+    let said = said.filter(|said| definition_of(said).is_none())?;
+    if !said.is_empty() && !sources.iter().any(|named| definition_of(named).is_some()) {
+        return None;
+    }
+    let is_kept = !said.is_empty() && !sources.contains(&said);
+    let others = fields
+        .iter()
+        .filter(|field| field.name != SOURCE_ID && !(is_kept && field.name == SOURCES))
+        .map(|field| (field.name.as_ref(), field.raw));
+    let sources = is_kept.then(|| {
+        sources.push(said);
+        Value::from(sources).to_string()
+    });
+    let sources = sources.as_deref().map(|sources| (SOURCES, sources));
+    Some(json::object(others.chain(sources)))
+}
+
+/// What a record names as its `sources` and its `source_id`. `None` if the decoder refuses them, which it
+/// does at the place where they stand: that would be another one after a change.
+fn sources_and_id(fields: &[Field<'_>]) -> Option<(Vec<String>, Option<String>)> {
+    let sources: Option<Vec<String>> = serde_json::from_str(once(fields, SOURCES)?).ok()?;
+    let sources = sources.unwrap_or_default();
+    let said: Option<String> = serde_json::from_str(once(fields, SOURCE_ID)?).ok()?;
+    let is_refused = sources.iter().chain(&said).any(|named| is_refused(named));
+    (!is_refused).then_some((sources, said))
 }
 
 /// The text of the field of that name, null if there is none. `None` if it is given with different texts.
@@ -298,8 +335,58 @@ mod tests {
                 r#"{"source_id":"app","sources":["x","<own>"]}"#,
                 r#"{"sources":["x","<own>","app"]}"#,
             ),
+            (
+                r#"{"source_id":"","sources":["x"]}"#,
+                r#"{"sources":["<own>","x"]}"#,
+            ),
         ] {
             assert_eq!(sent(record), expected, "{record}");
+        }
+    }
+
+    #[test]
+    fn an_id_that_names_no_definition_hides_none() {
+        let definition_of = |source: &str| Uuid::try_parse(source.strip_prefix("d.")?).ok();
+        for (record, expected) in [
+            (
+                r#"{"source_id":"app","sources":["<own>"],"value":1.50}"#,
+                r#"{"value":1.50,"sources":["<own>","app"]}"#,
+            ),
+            (
+                r#"{"source\u005fid":"app","sources":["x","<own>"]}"#,
+                r#"{"sources":["x","<own>","app"]}"#,
+            ),
+            (
+                r#"{"source_id":"app","sources":["app","<own>"]}"#,
+                r#"{"sources":["app","<own>"]}"#,
+            ),
+            (
+                r#"{"source_id":"","sources":[ "<own>" ]}"#,
+                r#"{"sources":[ "<own>" ]}"#,
+            ),
+            (r#"{"value":1,"source_id":""}"#, r#"{"value":1}"#),
+            (r#"{"source_id":"","sources":["app"]}"#, r#"{"sources":["app"]}"#),
+        ] {
+            let record = record.replace("<own>", OWN);
+            let found = with_one_definition(record.as_bytes(), definition_of);
+            let expected = expected.replace("<own>", OWN);
+            assert_eq!(String::from_utf8(found.into_owned()).unwrap(), expected);
+        }
+        for record in [
+            r#"{"sources":["<own>"]}"#,
+            r#"{"source_id":null,"sources":["<own>"]}"#,
+            r#"{"source_id":"app","sources":["x"]}"#,
+            r#"{"source_id":"app"}"#,
+            r#"{"source_id":"<other>","sources":["<own>"]}"#,
+            r#"{"source_id":5,"sources":["<own>"]}"#,
+            r#"{"source_id":"a\u0000","sources":["<own>"]}"#,
+            r#"{"source_id":"a","source_id":"b","sources":["<own>"]}"#,
+            r#"{"source_id":"a","sources":["<own>",5]}"#,
+            r#"{"source_id":"a","sources":["<own>"]"#,
+        ] {
+            let record = record.replace("<own>", OWN).replace("<other>", OTHER);
+            let found = with_one_definition(record.as_bytes(), definition_of);
+            assert!(matches!(found, Cow::Borrowed(_)), "{record}");
         }
     }
 

@@ -59,7 +59,25 @@ fn sensible_field() -> impl Strategy<Value = (String, String)> {
         ),
         choose("count", &["1", "0", "null", "5.0"]),
         choose("id", &[r#""0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#, "null"]),
-        choose("sources", &[r#"["a"]"#, r#"["a","b"]"#, "null", "[]"]),
+        choose(
+            "sources",
+            &[
+                r#"["a"]"#,
+                r#"["a","b"]"#,
+                r#"["com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60"]"#,
+                "null",
+                "[]"
+            ]
+        ),
+        choose(
+            "source_id",
+            &[
+                r#""a""#,
+                r#""""#,
+                r#""com.almanac.annotation.0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D60""#,
+                "null"
+            ]
+        ),
         choose("tags", &[r#"["x"]"#, "null"]),
         choose(
             "source_properties",

@@ -156,6 +156,13 @@ fn a_row_that_was_read_is_the_record_that_was_sent() {
                "source_id":"com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e",
                "source_name":"Mood","metadata":{"definition":{"name":"Mood"}}"#,
         ),
+        (
+            "MomentAnnotation",
+            start,
+            r#""sources":["com.almanac.annotation.0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D5E"],"source_id":"app""#,
+            r#""sources":["com.almanac.annotation.0191F0C4-5B1E-7C3A-9D52-6F1A2B3C4D5E","app"],
+               "source_id":"com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#,
+        ),
         ("SleepStage", stage, r#""foo":1"#, r#""extras":{"foo":1}"#),
         (
             "CalendarEvent",

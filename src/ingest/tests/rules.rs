@@ -499,6 +499,53 @@ fn rule_5_8_an_annotation_belongs_to_the_definition_among_its_sources() {
 }
 
 #[test]
+fn rule_5_8_an_id_that_names_no_definition_is_one_more_source() {
+    let definition = "com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60";
+    let other = "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d61";
+    let line = |rest: &str| {
+        let rest = rest.replace("<own>", definition).replace("<other>", other);
+        format!(r#"{{"start_time":"2024-05-01T10:00:00Z",{rest}}}"#)
+    };
+    for (named, belongs_to, sources) in [
+        (
+            r#""source_id":"app","sources":["<own>"]"#,
+            "<own>",
+            "[<own>, app]",
+        ),
+        (
+            r#""source_id":"<other>","sources":["x","<own>"]"#,
+            "<own>",
+            "[x, <own>, <other>]",
+        ),
+        (
+            r#""source_id":"app","sources":["app","<own>"]"#,
+            "<own>",
+            "[app, <own>]",
+        ),
+        (r#""source_id":"","sources":["<own>"]"#, "<own>", "[<own>]"),
+        (r#""source_id":"","sources":["app"]"#, "app", "[app]"),
+        (r#""source_id":"""#, "", ""),
+        (r#""source_id":"app","sources":["x"]"#, "app", "[x]"),
+        (
+            r#""source_id":"com.almanac.annotation.<other>","sources":["<own>"]"#,
+            "com.almanac.annotation.<other>",
+            "[<own>]",
+        ),
+    ] {
+        // After a record from which the fast way knows the sources.
+        let known = r#""sources":["<own>"]"#;
+        let lines = [known, named, named].map(line);
+        let found = rows("MomentAnnotation", &lines.each_ref().map(String::as_str));
+        for row in 1..3 {
+            let told = ["source_id", "sources"].map(|column| cell(&found, column, row));
+            let expected =
+                [belongs_to, sources].map(|text| text.replace("<own>", definition).replace("<other>", other));
+            assert_eq!(told, expected, "{named}");
+        }
+    }
+}
+
+#[test]
 fn rule_5_8_a_definition_is_stored_in_one_spelling_wherever_a_record_names_it() {
     let definition = "com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60";
     for spelt in [

@@ -636,6 +636,30 @@ async fn a_value_beside_its_scale_is_refused_while_the_scale_is_known() {
 }
 
 #[tokio::test]
+async fn an_id_that_an_app_gives_itself_hides_no_annotation() {
+    let person = person();
+    let (tea, mood) = (
+        create(&person, &moment("Tea")).await,
+        create(&person, &scale("Mood")).await,
+    );
+    for (number, said) in [(1, json!("my-app")), (2, json!("")), (3, json!(id(9)))] {
+        let record = json!({"id": id(number), "recorded_at": AT_TEN, "source_id": said,
+            "sources": [tea["svc_source_id"]]});
+        person.record("MomentAnnotation", &record).await.upload();
+    }
+    let rows = person.rows("event", &type_of(&tea)).await;
+    assert_eq!(names(&rows), [&json!("Tea"); 3]);
+    assert_eq!(rows[0]["sources"], json!([tea["svc_source_id"], "my-app"]));
+    assert_eq!(rows[1]["sources"], json!([tea["svc_source_id"]]));
+    for row in &rows {
+        let again = person.record("MomentAnnotation", row).await;
+        assert_eq!(again.counts(), [0, 0, 1, 0], "{row}");
+    }
+    let beyond = json!({"value": 99, "source_id": "my-app", "sources": [mood["svc_source_id"]]});
+    person.record("ScaleAnnotation", &beyond).await.must_be(422);
+}
+
+#[tokio::test]
 async fn amounts_that_are_added_up_are_never_below_0() {
     let person = person();
     let mut cups = numeric("Cups");
