@@ -34,6 +34,7 @@ mod faults;
 mod field_plan;
 mod forward;
 mod general;
+mod given_once;
 pub mod intake;
 mod json;
 mod json_tokens;

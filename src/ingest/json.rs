@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 }
 
 /// Text that borrows where it can: `Cow`'s own implementation always copies.
-struct NameSeed;
+pub(super) struct NameSeed;
 
 impl<'de> DeserializeSeed<'de> for NameSeed {
     type Value = Cow<'de, str>;

@@ -1,7 +1,9 @@
 //! Reads JSON tokens that look the way programs write them. Anything else is `None`, valid or not: then the
 //! complete way decides.
 //!
-//! Lives as long as one line, borrows it, allocates nothing.
+//! Lives as long as one line, borrows it, and allocates nothing except for the names in large objects.
+
+use super::given_once::Names;
 
 /// How many objects and lists may stand within each other.
 const DEEPEST_NESTING: usize = 16;
@@ -154,13 +156,19 @@ impl<'a> Scanner<'a> {
             b't' => self.take_word("true").then_some(()),
             b'f' => self.take_word("false").then_some(()),
             b'n' => self.take_word("null").then_some(()),
-            b'{' => self.skip_items(b'}', deepest, |scanner| {
-                scanner.escaped_string()?;
-                scanner.colon()
-            }),
+            b'{' => self.skip_members(deepest),
             b'[' => self.skip_items(b']', deepest, |_| Some(())),
             _ => None,
         }
+    }
+
+    /// Reads an object whose members are given once. Names with escapes may be the same as others.
+    fn skip_members(&mut self, deepest: usize) -> Option<()> {
+        let mut names = Names::default();
+        self.skip_items(b'}', deepest, |scanner| {
+            let name = scanner.string()?;
+            names.add(name).then(|| scanner.colon())?
+        })
     }
 
     /// Reads the items of an object or a list up to the bracket that closes it. `name` reads what precedes
@@ -169,7 +177,7 @@ impl<'a> Scanner<'a> {
         &mut self,
         closing: u8,
         deepest: usize,
-        name: impl Fn(&mut Self) -> Option<()>,
+        mut name: impl FnMut(&mut Self) -> Option<()>,
     ) -> Option<()> {
         let deepest = deepest.checked_sub(1)?;
         self.at += 1;
@@ -315,6 +323,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ingest::given_once::given_twice;
 
     fn number(text: &str) -> Option<(f64, usize)> {
         let mut scanner = Scanner::new(text);
@@ -352,15 +361,25 @@ mod tests {
             prop_assert_eq!(plain_bytes(&text), expected);
         }
 
-        /// Whatever is accepted as a value is JSON up to there, and holds no U+0000.
+        /// Whatever is accepted as a value is JSON up to there, holds no U+0000, and no member twice.
         #[test]
-        fn values_are_values(text in r#"[\[\]{}":,a1\-. ntrue\\u0dD8c]{0,24}"#) {
+        fn values_are_values(text in r#"([\[\]{}":,a1\-. ntrue\\u0dD8c]|\{"|"a":1,){0,24}"#) {
             let mut scanner = Scanner::new(&text);
             if let Some(found) = scanner.any_value() {
                 let value: serde_json::Value = serde_json::from_str(found).unwrap();
                 prop_assert!(!value.to_string().contains("\\u0000"), "{}", found);
                 prop_assert_eq!(found, &text[..scanner.at]);
+                prop_assert_eq!(given_twice(found), None, "{}", found);
             }
+        }
+
+        /// Objects are accepted if no member is given twice, however many there are.
+        #[test]
+        fn objects_are_accepted_with_each_member_once(names in prop::collection::vec(0..40_u8, 0..30)) {
+            let members: Vec<String> = names.iter().map(|name| format!("\"{name}\":{{\"a\":1}}")).collect();
+            let text = format!("[{{{}}}]", members.join(","));
+            let is_accepted = Scanner::new(&text).any_value().is_some();
+            prop_assert_eq!(is_accepted, given_twice(&text).is_none(), "{}", text);
         }
 
         /// A text is found with its escapes, whatever is in it, unless that is U+0000.

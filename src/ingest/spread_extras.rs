@@ -12,6 +12,7 @@ use arrow::datatypes::{DataType as ColumnType, Field as ColumnField, FieldRef};
 use super::body::RecordPosition;
 use super::cells;
 use super::field_plan::{FieldPlan, KnownField, Role};
+use super::given_once::given_twice;
 use super::json::{self, Field};
 use crate::model::columns::EXTRAS;
 use crate::model::faults::{Fault, LocPart};
@@ -176,6 +177,9 @@ fn texts<'f>(members: &'f [(&'f str, Cow<'f, str>)]) -> impl Iterator<Item = (&'
 
 fn united_in_column<'f>(field: &'f Field<'_>, among: &str, plan: &FieldPlan) -> Option<Cow<'f, str>> {
     let (column, known) = (column_of(plan, field)?, known(plan, field)?);
+    if given_twice(among).is_some() {
+        return None;
+    }
     united(column, &known.canonical, field.raw, among)
 }
 

@@ -11,13 +11,14 @@ use crate::ingest::context::DecodeContext;
 use crate::ingest::extras::Extras;
 use crate::ingest::faults::{self, MOST_FAULTS_OF_A_RECORD};
 use crate::ingest::field_plan::Role;
+use crate::ingest::given_once::given_twice;
 use crate::ingest::json::{self, MistakeKind};
 use crate::ingest::misread;
 use crate::ingest::naming::is_of_sources;
 use crate::ingest::spread_extras::is_misfit;
 use crate::model::columns::EXTRAS;
 use crate::model::excerpt::beginning;
-use crate::model::faults::Fault;
+use crate::model::faults::{Fault, LocPart};
 use crate::model::nul::{longest_text, may_hold_nul, path_to_nul};
 
 /// The message about U+0000.
@@ -75,6 +76,9 @@ impl<'c, 'a> Reading<'c, 'a> {
         if !self.is_storable(&name, raw, &value) {
             return;
         }
+        if let Some(way) = given_twice(raw) {
+            return self.fault_given_twice_in(&name, way);
+        }
         let Some(position) = self.compiled.plan.field(&name) else {
             if value.is_null() && self.compiled.plan.null_is_absent {
                 return;
@@ -124,6 +128,15 @@ impl<'c, 'a> Reading<'c, 'a> {
             loc = Fault::misread(loc, found.path(), found.inner()).loc;
         }
         self.faults.push(Fault::new(loc, "too_large", message));
+    }
+
+    /// A member that is given twice in an object somewhere in a field.
+    fn fault_given_twice_in(&mut self, name: &str, way: Vec<LocPart>) {
+        let mut loc = self.loc.clone();
+        loc.push(name.into());
+        loc.extend(way);
+        let message = "given twice in one object; send it once";
+        self.faults.push(Fault::new(loc, "duplicate", message));
     }
 
     /// Whether every text of a field can be stored.

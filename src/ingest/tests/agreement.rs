@@ -108,13 +108,21 @@ fn sensible_field() -> impl Strategy<Value = (String, String)> {
                 r#"{"sources":["a"],"tags":"free"}"#,
                 r#"{"tags":["x"],"motion":1,"tags":["y"]}"#,
                 r#"{"motion":"\u0000"}"#,
+                r#"{"motion":[{"a":1,"b":2,"a":3}]}"#,
                 "{}",
                 "null"
             ]
         ),
         choose(
             "motion",
-            &["1", "null", r#"{"a":{"b":[[[[[1]]]]]}}"#, r#""\ud83d\ude00""#]
+            &[
+                "1",
+                "null",
+                r#"{"a":{"b":[[[[[1]]]]]}}"#,
+                r#""\ud83d\ude00""#,
+                r#"{"a":1,"\u0061":2}"#,
+                r#"{"a":{"b":1,"b":1}}"#
+            ]
         ),
         choose("imported_from", &[r#""export""#, "null"]),
         choose("HKWasUserEntered", &["1", "true", "false", "[1e400]"]),
@@ -249,7 +257,14 @@ fn own_member() -> impl Strategy<Value = (String, String)> {
         of("n", &["3", "3.0", "\"x\"", "null"]),
         of(
             "o",
-            &[r#"{"x":1}"#, r#"{"y":2}"#, r#"{"x":1,"y":2}"#, "{}", "null"]
+            &[
+                r#"{"x":1}"#,
+                r#"{"y":2}"#,
+                r#"{"x":1,"y":2}"#,
+                r#"{"x":1,"y":2,"y":3}"#,
+                "{}",
+                "null"
+            ]
         ),
         of("tags", &[r#"["t"]"#, "null"]),
         of("sources", &[r#"["app"]"#, "null"]),

@@ -349,6 +349,28 @@ fn a_field_given_twice_is_refused() {
         "body.7.source_properties.name",
         "duplicate",
     );
+    for (fields, place) in [
+        (r#""q":{"a":1,"a":1}"#, "q.a"),
+        (r#""q":{"a":1,"\u0061":2}"#, "q.a"),
+        (r#""q":[{"b":[{"a":1},{"a":1,"c":{},"a":2}]}]"#, "q.0.b.1.a"),
+        (r#""extras":{"q":{"a":1,"a":2}}"#, "extras.q.a"),
+        (
+            r#""source_properties":{"name":"a","zz":1,"zz":2}"#,
+            "source_properties.zz",
+        ),
+    ] {
+        // After a record from which the fast way knows the members.
+        let mut decoder = decoder("HeartRate");
+        let known = format!(r#"{{{start},"value":1,"q":{{"a":1}}}}"#);
+        decoder.push(0, known.as_bytes()).unwrap();
+        let line = format!(r#"{{{start},"value":1,{fields}}}"#);
+        let faults = decoder.push(7, line.as_bytes()).expect_err(&line);
+        let found: Vec<_> = faults
+            .iter()
+            .map(|fault| (super::place(fault), fault.kind))
+            .collect();
+        assert_eq!(found, [(format!("body.7.{place}"), "duplicate")], "{line}");
+    }
     assert_eq!(
         stored(
             "HeartRate",

@@ -23,7 +23,7 @@ fn event(schema: &Value) -> Arc<DataType> {
 pub(super) fn open() -> Arc<DataType> {
     event(&json!({"properties": {
         "lim": {"type": "number", "maximum": 10}, "n": {"type": "integer"},
-        "o": {"type": "object", "properties": {"x": {"type": "number"}}},
+        "o": {"type": "object", "properties": {"x": {"type": "number"}}}, "any": {},
     }}))
 }
 
@@ -116,6 +116,15 @@ fn rule_8_4_extras_let_nothing_past_the_schema_of_an_own_type() {
         (r#""lim":5,"extras":{"lim":6}"#, "extras.lim", "duplicate"),
         (r#""o":{"x":1},"extras":{"o":{"x":2}}"#, "extras.o", "duplicate"),
         (r#""free":1,"extras":{"free":1}"#, "extras.free", "duplicate"),
+        (r#""any":{"x":1,"x":2}"#, "any.x", "duplicate"),
+        (r#""o":{"z":1,"z":2}"#, "o.z", "duplicate"),
+        (r#""free":{"z":1,"z":2}"#, "free.z", "duplicate"),
+        (r#""extras":{"o":{"z":1,"z":1}}"#, "extras.o.z", "duplicate"),
+        (
+            r#""o":{"x":1},"extras":{"o":{"x":1,"x":2}}"#,
+            "extras.o.x",
+            "duplicate",
+        ),
         (r#""extras":{"lim":1},"extras":{"lim":99}"#, "extras", "duplicate"),
         (r#""extras":5"#, "extras", "type"),
         (
