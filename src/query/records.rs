@@ -108,8 +108,7 @@ impl<Authority> Questions<Authority> {
     ) -> Result<(Prepared, NextPage, SeenOfRange), QueryError> {
         let page = async {
             let selected = self.select(permit, partitions, &spec.conditions).await?;
-            let all = self.summary_of(permit, partitions, &selected)?;
-            let seen = SeenOfRange::of(permit, partitions, self.summed_up(all).await?, range);
+            let seen = self.seen_of_range(permit, &selected).await?;
             let (mut prepared, next) = self.page_of(permit, partitions, selected, spec).await?;
             prepared.scope = prepared.scope.regardless_of(range);
             Ok::<_, QueryError>((prepared, next, seen))
@@ -161,7 +160,7 @@ impl<Authority> Questions<Authority> {
             .records_of(&latest, partitions, selected, &last, None)
             .await?;
         prepared.scope = prepared.scope.regardless_of(range);
-        Ok((prepared, SeenOfRange::of(permit, partitions, found, range)))
+        Ok((prepared, SeenOfRange::by_the_last(found)))
     }
 
     async fn page_of(

@@ -4,6 +4,7 @@
 //! the same records. Reads only the columns of the key; must not know which records an answer shows, in which
 //! order or form.
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::{max, min};
 use datafusion::arrow::datatypes::TimestampMicrosecondType;
 use datafusion::common::DataFusionError;
@@ -11,12 +12,13 @@ use futures::StreamExt as _;
 
 use crate::model::columns::{END, START};
 use crate::model::permit::ReadPermit;
-use crate::model::time::{Instant, TimeRange};
+use crate::model::registry::TypeId;
+use crate::model::time::Instant;
 
 use super::ground::apart::apart;
 use super::ground::engine::{Engine, deadline_passed};
 use super::ground::filter::Condition;
-use super::ground::for_others::{OriginalLength, extent_fields};
+use super::ground::for_others::{self, OriginalLength};
 use super::ground::operator::Plan;
 use super::select_partitions::{SelectedPartition, states_of};
 use super::{QueryError, Questions, ReadState, Scope, TypedPartition};
@@ -39,14 +41,16 @@ pub struct PreparedSummary {
 }
 
 /// What is seen of a range that moves with the clock. As long as nothing else changes, equal ones show the
-/// same records: what comes into the range begins after all that is in it, and what leaves it is missing in
-/// the count. What the range cuts off for others shows in the times of what is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// same records: what comes into the range begins after all that is in it, or ends after it where it is shown
+/// whole or not at all; and what leaves it is missing in the count. What the range cuts off for others shows
+/// in the times of what is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenOfRange {
     /// Of the records, as the reader sees them.
-    pub summary: Summary,
-    /// The range itself, where the times of records do not show what it cuts off.
-    range: Option<TimeRange>,
+    summary: Summary,
+    /// The same with the times at which they take place, where others see them by these: whole days in a
+    /// zone, or the known end of a visit, would be hidden by the recorded times.
+    taking_place: Option<Summary>,
 }
 
 impl<Authority> Questions<Authority> {
@@ -75,7 +79,7 @@ impl<Authority> Questions<Authority> {
         apart(partitions.len(), prepared).await
     }
 
-    pub(super) fn summary_of(
+    fn summary_of(
         &self,
         permit: &ReadPermit<Authority>,
         partitions: &[TypedPartition],
@@ -83,16 +87,44 @@ impl<Authority> Questions<Authority> {
     ) -> Result<PreparedSummary, QueryError> {
         let mut keys = Vec::with_capacity(selected.len());
         for one in selected {
-            let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
-            if table.may_have_rows() {
-                keys.push(table.meeting(one.condition.clone()).rows([])?);
-            }
+            keys.extend(self.keys_of(permit, one)?);
         }
         Ok(PreparedSummary {
             keys,
             states: states_of(permit, partitions, selected),
             scope: Scope::of([permit]),
         })
+    }
+
+    /// The times and ids of the records in one partition; `None` where there are none.
+    fn keys_of(
+        &self,
+        permit: &ReadPermit<Authority>,
+        one: &SelectedPartition<'_>,
+    ) -> Result<Option<Plan>, QueryError> {
+        let table = self.table(permit, one.partition, &one.snapshot, OriginalLength::Dropped)?;
+        if !table.may_have_rows() {
+            return Ok(None);
+        }
+        Ok(Some(table.meeting(one.condition.clone()).rows([])?))
+    }
+
+    /// What is seen of the range that `permit` is limited to, which moves with the clock.
+    pub(super) async fn seen_of_range(
+        &self,
+        permit: &ReadPermit<Authority>,
+        selected: &[SelectedPartition<'_>],
+    ) -> Result<SeenOfRange, QueryError> {
+        let mut seen = SeenOfRange::default();
+        for one in selected {
+            let data_type = &one.partition.id;
+            let elsewhere = !permit.is_own() && for_others::take_place_elsewhere(data_type);
+            if let Some(keys) = self.keys_of(permit, one)? {
+                let seen_of_one = seen_in(&self.engine, keys, elsewhere.then_some(data_type)).await?;
+                seen = seen.and(seen_of_one);
+            }
+        }
+        Ok(seen)
     }
 
     pub async fn summed_up(&self, prepared: PreparedSummary) -> Result<Summary, QueryError> {
@@ -105,6 +137,30 @@ impl<Authority> Questions<Authority> {
 }
 
 impl Summary {
+    fn of(rows: &RecordBatch) -> Self {
+        let column = |name: &str| {
+            rows.column_by_name(name)
+                .map(arrow::array::AsArray::as_primitive::<TimestampMicrosecondType>)
+        };
+        Self {
+            records: rows.num_rows() as i64,
+            first_start: column(START).and_then(min).map(Instant::from_micros),
+            last_start: column(START).and_then(max).map(Instant::from_micros),
+            last_end: column(END).and_then(max).map(Instant::from_micros),
+        }
+    }
+
+    fn of_times(times: &[(i64, i64)]) -> Self {
+        let starts = times.iter().map(|(start, _)| Instant::from_micros(*start));
+        let ends = times.iter().map(|(_, end)| Instant::from_micros(*end));
+        Self {
+            records: times.len() as i64,
+            first_start: starts.clone().min(),
+            last_start: starts.max(),
+            last_end: ends.max(),
+        }
+    }
+
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -117,37 +173,44 @@ impl Summary {
 }
 
 impl SeenOfRange {
-    pub(super) fn of<Authority>(
-        permit: &ReadPermit<Authority>,
-        partitions: &[TypedPartition],
-        summary: Summary,
-        range: TimeRange,
-    ) -> Self {
-        let lie_elsewhere = |partition: &TypedPartition| !extent_fields(&partition.id).is_empty();
-        let shows = permit.is_own() || !partitions.iter().any(lie_elsewhere);
+    /// What is seen where only the last record that began in the range is shown, and cut by nothing that
+    /// moves: whatever else comes into the range begins later.
+    pub(super) const fn by_the_last(found: Summary) -> Self {
         Self {
-            summary,
-            range: (!shows).then_some(range),
+            summary: found,
+            taking_place: None,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        let taking_place = self.taking_place.into_iter().chain(other.taking_place);
+        Self {
+            summary: self.summary.and(other.summary),
+            taking_place: taking_place.reduce(Summary::and),
         }
     }
 }
 
 /// Summarises the rows of a plan that has the key columns.
 pub(super) async fn summarise(engine: &Engine, plan: Plan) -> Result<Summary, DataFusionError> {
-    let mut summary = Summary::default();
+    Ok(seen_in(engine, plan, None).await?.summary)
+}
+
+/// What is seen in the rows of a plan that has the key columns. `elsewhere`: their type, if others see them
+/// by other times than the recorded ones.
+async fn seen_in(
+    engine: &Engine,
+    plan: Plan,
+    elsewhere: Option<&TypeId>,
+) -> Result<SeenOfRange, DataFusionError> {
+    let mut seen = SeenOfRange::default();
     let mut rows = Box::pin(engine.drive(engine.start(plan)?, deadline_passed));
     while let Some(batch) = rows.next().await.transpose()? {
-        let column = |name: &str| {
-            batch
-                .column_by_name(name)
-                .map(arrow::array::AsArray::as_primitive::<TimestampMicrosecondType>)
-        };
-        summary = summary.and(Summary {
-            records: batch.num_rows() as i64,
-            first_start: column(START).and_then(min).map(Instant::from_micros),
-            last_start: column(START).and_then(max).map(Instant::from_micros),
-            last_end: column(END).and_then(max).map(Instant::from_micros),
+        let times = elsewhere.map(|data_type| for_others::times_of_parts(&batch, data_type));
+        seen = seen.and(SeenOfRange {
+            summary: Summary::of(&batch),
+            taking_place: times.transpose()?.map(|times| Summary::of_times(&times)),
         });
     }
-    Ok(summary)
+    Ok(seen)
 }

@@ -481,7 +481,16 @@ fn from_now(seconds: i64) -> String {
 #[tokio::test]
 async fn an_answer_as_of_now_is_304_while_it_is_the_same() {
     let (owner, reader) = (heart().await, person());
-    share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    share(&owner, &share_of(&["HeartRate", "CalendarEvent"], &reader)).await;
+    let event = |number, start: &str, end: &str, is_all_day: bool| {
+        json!({"calendar_event_id": id(number), "calendar_id": id(50), "start_date": start,
+            "end_date": end, "is_all_day": is_all_day, "time_zone": "America/New_York"})
+    };
+    let events = [
+        event(51, "2024-05-02T00:00:00Z", "2024-05-03T00:00:00Z", true),
+        event(52, "2024-05-02T10:00:00Z", "2024-05-02T11:00:00Z", false),
+    ];
+    owner.records("CalendarEvent", &events).await;
     let asked = |who: &Person, method: Method, selector: &str, output: &str| {
         who.call(method, "/data/v1/records")
             .with("q", selector)
@@ -495,6 +504,8 @@ async fn an_answer_as_of_now_is_304_while_it_is_the_same() {
             "HeartRate offset 1d",
             "HeartRate[100y]",
             "HeartRate[1h]",
+            "CalendarEvent",
+            "CalendarEvent[100y]",
         ] {
             for output in ["ndjson", "parquet"] {
                 let tag = tag_of(&asked(who, Method::GET, selector, output).await.must_be(200));
@@ -529,7 +540,19 @@ async fn an_answer_as_of_now_is_304_while_it_is_the_same() {
 #[tokio::test]
 async fn time_that_passes_makes_another_answer_with_another_tag() {
     let (owner, reader) = (heart().await, person());
-    share(&owner, &share_of(&["HeartRate", "StepCount"], &reader)).await;
+    let types = ["HeartRate", "StepCount", "PlatformLocationVisit"];
+    share(&owner, &share_of(&types, &reader)).await;
+    // Others see a visit at the moment of it that is known: one leaves the last minute, and one comes in.
+    let visit = |number, arrival: Option<String>, departure: Option<String>| {
+        json!({"uuid": id(number), "latitude_degrees": 47.4, "longitude_degrees": 8.5,
+            "arrival_date": arrival, "departure_date": departure})
+    };
+    let visits = [
+        visit(33, None, Some(from_now(-50))),
+        visit(34, Some(from_now(-30)), None),
+        visit(35, None, Some(from_now(10))),
+    ];
+    owner.records("PlatformLocationVisit", &visits).await;
     let soon = heart_rate(id(30), &from_now(10), 90);
     let leaving = heart_rate(id(31), &from_now(-50), 91);
     owner.records("HeartRate", &[soon, leaving]).await;
@@ -540,7 +563,13 @@ async fn time_that_passes_makes_another_answer_with_another_tag() {
         let reply = call.await.must_be(200);
         (tag_of(&reply), reply.text().to_owned())
     };
-    let selectors = ["HeartRate", "HeartRate[60s]", "StepCount", "StepCount[1m]"];
+    let selectors = [
+        "HeartRate",
+        "HeartRate[60s]",
+        "StepCount",
+        "StepCount[1m]",
+        "PlatformLocationVisit[60s]",
+    ];
     let mut before = Vec::new();
     for who in [&owner, &reader] {
         for selector in selectors {

@@ -16,10 +16,11 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::{Result, internal_err};
 
-use crate::model::columns::{SOURCE, SOURCE_CLASS, VALUE};
+use crate::model::columns::{END, SOURCE, SOURCE_CLASS, START, VALUE};
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::{DataType, RecordClass, TypeId};
 use crate::model::time::TimeRange;
@@ -27,10 +28,11 @@ use crate::store::snapshot::Snapshot;
 
 use super::measure::are_spread;
 use super::operator::Plan;
+use super::row_times::micros_of;
 use super::scan::Selection;
 
 use cut::{CutExec, Rule};
-use extent::Extents;
+use extent::{Extent, Extents};
 
 pub(in crate::query) use original_length::OriginalLength;
 
@@ -173,6 +175,23 @@ pub(in crate::query) fn cut_again(
 /// The columns, besides those of the key, that say when rows of a type take place.
 pub(in crate::query) fn extent_fields(data_type: &TypeId) -> Vec<Field> {
     Extents::of(data_type).fields()
+}
+
+/// Whether rows of a type are seen by other times than those that are recorded.
+pub(in crate::query) fn take_place_elsewhere(data_type: &TypeId) -> bool {
+    Extents::of(data_type) != Extents::Recorded
+}
+
+/// When the parts of rows take place that others see, in microseconds since 1970. `parts` have the columns of
+/// the key and those of [`extent_fields`].
+pub(in crate::query) fn times_of_parts(parts: &RecordBatch, data_type: &TypeId) -> Result<Vec<(i64, i64)>> {
+    let (starts, ends) = (micros_of(parts, START)?, micros_of(parts, END)?);
+    let extents = Extents::of(data_type).read(parts, starts, ends)?;
+    let known = extents.into_iter().filter_map(|extent| match extent {
+        Extent::Span(start, end) | Extent::Whole(start, end) => Some((start, end)),
+        Extent::Never => None,
+    });
+    Ok(known.collect())
 }
 
 /// The columns, besides those of the key, that keep their values when a row is cut.
