@@ -1,17 +1,18 @@
 //! What the headers of bodies say, and why a body could not be received whole.
 
 use axum::http::header::CONTENT_ENCODING;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::api::layers::arrival::is_stalled;
 use crate::api::problem::ApiError;
 use crate::ingest::decompress::ContentEncoding;
 
-/// How the body is compressed, as the header says it.
+/// How the body is compressed, as the header says it. On several lines it says the same as on one, with
+/// commas between them.
 pub fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, ApiError> {
-    let encoding =
-        text(headers, &CONTENT_ENCODING).map_or(Ok(ContentEncoding::Identity), ContentEncoding::from_header);
-    encoding.map_err(|unknown| {
+    let lines = headers.get_all(CONTENT_ENCODING).iter().map(text_of);
+    let said = lines.collect::<Vec<_>>().join(", ");
+    ContentEncoding::from_header(&said).map_err(|unknown| {
         ApiError::unsupported_media_type(format!(
             "content-encoding {:?} is not known; use gzip, zstd or none",
             unknown.0
@@ -22,9 +23,11 @@ pub fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, ApiError
 /// A header as text; `None` if it is not text, which no known value is.
 #[must_use]
 pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers
-        .get(name)
-        .map(|value| value.to_str().unwrap_or("\u{fffd}"))
+    headers.get(name).map(text_of)
+}
+
+fn text_of(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or("\u{fffd}")
 }
 
 /// The error for a body that did not arrive whole.
@@ -34,5 +37,28 @@ pub fn broke_off(error: &axum::Error) -> ApiError {
         ApiError::too_slow()
     } else {
         ApiError::bad_request("the body broke off before its announced length")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coding_on_a_line_of_its_own_counts() {
+        let encoding = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(CONTENT_ENCODING, HeaderValue::from_static(line));
+            }
+            content_encoding(&headers).ok()
+        };
+        assert_eq!(encoding(&[]), Some(ContentEncoding::Identity));
+        assert_eq!(encoding(&["gzip"]), Some(ContentEncoding::Gzip));
+        for several in [["gzip", "br"], ["gzip", "gzip"], ["identity", "gzip"]] {
+            assert_eq!(encoding(&several), None, "{several:?}");
+            let line = several.join(", ");
+            assert!(ContentEncoding::from_header(&line).is_err(), "{line}");
+        }
     }
 }

@@ -34,12 +34,17 @@ pub(super) fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiE
 
 /// The name under which the request is recognised, if it has one.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
+    let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(key) = keys.next() else {
         return Ok(None);
     };
+    let place = ["header", "idempotency-key"];
+    if keys.any(|other| other != key) {
+        return Err(invalid(place, "several keys; send one"));
+    }
     let wrong = || {
         invalid(
-            ["header", "idempotency-key"],
+            place,
             format!("expected 1 to {LONGEST_KEY} printable characters of ASCII"),
         )
     };
@@ -67,4 +72,27 @@ pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, 
         line: app.settings.body_limit,
     };
     BodyReader::new(form, encoding, limits).map_err(ApiError::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_request_has_one_key() {
+        let key = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(IDEMPOTENCY_KEY, HeaderValue::from_static(line));
+            }
+            idempotency_key(&headers).ok()
+        };
+        assert_eq!(key(&[]), Some(None));
+        assert_eq!(key(&["a"]), Some(Some("a".to_owned())));
+        assert_eq!(key(&["a", "a"]), Some(Some("a".to_owned())));
+        assert_eq!(key(&["a", "b"]), None);
+        assert_eq!(key(&["a", ""]), None);
+    }
 }
