@@ -5,13 +5,15 @@
 
 use ahash::{HashMap, HashMapExt, HashSet};
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType as ColumnType, Field, FieldRef};
 use serde_json::Value;
 
 use super::extras::{ORIGINAL_UNIT, ORIGINAL_VALUE};
 use super::scalar::{self, ScalarRule};
 use crate::model::columns::EXTRAS;
-use crate::model::registry::{Base, Canonical, DataType, ReadFrom, TimeFields, TypeId, Undeclared};
+use crate::model::registry::{
+    Base, Canonical, DataType, ReadFrom, TimeFields, TypeId, Undeclared, is_json_text,
+};
 
 /// `id`, `start_time`, `end_time` precede a type's own columns.
 pub(super) const LEADING_COLUMNS: usize = 3;
@@ -148,7 +150,9 @@ impl FieldPlan {
             value: metric_field("value"),
             unit: metric_field("unit"),
             source_columns: [column("source_properties"), column("device_properties"), sources],
-            source_id: column("source_id").filter(|_| sources.is_some()),
+            source_id: column("source_id").filter(|column| {
+                sources.is_some() && own.get(*column).is_some_and(|field| holds_texts(field))
+            }),
             of_definition: ["source_name", "metadata"].map(|name| column(name).filter(|_| data_type.is_base)),
             columns: own.to_vec(),
             fields_are_independent: scalar::fields_are_independent(&data_type.schema)
@@ -186,6 +190,11 @@ impl FieldPlan {
                 _ => false,
             }
     }
+}
+
+/// Whether a column can be filled with any text. A person's own type may declare it to be something else.
+fn holds_texts(column: &Field) -> bool {
+    matches!(column.data_type(), ColumnType::Utf8 | ColumnType::Dictionary(..)) && !is_json_text(column)
 }
 
 /// The time that stands for an unknown one, as JSON, where `property` says that it may be unknown.

@@ -103,6 +103,21 @@ fn rule_8_4_what_was_sent_before_its_field_was_declared_comes_back_as_it_is_read
 }
 
 #[test]
+fn a_source_fills_no_column_that_is_declared_as_something_else() {
+    for declared in [
+        json!({"type": "integer"}),
+        json!({"type": "array", "items": {"type": "string"}}),
+        json!({}),
+    ] {
+        let own = event(&json!({"properties": {"source_id": declared}}));
+        let mut decoder = decoder_of(&own);
+        decoder.push(0, line(r#""sources":["app"]"#).as_bytes()).unwrap();
+        let found = decoder.take().unwrap();
+        assert_eq!(cell(&found, "source_id", 0), "", "{declared}");
+    }
+}
+
+#[test]
 fn rule_8_4_extras_let_nothing_past_the_schema_of_an_own_type() {
     let own = open();
     for (rest, at, kind) in [
