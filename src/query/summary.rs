@@ -47,7 +47,7 @@ pub struct PreparedSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenOfRange {
     /// Of the records, as the reader sees them.
-    summary: Summary,
+    pub summary: Summary,
     /// The same with the times at which they take place, where others see them by these: whole days in a
     /// zone, or the known end of a visit, would be hidden by the recorded times.
     taking_place: Option<Summary>,

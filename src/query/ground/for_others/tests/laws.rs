@@ -233,6 +233,38 @@ async fn compare_records(name: &'static str, rows: Vec<Vec<GivenRow>>, granted: 
     assert_eq!(available[0], available[1], "{name} available");
 }
 
+/// Asks as of several moments, for a range that ends then and for the last record. What is seen of the range
+/// tells the answers apart.
+async fn compare_moments(name: &'static str, rows: Vec<Vec<GivenRow>>, granted: Windows, asked: TimeRange) {
+    let compared = Compared::new(vec![(name, rows)], granted).await;
+    let partitions = [compared.bench.partition(name)];
+    let questions = &compared.bench.questions;
+    let spec = records_spec(Order::Ascending, None, &[]);
+    let (mut of_range, mut of_last) = (Vec::new(), Vec::new());
+    for step in 0..12 {
+        let later = |moment: Instant| moment.micros() + step * 3 * HOUR;
+        let moving = range(later(asked.start()), later(asked.end()));
+        let permit = compared.shared.permit(name, moving);
+        let page = questions.moving_page_of_records(&permit, &partitions, &spec, moving);
+        let (prepared, _, seen) = page.await.unwrap();
+        let tag = (seen, prepared.scope.clone());
+        of_range.push((tag, compared.bench.told(prepared).await));
+        let until = TimeRange::between(Instant::MIN, moving.end());
+        let permit = compared.shared.permit(name, TimeRange::ALWAYS).within(until);
+        let last = questions.latest_record(&permit, &partitions, &spec, until);
+        let (prepared, seen) = last.await.unwrap();
+        let tag = (seen, prepared.scope.clone());
+        of_last.push((tag, compared.bench.told(prepared).await));
+    }
+    for answers in [of_range, of_last] {
+        for (later, (tag, told)) in answers.iter().enumerate() {
+            for (earlier_tag, earlier_told) in answers.iter().take(later) {
+                assert!(tag != earlier_tag || told == earlier_told, "{name} {tag:?}");
+            }
+        }
+    }
+}
+
 fn asked() -> impl Strategy<Value = TimeRange> {
     (moment(), moment()).prop_map(|(one, other)| range(one, other))
 }
@@ -272,6 +304,18 @@ proptest! {
                 (EVENTS, events),
             ] {
                 compare_records(name, rows, granted.clone(), asked).await;
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_seen_of_a_moving_range_tells_its_answers_apart(
+        amounts in pieces(AMOUNT), visits in pieces(VISITS), events in pieces(EVENTS), granted in windows(),
+        asked in asked()
+    ) {
+        run(async {
+            for (name, rows) in [(AMOUNT, amounts), (VISITS, visits), (EVENTS, events)] {
+                compare_moments(name, rows, granted.clone(), asked).await;
             }
         });
     }
