@@ -32,7 +32,9 @@ pub struct Question {
 }
 
 impl Question {
-    fn bytes(&self) -> usize {
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         ENTRY_BYTES + self.words.len() + size_of_val(self.states.as_slice())
     }
 }

@@ -42,7 +42,8 @@ pub struct Wording {
     person: PersonId,
     reach: Reach,
     address: String,
-    shaping: Vec<HeaderValue>,
+    /// Copies: the headers of a request are parts of one buffer, which would stay for each of them.
+    shaping: Vec<Box<[u8]>>,
 }
 
 impl Wording {
@@ -59,8 +60,16 @@ impl Wording {
             person: reader.person(),
             reach: reader.reach().clone(),
             address: request.uri().path_and_query()?.as_str().to_owned(),
-            shaping: shaping.cloned().collect(),
+            shaping: shaping.map(|value| value.as_bytes().into()).collect(),
         })
+    }
+
+    fn bytes(&self) -> usize {
+        let shaping = self
+            .shaping
+            .iter()
+            .map(|value| size_of::<Box<[u8]>>() + value.len());
+        self.address.len() + self.reach.memory() + shaping.sum::<usize>()
     }
 }
 
@@ -74,6 +83,16 @@ struct Beginning {
     question: Arc<Question>,
 }
 
+impl Beginning {
+    /// With the question, whose answer may not be kept any more.
+    fn bytes(&self) -> usize {
+        let header =
+            |(_, value): &(HeaderName, HeaderValue)| size_of::<(HeaderName, HeaderValue)>() + value.len();
+        let headers: usize = self.headers.iter().map(header).sum();
+        headers + self.ignored.as_ref().map_or(0, String::len) + self.question.bytes()
+    }
+}
+
 /// The repeatable requests, within a limit of memory.
 #[derive(Clone, Debug)]
 pub struct Repeats {
@@ -84,11 +103,8 @@ impl Repeats {
     /// `memory`: how many bytes to keep.
     #[must_use]
     pub fn new(memory: u64) -> Self {
-        let weigh = |wording: &Wording, beginning: &Arc<Beginning>| {
-            let asked: usize = wording.shaping.iter().map(HeaderValue::len).sum();
-            let said: usize = beginning.headers.iter().map(|(_, value)| value.len()).sum();
-            ENTRY_BYTES + wording.address.len() + asked + said
-        };
+        let weigh =
+            |wording: &Wording, beginning: &Arc<Beginning>| ENTRY_BYTES + wording.bytes() + beginning.bytes();
         Self {
             known: Cache::of_bytes(memory, LARGE_ENTRY_BYTES, weigh),
         }
@@ -164,5 +180,59 @@ impl Repeats {
     /// Drops all entries, of everybody.
     pub fn forget_all(&self) {
         self.known.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::auth::reach::Scope;
+    use crate::catalog::Catalog;
+    use crate::catalog::test_databases::address_in;
+    use crate::model::clock::SystemClock;
+    use crate::model::registry::TypeId;
+    use crate::output::OutputMethod;
+
+    const PERSON: PersonId = PersonId(Uuid::from_u128(1));
+
+    fn beginning(state: PersonState, words: usize, headers: usize) -> Beginning {
+        let header = (ETAG, HeaderValue::from_static("\"tag\""));
+        Beginning {
+            state,
+            headers: vec![header; headers],
+            range: None,
+            ignored: None,
+            question: Arc::new(Question {
+                words: "x".repeat(words),
+                states: Vec::new(),
+                packing: OutputMethod::Jstable.into(),
+            }),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_entry_weighs_its_question_its_headers_and_what_narrows_its_token() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = address_in(directory.path());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        catalog.ensure_person(PERSON, None).await.unwrap();
+        assert!(catalog.swap_preferences(PERSON, None, "{}").await.unwrap());
+        let state = catalog.person_state(PERSON).await.unwrap().unwrap();
+        let plain = beginning(state, 0, 0).bytes();
+        assert!(beginning(state, 10_000, 0).bytes() >= plain + 10_000);
+        let header = size_of::<(HeaderName, HeaderValue)>();
+        assert!(beginning(state, 0, 20).bytes() >= plain + 20 * header);
+        let wording = |types: usize| Wording {
+            person: PERSON,
+            reach: Reach {
+                scope: Some(Scope::Read),
+                types: Some(vec![TypeId::new("Event"); types].into()),
+            },
+            address: "/".to_owned(),
+            shaping: vec![b"text/csv"[..].into()],
+        };
+        assert!(wording(1_000).bytes() > wording(0).bytes() + 20_000);
     }
 }

@@ -27,6 +27,9 @@ const INPUT: &str = "/input/v1/";
 /// The paths below `/data/` that belong to no type: what they list is of all of them.
 const OF_NO_TYPE: [&str; 2] = ["/data/v1alpha1/data_sources", "/data/v1alpha1/data_types"];
 
+/// What a type takes in a list besides its id.
+const TYPE_BYTES: usize = 48;
+
 /// What a token may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
@@ -66,6 +69,15 @@ pub struct Reach {
     pub scope: Option<Scope>,
     /// A base covers the types that people define on it.
     pub types: Option<Arc<[TypeId]>>,
+}
+
+impl Reach {
+    /// About how many bytes its types take.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let types = self.types.iter().flat_map(|types| types.iter());
+        types.map(|id| TYPE_BYTES + id.as_str().len()).sum()
+    }
 }
 
 /// Why a request exceeds a token.

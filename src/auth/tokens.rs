@@ -36,6 +36,8 @@ mod tests;
 
 /// Bytes for remembered tokens: a few thousand of them.
 const REMEMBERED_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes that a token takes besides its text and what it narrows.
+const ENTRY_BYTES: usize = 256;
 /// The size of a large token in bytes.
 const LARGE_TOKEN: u64 = 2048;
 
@@ -143,6 +145,17 @@ struct Remembered {
     generation: u64,
 }
 
+impl Remembered {
+    /// About how many bytes it takes, beside its token.
+    fn bytes(&self) -> usize {
+        let Identity {
+            name, token, reach, ..
+        } = &self.identity;
+        let texts = [name, token].into_iter().flatten().map(|text| text.len());
+        ENTRY_BYTES + texts.sum::<usize>() + reach.memory()
+    }
+}
+
 /// Decides who sends a request.
 pub struct Verifier {
     keys: Keys,
@@ -183,7 +196,8 @@ impl Verifier {
     }
 
     fn new(keys: Keys, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
-        let remembered = Cache::of_bytes(REMEMBERED_BYTES, LARGE_TOKEN, |token: &Token, _| token.len());
+        let weigh = |token: &Token, remembered: &Remembered| token.len() + remembered.bytes();
+        let remembered = Cache::of_bytes(REMEMBERED_BYTES, LARGE_TOKEN, weigh);
         Self {
             keys,
             settings,

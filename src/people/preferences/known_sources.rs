@@ -19,6 +19,8 @@ use crate::model::meters::CacheMeters;
 const LARGE_BYTES: u64 = 1 << 20;
 /// The size of a source besides its key.
 const SOURCE_BYTES: usize = 96;
+/// The size of what is held of a person besides their sources.
+const PERSON_BYTES: usize = 256;
 
 /// Everybody's sources. Cheap to clone; all clones share what is held.
 #[derive(Clone)]
@@ -48,7 +50,7 @@ impl KnownSources {
         let kept = Cache::of_bytes(
             memory,
             LARGE_BYTES,
-            |_, (_, sources): &(SourcesState, Arc<SourcesByRecency>)| sources.memory(),
+            |_, (_, sources): &(SourcesState, Arc<SourcesByRecency>)| PERSON_BYTES + sources.memory(),
         );
         Self { catalog, kept }
     }

@@ -60,6 +60,8 @@ pub(in crate::query) struct Key {
     pub(in crate::query) kind: Kind,
 }
 
+/// The size in bytes of what is kept besides the columns of a rollup.
+const ENTRY_BYTES: usize = 256;
 /// The size in bytes of a full month of minutes.
 const LARGE: u64 = 2 << 20;
 
@@ -87,9 +89,9 @@ impl Rollups {
             };
             let rollups = match held {
                 CachedRollups::Rollups(rollups) => memory_of(rollups),
-                CachedRollups::Unfit => 64,
+                CachedRollups::Unfit => 0,
             };
-            order.saturating_add(rollups)
+            order.saturating_add(rollups).saturating_add(ENTRY_BYTES)
         };
         Self {
             held: Cache::of_bytes(memory, LARGE, weigh),
