@@ -137,7 +137,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         settings: settings.interface.clone(),
         types: people.types,
         grants: Grants::new(stores.catalog.clone(), Arc::clone(&registry)),
-        compiled: CompiledTypes::new(registry),
+        compiled: CompiledTypes::new(registry).keeping(caches.compiled_types),
         catalog: stores.catalog.clone(),
         questions: Questions::new(
             Arc::clone(&compute.engine),
@@ -252,7 +252,8 @@ fn people_services(
             Arc::clone(clock),
             Arc::clone(ids),
             limits.definitions,
-        ),
+        )
+        .keeping(caches.types, caches.type_lists),
         annotations: Annotations::new(
             documents.clone(),
             limits.annotations,
@@ -287,6 +288,8 @@ fn watch_caches(app: &App, files: &PieceFiles) {
     app.annotations.watched_by(meters);
     app.files.watched_by(meters);
     app.sessions.watched_by(meters);
+    app.types.watched_by(meters);
+    app.compiled.watched_by(meters);
 }
 
 /// Limits the questions that run and wait.

@@ -35,6 +35,12 @@ pub(super) struct Caches {
     pub file_lists: u64,
     /// When sessions end.
     pub session_ends: u64,
+    /// Types that people defined, one by one.
+    pub types: u64,
+    /// All types that a person defined.
+    pub type_lists: u64,
+    /// Types that people defined, as their records are decoded.
+    pub compiled_types: u64,
 }
 
 /// The shares are in hundredths of the budget.
@@ -45,17 +51,20 @@ impl Caches {
     pub(super) const fn of(all: u64) -> Self {
         let one = all / WHOLE;
         Self {
-            snapshots: 21 * one,
-            footers: 8 * one,
+            snapshots: 18 * one,
+            footers: 7 * one,
             filters: 29 * one,
-            rollups: 17 * one,
-            decoded: 7 * one,
-            answers: 5 * one,
+            rollups: 14 * one,
+            decoded: 6 * one,
+            answers: 4 * one,
             repeats: 2 * one,
             annotations: 6 * one,
             sources: 2 * one,
             file_lists: 2 * one,
             session_ends: one,
+            types: one,
+            type_lists: 6 * one,
+            compiled_types: 2 * one,
         }
     }
 
@@ -97,6 +106,9 @@ mod tests {
             sources,
             file_lists,
             session_ends,
+            types,
+            type_lists,
+            compiled_types,
         } = Caches::of(100 << 20);
         let all = [
             snapshots,
@@ -110,6 +122,9 @@ mod tests {
             sources,
             file_lists,
             session_ends,
+            types,
+            type_lists,
+            compiled_types,
         ];
         assert_eq!(all.iter().sum::<u64>(), 100 << 20);
         assert!(all.iter().all(|share| *share > 0));

@@ -1,34 +1,39 @@
 //! Prepares data types for decoding, and caches them.
 //!
 //! A compiled type is immutable and holds for one version of the type's layout; it is built for the first
-//! record and then shared. Knows schemas and layouts; knows nothing of records.
+//! record and then shared. Built-in types stay once they are compiled; those that people define share a
+//! limit. Knows schemas and layouts; knows nothing of records.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use arrow::array::{ArrayRef, new_null_array};
+use ahash::HashMap;
+use arrow::array::{Array as _, ArrayRef, new_null_array};
 use arrow::datatypes::DataType as ColumnType;
 use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::columns::{Column, UnfillableColumn, width};
 use super::field_plan::{FieldPlan, FieldPlanError};
 use crate::model::cache::Cache;
 use crate::model::ids::PersonId;
+use crate::model::meters::CacheMeters;
 use crate::model::registry::schema::cost::{TooCostly, checks_of_records};
-use crate::model::registry::schema::{PATTERN_BYTES, linear_patterns};
+use crate::model::registry::schema::{PATTERN_BYTES, linear_patterns, pattern_memory};
 use crate::model::registry::{DataType, ReadFrom, RecordClass, Registry, TypeId};
 use crate::model::sources::SourceRules;
 use crate::model::time::parse_instant;
 use crate::model::units::Units;
 
-/// About how many bytes of compiled types are kept: enough for every built-in type and the own types of the
-/// people who are currently writing.
-const KEPT_TYPES_BYTES: u64 = 64 << 20;
+/// How many bytes of compiled own types are kept where nobody says how many.
+const KEPT_BYTES: u64 = 4 << 20;
 /// The size of a type with many columns.
 const LARGE_TYPE_BYTES: u64 = 1 << 20;
-/// A compiled type takes this many times the text of its schema, and more for each pattern.
-const SCHEMA_FACTOR: usize = 8;
-const PATTERN_WEIGHT: usize = 16 << 10;
+/// A compiled type takes this many times the text of its schema, beside its patterns and its columns,
+const SCHEMA_FACTOR: usize = 12;
+/// this much for each column, and this much in any case.
+const COLUMN_BYTES: usize = 512;
+const TYPE_BYTES: usize = 2 << 10;
 /// How many ways a pattern that a linear engine cannot run may try before it counts as not matching.
 const BACKTRACK_LIMIT: usize = 10_000;
 
@@ -47,7 +52,7 @@ pub struct CompiledType {
     pub(super) null_extras: ArrayRef,
     /// How many bytes a row takes at least.
     pub(super) row_bytes: usize,
-    /// About how many bytes all of this takes.
+    /// About how many bytes all of this takes, with the type itself, which may be kept for this alone.
     weight: usize,
 }
 
@@ -69,27 +74,30 @@ impl CompiledType {
     /// # Errors
     /// If the type's schema or layout is not usable.
     pub fn new(data_type: Arc<DataType>, registry: Arc<Registry>) -> Result<Self, CompileError> {
-        let checks = checks(&data_type)?;
+        let schema = data_type.schema.value();
+        let checks = checks(&data_type, &schema)?;
         let plan = FieldPlan::new(&data_type)?;
         for column in &plan.columns {
             Column::new(column.data_type())?;
         }
-        let validator = validator(&data_type)?;
-        let weight = weight(&data_type);
+        let validator = validator(&data_type, &schema)?;
         let columns = plan.columns.iter();
+        let null_row: Vec<ArrayRef> = columns
+            .map(|column| new_null_array(column.data_type(), 1))
+            .collect();
+        let weight = weight(&data_type, &schema, &null_row);
+        drop(schema);
         let stored = data_type.layout.storage.fields().iter();
         Ok(Self {
             row_bytes: stored.map(|field| width(field.data_type())).sum(),
+            weight,
             data_type,
-            null_row: columns
-                .map(|column| new_null_array(column.data_type(), 1))
-                .collect(),
+            null_row,
             null_extras: new_null_array(&ColumnType::Utf8, 1),
             plan,
             validator,
             registry,
             checks,
-            weight,
         })
     }
 
@@ -109,6 +117,17 @@ impl CompiledType {
         read.any(|column| matches!(column.from, ReadFrom::Span | ReadFrom::End))
     }
 
+    /// Whether it was compiled from this type, or from one with the same layout and schema.
+    fn is_of(&self, data_type: &Arc<DataType>) -> bool {
+        let from = &self.data_type;
+        let is_same = || {
+            from.layout.version == data_type.layout.version
+                && from.layout.state == data_type.layout.state
+                && from.schema == data_type.schema
+        };
+        Arc::ptr_eq(from, data_type) || is_same()
+    }
+
     pub(super) fn units(&self) -> &Units {
         self.registry.units()
     }
@@ -118,24 +137,29 @@ impl CompiledType {
     }
 }
 
-fn weight(data_type: &DataType) -> usize {
-    let text = data_type.schema.to_string();
-    let patterns = text.matches("\"pattern").count();
-    text.len() * SCHEMA_FACTOR + patterns * PATTERN_WEIGHT
+fn weight(data_type: &DataType, schema: &Value, null_row: &[ArrayRef]) -> usize {
+    let columns = data_type.layout.storage.flattened_fields().len();
+    let nulls: usize = null_row.iter().map(|column| column.get_array_memory_size()).sum();
+    TYPE_BYTES
+        + columns * COLUMN_BYTES
+        + nulls
+        + schema.to_string().len() * SCHEMA_FACTOR
+        + pattern_memory(schema)
+        + data_type.memory()
 }
 
 /// How often one value may be checked. Built-in schemas are exempt; own types have limits.
-fn checks(data_type: &DataType) -> Result<u64, CompileError> {
+fn checks(data_type: &DataType, schema: &Value) -> Result<u64, CompileError> {
     if data_type.owner.is_none() {
         return Ok(1);
     }
-    checks_of_records(&data_type.schema).map_err(|reason| CompileError::TooCostly {
+    checks_of_records(schema).map_err(|reason| CompileError::TooCostly {
         data_type: data_type.id.to_string(),
         reason,
     })
 }
 
-fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
+fn validator(data_type: &DataType, schema: &Value) -> Result<Validator, CompileError> {
     let options = || {
         jsonschema::draft202012::options()
             .should_validate_formats(true)
@@ -144,16 +168,14 @@ fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
             .with_format("uuid", |text| Uuid::try_parse(text).is_ok())
     };
     // Own types contain patterns that people write, so an engine with bounded run time is tried first.
-    let linear = options()
-        .with_pattern_options(linear_patterns())
-        .build(&data_type.schema);
+    let linear = options().with_pattern_options(linear_patterns()).build(schema);
     linear
         .or_else(|_| {
             let patterns = PatternOptions::fancy_regex()
                 .backtrack_limit(BACKTRACK_LIMIT)
                 .size_limit(PATTERN_BYTES)
                 .dfa_size_limit(PATTERN_BYTES);
-            options().with_pattern_options(patterns).build(&data_type.schema)
+            options().with_pattern_options(patterns).build(schema)
         })
         .map_err(|error| CompileError::Schema {
             data_type: data_type.id.0.to_string(),
@@ -161,27 +183,52 @@ fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
         })
 }
 
-/// The cache of compiled types, by what they were compiled from.
+/// The compiled types. Lives as long as the process.
 #[derive(Debug)]
 pub struct CompiledTypes {
     registry: Arc<Registry>,
-    kept: Cache<(Option<PersonId>, TypeId, u32), Arc<CompiledType>>,
+    /// All built-in types, which are not many; each is compiled when it is first needed.
+    builtin: HashMap<TypeId, Builtin>,
+    /// All others, each as it was compiled last.
+    kept: Cache<(Option<PersonId>, TypeId), Arc<CompiledType>>,
+}
+
+#[derive(Debug)]
+struct Builtin {
+    data_type: Arc<DataType>,
+    compiled: OnceLock<Arc<CompiledType>>,
 }
 
 impl CompiledTypes {
     #[must_use]
     pub fn new(registry: Arc<Registry>) -> Self {
+        let builtin = registry.types().iter().map(|data_type| {
+            let builtin = Builtin {
+                data_type: Arc::clone(data_type),
+                compiled: OnceLock::new(),
+            };
+            (data_type.id.clone(), builtin)
+        });
         Self {
+            builtin: builtin.collect(),
             registry,
-            kept: Cache::of_bytes(
-                KEPT_TYPES_BYTES,
-                LARGE_TYPE_BYTES,
-                |_, compiled: &Arc<CompiledType>| compiled.weight,
-            ),
+            kept: kept_types(KEPT_BYTES),
         }
     }
 
-    /// Empties the cache, whoever the types belong to.
+    /// Keeps this many bytes of compiled types that people defined.
+    #[must_use]
+    pub fn keeping(mut self, memory: u64) -> Self {
+        self.kept = kept_types(memory);
+        self
+    }
+
+    /// Makes `meters` show how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("compiled_types", &self.kept);
+    }
+
+    /// Drops all types that people defined, whoever they belong to.
     pub fn forget_all(&self) {
         self.kept.clear();
     }
@@ -191,18 +238,93 @@ impl CompiledTypes {
     /// # Errors
     /// If the type's schema or layout is not usable.
     pub fn get(&self, data_type: &Arc<DataType>) -> Result<Arc<CompiledType>, CompileError> {
-        let key = (data_type.owner, data_type.id.clone(), data_type.layout.version);
-        let is_this = |compiled: &Arc<CompiledType>| {
-            Arc::ptr_eq(&compiled.data_type, data_type) || compiled.data_type.schema == data_type.schema
-        };
-        if let Some(compiled) = self.kept.get(&key).filter(is_this) {
+        let builtin = self.builtin.get(&data_type.id);
+        if let Some(builtin) = builtin.filter(|builtin| Arc::ptr_eq(&builtin.data_type, data_type)) {
+            return match builtin.compiled.get() {
+                Some(compiled) => Ok(Arc::clone(compiled)),
+                None => {
+                    let compiled = self.compile(data_type)?;
+                    Ok(Arc::clone(builtin.compiled.get_or_init(|| compiled)))
+                }
+            };
+        }
+        let key = (data_type.owner, data_type.id.clone());
+        if let Some(compiled) = self.kept.get(&key).filter(|compiled| compiled.is_of(data_type)) {
             return Ok(compiled);
         }
-        let compiled = Arc::new(CompiledType::new(
-            Arc::clone(data_type),
-            Arc::clone(&self.registry),
-        )?);
+        let compiled = self.compile(data_type)?;
         self.kept.insert(key, Arc::clone(&compiled));
         Ok(compiled)
+    }
+
+    fn compile(&self, data_type: &Arc<DataType>) -> Result<Arc<CompiledType>, CompileError> {
+        let (data_type, registry) = (Arc::clone(data_type), Arc::clone(&self.registry));
+        CompiledType::new(data_type, registry).map(Arc::new)
+    }
+}
+
+fn kept_types(memory: u64) -> Cache<(Option<PersonId>, TypeId), Arc<CompiledType>> {
+    Cache::of_bytes(memory, LARGE_TYPE_BYTES, |_, compiled: &Arc<CompiledType>| {
+        compiled.weight
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::registry::{Base, Definition};
+
+    fn own(registry: &Registry, number: u128, version: u32, pattern: &str) -> Arc<DataType> {
+        let schema = json!({"properties": {"leaf": {"type": "string", "pattern": pattern}}});
+        let body = json!({"name": "tea", "record_spec": {"schema": schema}});
+        let definition = Definition::read(Base::Event, &body).unwrap();
+        let base = registry.get("Event").unwrap();
+        let (person, id) = (PersonId(Uuid::from_u128(1)), Uuid::from_u128(number));
+        Arc::new(DataType::from_definition(person, id, base, &definition, version).unwrap())
+    }
+
+    #[test]
+    fn own_types_share_a_limit_and_built_in_ones_stay() {
+        let registry = Arc::new(Registry::builtin().unwrap());
+        let types = CompiledTypes::new(Arc::clone(&registry)).keeping(400_000);
+        let heart_rate = registry.get("HeartRate").unwrap();
+        let built_in = types.get(heart_rate).unwrap();
+        for number in 0..50 {
+            let data_type = own(&registry, number, 1, "^[a-z]+$");
+            let compiled = types.get(&data_type).unwrap();
+            assert!(compiled.weight > data_type.memory());
+            assert!(types.kept.weight() <= 400_000);
+        }
+        assert!((1..25).contains(&types.kept.len()), "{:?}", types.kept);
+        assert!(Arc::ptr_eq(&types.get(heart_rate).unwrap(), &built_in));
+    }
+
+    #[test]
+    fn a_type_that_changed_is_compiled_again_and_takes_the_place_of_the_earlier_one() {
+        let registry = Arc::new(Registry::builtin().unwrap());
+        let types = CompiledTypes::new(Arc::clone(&registry)).keeping(1 << 20);
+        for version in 1..10 {
+            let compiled = types.get(&own(&registry, 1, version, "^[a-z]+$")).unwrap();
+            assert_eq!(compiled.data_type.layout.version, version);
+        }
+        assert_eq!(types.kept.len(), 1);
+        let last = types.get(&own(&registry, 1, 9, "^[a-z]+$")).unwrap();
+        assert!(Arc::ptr_eq(
+            &last,
+            &types.get(&own(&registry, 1, 9, "^[a-z]+$")).unwrap()
+        ));
+        let other = types.get(&own(&registry, 1, 9, "^[a-z]*$")).unwrap();
+        assert!(!Arc::ptr_eq(&last, &other));
+    }
+
+    #[test]
+    fn what_may_take_more_than_there_is_room_for_is_not_kept() {
+        let registry = Arc::new(Registry::builtin().unwrap());
+        let types = CompiledTypes::new(Arc::clone(&registry)).keeping(400_000);
+        let compiled = types.get(&own(&registry, 1, 1, "^[a-z]{2000}$")).unwrap();
+        assert!(compiled.weight > 400_000);
+        assert!(types.kept.is_empty());
     }
 }

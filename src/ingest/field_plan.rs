@@ -136,7 +136,8 @@ impl FieldPlan {
             .get(LEADING_COLUMNS..storage.len().saturating_sub(TRAILING_COLUMNS))
             .filter(|_| storage.last().is_some_and(|field| field.name() == EXTRAS))
             .ok_or_else(|| FieldPlanError::Layout(data_type.id.clone()))?;
-        let fields = FieldList::of(data_type, own);
+        let schema = data_type.schema.value();
+        let fields = FieldList::of(data_type, &schema, own);
         let column = |name: &str| own.iter().position(|column| column.name() == name);
         let metric_field = |name: &str| {
             fields
@@ -155,12 +156,12 @@ impl FieldPlan {
             }),
             of_definition: ["source_name", "metadata"].map(|name| column(name).filter(|_| data_type.is_base)),
             columns: own.to_vec(),
-            fields_are_independent: scalar::fields_are_independent(&data_type.schema)
+            fields_are_independent: scalar::fields_are_independent(&schema)
                 && fields.list.len() <= MOST_FIELDS_ON_THE_FAST_WAY
                 && fields.hold_all_that_is_required(),
             spreads_extras: data_type.layout.undeclared == Undeclared::AsGiven,
             null_is_absent: data_type.is_base && Base::named(data_type.id.as_str()).is_some(),
-            admits_undeclared: scalar::admits_undeclared(&data_type.schema),
+            admits_undeclared: scalar::admits_undeclared(&schema),
             only_in_schema: fields.only_in_schema(),
             required: required_bits(&fields.list),
             fields: fields.list,
@@ -221,10 +222,10 @@ struct FieldList<'a> {
 }
 
 impl<'a> FieldList<'a> {
-    fn of(data_type: &'a DataType, own: &[FieldRef]) -> Self {
+    fn of(data_type: &DataType, schema: &'a Value, own: &[FieldRef]) -> Self {
         let layout = &data_type.layout;
         let mut fields = Self {
-            schema: &data_type.schema,
+            schema,
             list: Vec::new(),
             spellings: HashMap::new(),
         };

@@ -14,6 +14,7 @@ mod definition;
 mod entry;
 mod error;
 mod layout;
+mod memory;
 mod own;
 pub mod schema;
 #[cfg(test)]

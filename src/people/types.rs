@@ -21,6 +21,7 @@ use crate::model::clock::Clock;
 use crate::model::excerpt::beginning;
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
+use crate::model::meters::CacheMeters;
 use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 use crate::model::stored_json;
@@ -30,17 +31,13 @@ use super::documents::BroughtBack;
 
 pub use own::{OwnType, OwnTypes};
 
-/// How many bytes of definitions have their types cached; a type takes a few times as many.
-const CACHED_BYTES: u64 = 8 << 20;
-/// How many bytes of definitions are kept as the lists of all that a person has, with their types.
-const LISTED_BYTES: u64 = 8 << 20;
+/// How many bytes of types, and of lists of types, are kept where nobody says how many.
+const KEPT_BYTES: u64 = 4 << 20;
 /// How often a change is attempted. An attempt fails only where another change came first, so that this many
 /// at once all succeed: clients have up to twenty in progress.
 const ATTEMPTS: usize = 32;
-/// The size of a long definition.
-const LARGE_BYTES: u64 = 64 << 10;
-/// The size of the definitions of a person who has many.
-const LARGE_LIST_BYTES: u64 = 2 << 20;
+/// The size of a type with many properties.
+const LARGE_BYTES: u64 = 256 << 10;
 
 /// Why a type cannot be found or changed.
 #[derive(Debug, thiserror::Error)]
@@ -84,17 +81,11 @@ pub struct Types {
     catalog: Catalog,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    made: Cache<(Uuid, i64, u32), CachedType>,
+    /// What was made of the last definition that was seen of each type.
+    made: Cache<Uuid, Arc<OwnType>>,
     lists: Cache<PersonId, CachedList>,
     /// The most own types that one person may have.
     limit: u64,
-}
-
-#[derive(Clone)]
-struct CachedType {
-    data_type: Arc<DataType>,
-    /// The bytes of the definition.
-    weight: usize,
 }
 
 /// All own types of a person.
@@ -146,12 +137,24 @@ impl Types {
             catalog,
             clock,
             ids,
-            made: Cache::of_bytes(CACHED_BYTES, LARGE_BYTES, |_, made: &CachedType| made.weight),
-            lists: Cache::of_bytes(LISTED_BYTES, LARGE_LIST_BYTES, |_, list: &CachedList| {
-                list.types.bytes()
-            }),
+            made: kept_types(KEPT_BYTES),
+            lists: kept_lists(KEPT_BYTES),
             limit,
         }
+    }
+
+    /// Keeps this many bytes of types, and of lists of all types that a person has.
+    #[must_use]
+    pub fn keeping(mut self, types: u64, lists: u64) -> Self {
+        self.made = kept_types(types);
+        self.lists = kept_lists(lists);
+        self
+    }
+
+    /// Makes `meters` show how much is held.
+    pub fn watched_by(&self, meters: &CacheMeters) {
+        meters.watch("types", &self.made);
+        meters.watch("type_lists", &self.lists);
     }
 
     #[must_use]
@@ -416,12 +419,13 @@ impl Types {
     }
 
     fn made_from(&self, stored: StoredDefinition) -> Result<OwnType, TypesError> {
-        // A restored older catalogue counts the same versions again.
-        let key = (stored.id, stored.version, crc32fast::hash(stored.body.as_bytes()));
-        if let Some(made) = self.made.get(&key) {
+        // A restored older catalogue counts the same versions again, so more than the version is compared.
+        let known = self.made.get(&stored.id);
+        if let Some(made) = known.filter(|made| made.is_made_of(&stored)) {
             return Ok(OwnType {
                 definition: stored,
-                data_type: made.data_type,
+                data_type: Arc::clone(&made.data_type),
+                memory: made.memory,
             });
         }
         let damaged = |reason: String| TypesError::Damaged {
@@ -439,17 +443,24 @@ impl Types {
             &definition_of(&stored)?,
             stored.version as u32,
         );
-        let data_type = Arc::new(made.map_err(|error| damaged(error.to_string()))?);
-        let made = CachedType {
-            data_type: Arc::clone(&data_type),
-            weight: stored.body.len(),
-        };
-        self.made.insert(key, made);
-        Ok(OwnType {
+        let data_type = made.map_err(|error| damaged(error.to_string()))?;
+        let made = OwnType {
+            memory: data_type.memory(),
+            data_type: Arc::new(data_type),
             definition: stored,
-            data_type,
-        })
+        };
+        self.made.insert(made.definition.id, Arc::new(made.clone()));
+        Ok(made)
     }
+}
+
+fn kept_types(memory: u64) -> Cache<Uuid, Arc<OwnType>> {
+    Cache::of_bytes(memory, LARGE_BYTES, |_, own: &Arc<OwnType>| own.bytes())
+}
+
+fn kept_lists(memory: u64) -> Cache<PersonId, CachedList> {
+    // Lists may be large: if the memory were divided into parts, they would fit into none.
+    Cache::of_bytes(memory, memory, |_, list: &CachedList| list.types.bytes())
 }
 
 /// The id of the one type called `name`, if there is any.

@@ -227,7 +227,7 @@ pub async fn catalog_schema(
     let (permit, data_type) = listed_type(&app, &reader, query.owner, &data_type).await?;
     let owner = permit.owner();
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, &*data_type.schema)
+    listing(&headers, &*data_type.schema.value())
 }
 
 /// The type called `name` as the catalogue shows it: an annotation under its own name.

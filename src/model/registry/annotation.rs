@@ -48,7 +48,7 @@ impl DataType {
     /// This base as `owner`'s annotation `id`.
     #[must_use]
     pub fn as_annotation(&self, owner: PersonId, id: Uuid, traits: AnnotationTraits) -> Self {
-        let mut schema = Value::clone(&self.schema);
+        let mut schema = self.schema.value().into_owned();
         if let Some(members) = schema.as_object_mut() {
             members.insert("title".to_owned(), json!(traits.name));
             members.insert("description".to_owned(), json!(traits.description));

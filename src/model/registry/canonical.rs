@@ -82,8 +82,9 @@ impl DataType {
     pub fn holds_uuids(&self, name: &str) -> bool {
         let mut parts = name.split('.');
         let top = parts.next().and_then(|top| {
-            let property = self.schema.get("properties")?.get(top)?;
             let column = self.layout.storage.field_with_name(top).ok()?;
+            let schema = self.schema.value();
+            let property = schema.get("properties")?.get(top)?;
             Some((Canonical::of(property, column), column.data_type()))
         });
         let Some((mut canonical, mut stored)) = top else {

@@ -89,7 +89,7 @@ impl DataType {
     pub fn detailed_entry(&self, person: PersonId, is_shared: bool) -> Value {
         let mut spec = self.record_spec.clone();
         if let Some(schema) = spec.get_mut("schema").filter(|schema| schema.is_null()) {
-            *schema = Value::clone(&self.schema);
+            *schema = self.schema.value().into_owned();
         }
         json!(CatalogEntry {
             column_units: Some(self.column_units()),

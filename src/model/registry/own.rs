@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::data_type::{DataType, Layout, TypeId, Undeclared};
 use super::definition::{Base, Definition, OF_METRICS};
 use super::layout::{DEEPEST_STRUCT, LayoutError, members_mut};
+use super::schema::RecordSchema;
 use super::{builtin, entry};
 use crate::model::ids::PersonId;
 use crate::model::metric::MetricKind;
@@ -87,7 +88,7 @@ impl DataType {
             aliases: Vec::new(),
             metric,
             record_spec,
-            schema: schema.into(),
+            schema: RecordSchema::as_text(schema),
             layout: Arc::new(layout),
         })
     }
@@ -97,7 +98,8 @@ impl DataType {
 fn record_schema(base: &DataType, definition: &Definition) -> Value {
     let own = definition.schema.as_ref().and_then(Value::as_object);
     let own_required = strings(own.and_then(|own| own.get("required")));
-    let mut schema = Value::clone(&base.schema);
+    let of_base = base.schema.value();
+    let mut schema = Value::clone(&of_base);
     if let Some(members) = members_mut(&mut schema) {
         let extras = members.shift_remove("extras");
         if definition.base == Base::Metric {
@@ -123,7 +125,7 @@ fn record_schema(base: &DataType, definition: &Definition) -> Value {
         }
         members.extend(extras.map(|extras| ("extras".to_owned(), extras)));
     }
-    let mut required = strings(base.schema.get("required"));
+    let mut required = strings(of_base.get("required"));
     required.extend(
         own_required
             .iter()

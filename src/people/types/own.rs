@@ -9,14 +9,35 @@ use crate::catalog::records::StoredDefinition;
 use crate::model::registry::{DataType, TypeId};
 use crate::model::text::composed;
 
-/// The memory that an own type takes in a list besides its definition.
+/// The memory that an own type takes besides its definition and what was made of it: its place, its id, and
+/// its name in a list.
 const TYPE_BYTES: usize = 512;
+/// The memory that a list takes besides its types.
+const LIST_BYTES: usize = 256;
 
 /// An own type with its stored definition.
 #[derive(Clone, Debug)]
 pub struct OwnType {
     pub definition: StoredDefinition,
     pub data_type: Arc<DataType>,
+    /// About how many bytes `data_type` takes.
+    pub(super) memory: usize,
+}
+
+impl OwnType {
+    /// Whether it was made of this definition, whenever that was stored.
+    pub(super) fn is_made_of(&self, stored: &StoredDefinition) -> bool {
+        let definition = &self.definition;
+        definition.person == stored.person
+            && definition.version == stored.version
+            && definition.base == stored.base
+            && definition.body == stored.body
+    }
+
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        TYPE_BYTES + self.definition.body.len() + self.memory
+    }
 }
 
 /// All own types of a person, archived ones too.
@@ -27,7 +48,7 @@ pub struct OwnTypes {
     /// The ids of those that are not archived, by name in the composed form: older names are stored as they
     /// were sent.
     named: HashMap<String, Vec<TypeId>>,
-    /// What they take, without what was made of their definitions.
+    /// About how many bytes they take.
     bytes: usize,
 }
 
@@ -39,9 +60,9 @@ impl OwnTypes {
             let name = composed(&own.data_type.name).into_owned();
             named.entry(name).or_default().push(own.data_type.id.clone());
         }
-        let bytes = all.iter().map(|own| TYPE_BYTES + own.definition.body.len());
+        let bytes = all.iter().map(OwnType::bytes);
         Self {
-            bytes: bytes.sum(),
+            bytes: LIST_BYTES + bytes.sum::<usize>(),
             all,
             named,
         }
@@ -63,7 +84,7 @@ impl OwnTypes {
         self.named.get(&*composed(name)).map_or(&[], Vec::as_slice)
     }
 
-    /// How many bytes they take, without what was made of their definitions.
+    /// About how many bytes they take.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }

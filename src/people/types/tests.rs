@@ -102,3 +102,44 @@ async fn changes_that_leave_their_digest_as_it_was_are_seen() {
     assert_eq!(types.all_own(PERSON).await.unwrap().live().count(), 0);
     assert_eq!(types.meant(PERSON, "tea").await.unwrap(), "tea");
 }
+
+#[tokio::test]
+async fn a_type_is_kept_once_however_often_it_changes_and_weighs_what_was_made_of_it() {
+    let (_directory, types) = types().await;
+    let body = json!({"name": "tea"});
+    let own = types.create(PERSON, Base::Event, &body).await.unwrap();
+    let id = own.definition.id;
+    let made = types.own(PERSON, id).await.unwrap().unwrap().data_type;
+    assert!(Arc::ptr_eq(&made, &own.data_type), "it is kept");
+    for number in 0..20 {
+        let body = json!({"name": format!("tea {number}")});
+        types
+            .change(PERSON, Base::Event, id, &body, &Condition::NONE)
+            .await
+            .unwrap();
+    }
+    assert_eq!(types.made.len(), 1);
+    assert!(types.made.weight() >= made.memory() as u64);
+    let now = types.own(PERSON, id).await.unwrap().unwrap().data_type;
+    assert_eq!(now.name, "tea 19");
+}
+
+#[tokio::test]
+async fn what_is_kept_of_own_types_stays_within_its_limit() {
+    let (_directory, types) = types().await;
+    let types = types.keeping(30_000, 30_000);
+    let mut memory = 0;
+    for number in 0..10 {
+        let body = json!({"name": format!("tea {number}")});
+        let own = types.create(PERSON, Base::Event, &body).await.unwrap();
+        memory += own.data_type.memory() as u64;
+        assert_eq!(types.all_own(PERSON).await.unwrap().iter().count(), number + 1);
+        assert!(types.made.weight() <= 30_000);
+        assert!(types.lists.weight() <= 30_000);
+    }
+    assert!(memory > 30_000, "{memory}");
+    let types = types.keeping(1 << 20, 1 << 20);
+    let all = types.all_own(PERSON).await.unwrap();
+    assert!(types.lists.weight() >= memory);
+    assert!(Arc::ptr_eq(&all, &types.all_own(PERSON).await.unwrap()));
+}

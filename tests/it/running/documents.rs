@@ -478,6 +478,9 @@ async fn metrics_count_requests_by_route_and_name_no_person() {
         "sources",
         "file_lists",
         "session_ends",
+        "types",
+        "type_lists",
+        "compiled_types",
     ];
     for kind in kinds {
         let kind = format!("kind=\"{kind}\"");

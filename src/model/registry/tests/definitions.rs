@@ -102,7 +102,7 @@ fn rule_6_a_persons_event_is_a_type_like_any_other() {
 
 #[test]
 fn rule_6_what_is_read_from_a_persons_type_can_be_written_back() {
-    let validator = compile(&build(&define(Base::Event, &reading())).schema).unwrap();
+    let validator = compile(&build(&define(Base::Event, &reading())).schema.value()).unwrap();
     let row = json!({
         "id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60", "start_time": "2024-05-01T10:00:00Z",
         "end_time": "2024-05-01T10:00:00Z", "tags": null, "sources": null, "title": "Emma", "pages": null,
@@ -125,7 +125,7 @@ fn rule_6_a_member_that_may_not_be_there_is_written_back_as_null() {
     let schema = json!({"properties": {"never": false, "part": {"type": "object",
         "properties": {"never": false, "a": {"type": "integer"}}}}});
     let body = json!({"name": "X", "record_spec": {"schema": schema}});
-    let validator = compile(&build(&define(Base::Event, &body)).schema).unwrap();
+    let validator = compile(&build(&define(Base::Event, &body)).schema.value()).unwrap();
     let fits = |never: Value, within: Value| {
         validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "never": never,
             "part": {"never": within, "a": 1}}))
@@ -175,7 +175,7 @@ fn rule_6_a_persons_metric_has_its_unit_and_scale() {
         &ArrowType::Int64
     );
     assert!(kind.layout.storage.field_with_name("unit").is_ok());
-    let validator = compile(&kind.schema).unwrap();
+    let validator = compile(&kind.schema.value()).unwrap();
     let record = |value: Value| json!({"start_time": "2024-05-01", "value": value});
     assert!(validator.is_valid(&record(json!(3))));
     for value in [json!(2), json!(11), json!(0), json!(3.5), json!("3"), json!(null)] {
@@ -323,7 +323,7 @@ fn rule_6_a_metric_may_describe_its_value_and_unit_again() {
         ),
     ));
     assert_eq!(
-        plain.schema["properties"]["value"],
+        plain.schema.value()["properties"]["value"],
         json!({"description": "How good", "type": "number"}),
         "what binds nothing more leaves the schema as it is"
     );
@@ -347,7 +347,7 @@ fn rule_6_a_metric_may_describe_its_value_and_unit_again() {
         "as every metric without a scale"
     );
     assert!(stored("unit").is_err(), "the unit of all is not stored with each");
-    let validator = compile(&bound.schema).unwrap();
+    let validator = compile(&bound.schema.value()).unwrap();
     let is_valid = |value: Value| {
         validator.is_valid(&json!({"start_time": "2024-05-01", "value": value, "unit": "points"}))
     };

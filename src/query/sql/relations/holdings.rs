@@ -83,10 +83,19 @@ impl ListedTable {
         self.partitions.first()?.data_type.metric.as_ref()?.unit.clone()
     }
 
-    /// The description of a column in the schema of the records.
-    pub(super) fn comment(&self, column: &str) -> Option<String> {
-        let properties = self.partitions.first()?.data_type.schema.get("properties")?;
-        Some(properties.get(column)?.get("description")?.as_str()?.to_owned())
+    /// The descriptions of these columns in the schema of the records.
+    pub(super) fn comments(&self, columns: &Schema) -> Vec<Option<String>> {
+        let schema = self
+            .partitions
+            .first()
+            .map(|partition| partition.data_type.schema.value());
+        let properties = schema.as_ref().and_then(|schema| schema.get("properties"));
+        let comment = |column: &str| {
+            let description = properties?.get(column)?.get("description")?;
+            Some(description.as_str()?.to_owned())
+        };
+        let columns = columns.fields().iter();
+        columns.map(|column| comment(column.name())).collect()
     }
 }
 

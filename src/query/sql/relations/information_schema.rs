@@ -95,6 +95,7 @@ fn tables(listed: &[ListedTable]) -> Rows {
 
 fn columns(listed: &[ListedTable]) -> Result<Rows> {
     let mut all: Vec<(&ListedTable, i64, Field)> = Vec::new();
+    let mut comments: Vec<Option<String>> = Vec::new();
     for table in listed {
         let sees = if table.of.is_none() {
             Visibility::Owner
@@ -102,6 +103,7 @@ fn columns(listed: &[ListedTable]) -> Result<Rows> {
             Visibility::Others
         };
         let columns = columns_of(&table.partitions, sees)?;
+        comments.extend(table.comments(&columns));
         let fields = columns.fields().iter().zip(1..);
         all.extend(fields.map(|(field, place)| (table, place, field.as_ref().clone())));
     }
@@ -124,10 +126,7 @@ fn columns(listed: &[ListedTable]) -> Result<Rows> {
         all.iter()
             .map(|(_, _, field)| Some(field.data_type().to_string())),
     );
-    rows.text(
-        "comment",
-        all.iter().map(|(table, _, field)| table.comment(field.name())),
-    );
+    rows.text("comment", comments.into_iter());
     Ok(rows)
 }
 
