@@ -209,9 +209,10 @@ impl PieceFile {
         &self.outline
     }
 
-    /// Without its outline, which is weighed separately.
+    /// With its columns in both of their forms; without its outline, which is weighed separately.
     fn memory(&self) -> usize {
-        self.parquet.metadata().memory_size() + size_of::<Self>()
+        let columns = 2 * self.parquet.schema().fields().size();
+        self.parquet.metadata().memory_size() + columns + size_of::<Self>()
     }
 }
 
