@@ -32,6 +32,14 @@ pub struct PersonState {
     digest: u32,
 }
 
+#[cfg(test)]
+impl PersonState {
+    /// How many changes there were.
+    pub const fn changes(self) -> i64 {
+        self.sequence
+    }
+}
+
 impl Catalog {
     /// The present state of what belongs to a person; `None` for somebody who never had anything. Reads one
     /// row by its key.

@@ -11,6 +11,7 @@ mod direct;
 mod errors;
 mod file;
 mod file_list;
+mod final_removal;
 mod handle;
 mod listing;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use bring_back::BringBackError;
 pub use direct::Arrivals;
 pub use errors::FilesError;
 pub use file::{AnnouncedFile, File, FileState, ScanState};
+pub use final_removal::PurgedFiles;
 pub use handle::{FileSettings, Files};
 pub use listing::{Listing, ListingFilter};
 pub use upload::{Awaited, Received, Sent, UploadError};

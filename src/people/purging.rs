@@ -87,21 +87,38 @@ impl Purging {
     async fn deleted_files(&self, moment: Instant) -> Result<usize, StoreError> {
         let (mut removed, mut after) = (0, None);
         loop {
-            let page = self
+            let mut page = self
                 .catalog
                 .documents_deleted_before(&[DocumentKind::File], moment, after, AT_ONCE)
                 .await?;
             report_damaged(page.damaged);
-            for file in &page.documents {
-                match self.files.purge(file).await {
-                    Ok(purged) => removed += usize::from(purged),
-                    Err(FilesError::Store(error)) if !error.is_damage() => return Err(error),
-                    Err(error) => report_kept(&error),
-                }
+            page.documents.sort_by_key(|file| file.person);
+            for of_person in page.documents.chunk_by(|one, other| one.person == other.person) {
+                removed += self.files_of_person(of_person).await?;
             }
             match page.next {
                 Some(next) => after = Some(next),
                 None => return Ok(removed),
+            }
+        }
+    }
+
+    /// Removes deleted files of one person; returns their number.
+    async fn files_of_person(&self, deleted: &[Document]) -> Result<usize, StoreError> {
+        let Some(first) = deleted.first() else {
+            return Ok(0);
+        };
+        match self.files.purge(first.person, deleted).await {
+            Ok(purged) => {
+                for damage in &purged.kept {
+                    report_kept(damage);
+                }
+                Ok(purged.removed)
+            }
+            Err(FilesError::Store(error)) if !error.is_damage() => Err(error),
+            Err(error) => {
+                report_kept(&error);
+                Ok(0)
             }
         }
     }

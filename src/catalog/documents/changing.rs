@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::document::{Change, Changed, Document, DocumentKind, Link, NAME_COLUMN, values};
+use super::document::{Change, Changed, Document, DocumentKind, DocumentStamp, Link, NAME_COLUMN, values};
 use crate::catalog::Catalog;
 use crate::catalog::database::{Session, Value};
 use crate::catalog::errors::CatalogError;
@@ -76,7 +76,7 @@ impl Change {
     fn owner(&self) -> PersonId {
         match self {
             Self::Insert { document, .. } | Self::Update { document, .. } => document.person,
-            Self::Remove { person, .. } => *person,
+            Self::Remove { person, .. } | Self::Expect { person, .. } => *person,
         }
     }
 }
@@ -88,7 +88,7 @@ async fn apply(
 ) -> Result<Changed, CatalogError> {
     let (kind, person) = match &change {
         Change::Insert { document, .. } | Change::Update { document, .. } => (document.kind, document.person),
-        Change::Remove { kind, person, .. } => (*kind, *person),
+        Change::Remove { kind, person, .. } | Change::Expect { kind, person, .. } => (*kind, *person),
     };
     let mut folder = match folders.get(&(person, kind)) {
         Some(folder) => *folder,
@@ -111,6 +111,7 @@ async fn apply(
             person,
             expected,
         } => remove(session, &mut folder, (kind, id), person, expected).await?,
+        Change::Expect { stamp, .. } => expect(folder, stamp),
     };
     folders.insert((person, kind), folder);
     Ok(outcome)
@@ -186,6 +187,16 @@ async fn remove(
     folder.documents -= 1;
     folder.digest ^= before.checksum ^ remove_links(session, document).await?;
     Ok(Changed::Done)
+}
+
+/// Whether these are the documents that somebody read. Their versions are in the checksums of their rows, and
+/// so in the digest.
+fn expect(folder: Folder, stamp: DocumentStamp) -> Changed {
+    if folder.documents == stamp.documents && i64::from(folder.digest) == stamp.digest {
+        Changed::Done
+    } else {
+        Changed::Overtaken
+    }
 }
 
 async fn at_version(

@@ -117,13 +117,21 @@ pub enum Change {
         person: PersonId,
         expected: i64,
     },
+    /// Changes nothing: a person's documents of a kind must still be those that were read with this stamp.
+    /// Comes before all changes of that kind.
+    Expect {
+        kind: DocumentKind,
+        person: PersonId,
+        stamp: DocumentStamp,
+    },
 }
 
 /// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     Done,
-    /// A document is not at the expected version, or is gone. Nothing happened.
+    /// A document is not at the expected version, or is gone, or there are other documents than expected.
+    /// Nothing happened.
     Overtaken,
     /// A document of this person and kind has the name already. Nothing happened.
     NameTaken {

@@ -188,6 +188,45 @@ async fn a_change_that_fails_takes_the_others_with_it() {
 }
 
 #[tokio::test]
+async fn nothing_is_changed_by_who_expects_other_documents_than_there_are() {
+    for bench in Bench::all().await {
+        let (catalog, owner) = (&bench.catalog, person());
+        let expect = async || {
+            let stamp = catalog
+                .each_document(owner, DocumentKind::Tag, drop)
+                .await
+                .unwrap();
+            Change::Expect {
+                kind: DocumentKind::Tag,
+                person: owner,
+                stamp,
+            }
+        };
+        let change = async |changes| catalog.change_documents(changes).await.unwrap();
+        let none = expect().await;
+        let (first, second) = (tag(owner, "one", "1"), tag(owner, "two", "2"));
+        let done = change(vec![none.clone(), insert(&first, vec![])]).await;
+        assert_eq!(done, Changed::Done);
+        let one = expect().await;
+        let outcome = change(vec![none, insert(&second, vec![])]).await;
+        assert_eq!(outcome, Changed::Overtaken);
+        let changed = Change::Update {
+            document: Document {
+                version: 2,
+                ..first.clone()
+            },
+            expected: 1,
+            links: None,
+        };
+        assert_eq!(change(vec![changed]).await, Changed::Done);
+        let outcome = change(vec![one, insert(&second, vec![])]).await;
+        assert_eq!(outcome, Changed::Overtaken, "as many, but another version");
+        let found = catalog.documents_of(owner, DocumentKind::Tag).await.unwrap();
+        assert_eq!((found.len(), found[0].version), (1, 2));
+    }
+}
+
+#[tokio::test]
 async fn however_many_documents_there_are_each_is_shown_once_oldest_first() {
     for bench in Bench::all().await {
         let owner = person();

@@ -1,5 +1,4 @@
-//! What is done with one version of a file: announcing, reading, deleting and restoring it, and removing it
-//! for good.
+//! What is done with one version of a file: announcing, reading, deleting and restoring it.
 //!
 //! Knows documents and contents; knows nothing of how bytes arrive.
 
@@ -8,7 +7,6 @@ use uuid::Uuid;
 use super::errors::FilesError;
 use super::file::{AnnouncedFile, File, FileState, ScanState};
 use super::handle::{ATTEMPTS, Files};
-use crate::catalog::documents::{Change, Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -122,39 +120,6 @@ impl Files {
             }
         }
         Err(FilesError::Overtaken)
-    }
-
-    /// Removes a deleted version for good, and its bytes if no other version has them. Returns false if other
-    /// changes came first.
-    pub async fn purge(&self, deleted: &Document) -> Result<bool, FilesError> {
-        let file = File::of(deleted)?;
-        if file.state != FileState::Deleted {
-            return Ok(false);
-        }
-        let mut is_shared = false;
-        for other in self.catalog.documents_of(file.person, DocumentKind::File).await? {
-            is_shared |= other.id != file.id && File::of(&other)?.content == file.content;
-        }
-        let mut changes = vec![Change::Remove {
-            kind: DocumentKind::File,
-            id: file.id,
-            person: file.person,
-            expected: file.version,
-        }];
-        let mut dropped = None;
-        if !is_shared && let Some(content) = self.contents.get(file.content).await? {
-            let usage = self.contents.usage(file.person).await?;
-            changes.push(content.removal());
-            changes.push(usage.without(content.length).change(&content)?);
-            dropped = Some(content);
-        }
-        if !self.attempt(changes).await? {
-            return Ok(false);
-        }
-        if let Some(content) = dropped {
-            self.contents.remove_parts(&content, &content.parts).await;
-        }
-        Ok(true)
     }
 
     /// Makes a new version with the bytes of an earlier one. It becomes the current one.

@@ -18,6 +18,12 @@ async fn document(bench: &Bench, id: Uuid) -> Document {
     found.unwrap()
 }
 
+/// Whether a version is gone for good.
+async fn is_purged(bench: &Bench, version: &Document) -> bool {
+    let purged = bench.files.purge(bench.person, std::slice::from_ref(version));
+    purged.await.unwrap().removed == 1
+}
+
 #[tokio::test]
 async fn a_version_that_is_purged_takes_its_bytes_along_unless_another_one_has_them() {
     for bench in Bench::all().await {
@@ -26,21 +32,15 @@ async fn a_version_that_is_purged_takes_its_bytes_along_unless_another_one_has_t
         let restored = bench.files.restore(bench.person, first).await.unwrap().id;
         let kept = bench.put("b", b"others").await;
         assert!(
-            !bench.files.purge(&document(&bench, kept).await).await.unwrap(),
+            !is_purged(&bench, &document(&bench, kept).await).await,
             "it was not deleted"
         );
-        assert!(bench.files.purge(&document(&bench, first).await).await.unwrap());
+        assert!(is_purged(&bench, &document(&bench, first).await).await);
         assert_eq!(bench.bytes(restored).await.unwrap(), b"bytes");
         assert_eq!((bench.usage().await, bench.objects().await), (11, 2));
         let content = bench.files.content(&bench.get(restored).await).await.unwrap();
         delete(&bench, restored).await;
-        assert!(
-            bench
-                .files
-                .purge(&document(&bench, restored).await)
-                .await
-                .unwrap()
-        );
+        assert!(is_purged(&bench, &document(&bench, restored).await).await);
         assert_eq!((bench.usage().await, bench.objects().await), (6, 1));
         let late = bench.files.contents().examine(&content).await;
         assert!(matches!(late, Err(StoreError::Missing { .. })), "{late:?}");
@@ -56,11 +56,75 @@ async fn what_is_restored_at_the_last_moment_is_not_purged() {
         let seen = document(&bench, id).await;
         let restored = bench.files.restore(bench.person, id).await.unwrap().id;
         assert!(
-            !bench.files.purge(&seen).await.unwrap(),
+            !is_purged(&bench, &seen).await,
             "it has changed since it was seen"
         );
-        assert!(bench.files.purge(&document(&bench, id).await).await.unwrap());
+        assert!(is_purged(&bench, &document(&bench, id).await).await);
         assert_eq!(bench.bytes(restored).await.unwrap(), b"bytes");
+    }
+}
+
+#[tokio::test]
+async fn versions_that_share_their_bytes_are_purged_together_in_one_change() {
+    for bench in Bench::all().await {
+        let kept = bench.put("kept", b"others").await;
+        let mut deleted = Vec::new();
+        for name in ["a", "b", "c"] {
+            let first = bench.put(name, b"bytes").await;
+            delete(&bench, first).await;
+            let restored = bench.files.restore(bench.person, first).await.unwrap().id;
+            deleted.push(first);
+            // Of the last one a version with the bytes stays.
+            if name != "c" {
+                delete(&bench, restored).await;
+                deleted.push(restored);
+            }
+        }
+        let mut documents = Vec::new();
+        for id in deleted {
+            documents.push(document(&bench, id).await);
+        }
+        let counted = async || {
+            let state = bench.catalog.person_state(bench.person).await.unwrap();
+            state.unwrap().changes()
+        };
+        let before = counted().await;
+        let purged = bench.files.purge(bench.person, &documents).await.unwrap();
+        assert_eq!((purged.removed, purged.kept.len()), (5, 0));
+        assert_eq!(counted().await - before, 1);
+        assert_eq!((bench.usage().await, bench.objects().await), (11, 2));
+        assert_eq!(bench.bytes(kept).await.unwrap(), b"others");
+    }
+}
+
+#[tokio::test]
+async fn a_version_whose_content_or_its_links_are_damaged_stays_and_keeps_no_other() {
+    for damage in [
+        "UPDATE documents SET checksum = checksum + 1 WHERE document = $1 AND person = $2",
+        "INSERT INTO links (kind, target, document, person, checksum) VALUES ('about', $2, $1, $2, 0)",
+    ] {
+        let bench = Bench::sqlite().await;
+        let mut documents = Vec::new();
+        for name in ["a", "b", "c"] {
+            let id = bench.put(name, b"bytes").await;
+            delete(&bench, id).await;
+            documents.push(document(&bench, id).await);
+        }
+        let damaged = bench.get(documents[1].id).await;
+        let address = format!("sqlite://{}", file_in(bench.directory.path()).display());
+        let mut connection = sqlx::SqliteConnection::connect(&address).await.unwrap();
+        let changed = sqlx::query(damage)
+            .bind(damaged.content.as_bytes().to_vec())
+            .bind(bench.person.0.as_bytes().to_vec())
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        assert_eq!(changed.rows_affected(), 1);
+        connection.close().await.unwrap();
+        let purged = bench.files.purge(bench.person, &documents).await.unwrap();
+        assert_eq!((purged.removed, purged.kept.len()), (2, 1), "{damage}");
+        assert_eq!(bench.get(damaged.id).await.state, FileState::Deleted);
+        assert_eq!(bench.objects().await, 1);
     }
 }
 
