@@ -35,6 +35,7 @@ pub mod rebuild;
 pub mod repair;
 pub mod round;
 pub mod runner;
+pub mod scour;
 pub mod scrub;
 pub mod settings;
 pub mod settled;

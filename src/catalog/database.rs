@@ -189,9 +189,15 @@ impl Database {
     }
 
     /// Overwrites what deleted rows left in the database's files. SQLite rewrites the database and empties
-    /// its log. What PostgreSQL keeps of dead rows is up to PostgreSQL and its operator.
+    /// its log. What PostgreSQL keeps of dead rows is up to PostgreSQL and its operator. Where transactions
+    /// are disturbed, readers stand still for as long as this would wait for them.
     pub(super) async fn scour(&self) -> Result<(), CatalogError> {
-        let Self::Sqlite { writer, .. } = self else {
+        let Self::Sqlite {
+            writer,
+            disturbed: None,
+            ..
+        } = self
+        else {
             return Ok(());
         };
         empty_log(writer).await?;

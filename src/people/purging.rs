@@ -1,5 +1,5 @@
 //! Purging: keeps what people deleted for as long as the operator says, so that it can be restored, and then
-//! removes it for good.
+//! removes it for good, also from the database's own files.
 //!
 //! Only what its owner deleted is removed. Versions of files that newer ones replaced were not deleted, and
 //! stay. Lives as long as the process; works on one node at a time.
@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
+use crate::upkeep::scour::Scouring;
 
 use super::files::{Files, FilesError};
 
@@ -59,10 +60,14 @@ impl Purging {
     /// Removes everything that was deleted long enough ago; returns the number of documents.
     pub async fn purge(&self) -> Result<usize, StoreError> {
         let moment = self.catalog.now().await?.before(self.after);
-        Ok(self.documents(moment).await? + self.deleted_files(moment).await?)
+        let scouring = Scouring::of("purge documents", &self.catalog, self.after);
+        let documents = self.documents(moment, &scouring).await?;
+        let files = self.deleted_files(moment, &scouring).await?;
+        scouring.scour_due().await?;
+        Ok(documents + files)
     }
 
-    async fn documents(&self, moment: Instant) -> Result<usize, CatalogError> {
+    async fn documents(&self, moment: Instant, scouring: &Scouring) -> Result<usize, CatalogError> {
         let (mut removed, mut after) = (0, None);
         loop {
             let page = self
@@ -70,6 +75,9 @@ impl Purging {
                 .documents_deleted_before(&MARKED_KINDS, moment, after, AT_ONCE)
                 .await?;
             report_damaged(page.damaged);
+            if !page.documents.is_empty() {
+                scouring.expect_removal().await?;
+            }
             for document in &page.documents {
                 match self.catalog.change_documents(vec![removal(document)]).await {
                     Ok(changed) => removed += usize::from(changed == Changed::Done),
@@ -84,7 +92,7 @@ impl Purging {
         }
     }
 
-    async fn deleted_files(&self, moment: Instant) -> Result<usize, StoreError> {
+    async fn deleted_files(&self, moment: Instant, scouring: &Scouring) -> Result<usize, StoreError> {
         let (mut removed, mut after) = (0, None);
         loop {
             let mut page = self
@@ -92,6 +100,9 @@ impl Purging {
                 .documents_deleted_before(&[DocumentKind::File], moment, after, AT_ONCE)
                 .await?;
             report_damaged(page.damaged);
+            if !page.documents.is_empty() {
+                scouring.expect_removal().await?;
+            }
             page.documents.sort_by_key(|file| file.person);
             for of_person in page.documents.chunk_by(|one, other| one.person == other.person) {
                 removed += self.files_of_person(of_person).await?;

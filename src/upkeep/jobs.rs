@@ -19,6 +19,7 @@ use super::manifest::{self, write_manifest};
 use super::past_years::{MergeOutcome, compact_or_merge_past_year};
 use super::purge::{self, purge_deleted};
 use super::round::{Round, SetAside};
+use super::scour::Scouring;
 use super::settings::UpkeepSettings;
 use super::settled::Settled;
 use super::stores::{PartitionKey, UpkeepStores};
@@ -355,6 +356,11 @@ impl Upkeep {
             let had_its_turn = round.had_its_turn();
             let passes_over = |person: PersonId| had_its_turn.contains(&whose_person(person));
             due.retain(|deletion| !passes_over(deletion.person));
+            let within = self.settings.purge_deleted_after;
+            let scouring = Scouring::of("purge", &self.stores.catalog, within);
+            if !due.is_empty() || purge::has_older_manifests(&self.stores, moment).await? {
+                scouring.expect_removal().await?;
+            }
             due.sort_by(|one, other| (one.person, &one.data_type).cmp(&(other.person, &other.data_type)));
             for of_person in due.chunk_by(|one, other| one.person == other.person) {
                 let whose = of_person
@@ -367,7 +373,7 @@ impl Upkeep {
             let set_aside = Box::pin(forgetting).await?;
             round.leave_alone(set_aside);
             round.end();
-            Ok(())
+            Ok(scouring.scour_due().await?)
         };
         self.under_lease("purge", work).await
     }

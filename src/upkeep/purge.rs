@@ -5,6 +5,8 @@
 //! large object are cheap. Partitions with dead rows are noticed by looking for them; when their time comes,
 //! everything in the partition that has any is rewritten, and older manifests are removed, as their tails
 //! hold such rows too. So a partition is rewritten at most once in that time, however much is deleted in it.
+//! What is removed from the catalogue for that is overwritten there afterwards, and so is what left it
+//! before.
 
 use std::collections::BTreeSet;
 
@@ -77,6 +79,13 @@ async fn purge_partition(stores: &UpkeepStores, deletion: &NoticedDeletion) -> R
         }
     }
     Ok(false)
+}
+
+/// Whether manifests are to be replaced that have been outdated since before `moment`. Their people have
+/// changed something since, and may have removed what no other notice tells of, such as a tag.
+pub async fn has_older_manifests(stores: &UpkeepStores, moment: Instant) -> Result<bool, StoreError> {
+    let waiting = stores.catalog.people_needing_manifest(Some(moment), None).await?;
+    Ok(!waiting.sound.is_empty())
 }
 
 /// Writes new manifests and removes all older ones, for people who have had outdated manifests since before

@@ -12,6 +12,7 @@ mod newest_manifests;
 mod pairs;
 mod purge;
 mod rows_stay;
+mod scouring;
 mod set_aside;
 mod whole;
 

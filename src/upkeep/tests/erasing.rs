@@ -12,6 +12,7 @@ use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
 use crate::catalog::records::{Effect, UploadReceipt};
+use crate::catalog::test_databases::files_with;
 use crate::model::ids::UploadId;
 use crate::store::StoreError;
 use crate::upkeep::check::catalogue_complaints;
@@ -174,15 +175,7 @@ pub(super) async fn left(bench: &Bench) -> Vec<String> {
 
 /// The database's files in which `text` is found.
 pub(super) fn database_files_with(bench: &Bench, text: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(bench.directory.path()).unwrap() {
-        let path = entry.unwrap().path();
-        let has_it = |bytes: Vec<u8>| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-        if path.is_file() && has_it(std::fs::read(&path).unwrap()) {
-            found.push(path);
-        }
-    }
-    found
+    files_with(bench.directory.path(), text)
 }
 
 #[tokio::test]

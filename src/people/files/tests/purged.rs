@@ -4,7 +4,7 @@ use sqlx::Connection as _;
 
 use super::*;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
-use crate::catalog::test_databases::file_in;
+use crate::catalog::test_databases::{file_in, files_with};
 use crate::model::meters::Meters;
 use crate::people::purging::Purging;
 use crate::upkeep::lease::Leases;
@@ -226,4 +226,41 @@ async fn only_what_was_deleted_long_ago_is_purged() {
     // What newer versions took the place of was not deleted.
     assert_eq!(bench.get(old).await.state, FileState::Archived);
     assert_eq!(bench.bytes(new).await.unwrap(), b"new");
+}
+
+#[tokio::test]
+async fn what_is_purged_is_not_in_the_files_of_the_database_either() {
+    let bench = Bench::sqlite().await;
+    let purging = purging(&bench, Duration::from_hours(1));
+    let secrets = ["what nobody should read any more", "nor-this-name"];
+    let now = bench.clock.now();
+    let note = Document {
+        kind: DocumentKind::Annotation,
+        id: Uuid::now_v7(),
+        person: bench.person,
+        name: None,
+        body: format!("{{\"note\":\"{}\"}}", secrets[0]),
+        version: 1,
+        created_at: now,
+        updated_at: now,
+        deleted_at: Some(now),
+    };
+    let insert = Change::Insert {
+        document: note,
+        links: Vec::new(),
+        limit: 10,
+    };
+    let changed = bench.catalog.change_documents(vec![insert]).await.unwrap();
+    assert_eq!(changed, Changed::Done);
+    let file = bench.put(secrets[1], b"bytes").await;
+    delete(&bench, file).await;
+    bench.pass(Duration::from_hours(1) + Duration::from_secs(1));
+    for secret in secrets {
+        assert!(!files_with(bench.directory.path(), secret).is_empty());
+    }
+    assert_eq!(purging.purge().await.unwrap(), 2);
+    for secret in secrets {
+        let found = files_with(bench.directory.path(), secret);
+        assert!(found.is_empty(), "{secret}: {found:?}");
+    }
 }
