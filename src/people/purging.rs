@@ -4,12 +4,14 @@
 //! Only what its owner deleted is removed. Versions of files that newer ones replaced were not deleted, and
 //! stay. Lives as long as the process; works on one node at a time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
+use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::upkeep::lease::Leases;
@@ -78,12 +80,20 @@ impl Purging {
             if !page.documents.is_empty() {
                 scouring.expect_removal().await?;
             }
+            let mut people = BTreeSet::new();
             for document in &page.documents {
                 match self.catalog.change_documents(vec![removal(document)]).await {
-                    Ok(changed) => removed += usize::from(changed == Changed::Done),
+                    Ok(Changed::Done) => {
+                        removed += 1;
+                        people.insert(document.person);
+                    }
+                    Ok(_) => {}
                     Err(error @ CatalogError::Corrupt { .. }) => report_kept(&error),
                     Err(error) => return Err(error),
                 }
+            }
+            for person in people {
+                self.write_down_anew(person).await?;
             }
             match page.next {
                 Some(next) => after = Some(next),
@@ -124,6 +134,9 @@ impl Purging {
                 for damage in &purged.kept {
                     report_kept(damage);
                 }
+                if purged.removed > 0 {
+                    self.write_down_anew(first.person).await?;
+                }
                 Ok(purged.removed)
             }
             Err(FilesError::Store(error)) if !error.is_damage() => Err(error),
@@ -132,6 +145,12 @@ impl Purging {
                 Ok(0)
             }
         }
+    }
+
+    /// Lets upkeep write down a person anew and remove what was written before, which has what was removed
+    /// now, and would stay for nearly as long again.
+    async fn write_down_anew(&self, person: PersonId) -> Result<(), CatalogError> {
+        self.catalog.request_manifest(person).await
     }
 }
 

@@ -8,6 +8,9 @@ use crate::catalog::test_databases::{file_in, files_with};
 use crate::model::meters::Meters;
 use crate::people::purging::Purging;
 use crate::upkeep::lease::Leases;
+use crate::upkeep::manifest::write_manifest;
+use crate::upkeep::manifest_names::numbers;
+use crate::upkeep::purge::forget_older_manifests;
 
 async fn delete(bench: &Bench, id: Uuid) {
     bench.files.delete(bench.person, id, |_| true).await.unwrap();
@@ -263,4 +266,58 @@ async fn what_is_purged_is_not_in_the_files_of_the_database_either() {
         let found = files_with(bench.directory.path(), secret);
         assert!(found.is_empty(), "{secret}: {found:?}");
     }
+}
+
+#[tokio::test]
+async fn manifests_that_have_what_was_purged_do_not_wait_for_their_time() {
+    let bench = Bench::sqlite().await;
+    let stores = bench.upkeep();
+    let purging = purging(&bench, Duration::from_hours(1));
+    let manifests = async || numbers(&bench.objects, bench.person).await.unwrap();
+    let annotation = Document {
+        kind: DocumentKind::Annotation,
+        id: Uuid::now_v7(),
+        person: bench.person,
+        name: None,
+        body: "{}".to_owned(),
+        version: 1,
+        created_at: bench.clock.now(),
+        updated_at: bench.clock.now(),
+        deleted_at: Some(bench.clock.now()),
+    };
+    let insert = Change::Insert {
+        document: annotation,
+        links: Vec::new(),
+        limit: 10,
+    };
+    bench.catalog.change_documents(vec![insert]).await.unwrap();
+    assert!(write_manifest(&stores, bench.person).await.unwrap());
+    let of_annotation = manifests().await;
+    bench.pass(Duration::from_hours(1) + Duration::from_secs(1));
+    assert_eq!(purging.purge().await.unwrap(), 1);
+    let judge = |_, outcome| outcome;
+    let set_aside = forget_older_manifests(&stores, None, |_| false, judge)
+        .await
+        .unwrap();
+    assert!(set_aside.is_empty());
+    let of_nothing = manifests().await;
+    assert!(
+        of_nothing.iter().all(|number| !of_annotation.contains(number)),
+        "{of_nothing:?}"
+    );
+
+    let file = bench.put("a", b"bytes").await;
+    delete(&bench, file).await;
+    assert!(write_manifest(&stores, bench.person).await.unwrap());
+    let of_file = manifests().await;
+    bench.pass(Duration::from_hours(1) + Duration::from_secs(1));
+    assert_eq!(purging.purge().await.unwrap(), 1);
+    forget_older_manifests(&stores, None, |_| false, judge)
+        .await
+        .unwrap();
+    let of_nothing = manifests().await;
+    assert!(
+        of_nothing.iter().all(|number| !of_file.contains(number)),
+        "{of_nothing:?}"
+    );
 }
