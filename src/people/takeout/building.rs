@@ -110,8 +110,7 @@ impl Building {
         let written = write_archive(&self.exports, person, Outlet::Stored(&mut outlet));
         let error = match Box::pin(written).await {
             Ok(()) => {
-                let bytes = outlet.export().bytes();
-                outlet.finish().await.map_err(in_store)?;
+                let bytes = outlet.finish().await.map_err(in_store)?.bytes();
                 let seconds = begun.elapsed().as_secs();
                 tracing::info!(export = %id, bytes, seconds, "an archive is ready");
                 return Ok(());

@@ -77,13 +77,14 @@ impl<'e> StoredOutlet<'e> {
         self.put(self.export.clone(), &[]).await
     }
 
-    /// Finishes the archive and makes it available.
-    pub(in crate::people::takeout) async fn finish(mut self) -> Result<(), ExportError> {
+    /// Finishes the archive and makes it available; returns the export as it is then.
+    pub(in crate::people::takeout) async fn finish(mut self) -> Result<Export, ExportError> {
         self.register().await?;
         let now = self.exports.now().await?;
         let sha256 = self.digest();
         let ready = self.export.clone().ready(sha256, now, self.exports.expiry(now));
-        self.put(ready, &[]).await
+        self.put(ready, &[]).await?;
+        Ok(self.export)
     }
 
     /// Marks the export as failed; it will not be retried.

@@ -270,6 +270,17 @@ async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
 }
 
 #[tokio::test]
+async fn an_archive_that_is_finished_has_all_of_its_bytes() {
+    let bench = Bench::new().await;
+    let order = bench.exports.create(bench.person).await.unwrap();
+    let mut outlet = bench.begin(order).await;
+    outlet.write(Bytes::from_static(b"half")).await.unwrap();
+    assert_eq!(outlet.export().bytes(), 0, "no part is full");
+    let export = outlet.finish().await.unwrap();
+    assert_eq!((export.state, export.bytes()), (ExportState::Ready, 4));
+}
+
+#[tokio::test]
 async fn a_node_whose_clock_is_ahead_removes_no_archive_before_its_time() {
     let bench = Bench::new().await;
     bench.enrol().await;
