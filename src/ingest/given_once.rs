@@ -137,8 +137,9 @@ mod tests {
 
     /// The object with so many members, and one more of the name `last`.
     fn object(members: usize, last: &str) -> String {
-        let members: String = (0..members).map(|number| format!("\"n{number}\":1,")).collect();
-        format!("{{{members}\"{last}\":2}}")
+        let mut members: Vec<String> = (0..members).map(|number| format!("\"n{number}\":1")).collect();
+        members.push(format!("\"{last}\":2"));
+        format!("{{{}}}", members.join(","))
     }
 
     #[test]
