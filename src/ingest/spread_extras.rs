@@ -14,7 +14,6 @@ use super::cells;
 use super::field_plan::{FieldPlan, KnownField, Role};
 use super::given_once::given_twice;
 use super::json::{self, Field};
-use super::member_order::say_the_same;
 use crate::model::columns::EXTRAS;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::Canonical;
@@ -191,8 +190,8 @@ fn column_of<'p>(plan: &'p FieldPlan, field: &Field<'_>) -> Option<&'p FieldRef>
     }
 }
 
-/// What two values of one column say together: what a column cannot hold of an object or a list, answers in
-/// columns show among the extras. `None` if they contradict each other.
+/// What two values of one column say together: what a column cannot hold of an object, answers in columns
+/// show among the extras. `None` if they contradict each other.
 fn united<'f>(
     column: &ColumnField,
     canonical: &Canonical,
@@ -200,18 +199,11 @@ fn united<'f>(
     among: &str,
 ) -> Option<Cow<'f, str>> {
     let ColumnType::Struct(columns) = column.data_type() else {
-        let (own, other) = (
-            cells::fill(beside, column).ok()?,
-            cells::fill(among, column).ok()?,
-        );
-        let [cell, other_cell] = [own.cell, other.cell].map(|cell| cells::in_one_spelling(cell, canonical));
-        return match (own.rest, other.rest) {
-            _ if cell != other_cell => None,
-            // The rest of a list is the whole of it.
-            (None, Some(_)) => Some(Cow::Owned(among.to_owned())),
-            (Some(rest), Some(other)) if !say_the_same(&rest, &other) => None,
-            _ => Some(Cow::Borrowed(beside)),
+        let cell = |raw: &str| {
+            let filled = cells::fill(raw, column).ok()?;
+            Some(cells::in_one_spelling(filled.cell.into_owned(), canonical))
         };
+        return (cell(beside)? == cell(among)?).then_some(Cow::Borrowed(beside));
     };
     let (own, others) = (
         json::fields(beside.as_bytes()).ok()?,

@@ -274,7 +274,8 @@ async fn an_erasure_that_is_killed_at_any_step_is_completed() {
             [""; 0]
         );
         if is_through {
-            assert!(steps > 50, "there are steps to be killed at");
+            // How many there are depends on what the disk does at the same time.
+            assert!(steps > 20, "there are steps to be killed at");
             return;
         }
         // Every one of the first, where most happens at once, and every few of the many that come.
