@@ -46,6 +46,8 @@ mod tables;
 #[cfg(test)]
 pub(crate) mod test_databases;
 #[cfg(test)]
+mod test_plans;
+#[cfg(test)]
 mod tests;
 mod value;
 mod verified_rows;

@@ -5,9 +5,10 @@
 //! transaction or not at all.
 
 mod changing;
+mod deleted;
 mod document;
 mod reading;
 
+pub use deleted::{DeletedPage, DeletedPlace};
 pub(super) use document::document_of;
 pub use document::{Change, Changed, Document, DocumentCursor, DocumentKind, DocumentStamp, Link};
-pub use reading::{DeletedPage, DeletedPlace};

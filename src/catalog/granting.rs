@@ -194,18 +194,13 @@ fn link_of(row: &VerifiedRow) -> Result<StoredLink, CatalogError> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::model::clock::ManualClock;
-    use crate::model::time::Instant;
+    use crate::catalog::test_plans::{catalogue_in, steps_of};
 
     #[tokio::test]
     async fn what_ties_two_people_is_found_without_reading_what_ties_others() {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
-        let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
-        let catalog = Catalog::open(&address, clock).await.unwrap();
+        let catalog = catalogue_in(directory.path()).await;
         let by_person = catalog.database.by_index(BY_PERSON);
         for sql in [
             statement(Givers::One, &by_person),
@@ -213,12 +208,7 @@ mod tests {
             LINKS.select(&of_kind(&by_person)),
             LINKS.select(OF_DOCUMENTS),
         ] {
-            let values = vec![text(""); if sql.contains("$2") { 2 } else { 1 }];
-            let steps = catalog
-                .database
-                .fetch(format!("EXPLAIN QUERY PLAN {sql}"), values)
-                .await;
-            let steps: Vec<String> = steps.unwrap().iter().map(|row| row.text(3).unwrap()).collect();
+            let steps = steps_of(&catalog, &sql).await;
             assert!(
                 steps.iter().any(|step| step.starts_with("SEARCH")),
                 "{sql}: {steps:?}"

@@ -29,20 +29,6 @@ const PAGE: usize = 1000;
 const AFTER: &str = "WHERE person = $1 AND kind = $2 AND (created_at, document) > ($3, $4) \
                      ORDER BY created_at, document LIMIT $5";
 
-/// Some of the documents that were deleted long ago.
-#[derive(Debug, Default)]
-pub struct DeletedPage {
-    pub documents: Vec<Document>,
-    /// The number of rows in between that differ from what was written.
-    pub damaged: usize,
-    /// Where the next page begins, if there may be one.
-    pub next: Option<DeletedPlace>,
-}
-
-/// A place among deleted documents: when one was deleted, and its id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeletedPlace(i64, Uuid);
-
 impl Catalog {
     /// The document with this id, deleted or not, whoever owns it.
     pub async fn document(
@@ -271,47 +257,6 @@ impl Catalog {
             .collect()
     }
 
-    /// Documents of some kinds that were deleted before `moment`, of all owners, the longest deleted first;
-    /// at most `limit`, beginning after `after`.
-    pub async fn documents_deleted_before(
-        &self,
-        kinds: &[DocumentKind],
-        moment: Instant,
-        after: Option<DeletedPlace>,
-        limit: usize,
-    ) -> Result<DeletedPage, CatalogError> {
-        let after = after.unwrap_or(DeletedPlace(i64::MIN, Uuid::nil()));
-        let (list, mut values) = one_of(5, kinds.iter().map(|kind| text(kind.as_str())).collect());
-        values.splice(
-            0..0,
-            [
-                Value::Int(moment.micros()),
-                Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
-                Value::Int(after.0),
-                id(after.1),
-            ],
-        );
-        let rest = format!(
-            "WHERE deleted_at < $1 AND (deleted_at, document) > ($3, $4) AND kind IN {list} ORDER BY \
-             deleted_at, document LIMIT $2"
-        );
-        let rows = self.database.fetch(DOCUMENTS.select(&rest), values).await?;
-        let mut page = DeletedPage::default();
-        for row in &rows {
-            match DOCUMENTS.verify(row).and_then(|verified| document_of(&verified)) {
-                Ok(document) => page.documents.push(document),
-                Err(CatalogError::Corrupt { .. }) => page.damaged += 1,
-                Err(error) => return Err(error),
-            }
-        }
-        if let Some(last) = rows.last().filter(|_| rows.len() == limit) {
-            let document = Uuid::from_slice(&last.bytes(1)?).unwrap_or_default();
-            let deleted_at = last.optional_int(8)?.unwrap_or(i64::MIN);
-            page.next = Some(DeletedPlace(deleted_at, document));
-        }
-        Ok(page)
-    }
-
     /// Describes the damage to a person's documents, besides rows that differ from what was written. Empty
     /// when there is none.
     pub async fn damaged_documents(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
@@ -401,21 +346,14 @@ async fn look_at_all(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::model::clock::ManualClock;
+    use crate::catalog::test_plans::{catalogue_in, steps_of};
 
     #[tokio::test]
     async fn the_documents_of_others_are_not_read_for_a_stamp() {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
-        let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
-        let catalog = Catalog::open(&address, clock).await.unwrap();
-        let sql = sum_of_kind(&catalog.database.by_index(BY_CHANGE));
-        let plan = format!("EXPLAIN QUERY PLAN {sql}");
-        let steps = catalog.database.fetch(plan, vec![text(""); 2]).await.unwrap();
-        let ways: Vec<String> = steps.iter().map(|step| step.text(3).unwrap()).collect();
+        let catalog = catalogue_in(directory.path()).await;
+        let ways = steps_of(&catalog, &sum_of_kind(&catalog.database.by_index(BY_CHANGE))).await;
         let is_of_one = |way: &String| way.contains("documents") && way.ends_with("(person=? AND kind=?)");
         assert!(ways.iter().any(is_of_one), "{ways:?}");
     }
