@@ -1,6 +1,6 @@
 //! Finds documents: by id, name, link or age, or all of a folder, verified against the folder's digest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ use crate::model::time::Instant;
 
 /// How many targets one statement looks up.
 const TARGETS_AT_ONCE: usize = 64;
-/// The index by which the documents of a kind are found by whose they are.
+/// The index by which documents, or those of a kind, are found by whose they are.
 const BY_CHANGE: &str = "documents_by_change";
 /// How many documents are in memory at once while all of a person's are read.
 const PAGE: usize = 1000;
@@ -138,16 +138,17 @@ impl Catalog {
         link: &'static str,
         targets: &[Uuid],
     ) -> Result<Vec<Document>, CatalogError> {
-        let mut found = BTreeSet::new();
+        let mut found = BTreeMap::new();
         for some in targets.chunks(TARGETS_AT_ONCE) {
             let (list, mut values) = one_of(2, some.iter().map(|target| id(*target)).collect());
             values.insert(0, text(link));
             let rest = format!("WHERE kind = $1 AND target IN {list}");
             for row in self.database.find(&LINKS, &rest, values).await? {
-                found.insert(row.id(2, |bytes| Uuid::from_slice(bytes).ok())?);
+                let owner = row.id(3, PersonId::from_slice)?;
+                found.insert(row.id(2, |bytes| Uuid::from_slice(bytes).ok())?, owner);
             }
         }
-        let found: Vec<Uuid> = found.into_iter().collect();
+        let found: Vec<(Uuid, PersonId)> = found.into_iter().collect();
         let mut documents = Vec::with_capacity(found.len());
         for some in found.chunks(TARGETS_AT_ONCE) {
             for row in self.documents_of_any_kind(some).await? {
@@ -157,24 +158,33 @@ impl Catalog {
         Ok(documents)
     }
 
-    /// The rows of documents that links name, in the order of their ids.
-    async fn documents_of_any_kind(&self, ids: &[Uuid]) -> Result<Vec<VerifiedRow>, CatalogError> {
+    /// The rows of documents that links name, with whose they are, in the order of their ids.
+    async fn documents_of_any_kind(
+        &self,
+        named: &[(Uuid, PersonId)],
+    ) -> Result<Vec<VerifiedRow>, CatalogError> {
         let kinds = DocumentKind::ALL.iter().map(|kind| text(kind.as_str()));
         let (kinds, mut values) = one_of(1, kinds.collect());
-        let (list, ids_of_list) = one_of(
-            1 + values.len(),
-            ids.iter().map(|document| id(*document)).collect(),
-        );
-        values.extend(ids_of_list.iter().cloned());
+        let ids = named.iter().map(|(document, _)| id(*document));
+        let (list, ids) = one_of(1 + values.len(), ids.collect());
+        values.extend(ids);
         let by_key = format!("WHERE kind IN {kinds} AND document IN {list} ORDER BY document");
-        let rows = self.database.find(&DOCUMENTS, &by_key, values).await?;
-        if rows.len() >= ids.len() {
+        let mut rows = self.database.find(&DOCUMENTS, &by_key, values).await?;
+        if rows.len() >= named.len() {
             return Ok(rows);
         }
-        // A link whose document is not there may be that of a row with a damaged kind, which no key finds.
-        let (list, values) = one_of(1, ids_of_list);
-        let rest = format!("WHERE document IN {list} ORDER BY document");
-        self.database.find(&DOCUMENTS, &rest, values).await
+        // A link whose document is not there may be that of a row with a damaged kind. No key finds that.
+        let mut present = BTreeSet::new();
+        for row in &rows {
+            present.insert(row.id(1, |bytes| Uuid::from_slice(bytes).ok())?);
+        }
+        let of_one = of_one(&self.database.by_index(BY_CHANGE));
+        for (document, owner) in named.iter().filter(|(document, _)| !present.contains(document)) {
+            let values = vec![id(owner.0), id(*document)];
+            rows.extend(self.database.select(&DOCUMENTS, &of_one, values).await?);
+        }
+        rows.sort_by(|one, other| one.bytes(1).ok().cmp(&other.bytes(1).ok()));
+        Ok(rows)
     }
 
     /// The documents of one kind with a link to `target`, deleted ones too, in the order of their ids, for a
@@ -274,6 +284,12 @@ impl Catalog {
     }
 }
 
+/// A person's document whatever its kind, as the rest of a `select`. `by_person` makes the database find it
+/// by whose it is.
+fn of_one(by_person: &str) -> String {
+    format!("{by_person} WHERE person = $1 AND document = $2")
+}
+
 /// What tells the states of a person's documents of one kind apart. `by_person` makes the database find them
 /// by whose they are.
 fn sum_of_kind(by_person: &str) -> String {
@@ -356,5 +372,15 @@ mod tests {
         let ways = steps_of(&catalog, &sum_of_kind(&catalog.database.by_index(BY_CHANGE))).await;
         let is_of_one = |way: &String| way.contains("documents") && way.ends_with("(person=? AND kind=?)");
         assert!(ways.iter().any(is_of_one), "{ways:?}");
+    }
+
+    #[tokio::test]
+    async fn the_documents_of_others_are_not_read_for_one_that_is_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let catalog = catalogue_in(directory.path()).await;
+        let sql = DOCUMENTS.select(&of_one(&catalog.database.by_index(BY_CHANGE)));
+        let steps = steps_of(&catalog, &sql).await;
+        assert!(steps.iter().all(|step| step.ends_with("(person=?)")), "{steps:?}");
+        assert_eq!(steps.len(), 1, "{steps:?}");
     }
 }
