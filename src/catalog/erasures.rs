@@ -10,6 +10,8 @@ pub(super) mod erasure;
 mod mentions;
 mod owned_groups;
 mod purging;
+mod purging_mentions;
+mod steps;
 
 pub use erasure::Erasure;
 

@@ -10,7 +10,7 @@ use crate::catalog::CatalogError;
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::erasures::{Erasure, Trace};
-use crate::catalog::granting::{MEMBER_OF, SHARED_WITH_PERSON};
+use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
 use crate::catalog::records::{Commit, PartitionChange, SeenSource};
 use crate::catalog::rows::id;
 use crate::model::ids::PersonId;
@@ -235,6 +235,54 @@ async fn memberships_go_with_the_groups_of_who_is_erased_and_with_no_other() {
     let facts = session.fetch(sql.to_owned(), Vec::new()).await.unwrap();
     assert!(facts.is_empty(), "nothing of it stays noted");
     session.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn links_to_who_is_erased_go_whatever_their_kind() {
+    for bench in Bench::all().await {
+        let (one, other) = (person(), person());
+        let catalog = &bench.catalog;
+        catalog.commit(first_commit(one)).await.unwrap();
+        let kinds = [
+            (DocumentKind::Share, SHARED_WITH_PERSON),
+            (DocumentKind::Group, INVITES),
+            (DocumentKind::Tag, "about"),
+        ];
+        for (document, kind) in kinds {
+            let target = one.0;
+            let links = vec![Link { kind, target }];
+            keep(&bench, other, document, "{}".to_owned(), links).await;
+        }
+        let begun = catalog.begin_erasure(one).await.unwrap();
+        purge(&bench, &begun).await;
+        assert_eq!(traces(&bench, one).await, []);
+        for (document, _) in kinds {
+            let left = catalog.documents_of(other, document).await.unwrap();
+            assert_eq!(left.len(), 1, "{document:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_that_names_somebody_is_found_by_one_look_that_nobody_waits_for() {
+    let bench = Bench::sqlite().await;
+    let (one, other) = (person(), person());
+    let catalog = &bench.catalog;
+    catalog.commit(first_commit(one)).await.unwrap();
+    catalog.ensure_person(other, None).await.unwrap();
+    // More than one step changes.
+    let entries = (0..150).map(|_| read_by(one, other)).collect();
+    catalog.log_access(entries).await.unwrap();
+    let begun = catalog.begin_erasure(one).await.unwrap();
+    while catalog.purge_own(&begun).await.unwrap() {}
+    assert!(catalog.purge_mentions(&begun).await.unwrap());
+    assert_eq!(traces(&bench, one).await, []);
+
+    let writing = catalog.database.write().await.unwrap();
+    let look = catalog.purge_mentions(&begun);
+    let looked = tokio::time::timeout(Duration::from_secs(60), look).await;
+    assert!(!looked.expect("a look waits for no writer").unwrap());
+    writing.rollback().await.unwrap();
 }
 
 #[tokio::test]
